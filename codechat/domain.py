@@ -57,7 +57,8 @@ class Usage:
 class Instruction:
     """One refinement request: its text, its kind in the taxonomy (paper III-B), and the rule that decides it.
 
-    `rule` is data for the `rules` judge, or None if only an LLM can judge.
+    `rule` is data for the `rules` judge, or None if only an LLM can judge. `language` is that of the code that it is
+    asked of.
     """
 
     id: str
@@ -65,6 +66,7 @@ class Instruction:
     scope: Scope
     change: Change
     rule: Mapping[str, Any] | None = field(default=None, hash=False)
+    language: str = "python"
 
     @property
     def kind(self) -> str:

@@ -40,7 +40,7 @@ INNER: dict[str, list[set[str]]] = {
     "patterns": [
         {"reading"},
         {"base"},
-        {"finders"},
+        {"finders", "trees"},
         {"doubts"},
         {"rules"},
         {"__init__"},

@@ -226,7 +226,7 @@ def _instructions_of(cell: LoadedCell) -> dict[str, Instruction]:
         pool = INSTRUCTIONS.build(config)
     except UserError:
         return {}
-    return {one.id: one for one in pool.instructions}
+    return {one.id: one for one in (*pool.instructions, *pool.others)}
 
 
 def _applicability_reasons(folder: Path) -> dict[tuple[str, int, str], str]:

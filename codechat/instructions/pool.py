@@ -19,8 +19,8 @@ import yaml
 from codechat.config import Config, original_option, place_option, run_option
 from codechat.domain import CHANGES, SCOPES, Change, Instruction, Scope
 from codechat.errors import MAX_LINES, UserError, nearest
-from codechat.files import content_hash
-from codechat.instructions import INSTRUCTIONS, Pool, Rejected, WrongPool
+from codechat.instructions import INSTRUCTIONS, PYTHON, Pool, Rejected, WrongPool, hash_of
+from codechat.languages import language_of
 from codechat.patterns import rule_of
 
 _VERBS: dict[Change, str] = {
@@ -178,22 +178,12 @@ def column(row: Row, field: str, name: str, path: Path) -> Any:
 
 
 EMBEDDED = Path(__file__).with_name("pool.yaml")
-Field = Literal["id", "text", "scope", "change", "rule", "rejected", "accepted"]
+Field = Literal["id", "text", "scope", "change", "rule", "languages", "rejected", "accepted"]
 REQUIRED = ("text", "scope")
 YES = ["1", "1.0", "true", "yes", "y", "x", "accept", "accepted", "keep", "kept", "include", "included"]
 NO = ["", *["0", "0.0", "false", "no", "n", "reject", "rejected", "drop", "dropped", "exclude", "excluded"]]
 MARKS: Mapping[str, bool] = dict.fromkeys(YES, True) | dict.fromkeys(NO, False)
 """The values of the column `accepted`, and whether each means yes."""
-_HASHES = {
-    "ea6c50e9b1c8ae46ba93e1b3b6ca14b5e71853656a6ea142c63730334b920583": (
-        "14cd9c041cdbe93f485d8653a4e4dde10deaffccc42837fb41f9d5aa7ca7e104"
-    )
-}
-"""The hash of the embedded pool, and the one it had until its rules were reworded for version 6 of the rules.
-
-The earlier hash stays in the ids of cells. Cells whose judge uses rules have the rules' version in their ids too; for
-all others nothing changed.
-"""
 SHOWS_ALL = "`codechat list instructions` with the same instructions.… settings"
 
 
@@ -223,7 +213,8 @@ def read_pool(path: Path, columns: Mapping[Field, str], verbs: Mapping[str, Chan
 
     `text` and `scope` are required. Without a column `id` the id is made from scope and text. `change` wins over
     the leading verb, with a warning if the two differ; without it the verb decides. A row with a text under
-    `rejected` is kept apart, with that text as the reason, and so is one with a no under `accepted`.
+    `rejected` is kept apart, with that text as the reason, and so is one with a no under `accepted`. A row holds for
+    code in any language, or in those under `languages`.
 
     Raises `WrongPool` with all mistakes.
     """
@@ -240,10 +231,9 @@ def read_pool(path: Path, columns: Mapping[Field, str], verbs: Mapping[str, Chan
                 break  # every row of a table lacks what its header lacks
     accepted = reading.accepted
     warnings = (*reading.warnings, *_unread([row for row in rows if isinstance(row, Row)], columns, path))
-    digest = content_hash([[one.id, one.text, one.scope, one.change, one.rule] for one in accepted])
-    if digest in _HASHES.values():  # a copy of the earlier pool, whose rules are others than those of today's
-        digest = content_hash(["earlier", digest])
-    pool = Pool(tuple(accepted), _HASHES.get(digest, digest), tuple(reading.rejected), tuple(warnings))
+    own = tuple(one for one in accepted if one.language == PYTHON)
+    others = tuple(one for one in accepted if one.language != PYTHON)
+    pool = Pool(own, hash_of(own), tuple(reading.rejected), tuple(warnings), others, reading.languages)
     if reading.mistakes:
         raise _wrong(path, reading.mistakes, len(rows), pool)
     if not accepted:
@@ -260,6 +250,7 @@ class _Reading:
         self.rejected: list[Rejected] = []
         self.warnings: list[str] = []
         self.mistakes: list[UserError] = []
+        self.languages: dict[str, frozenset[str]] = {}
         self._lines: dict[str, int] = {}
 
     def has_columns(self, row: Row) -> bool:
@@ -283,7 +274,11 @@ class _Reading:
             self.rejected.append(Rejected(name, text, scope, reason))
             return
         change, warning = _change(fields, text, self.verbs, place)
-        one = Instruction(name, text, scope, change, _rule(fields, row, self.path))
+        languages = _languages(fields, place)
+        if languages:
+            self.languages[name] = frozenset(languages)
+        language = PYTHON if PYTHON in languages or not languages else languages[0]
+        one = Instruction(name, text, scope, change, _rule(fields, row, self.path), language)
         self.accepted.append(_check_rule(one, row, self.path))
         self.warnings += [warning] if warning else []
 
@@ -384,6 +379,15 @@ def _change(fields: dict[str, Any], text: str, verbs: Mapping[str, Change], plac
             differs = f"{place}: '{text:.60}' counts as '{change}', as given; its leading verb would mean '{meant}'"
             return change, differs if meant not in (None, change) else ""
     raise UserError(f"{place}: '{fields['change']}' is no change", nearest(given, CHANGES))
+
+
+def _languages(fields: dict[str, Any], place: str) -> list[str]:
+    """The languages that the row holds for, by their canonical names; none if it holds for all."""
+    given = fields.get("languages") or []
+    names = re.split(r"[\s,;]+", given.strip()) if isinstance(given, str) else given
+    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+        raise UserError(f"{place}: 'languages' is {given!r:.60}", "list their names, such as [javascript, java]")
+    return [language_of(name).names[0] for name in names]
 
 
 def _rule(fields: dict[str, Any], row: Row, path: Path) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from codechat.domain import Adherence, Applicability, Compliance, Instruction
 from codechat.judges import JUDGES, QUESTIONS, ConstraintQuestion, JudgeConfig
 from codechat.judges.llm import LlmJudge, LlmJudgeConfig
 from codechat.judges.rules import RulesJudge
-from codechat.patterns import RULES_VERSION
+from codechat.patterns import READ, RULES_VERSION
 
 DISAGREES = "llm disagrees"
 
@@ -51,7 +51,7 @@ class HybridConfig(JudgeConfig):
         return self.llm.head_length(role)
 
 
-@JUDGES.register("hybrid", HybridConfig, languages=frozenset({"python"}), questions=frozenset(QUESTIONS))
+@JUDGES.register("hybrid", HybridConfig, languages=READ, questions=frozenset(QUESTIONS))
 class HybridJudge:
     """Rules if an instruction has one that decides, language models otherwise."""
 

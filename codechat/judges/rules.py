@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from codechat.config import original_option
 from codechat.domain import Adherence, Applicability, Instruction
 from codechat.judges import JUDGES, JudgeConfig
-from codechat.patterns import RULES_VERSION, adherence, applicable
+from codechat.patterns import READ, RULES_VERSION, adherence, applicable
 
 
 class RulesConfig(JudgeConfig):
@@ -32,7 +32,7 @@ class RulesJudge:
         """Nothing to release."""
 
 
-@JUDGES.register("rules", RulesConfig, offline=True, needs_rules=True, languages=frozenset({"python"}))
+@JUDGES.register("rules", RulesConfig, offline=True, needs_rules=True, languages=READ)
 def rules(config: RulesConfig) -> RulesJudge:
     """Deterministic checks on syntax tree and tokens, undecided without a rule or if form is not enough."""
     return RulesJudge()

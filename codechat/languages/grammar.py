@@ -20,7 +20,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from typing import Any, Protocol, runtime_checkable
@@ -37,7 +37,8 @@ class Grammar:
 
     `lexer` is the language's name in Pygments. `within` is for a language that may stand within another, as scripts do
     in a page: it replaces all other text by blanks, so that the length stays.
-    `customs` are the language's answers to further questions of constraints.
+    `customs` are the language's answers to further questions of constraints. `kinds` are the names of nodes by what
+    they are in any language, such as `loop`, for those who read the tree itself; empty if nobody reads it.
     """
 
     module: str
@@ -46,6 +47,7 @@ class Grammar:
     function: str = "language"
     within: Callable[[str], str] = str
     customs: Customs = field(default=Customs(), compare=False)
+    kinds: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @cached_property
     def release(self) -> str:
@@ -62,9 +64,9 @@ class Grammar:
         """Whether the query asks a question, such as `call`."""
         return re.search(rf"@{question}\b", self.questions) is not None
 
-    def require(self) -> None:
-        """Raises `UserError` if something is not installed that checks need; loads nothing."""
-        _require(self.module)
+    def require(self, part: str = "") -> None:
+        """Raises `UserError` if something is not installed that checks need, or that `part` needs; loads nothing."""
+        _require(self.module, f"{part} needs" if part else "constraints need")
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
@@ -90,10 +92,10 @@ class Grammar:
 
 
 @cache
-def _require(module: str) -> None:
+def _require(module: str, who: str) -> None:
     for name in ("tree_sitter", "pygments", module):
         if importlib.util.find_spec(name) is None:
-            raise UserError(f"constraints need the package {name}, which is not installed", REMEDY)
+            raise UserError(f"{who} the package {name}, which is not installed", REMEDY)
 
 
 @lru_cache(maxsize=256)

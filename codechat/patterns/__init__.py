@@ -7,7 +7,7 @@ reading alone cannot decide), `rules` (does an instruction apply, and was it fol
 
 from codechat.patterns.base import Occurrence, Pattern, Rule, patterns
 from codechat.patterns.reading.code import Code, read
-from codechat.patterns.rules import adherence, applicable, rule_of
+from codechat.patterns.rules import adherence, applicable, rule_of, states
 
 RULES_VERSION = 6
 """The version of the rules' decisions, part of the id of every cell that uses rules: raise it if any decision changes.
@@ -17,7 +17,10 @@ applies only if there is a place where the addition can be of use. Since version
 see the use is undecided; the many finders that looked for such shows are gone.
 """
 
+READ = frozenset({"java", "javascript", "python"})
+"""The languages that rules can be stated in: those whose grammars say what their nodes are, and Python."""
+
 __all__ = [
-    "RULES_VERSION", "Code", "Occurrence", "Pattern", "Rule", "adherence", "applicable", "patterns", "read",
-    "rule_of",
+    "READ", "RULES_VERSION", "Code", "Occurrence", "Pattern", "Rule", "adherence", "applicable", "patterns", "read",
+    "rule_of", "states",
 ]  # fmt: skip

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 from codechat.domain import Change
 from codechat.errors import UserError, nearest
 from codechat.patterns.reading.code import Code
+from codechat.patterns.reading.neutral import TreeCode
 from codechat.patterns.reading.use import idle
 
 _SHOWN = 5
@@ -34,6 +35,8 @@ class Occurrence:
 
 
 Finder = Callable[..., Iterable[Occurrence]]
+Readable: TypeAlias = Code | TreeCode
+"""A program in Python, or in another language."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Pattern:
             elif parameter.default is parameter.empty:
                 raise UserError(f"the pattern '{self.name}' needs '{parameter.name}'", f"add `{parameter.name}: …`")
 
-    def present(self, code: Code, options: Mapping[str, Any]) -> tuple[Occurrence, ...]:
+    def present(self, code: Readable, options: Mapping[str, Any]) -> tuple[Occurrence, ...]:
         """The occurrences in a program, in source order."""
         return tuple(sorted(self.find(code, **options)))
 
@@ -176,19 +179,21 @@ class Clause:
         """Whether all of the patterns can be found in code that does not parse."""
         return all(one.on_tokens for one, _ in self.parts)
 
-    def present(self, code: Code) -> tuple[Occurrence, ...]:
+    def present(self, code: Readable) -> tuple[Occurrence, ...]:
         """The occurrences of all the patterns, in source order."""
         if self not in code.found:
             code.found[self] = tuple(sorted(each for one, options in self.parts for each in one.present(code, options)))
         found: tuple[Occurrence, ...] = code.found[self]
         return found
 
-    def used(self, code: Code, earlier: Code | None = None) -> tuple[Occurrence, ...]:
+    def used(self, code: Readable, earlier: Readable | None = None) -> tuple[Occurrence, ...]:
         """The occurrences that something uses: values that nothing reads are left out.
 
         If `earlier` is given, definitions that it lacks and that nothing names are left out too.
         """
         found = self.present(code)
+        if not isinstance(code, Code) or isinstance(earlier, TreeCode):
+            return found  # the patterns of trees look for the use themselves
         unused = idle(code, earlier) if any(one.node is not None for one in found) else frozenset()
         return tuple(one for one in found if one.node not in unused)
 
@@ -245,10 +250,10 @@ class Rule:
         clauses = (self.subject, self.where, self.into)
         return all(clause.on_tokens for clause in clauses if clause is not None)
 
-    def unreadable(self, code: Code) -> str:
+    def unreadable(self, code: Readable) -> str:
         """The reason why the rule cannot be decided on this code; empty if it can."""
-        return code.tokens_problem if self.on_tokens else code.problem
+        return code.tokens_problem if self.on_tokens and isinstance(code, Code) else code.problem
 
-    def made(self, clause: Clause, code: Code, earlier: Code | None = None) -> tuple[Occurrence, ...]:
+    def made(self, clause: Clause, code: Readable, earlier: Readable | None = None) -> tuple[Occurrence, ...]:
         """The occurrences that count as added or as replacements; with `earlier`, new definitions must be used too."""
         return clause.present(code) if self.counts_idle else clause.used(code, earlier)

@@ -11,6 +11,9 @@ asked for:
 
 An addition or replacement has to be used, comments and layout excepted (`reading.use`). A rule reads form: if the form
 is there and its use cannot be seen, the rule is undecided (`doubts`).
+
+In another language than Python a rule has the patterns of its neutral tree (`trees`). A rule whose patterns are not
+among them cannot be stated there, and the instruction has none.
 """
 
 import re
@@ -21,12 +24,15 @@ from typing import Any
 from codechat.domain import Adherence, Applicability, Change, Instruction, Scope
 from codechat.errors import UserError, nearest
 from codechat.languages.python.syntax import parameters
-from codechat.patterns.base import Clause, Rule, clause_of
+from codechat.patterns.base import Clause, Readable, Rule, clause_of
 from codechat.patterns.doubts import doubt
 from codechat.patterns.finders.functions import helper
 from codechat.patterns.reading.code import Code, read
+from codechat.patterns.reading.neutral import TreeCode, read_tree
 from codechat.patterns.reading.tree import FUNCTIONS
+from codechat.patterns.trees import doubt_in, tree_clause
 
+PYTHON = "python"
 BY = "rules"
 _QUANTIFIERS: dict[Change, tuple[str, ...]] = {
     "add": ("some", "more", "all"),
@@ -42,12 +48,21 @@ def rule_of(instruction: Instruction) -> Rule | None:
     if instruction.rule is None:
         return None
     try:
-        return _compile(instruction.rule, instruction.scope, instruction.change)
+        return _compile(instruction.rule, instruction.scope, instruction.change, instruction.language)
     except UserError as error:
         raise UserError(f"the rule of instruction '{instruction.id}': {error.message}", error.remedy) from error
 
 
-def _compile(rule: Mapping[str, Any], scope: Scope, change: Change) -> Rule:
+def states(instruction: Instruction) -> bool:
+    """Whether the instruction has a rule that can be stated in its language."""
+    try:
+        return rule_of(instruction) is not None
+    except UserError:
+        return False
+
+
+def _compile(rule: Mapping[str, Any], scope: Scope, change: Change, language: str) -> Rule:
+    clause = clause_of if language == PYTHON else tree_clause
     quantifier = rule.get("quantifier", "some" if change == "add" else "all")
     if quantifier not in _QUANTIFIERS[change]:
         raise UserError(f"quantifier '{quantifier}' does not fit '{change}'", nearest("", _QUANTIFIERS[change]))
@@ -63,14 +78,14 @@ def _compile(rule: Mapping[str, Any], scope: Scope, change: Change) -> Rule:
         raise UserError(f"at_least {at_least!r} is no count", "give a whole number from 1")
     options = {key: value for key, value in rule.items() if key not in KEYS}
     return Rule(
-        subject=clause_of({"pattern": rule.get("pattern"), **options}),
+        subject=clause({"pattern": rule.get("pattern"), **options}),
         change=change,
         quantifier=quantifier,
-        where=clause_of(where) if where is not None else None,
-        into=clause_of(into) if into is not None else None,
+        where=clause(where) if where is not None else None,
+        into=clause(into) if into is not None else None,
         at_least=at_least,
         keeps_parameters="keeps" in rule,
-        counts_idle=scope == "cosmetic",
+        counts_idle=scope == "cosmetic" or language != PYTHON,  # a tree's patterns ask for the use themselves
     )
 
 
@@ -79,11 +94,15 @@ def applicable(code: str, instruction: Instruction) -> Applicability:
     rule = rule_of(instruction)
     if rule is None:
         return Applicability(None, BY, "no rule decides this instruction")
-    fits, reason = _applies(read(code), rule)
+    fits, reason = _applies(_read(code, instruction), rule)
     return Applicability(fits, BY, reason)
 
 
-def _applies(code: Code, rule: Rule) -> tuple[bool, str]:
+def _read(code: str, instruction: Instruction) -> Readable:
+    return read(code) if instruction.language == PYTHON else read_tree(code, instruction.language)
+
+
+def _applies(code: Readable, rule: Rule) -> tuple[bool, str]:
     if not code.text.strip():
         return False, "there is no code"
     if problem := rule.unreadable(code):
@@ -106,17 +125,18 @@ def adherence(before: str, after: str, instruction: Instruction) -> Adherence:
     rule = rule_of(instruction)
     if rule is None:
         return Adherence("undecided", BY, "no rule decides this instruction")
-    old, new = read(before), read(after)
+    old, new = _read(before, instruction), _read(after, instruction)
     fault = _not_a_revision(old, new, rule) or _unmet(old, new, rule)
     if fault:
         return Adherence("violated", BY, fault)
     done = _done(old, new, rule)
-    if unseen := doubt(rule, old, new):
+    unseen = doubt(rule, old, new) if isinstance(old, Code) and isinstance(new, Code) else doubt_in(old, new)
+    if unseen:
         return Adherence("undecided", BY, f"{done}, but {unseen}")
     return Adherence("adhered", BY, done)
 
 
-def _not_a_revision(old: Code, new: Code, rule: Rule) -> str:
+def _not_a_revision(old: Readable, new: Readable, rule: Rule) -> str:
     if old.text.strip("\n") == new.text.strip("\n"):
         return "the code is unchanged"
     if not new.text.strip():
@@ -125,7 +145,7 @@ def _not_a_revision(old: Code, new: Code, rule: Rule) -> str:
     if problem:
         return f"the code {problem}"
     was, now = _outer(old), _outer(new)
-    if was and new.tree is not None and not was.keys() & now.keys():
+    if was and not new.problem and not was.keys() & now.keys():
         return f"the function {next(iter(was))} is gone"
     if rule.keeps_parameters:
         for name in was.keys() & now.keys():
@@ -134,17 +154,19 @@ def _not_a_revision(old: Code, new: Code, rule: Rule) -> str:
     return ""
 
 
-def _renames_within(old: Code, name: str, was: list[str], now: list[str], rule: Rule) -> bool:
+def _renames_within(old: Readable, name: str, was: list[str], now: list[str], rule: Rule) -> bool:
     """Whether matching parameters were renamed, and only in functions that nothing outside the program calls."""
     matches = rule.subject.options.get("matches")
-    inner = name.startswith("_") and any(one.what == name for one in helper(old))
+    inner = isinstance(old, Code) and name.startswith("_") and any(one.what == name for one in helper(old))
     if matches is None or not inner or len(was) != len(now):
         return False
     return all(one == other or re.fullmatch(matches, one) for one, other in zip(was, now, strict=True))
 
 
-def _outer(code: Code) -> dict[str, list[str]]:
+def _outer(code: Readable) -> dict[str, list[str]]:
     """The parameter names of every function at module level or in a class at module level."""
+    if isinstance(code, TreeCode):
+        return code.outer
     found: dict[str, list[str]] = {}
     for node in code.tree.body if code.tree else []:
         inner: list[Any] = getattr(node, "body", []) if type(node).__name__ == "ClassDef" else [node]
@@ -154,7 +176,7 @@ def _outer(code: Code) -> dict[str, list[str]]:
     return found
 
 
-def _unmet(old: Code, new: Code, rule: Rule) -> str:
+def _unmet(old: Readable, new: Readable, rule: Rule) -> str:
     """The part of the request that is not done, in words; empty if all is."""
     if rule.change == "add":
         assert rule.where is not None
@@ -168,7 +190,7 @@ def _unmet(old: Code, new: Code, rule: Rule) -> str:
     return _not_more(rule, rule.into, old, new, "nothing took its place")
 
 
-def _left(rule: Rule, old: Code, new: Code) -> str:
+def _left(rule: Rule, old: Readable, new: Readable) -> str:
     """The occurrences left, here or under the main guard, in words, although they were to go; empty if none is."""
     clause = rule.subject
     was, now = clause.present(old.whole), clause.present(new)
@@ -188,7 +210,7 @@ def _left(rule: Rule, old: Code, new: Code) -> str:
     return fault
 
 
-def _not_more(rule: Rule, clause: Clause, old: Code, new: Code, fault: str) -> str:
+def _not_more(rule: Rule, clause: Clause, old: Readable, new: Readable, fault: str) -> str:
     was, now = len(rule.made(clause, old)), rule.made(clause, new, old)
     if len(now) > was and (rule.quantifier != "more" or len(clause.present(new)) > len(clause.present(old))):
         return ""
@@ -198,7 +220,7 @@ def _not_more(rule: Rule, clause: Clause, old: Code, new: Code, fault: str) -> s
     return f"{fault}: {clause.count(was)} before, {len(now) or 'none'} after"
 
 
-def _done(old: Code, new: Code, rule: Rule) -> str:
+def _done(old: Readable, new: Readable, rule: Rule) -> str:
     clause = rule.subject
     if rule.change == "add":
         made = rule.made(clause, new, old)

@@ -153,7 +153,7 @@ def reference_solver(tasks: Iterable[Task]) -> Solver:
             task = _task_of(_squeeze(first), known)
             if task is None:
                 return error(400, "this server knows no task with this statement")
-            found[first] = f"Here is the code:\n\n```python\n{task.reference}\n```\n"
+            found[first] = f"Here is the code:\n\n```{task.target.language}\n{task.reference}\n```\n"
         return found[first]
 
     return solve

@@ -168,7 +168,7 @@ def test_a_suite_of_another_language(tmp_path: Path) -> None:
     assert session["turns"][0]["code"].startswith("my ($n)")
     status, output = codechat(tmp_path, "dataset=jsonl", words[2], "model=echo", "judge=rules")
     assert status == 2
-    assert "judge=rules knows only python, and perl/1 is in perl" in output
+    assert "judge=rules knows only java, javascript, python, and perl/1 is in perl" in output
 
 
 GO = "Here:\n```go\nfunc main() { }\n```\n"
@@ -195,7 +195,7 @@ def test_validators_without_tests_on_tasks_without_entry_point(tmp_path: Path) -
     status, output = codechat(tmp_path, "protocol=keeping", "dataset=constraints", "model=echo", "tracking=none")
     assert status == 2 and "go/0 has no reference solution" in output
     status, output = codechat(tmp_path, "protocol=refine", "dataset=constraints", *words[2:])
-    assert status == 2 and "judge=rules knows only python" in output
+    assert status == 2 and "judge=rules knows only java, javascript, python" in output
 
 
 def test_a_language_with_its_kind_of_tests_in_one_file(tmp_path: Path) -> None:
@@ -214,4 +214,4 @@ def test_a_language_with_its_kind_of_tests_in_one_file(tmp_path: Path) -> None:
     assert [turn["code"] for turn in session["turns"]] == ["+5", "+2 +2"]
     assert metrics["acc"] == [1.0, 1.0] and metrics["complete_rate"] == 1.0
     status, output = codechat(tmp_path, *words, "model=drifter")
-    assert status == 2 and "model=drifter knows only python, and tally/1 is in tally" in output
+    assert status == 2 and "model=drifter knows only java, javascript, python, and tally/1 is in tally" in output

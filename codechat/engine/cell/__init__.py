@@ -142,6 +142,7 @@ def build_cell(composed: Composed) -> Cell:
     judging.check_questions()
     judging.check_languages(tasks)
     pool = INSTRUCTIONS.build(config.instructions) if "instructions" in config.uses else None
+    pool = pool and pool.among({task.target.language for task in tasks})
     check_texts(dataset, tasks, pool)
     if pool is not None:
         judging.check_decidable(pool, tasks, config.seed)

@@ -10,8 +10,10 @@ from codechat.domain import Instruction
 from codechat.engine.settings.config import CellConfig
 from codechat.environments import EnvironmentConfig
 from codechat.errors import UserError
-from codechat.instructions import Pool
+from codechat.instructions import PYTHON, Pool
 from codechat.judges import ADHERENCE, APPLICABILITY, CONSTRAINT, JUDGES, Judge, JudgeTraits
+from codechat.languages import language_of
+from codechat.languages.grammar import Parsed
 from codechat.models import MODELS, ModelConfig
 from codechat.models.roles import models_in
 from codechat.protocols import PROTOCOLS
@@ -72,12 +74,20 @@ class Judging:
         agenda = self.agenda
         if agenda is None:
             return
-        decidable = {type_of(one, agenda.axis) for one in pool.instructions if self.decides(one)}
+        for language in dict.fromkeys(task.target.language for task in tasks):
+            spoken = tuple(task for task in tasks if task.target.language == language)
+            self._check_decidable(agenda, pool.of(language), spoken, cell_seed)
+
+    def _check_decidable(
+        self, agenda: AgendaConfig, instructions: Sequence[Instruction], tasks: tuple[Task, ...], cell_seed: int
+    ) -> None:
+        """The same for the tasks in one language."""
+        decidable = {type_of(one, agenda.axis) for one in instructions if self.decides(one)}
         seed = cell_seed if agenda.seed is None else agenda.seed
         drawn = {name for task in tasks for name in draw(agenda, generator(seed, task.task_id, "agenda"))}
         if drawn <= decidable:
             return
-        known = {type_of(one, agenda.axis) for one in pool.instructions}
+        known = {type_of(one, agenda.axis) for one in instructions}
         weights = agenda.weights()
         possible = [name for name in weights if name in drawn or (agenda.sequence is None and weights[name] > 0)]
         lacking = [name for name in possible if name not in decidable]
@@ -106,11 +116,14 @@ class Judging:
     def remarks(self, pool: Pool | None, tasks: Sequence[Task]) -> Iterator[str]:
         """Remarks on instructions that are never drawn, and on constraints that stay undecided, since it cannot decide
         them."""
-        instructions = pool.instructions if pool is not None and self.agenda is not None else ()
-        count = sum(not self.decides(one) for one in instructions)
-        if count:
+        languages = dict.fromkeys(task.target.language for task in tasks)
+        for language in languages if self.agenda is not None else ():
+            instructions = pool.of(language) if pool is not None else ()
+            count = sum(not self.decides(one) for one in instructions)
             left = f"leaves out {count} of {len(instructions)} instructions: they have no rule"
-            yield f"judge={self.judge.name} {left}; {_able(())} decides those too"
+            left += f" for {language}" if len(languages) > 1 else ""
+            if count:
+                yield f"judge={self.judge.name} {left}; {_able(())} decides those too"
         for lacking, count in Counter(each for task in tasks for each in set(task.undecidable())).items():
             yield f"{count} of {len(tasks)} tasks have {lacking}"
         if CONSTRAINT in self.asked and CONSTRAINT not in self.judge.traits.questions:
@@ -189,6 +202,9 @@ def _check_languages(part: str, languages: frozenset[str] | None, tasks: tuple[T
                 f"{part} knows only {', '.join(sorted(languages))}, and {task.task_id} is in {task.target.language}",
                 "choose another, or tasks in a language it knows (dataset.tasks)",
             )
+    for known in (language_of(task.target.language) for task in tasks):
+        if isinstance(known, Parsed) and known.names[0] != PYTHON:
+            known.grammar.require(part)
 
 
 def _types(names: list[str]) -> str:

@@ -127,6 +127,7 @@ def rescored_cell(
     pool = INSTRUCTIONS.build(config.instructions) if "instructions" in config.uses else None
     if pool is not None:
         judging.check_judgeable(pool.instructions)
+        pool = pool.among({task.target.language for task in dataset.tasks if task.task_id in recording.sessions})
     present = {task.task_id: task for task in dataset.tasks}
     for each in recording.sessions:
         if each not in present:

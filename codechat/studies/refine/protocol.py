@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -53,13 +53,17 @@ class TurnAnswer:
 class RefinePrompts(OpeningPrompt):
     """The prompts; `{{name}}` is filled in."""
 
-    followup: str = original_option(..., "later turns; fills {{instruction}}")
+    followup: str = original_option(..., "later turns; fills {{instruction}} and {{language}}")
     system: str = result_option("", "stands before the dialogue as the system's message; empty: there is none")
 
     @field_validator("followup")
     @classmethod
     def _check_followup(cls, text: str) -> str:
-        return require(text, "instruction")
+        return require(text, "instruction", may=("language",))
+
+    def ask(self, instruction: Instruction, task: Task) -> str:
+        """The request of a later turn."""
+        return fill(self.followup, instruction=instruction.text, language=task.target.language)
 
     def begin(self, task: Task) -> tuple[Message, ...]:
         """The first request."""
@@ -82,11 +86,7 @@ class Refine:
     def __init__(self, config: RefineConfig, parts: Parts) -> None:
         self._prompts, self._agenda, self._judge = config.prompts, parts.agenda, parts.judge
         self._lookahead = parts.judge.lookahead
-        self._instructions = parts.pool.instructions if parts.pool else ()
-        self._by_id = {instruction.id: instruction for instruction in self._instructions}
-        self._pool: dict[str, list[Instruction]] = {}
-        for instruction in self._instructions:
-            self._pool.setdefault(type_of(instruction, parts.agenda.axis), []).append(instruction)
+        self._pool, self._instructions = parts.pool, parts.pool.instructions if parts.pool else ()
 
     def turns(self, task: Task) -> int:
         suite_of(task)
@@ -120,7 +120,7 @@ class Refine:
     async def run(self, task: Task, kit: Kit) -> None:
         agenda = kit.log.agenda
         history = self._prompts.begin(task)
-        pool = {kind: list(instructions) for kind, instructions in self._pool.items()}
+        pool = self._candidates(task.target.language)
         selection: Selection | None = None
         code = ""
         async with grade_in_order() as grading:
@@ -132,7 +132,7 @@ class Refine:
                         grading.start(partial(skip, kit, turn, selection))
                         continue
                     pool[agenda[turn - 1]] = [one for one in candidates if one.id != selection.instruction.id]
-                    history += (Message("user", fill(self._prompts.followup, instruction=selection.instruction.text)),)
+                    history += (Message("user", self._prompts.ask(selection.instruction, task)),)
                 chosen = selection.instruction if selection else None
                 try:
                     reply = await kit.ask(UNDER_TEST, turn, history, instruction=chosen, code=code or None)
@@ -145,6 +145,13 @@ class Refine:
                 grading.start(partial(grade, kit, answer))
                 history += (Message("assistant", without_thinking(reply.text)),)
                 code = extraction.code or code
+
+    def _candidates(self, language: str) -> dict[str, list[Instruction]]:
+        """The instructions for code in a language, by their types on the agenda's axis."""
+        found: dict[str, list[Instruction]] = {}
+        for instruction in self._pool.of(language) if self._pool else ():
+            found.setdefault(type_of(instruction, self._agenda.axis), []).append(instruction)
+        return found
 
     async def _select(self, kit: Kit, turn: int, code: str, candidates: list[Instruction]) -> Selection:
         """Shuffle the candidates and take the first applicable one, checking `lookahead` of them at once."""
@@ -169,9 +176,10 @@ class Refine:
     async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
         """Applicability is not judged again: another decision would have led to another dialogue."""
         code = ""
+        known = {one.id: one for one in (self._pool.of(task.target.language) if self._pool else ())}
         async with grade_in_order() as grading:
             for turn in recorded.turns:
-                selection = self._selection(turn)
+                selection = self._selection(turn, known)
                 if turn.skipped:
                     grading.start(partial(skip, kit, turn.turn, selection))
                 elif turn.response is None:
@@ -187,12 +195,12 @@ class Refine:
                     grading.start(partial(grade, kit, answer))
                     code = extraction.code or code
 
-    def _selection(self, turn: TurnRecord) -> Selection:
+    def _selection(self, turn: TurnRecord, pool: Mapping[str, Instruction]) -> Selection:
         """The recorded selection. The instruction has the pool's rule if its text in the pool is still the same."""
         chosen = turn.instruction
         if chosen is None:
             return Selection(None, tuple(turn.candidates), Usage())
-        known = self._by_id.get(chosen.id)
+        known = pool.get(chosen.id)
         if known is None or known.text != chosen.text:
             known = Instruction(chosen.id, chosen.text, chosen.scope, chosen.change)
         return Selection(known, tuple(turn.candidates), Usage())

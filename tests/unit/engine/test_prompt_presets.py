@@ -63,7 +63,7 @@ def test_judges_are_asked_without_examples_or_without_reasoning() -> None:
     asked = {name: prompts_of("judge=llm", f"judge.prompts={name}") for name in presets_of("llm")}
     has_examples = {name: "Four examples" in texts["adherence"] for name, texts in asked.items()}
     reasons = {name: {key: "step by step" in text for key, text in texts.items()} for name, texts in asked.items()}
-    assert has_examples == {"few_shot": True, "no_reasoning": True, "zero_shot": False}
+    assert has_examples == {"few_shot": True, "neutral": False, "no_reasoning": True, "zero_shot": False}
     assert reasons["no_reasoning"] == {"applicability": False, "adherence": False, "reask": False}
     assert (
         reasons["few_shot"]["adherence"] and reasons["zero_shot"]["adherence"] and reasons["zero_shot"]["applicability"]
@@ -71,7 +71,9 @@ def test_judges_are_asked_without_examples_or_without_reasoning() -> None:
     assert "REASON" not in asked["no_reasoning"]["adherence"] + asked["no_reasoning"]["applicability"]
     assert prompts_of("judge=hybrid", "judge.llm.prompts=zero_shot") == asked["zero_shot"]
     kept = {name: prompts_of("protocol=repair", "judge=llm", f"judge.prompts={name}")["constraint"] for name in asked}
-    assert {name: "Three examples" in text for name, text in kept.items()} == has_examples
+    shown = {name: "Three examples" in text for name, text in kept.items()}
+    assert shown == {**has_examples, "neutral": True}, "its question about constraints is the default's"
+    assert not any("Python" in asked["neutral"][key] for key in ("applicability", "adherence"))
     assert "step by step" in kept["few_shot"] and "REASON" not in kept["no_reasoning"]
     assert asked["zero_shot"]["applicability"] == asked["few_shot"]["applicability"], "the paper gives it no examples"
 

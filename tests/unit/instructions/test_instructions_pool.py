@@ -135,5 +135,5 @@ def test_a_copy_of_the_pool_of_earlier_rules_is_another_pool(tmp_path: Path) -> 
     (tmp_path / "pool.yaml").write_text(text)
     own = read_pool(tmp_path / "pool.yaml", {}).content_hash
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("codechat.instructions.pool._HASHES", {"the hash of today": own})
+        patch.setattr("codechat.instructions._HASHES", {"the hash of today": own})
         assert read_pool(tmp_path / "pool.yaml", {}).content_hash != own

@@ -20,7 +20,7 @@ from codechat.report.generic import NONE, TextLine, ends_text, outcomes_text, re
 from codechat.report.generic.figures import write_cell_figures
 from codechat.report.generic.paired import pairs
 from codechat.report.generic.tables import costs, counts
-from codechat.studies.refine.chapter import comparisons, corrected, means, tables
+from codechat.studies.refine.chapter import comparisons, corrected, languages, means, tables
 from codechat.studies.refine.chapter.comparisons import AXES, ablation_table
 from codechat.studies.refine.chapter.drawings import DRAWINGS
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy, together
@@ -110,6 +110,7 @@ class RefineChapter(Chapter):
             yield comparisons.differences(compared)
             yield comparisons.turns(compared)
             yield comparisons.survival(study, compared)
+        yield from filter(None, (languages.by_language(study),))
         yield from filter(None, (ablation_table(study, axis) for axis in AXES))
         yield from repeats.tables(study)
         yield from filter(None, (tables.datasets(study),))

@@ -42,6 +42,7 @@ class Outcomes(Verdicts):
     """One cell's completed sessions; `regression_at` and `adherence_at` hold a figure a turn, from turn 1 on.
 
     `judged` holds the changes judged adhered, of all judged ones, by turn, scope and whether the code passes.
+    `languages` are those of the sessions' code.
     """
 
     regression: ByType[Figure] = field(default_factory=lambda: ByType.create(Figure))
@@ -51,6 +52,7 @@ class Outcomes(Verdicts):
     adherence: Figure = field(default_factory=Figure)
     judged: dict[Slice, Figure] = field(default_factory=lambda: defaultdict(Figure))
     instructions: dict[str, Breaking] = field(default_factory=dict)
+    languages: set[str] = field(default_factory=set)
 
     def judged_in(self, wanted: Callable[[Slice], bool]) -> dict[str, Figure]:
         """By scope the changes judged adhered, of all judged ones in some slices."""
@@ -110,6 +112,7 @@ class Outcomes(Verdicts):
     def add(self, session: SessionRecord) -> None:
         """Count a completed session."""
         super().add(session)
+        self.languages.add(session.language)
         for before, turn in pairwise(session.turns):
             if session.has_answer(turn):
                 self._add_transition(session.task_id, before, turn)

@@ -1,0 +1,25 @@
+"""Twenty of the starter's tasks in JavaScript, in `starter_javascript.jsonl`: under the ids that they have in Python.
+
+Their inputs and results are those of the starter, without those that hold a number or a truth value that is another one
+in JavaScript.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+from codechat.config import original_option
+from codechat.datasets import DATASETS, DatasetConfig
+from codechat.datasets.reading.rows import load_rows
+from codechat.tasks import Dataset
+
+
+class StarterJavaScriptConfig(DatasetConfig):
+    """Options of `starter_javascript`."""
+
+    kind: Literal["starter_javascript"] = original_option("starter_javascript", "which dataset")
+
+
+@DATASETS.register("starter_javascript", StarterJavaScriptConfig)
+def starter_javascript(config: StarterJavaScriptConfig) -> Dataset:
+    """Twenty of the starter's tasks in JavaScript: embedded, nothing to download; they run in Node."""
+    return load_rows("starter_javascript", Path(__file__).with_suffix(".jsonl"))
