@@ -18,6 +18,7 @@ from codechat.engine.cell import Cell, session_id
 from codechat.engine.cell.budget import Budget
 from codechat.engine.cell.libraries import preload, refuse_lacking
 from codechat.engine.cell.references import References, now_and_then
+from codechat.engine.cell.stopping import due, portions
 from codechat.engine.running.observer import Counting, Counts, Follow, Observer
 from codechat.environment import collect_seldom
 from codechat.environments import ENVIRONMENTS, Environment
@@ -114,7 +115,7 @@ class Recorded(Iterable[SessionRecord]):
         return SessionRecord.model_validate_json(record).model_copy(update={"dataset": name}).line()
 
     def _ids(self) -> Iterator[str]:
-        return (session_id(self.cell.id, task.task_id) for task in self.cell.tasks)
+        return (session_id(self.cell.id, task.task_id) for task in due(self.cell, self.journal))
 
 
 def run_sessions(
@@ -162,11 +163,11 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
     after an interruption they are left to the next run.
     """
     protocol = cell.protocol
-    missing: list[Task] = []
-    for task in cell.tasks:
+    missing = set[str]()
+    for task in due(cell, journal):
         known = journal.outline(session_id(cell.id, task.task_id), completed=True)
         if known is None:
-            missing.append(task)
+            missing.add(task.task_id)
         else:
             observer.recalled(SessionRecord.model_validate_json(known), protocol.turns(task))
     if not missing:
@@ -182,9 +183,11 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
         workers = _Workers(cell, protocol, services, Progress(), observer)
         # Twice as many sessions as slots: a session being tested leaves no slot idle, and a cell of middling size
         # does not end with a few late sessions that fill only some of the slots.
-        count = min(len(missing), 2 * (cell.config.model.max_concurrency + cell.resources.workers))
-        queue = iter(missing)
-        await unwrap_group(run_together([workers.work(queue) for _ in range(count)]))
+        slots = 2 * (cell.config.model.max_concurrency + cell.resources.workers)
+        for portion in portions(cell, journal):
+            ready = [task for task in portion if task.task_id in missing]
+            queue = iter(ready)
+            await unwrap_group(run_together([workers.work(queue) for _ in range(min(len(ready), slots))]))
 
 
 def first_request(cell: Cell) -> tuple[Message, ...]:
