@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def test_an_interval_holds_the_totals_that_no_gambler_refutes() -> None:
 def test_the_interval_never_grows_and_ends_at_the_mean() -> None:
     values = np.random.default_rng(4).integers(0, 11, 60).tolist()
     ends = [mean_interval(values[:count], 10, 60) for count in range(1, 61)]
-    assert all(later[0] >= sooner[0] and later[1] <= sooner[1] for sooner, later in zip(ends, ends[1:], strict=False))
+    assert all(later[0] >= sooner[0] and later[1] <= sooner[1] for sooner, later in pairwise(ends))
     assert ends[-1] == (sum(values) / 60, sum(values) / 60)
     assert difference_interval([5, 4], [3, 4], 10, 2) == (1.0, 1.0)
 
