@@ -24,7 +24,7 @@ from codechat.errors import UserError
 from codechat.journal.ledger import COUNTS
 from codechat.mounts import file_system, is_network
 
-SCHEMA = 5
+SCHEMA = 6
 RECORDS = ("steps", "sessions", "runs", "endpoints", "ledger", "taken")
 """The tables that hold the results of calls, tests and runs."""
 
@@ -71,7 +71,7 @@ UPDATE steps SET payer = 'applicability', name = substr(name, 1, instr(name, '/'
 """
 # When earlier sessions ended, and who answered, is not known.
 _FROM_3 = "ALTER TABLE sessions ADD COLUMN ended REAL;"
-_STEPS = {1: _FROM_1, 2: _FROM_2, 3: _FROM_3, 4: "ALTER TABLE runs ADD COLUMN origin TEXT;"}
+_STEPS = {1: _FROM_1, 2: _FROM_2, 3: _FROM_3, 4: "ALTER TABLE runs ADD COLUMN origin TEXT;", 5: ""}
 MIGRATIONS = {old: "".join(_STEPS[each] for each in range(old, SCHEMA)) for old in _STEPS}
 
 CHARGE = (
@@ -91,7 +91,14 @@ def prepare(db: sqlite3.Connection, path: Path) -> None:
             "use the codechat that wrote it, or choose another runs_dir",
         )
     migration = MIGRATIONS.get(found, "")
-    db.executescript(f"BEGIN; {_TABLES} {migration} PRAGMA user_version={SCHEMA}; COMMIT;")
+    db.executescript(f"BEGIN; {_lacking(db)} {_TABLES} {migration} PRAGMA user_version={SCHEMA}; COMMIT;")
+
+
+def _lacking(db: sqlite3.Connection) -> str:
+    """The statements that add the counts which the tables of an earlier version lack; not every version has both."""
+    known = {table: {row[1] for row in db.execute(f"PRAGMA table_info({table})")} for table in ("ledger", "taken")}
+    lacking = ((table, name) for table, columns in known.items() if columns for name in COUNTS if name not in columns)
+    return "".join(f"ALTER TABLE {table} ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0;" for table, name in lacking)
 
 
 @contextlib.contextmanager

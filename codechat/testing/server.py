@@ -198,6 +198,8 @@ class OpenAIServer:
     def writes(self, call: Call, answer: Answer) -> dict[str, Any]:
         """The body of a good answer."""
         told = {} if self.fingerprint is None else {"system_fingerprint": self.fingerprint}
+        if answer.tier is not None:
+            told["service_tier"] = answer.tier
         if not call.path.endswith("completions"):
             return told | _responses(call, answer)
         written = told | _chat(call, answer)

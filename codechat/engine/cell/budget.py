@@ -10,7 +10,7 @@ from codechat.errors import UserError
 from codechat.journal import Ledger
 from codechat.judges import ADHERENCE, APPLICABILITY
 from codechat.metrics.spending import Price, Tariff, spent_usd
-from codechat.models import MODELS, UNDER_TEST, ModelConfig
+from codechat.models import MODELS, UNDER_TEST, ModelConfig, Prices
 from codechat.models.roles import models_in, role_of
 
 
@@ -109,8 +109,10 @@ def is_free(model: ModelConfig) -> bool:
 
 
 def _price(config: ModelConfig) -> Price | None:
-    prices = config.prices
-    if prices is None:
-        return None
+    return None if config.prices is None else _priced(config.prices)
+
+
+def _priced(prices: Prices) -> Price:
     cached = prices.input if prices.cached_input is None else prices.cached_input
-    return Price(prices.input, prices.output, cached)
+    tiers: dict[str, Price] = {tier: _priced(each) for tier, each in prices.tiers.items()}
+    return Price(prices.input, prices.output, cached, prices.cache_write, tiers)

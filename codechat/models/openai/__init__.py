@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import field_validator
 
 from codechat.config import original_option, run_option
-from codechat.domain import Message, Reply
+from codechat.domain import FLEX, Message, Reply, Tier
 from codechat.models import MODELS
 from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, Statement, statement_of
 from codechat.models.openai.protocol import PATHS, Api, Decoding, Unreadable, body_of, refusal_of, reply_of
@@ -148,8 +148,8 @@ class OpenAIWire:
         arguments = servers.arguments(self.config) if servers is not None else None
         return {VLLM: version[:LONGEST], **({ARGUMENTS: arguments} if arguments is not None else {})}
 
-    async def send(self, body: dict[str, Any]) -> Reply:
-        response = await self._post(body)
+    async def send(self, body: dict[str, Any], tier: Tier) -> Reply:
+        response = await self._post({**body, "service_tier": tier} if tier == FLEX else body)
         try:
             return reply_of(self.config.api, response.content)
         except Unreadable as error:

@@ -9,13 +9,14 @@ import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any, Protocol, get_args
 
 from codechat.calls import Endpoint, Limits, Passing, Policy, call_with_retries, endpoint_at
 from codechat.calls.cache import CachedQuestion, has, is_final, recall_or_ask, settle
 from codechat.calls.cache_file import keep_statement, recall_statement
-from codechat.domain import Message, Reply
-from codechat.errors import UserError
+from codechat.domain import FLEX, STANDARD, Message, Reply, Tier
+from codechat.errors import InfrastructureError, Stopped, UserError
 from codechat.models import Request
 from codechat.models.endpoints import WITNESS, Statement, key_of
 from codechat.models.remote.config import RemoteConfig
@@ -28,6 +29,18 @@ PROBE_TIMEOUT_S = 10.0
 INTRODUCTION_TIMEOUT_S = 2.0
 FIRST_REPLY_TOKENS = 500
 """Tokens reserved for the first replies if tokens per minute are limited and `max_tokens` is not set."""
+
+
+FLEX_ATTEMPT, FLEX_RETRIES = 3, 8
+"""How many times as long an attempt in the tier flex may take, and how many times as often it is repeated: that tier is
+slower, and refuses calls (429) for as long as it has no room."""
+
+
+def _policy(config: RemoteConfig, tier: Tier) -> Policy:
+    attempt_s, retries = config.timeout_s, config.max_retries
+    if tier == FLEX:
+        attempt_s, retries = FLEX_ATTEMPT * attempt_s, FLEX_RETRIES * retries
+    return Policy(config.place, attempt_s, config.call_timeout_s or 2 * attempt_s, retries)
 
 
 class Refused(Exception):
@@ -60,8 +73,11 @@ class Wire(Protocol):
     async def introduce(self, seconds: float) -> Statement:
         """The endpoint's statement of the model, within about so many seconds. Raises `Unreachable` or `UserError`."""
 
-    async def send(self, body: dict[str, Any]) -> Reply:
-        """Make one attempt, without any repetition. Raises `Refused`, `Passing`, or an error that ends the call."""
+    async def send(self, body: dict[str, Any], tier: Tier) -> Reply:
+        """Make one attempt in a tier, without any repetition; the usage has the tier that the endpoint says it served.
+
+        Raises `Refused`, `Passing`, or an error that ends the call.
+        """
 
     async def aclose(self) -> None:
         """Release connections; the next request opens them again."""
@@ -90,9 +106,7 @@ class Remote:
         self.config = config
         self._wire, self._failures = wire, wire.failures
         self._endpoint: Endpoint | None = None
-        self._policy = Policy(
-            config.place, config.timeout_s, config.call_timeout_s or 2 * config.timeout_s, config.max_retries
-        )
+        self._policies = {tier: _policy(config, tier) for tier in get_args(Tier)}
         self._dialect = Dialect()
         self._usual_reply: float = FIRST_REPLY_TOKENS
         self._has_answered = False
@@ -216,9 +230,7 @@ class Remote:
         if endpoint.counts_tokens:  # four characters a token, and the longest reply or the average reply so far
             sent = sum(len(message.content) for message in request.messages) // 4
             tokens = sent + (self.config.max_tokens or int(self._usual_reply))
-        reply = await outlasting(
-            self.config, lambda: call_with_retries(lambda: self._attempt(request), self._policy, endpoint, tokens)
-        )
+        reply = await outlasting(self.config, lambda: self._call(request, endpoint, tokens))
         self._has_answered = True
         witness = WITNESS.get()
         if reply.fingerprint is not None and witness is not None:
@@ -226,13 +238,26 @@ class Remote:
         self._usual_reply += (reply.usage.output_tokens - self._usual_reply) / 10
         return reply
 
-    async def _attempt(self, request: Request) -> Reply:
+    async def _call(self, request: Request, endpoint: Endpoint, tokens: int) -> Reply:
+        """The reply in the configured tier; at the full price only if that tier has no room and the config says so."""
+        tier = self.config.tier
+        try:
+            return await call_with_retries(lambda: self._attempt(request, tier), self._policies[tier], endpoint, tokens)
+        except InfrastructureError as refused:
+            if isinstance(refused, Stopped) or tier != FLEX or not (self.config.tier_fallback and refused.rate_limited):
+                raise
+            again = self._policies[STANDARD]
+            reply = await call_with_retries(lambda: self._attempt(request, STANDARD), again, endpoint, tokens)
+            counts = {"retries": refused.retries + 1, "rate_limited": refused.rate_limited}
+            return replace(reply, **{name: getattr(reply, name) + count for name, count in counts.items()})
+
+    async def _attempt(self, request: Request, tier: Tier) -> Reply:
         """The reply of one attempt; a refused parameter is left out from then on."""
         while True:
             dialect = self._dialect
             body = self._wire.body(request.messages, dialect)
             try:
-                return await self._wire.send(body)
+                return await self._wire.send(body, tier)
             except Refused as refused:
                 refusal, headers = refused.refusal, refused.headers
             except Passing as failed:

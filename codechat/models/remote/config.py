@@ -2,11 +2,13 @@
 
 import math
 import re
+from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import ValidationInfo, field_validator
 
 from codechat.config import WHERE, original_option, result_option, run_option
+from codechat.domain import Tier
 from codechat.errors import UserError
 from codechat.models import ModelConfig
 from codechat.models.endpoints import Weights, address_of
@@ -33,7 +35,15 @@ class RemoteConfig(ModelConfig):
     adaptive_concurrency: bool = run_option(
         False, "find out how many calls at once the endpoint takes, up to max_concurrency: fewer after a 429"
     )
-    timeout_s: float = run_option(300.0, "seconds that end one attempt", gt=0)
+    tier: Tier = run_option(
+        "standard",
+        "what is paid for how long a wait: standard, flex (about half, slower, sometimes refused), batch (half, by the "
+        "hour); replies are the same model's",
+    )
+    tier_fallback: Literal["standard"] | None = run_option(
+        None, "standard: what flex refuses for want of room is asked at the full price; null: never"
+    )
+    timeout_s: float = run_option(300.0, "seconds that end one attempt; of the tier flex three times as many", gt=0)
     call_timeout_s: float | None = run_option(
         None, "seconds for one call with all its retries; null: twice timeout_s", gt=0
     )
