@@ -6,6 +6,9 @@ role that is charged; null for a step that asks no model. `ended` is when a sess
 `taken` holds the charges of other journals whose steps were taken in, by their `origin`: a row is replaced when it is
 taken in again, so that nothing counts twice. So do `runs`, whose `origin` is null for runs of this journal.
 
+`batches` are those of providers that this cell made, and `batched` the batch of each request, null if it has no answer
+there. A batch is recorded before it is submitted, and named by the provider afterwards.
+
 The file is opened in WAL mode, by two connections, or by one on a network's file system. Two connections share memory
 through a mapped file beside the journal (`-shm`), which a network's file system does not give reliably. There one
 connection has the file for itself (`locking_mode=EXCLUSIVE`, set before WAL): no such file is made, and another
@@ -25,7 +28,7 @@ from codechat.journal.ledger import COUNTS
 from codechat.mounts import file_system, is_network
 
 SCHEMA = 6
-RECORDS = ("steps", "sessions", "runs", "endpoints", "ledger", "taken")
+RECORDS = ("steps", "sessions", "runs", "endpoints", "batches", "ledger", "taken")
 """The tables that hold the results of calls, tests and runs."""
 
 _COUNTS = ", ".join(f"{name} INTEGER NOT NULL DEFAULT 0" for name in COUNTS)
@@ -40,6 +43,9 @@ CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, wall_s REAL, origin TEX
 CREATE TABLE IF NOT EXISTS endpoints (
     place TEXT, base_url TEXT, said TEXT, fingerprints TEXT, met REAL, PRIMARY KEY (place, base_url, said)
 );
+CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY, size INTEGER, made REAL, file TEXT, remote TEXT);
+CREATE TABLE IF NOT EXISTS batched (request TEXT PRIMARY KEY, batch TEXT);
+CREATE INDEX IF NOT EXISTS batched_by_batch ON batched (batch);
 CREATE TABLE IF NOT EXISTS ledger (payer TEXT PRIMARY KEY, {_COUNTS});
 CREATE TABLE IF NOT EXISTS taken (origin TEXT, payer TEXT, {_COUNTS}, PRIMARY KEY (origin, payer));
 CREATE TABLE IF NOT EXISTS origin (id TEXT);

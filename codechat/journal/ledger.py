@@ -66,9 +66,13 @@ def charge_for(payer: str, usage: Usage) -> Charge:
 
 @dataclass
 class Ledger:
-    """The sums of all payers, by role."""
+    """The sums of all payers, by role.
+
+    `expected` are the tokens that calls under way will take, as far as they are paid as soon as they are submitted.
+    """
 
     of: dict[str, Charge] = field(default_factory=dict)
+    expected: dict[str, Usage] = field(default_factory=dict)
 
     def add(self, charge: Charge) -> None:
         """Add a charge."""
@@ -82,6 +86,14 @@ class Ledger:
         for name, sums in self.of.items():
             payer = name.partition(APART)[0]
             found[payer] = found[payer] + sums.usage if payer in found else sums.usage
+        return found
+
+    @property
+    def committed(self) -> dict[str, Usage]:
+        """Each payer's tokens, with those that are expected."""
+        found = self.spent
+        for payer, usage in self.expected.items():
+            found[payer] = found.get(payer, Usage()) + usage
         return found
 
     @property

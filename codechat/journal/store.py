@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 from codechat.calls import SLOTS, Slots
 from codechat.domain import STANDARD, Tier, Usage
 from codechat.errors import InfrastructureError, UserError
+from codechat.journal.batches import BatchStore
 from codechat.journal.database import ALL_MET, CHARGE, INTO, Database, Met
 from codechat.journal.ledger import COUNTS, Charge, Ledger, charges_of
 from codechat.texts import writable
@@ -97,6 +98,7 @@ class Journal:
                 raise UserError(f"cannot open the journal {path}: {error}", remedy) from error
             raise
         self.watch: Callable[[Ledger], None] = lambda _: None
+        self.batches = BatchStore(self._db, self._put, self.ledger, lambda: self.watch(self.ledger))
         self._begun: set[asyncio.Task[Any]] = set()
         self._steps: dict[str, set[tuple[str, str]]] = {}  # of unfinished units
         self._unwritten: dict[str, asyncio.Future[None]] = {}  # the last free step of a unit
@@ -144,7 +146,7 @@ class Journal:
         self, key: tuple[str, str, str], kind: Any, compute: Callable[[], Awaitable[T]], payer: str | None
     ) -> T:
         """Compute and record a step. A call keeps its slot until it is on disk: a kill loses at most a call a slot."""
-        slots = Slots()
+        slots = Slots(key[0], "/".join(key), payer or "")
         SLOTS.set(slots)
         if key[0] in self._unwritten:
             await asyncio.shield(self._unwritten[key[0]])

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from codechat.calls import Brake
 from codechat.config import Config
+from codechat.domain import Usage
 from codechat.engine.settings.config import CellConfig
 from codechat.errors import UserError
 from codechat.journal import Ledger
@@ -45,14 +46,19 @@ class Budget:
 
     def spent_usd(self, ledger: Ledger) -> float | None:
         """The dollars spent so far on models with a known price; None if no price is known."""
-        known = [cost for cost in spent_usd(ledger.spent, self.tariff).values() if cost is not None]
+        return self._known_usd(ledger.spent)
+
+    def _known_usd(self, used: Mapping[str, Usage]) -> float | None:
+        known = [cost for cost in spent_usd(used, self.tariff).values() if cost is not None]
         return sum(known) if known else None
 
     def reason_to_stop(self, ledger: Ledger) -> str:
-        """Which budget is used up, in words; empty if none is."""
-        if self.tokens is not None and ledger.tokens >= self.tokens:
-            return f"the budget of {self.tokens:,} tokens (budget_tokens{self._divided}) is reached"
-        if self.usd is not None and (self.spent_usd(ledger) or 0.0) >= self.usd:
+        """Which budget is used up, in words; empty if none is. What a batch will cost counts when it is submitted."""
+        if self.tokens is not None:
+            used = ledger.committed.values()
+            if sum(each.input_tokens + each.output_tokens for each in used) >= self.tokens:
+                return f"the budget of {self.tokens:,} tokens (budget_tokens{self._divided}) is reached"
+        if self.usd is not None and (self._known_usd(ledger.committed) or 0.0) >= self.usd:
             return f"the budget of ${self.usd:,.2f} (budget_usd{self._divided}) is reached"
         return ""
 

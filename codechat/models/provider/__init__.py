@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import model_validator
 
+from codechat.calls.batches import Label
 from codechat.config import result_option, run_option
-from codechat.domain import FLEX, Message, Reply, Tier, Usage
+from codechat.domain import BATCH, FLEX, Message, Reply, Tier, Usage
 from codechat.models import MODELS
 from codechat.models.endpoints import Statement
 from codechat.models.remote import Refused, Remote
@@ -42,7 +43,9 @@ class ProviderConfig(RemoteConfig):
     @model_validator(mode="after")
     def _has_the_tier(self) -> Self:
         if self.tier == FLEX and self.provider in WITHOUT_FLEX:
-            raise ValueError(f"{self.provider} has no tier flex: anthropic has tier=batch")
+            raise ValueError(f"{self.provider} has no tier flex" + ": it has batch" * (self.provider in WITH_BATCHES))
+        if self.tier == BATCH and self.provider not in WITH_BATCHES:
+            raise ValueError(f"batches of {self.provider} are not known: tier=batch is for anthropic and model=openai")
         return self
 
 
@@ -51,6 +54,7 @@ SAMPLING = ("anthropic_disallows_sampling_settings", "bedrock_disallows_sampling
 FINISHED = {"tool_call": "tool_calls"}
 """Reasons for the end of a reply that OpenAI's protocol words otherwise."""
 LONGEST_FINGERPRINT = 200
+WITH_BATCHES = ("anthropic",)
 WITHOUT_FLEX = ("anthropic", "mistral", "groq", "cohere")
 """Providers that have no such tier: the library would leave it out without a word."""
 
@@ -147,6 +151,10 @@ class ProviderWire:
             usage=usage,
             fingerprint=str(writable(response.model_name))[:LONGEST_FINGERPRINT] if response.model_name else None,
         )
+
+    async def reject(self, label: Label) -> None:
+        if self._library is not None:
+            await self._library.reject(label)
 
     async def aclose(self) -> None:
         library, self._library = self._library, None
