@@ -10,8 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from codechat.calls import BRAKE, Brake, run_coroutine
+from codechat.calls.batches import DESK, Desk
 from codechat.constraints.examining import Examiner
-from codechat.domain import Message, Reply
+from codechat.domain import BATCH, Message, Reply
 from codechat.engine.answering.endpoints import Register
 from codechat.engine.answering.servers import serving
 from codechat.engine.cell import Cell, session_id
@@ -174,20 +175,31 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
         return
     BRAKE.set(brake)
     WITNESS.set(Register(cell.endpoints, journal, observer.note))
+    desk = Desk(journal.batches)
+    DESK.set(desk)
     async with services_of(cell, journal, observer.note, brake) as services, finish_steps(journal):
         if "sandbox" in cell.uses:
             sandbox, note = cell.config.sandbox, observer.note
             progress, stopped = now_and_then(note), lambda: brake.interrupted
             references = References(cell.dataset, services.tests, sandbox, note, progress, stopped)
             await unwrap_group(references.refuse(cell.tasks))
-        workers = _Workers(cell, protocol, services, Progress(), observer)
-        # Twice as many sessions as slots: a session being tested leaves no slot idle, and a cell of middling size
-        # does not end with a few late sessions that fill only some of the slots.
-        slots = 2 * (cell.config.model.max_concurrency + cell.resources.workers)
+        workers = _Workers(cell, protocol, services, Progress(), observer, desk)
         for portion in portions(cell, journal):
             ready = [task for task in portion if task.task_id in missing]
             queue = iter(ready)
-            await unwrap_group(run_together([workers.work(queue) for _ in range(min(len(ready), slots))]))
+            count = min(len(ready), _sessions_at_once(cell))
+            await unwrap_group(run_together([workers.work(queue) for _ in range(count)]))
+
+
+def _sessions_at_once(cell: Cell) -> int:
+    """The most sessions at once: all of them if calls are batched, so that a batch holds a turn of each.
+
+    Else twice as many as slots: a session being tested leaves no slot idle, and a cell of middling size does not end
+    with a few late sessions that fill only some of the slots.
+    """
+    if any(getattr(model, "tier", None) == BATCH for model in cell.endpoints.values()):
+        return len(cell.tasks)
+    return 2 * (cell.config.model.max_concurrency + cell.resources.workers)
 
 
 def first_request(cell: Cell) -> tuple[Message, ...]:
@@ -232,6 +244,7 @@ class _Workers:
     services: Services
     progress: Progress
     observer: Observer
+    desk: Desk
 
     async def work(self, queue: Iterator[Task]) -> None:
         """Run sessions until the queue is empty, or the user interrupts."""
@@ -239,7 +252,8 @@ class _Workers:
         for task in queue:
             if brake.interrupted:
                 break
-            record, apart = await self._session(task)
+            with self.desk.working():
+                record, apart = await self._session(task)
             if apart and self.services.brake.interrupted:
                 break
             completed = record.status == "completed"
