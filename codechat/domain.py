@@ -4,9 +4,11 @@ The terms: a *session* is one dialogue over one task; a *turn* is one request an
 reply, turn 0 being the initial generation; an *agenda* fixes the type of instruction of every later turn.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Field
 
 Role = Literal["system", "user", "assistant"]
 Scope = Literal["cosmetic", "structural", "semantic"]
@@ -16,6 +18,10 @@ Decided = Literal["outside", "inside"]
 AdherenceVerdict = Literal["adhered", "violated", "undecided"]
 CommandEnd = Literal["exit", "timeout", "memory", "killed"]
 Unrun = Literal["unfit", "none", "some"]
+Tier = Literal["standard", "flex", "batch"]
+STANDARD: Tier = "standard"
+FLEX: Tier = "flex"
+BATCH: Tier = "batch"
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 CHANGES: tuple[Change, ...] = get_args(Change)
@@ -30,27 +36,79 @@ class Message:
     content: str
 
 
+_ADDED = Field(exclude_if=lambda value: not value)
+"""Marks what was added to records later: it is left out where there is nothing to say."""
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or several calls, as the endpoint counted them."""
+    """Tokens of one or several calls, as the endpoint counted them.
+
+    Cached input tokens, and those that were written to the endpoint's prompt cache, are part of the input tokens.
+    `tiers` has the part of all these that was served in another tier than the standard one (`flex`, `batch`).
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_input_tokens: int = 0
+    cache_write_tokens: Annotated[int, _ADDED] = 0
+    tiers: Annotated[Mapping[str, "Usage"], _ADDED] = field(default_factory=dict, hash=False)
 
     def __add__(self, other: "Usage") -> "Usage":
+        tiers = self.tiers
+        if other.tiers:
+            tiers = {**tiers, **{name: tiers.get(name, _NONE) + part for name, part in other.tiers.items()}}
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cached_input_tokens + other.cached_input_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            tiers,
         )
 
     def __sub__(self, other: "Usage") -> "Usage":
+        tiers = {name: part - other.tiers.get(name, _NONE) for name, part in self.tiers.items()}
         return Usage(
             self.input_tokens - other.input_tokens,
             self.output_tokens - other.output_tokens,
             self.cached_input_tokens - other.cached_input_tokens,
+            self.cache_write_tokens - other.cache_write_tokens,
+            {name: part for name, part in tiers.items() if part != _NONE},
         )
+
+    def served_as(self, tier: str) -> "Usage":
+        """The same tokens, all of them served in a tier."""
+        return replace(self, tiers={} if tier == STANDARD else {tier: replace(self, tiers={})})
+
+    def by_tier(self) -> "Iterator[tuple[str, Usage]]":
+        """The tokens apart by the tier that they were served in, the standard one first, without empty parts."""
+        if not self.tiers:
+            yield STANDARD, self
+            return
+        rest = replace(self, tiers={})
+        for part in self.tiers.values():
+            rest -= part
+        if rest != _NONE:
+            yield STANDARD, rest
+        yield from self.tiers.items()
+
+    def counts(self) -> dict[str, int]:
+        """The numbers of tokens by name, as records have them."""
+        named = {name: getattr(self, name) for name in ("input_tokens", "output_tokens", "cached_input_tokens")}
+        return named | ({"cache_write_tokens": self.cache_write_tokens} if self.cache_write_tokens else {})
+
+    def fields(self) -> dict[str, Any]:
+        """These fields as records have them, to make another usage with."""
+        tiers = {name: part.counts() for name, part in self.tiers.items()}
+        return {**self.counts(), **({"tiers": tiers} if tiers else {})}
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> "Usage":
+        """Read such fields."""
+        return cls(**{**fields, "tiers": {name: cls(**part) for name, part in fields.get("tiers", {}).items()}})
+
+
+_NONE = Usage()
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,7 @@ class TurnRecord(BaseModel):
     def usage_of_roles(self) -> Iterator[tuple[str, Usage]]:
         """The tokens of every further role of the protocol."""
         for name, used in ((self.model_extra or {}).get("usage_by_role") or {}).items():
-            yield name, Usage(**used)
+            yield name, Usage.of(used)
 
     def calls(self) -> "Iterator[CallRecord]":
         """The calls of each role at this turn, in order, if the record has them."""

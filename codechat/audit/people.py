@@ -142,7 +142,7 @@ def _people(
                 f"keep the {POPULATION} that was written with the sample",
             )
         labels[cell.judge].append(
-            Label(cell.dataset, row.task_id, row.scope, row.judge_adherence == "adhered", fmean(values))
+            Label(cell.dataset, row.task_id, row.scope, row.judge_adherence == "adhered", fmean(values), row.cell_id)
         )
     found = {}
     for judge, own in labels.items():

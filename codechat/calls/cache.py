@@ -251,12 +251,14 @@ class _Shelf:
 def _text(reply: Reply) -> str:
     usage = reply.usage
     counted = [usage.input_tokens, usage.output_tokens, usage.cached_input_tokens]
-    return json.dumps([reply.text, reply.finish_reason, counted, reply.latency_s])
+    more = usage.fields() if usage.tiers or usage.cache_write_tokens else counted  # a form that all versions read
+    return json.dumps([reply.text, reply.finish_reason, more, reply.latency_s])
 
 
 def _reply(text: str) -> Reply:
     answer, finish_reason, counted, latency_s = json.loads(text)
-    return Reply(answer, finish_reason, latency_s, usage=Usage(*counted), cached=True)
+    usage = Usage.of(counted) if isinstance(counted, dict) else Usage(*counted)
+    return Reply(answer, finish_reason, latency_s, usage=usage, cached=True)
 
 
 _SHELVES: dict[Path, _Shelf] = {}

@@ -34,6 +34,8 @@ class Traffic:
     """Attempts refused as too many (429)."""
     cache_hits: int = 0
     """Answers from the response cache, without an attempt."""
+    batches: int = 0
+    """Batches that requests were put into."""
 
 
 COUNTERS = Traffic()

@@ -26,9 +26,13 @@ R = TypeVar("R")
 
 
 class Slots:
-    """Slots of replies that are not recorded yet: a kill loses no more replies than an endpoint has slots."""
+    """Slots of replies that are not recorded yet: a kill loses no more replies than an endpoint has slots.
 
-    def __init__(self) -> None:
+    The caller says for which `step` of which `unit` it will record them, and which `payer` is charged.
+    """
+
+    def __init__(self, unit: str = "", step: str = "", payer: str = "") -> None:
+        self.unit, self.step, self.payer = unit, step, payer
         self._leave: list[Callable[[], None]] = []
 
     def keep(self, leave: Callable[[], None]) -> None:

@@ -4,8 +4,9 @@ Imported only to make a client, because the libraries are slow to import.
 """
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -13,6 +14,8 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import httpx2
 
+from codechat.calls.batch_protocols import Exchange
+from codechat.calls.batches import LABEL, BatchProtocol, Collector, Declined, Label, Lost, Pace, Unreached
 from codechat.errors import UserError
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -21,6 +24,8 @@ KEPT_OPEN_S = 4.0
 uses a closing connection."""
 DESCRIBING = "x-stainless-"
 """Begins the headers in which SDKs describe this machine: no call sends them."""
+EXCHANGE_S = 300.0
+"""Seconds without a byte that end a request about a batch, such as a download of its results."""
 READING = "x-stainless-raw-response"
 """The one of them by which the SDK itself knows how to read the response."""
 
@@ -59,6 +64,78 @@ class Client(httpx2.AsyncClient):
         response = await self._carrier.handle_async_request(request)
         response.request = request
         return response
+
+    async def reject(self, label: Label) -> None:
+        """The answer to a call cannot be read: it may be asked again. Only a batch would keep it."""
+
+
+class BatchClient(Client):
+    """The same, but what a call with a `LABEL` asks is answered from a provider's batch.
+
+    `address` is that of the API, up to the path of its requests, which `protocol` is told.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        protocol: Callable[[Exchange, str], BatchProtocol],
+        pace: Pace,
+        timeout: httpx2.Timeout | None = None,
+    ) -> None:
+        super().__init__(address, timeout)
+        self._address, self._protocol, self._pace = address.rstrip("/"), protocol, pace
+        self._headers = httpx2.Headers()
+        self._collector: Collector | None = None
+
+    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
+        """The response to a request, from its batch. Raises `RemoteProtocolError` if that has none."""
+        label = LABEL.get()
+        if label is None:
+            return await super().send(request, **how)
+        if self._collector is None:
+            apart = ("content-length", "content-type", "host", "accept-encoding", "connection")
+            plain = [
+                (name, value)
+                for name, value in request.headers.multi_items()
+                if name not in apart and not name.startswith(DESCRIBING)
+            ]
+            self._headers = httpx2.Headers(plain)
+            path = str(request.url).removeprefix(self._address)
+            self._collector = Collector(self._protocol(self._exchange, path), self._pace)
+        try:
+            result = await self._collector.ask(request.content, label)
+        except Lost as lost:
+            raise httpx2.RemoteProtocolError(str(lost)) from None
+        headers = {"content-type": "application/json"}
+        return httpx2.Response(result.status, headers=headers, content=result.body, request=request)
+
+    async def reject(self, label: Label) -> None:
+        if self._collector is not None:
+            await self._collector.reject(label)
+
+    async def _exchange(self, method: str, path: str, content: bytes | None, kind: str) -> bytes:
+        """The answer about a batch."""
+        headers = self._headers.copy()
+        headers["content-type"] = kind
+        limits = {"timeout": httpx2.Timeout(EXCHANGE_S).as_dict()}
+        request = httpx2.Request(method, self._address + path, content=content, headers=headers, extensions=limits)
+        try:
+            response = await self._carrier.handle_async_request(request)
+            body = await response.aread()
+        except httpx2.TransportError as error:
+            raise Unreached(str(error) or type(error).__name__) from None
+        if response.status_code == HTTPStatus.REQUEST_TIMEOUT or response.status_code >= 500:
+            raise Unreached(f"HTTP {response.status_code}")
+        if response.status_code >= 300:
+            raise Declined(response.status_code, body)
+        return body
+
+    async def aclose(self) -> None:
+        """Close every connection; batches go on at the provider."""
+        collector, self._collector = self._collector, None
+        if collector is not None:
+            await collector.aclose()
+        await super().aclose()
 
 
 class Carrier(httpx2.AsyncBaseTransport):

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
 from codechat.calls import traffic
+from codechat.calls.batches import batches_in_words
 from codechat.cli.terminal import err
 from codechat.engine.cell.budget import Budget
 from codechat.journal import Ledger
@@ -99,6 +100,7 @@ class ProgressBar:
             (now.cache_hits - before.cache_hits, "from cache"),
         )
         facts += [f"{count:,} {name}" for count, name in counts if count]
+        facts += batches_in_words()
         speed = (ledger.tokens - self._tokens_before) / max(time.monotonic() - self._began, 1e-9)
         return [*facts, f"{_short(speed)} tok/s"] if speed >= 1 else facts
 

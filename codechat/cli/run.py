@@ -22,6 +22,7 @@ from codechat.cli.progress import ProgressBar
 from codechat.cli.terminal import err, out
 from codechat.engine.cell import Cell
 from codechat.engine.cell.budget import Budget, is_free
+from codechat.engine.cell.stopping import measures_of
 from codechat.engine.run import INTERRUPTED, TOO_MANY_ERRORS, Outcome, run, run_built
 from codechat.engine.running.observer import Counts, Silent
 from codechat.engine.running.sessions import first_request
@@ -86,7 +87,7 @@ class Terminal(Silent):
 
     def measured(self, cell: Cell, metrics: Mapping[str, Any], seconds: float) -> None:
         title = f"\n{escape(cell.name)} ({seconds:.1f} s)"
-        out.print(summary(cell.protocol.measures, metrics, title, cell.dataset.departure))
+        out.print(summary(measures_of(cell), metrics, title, cell.dataset.departure))
         inside = inside_line(metrics, read_sessions(cell.folder / "sessions.jsonl"))
         if inside:
             out.print(f"\n{inside}", markup=False)

@@ -40,17 +40,20 @@ class Calls(BaseModel):
     input_tokens: int
     output_tokens: int
     cached_input_tokens: int
+    cache_write_tokens: int = 0
+    tiers: dict[str, Usage] = {}
 
     @property
     def usage(self) -> Usage:
         """The tokens."""
-        return Usage(self.input_tokens, self.output_tokens, self.cached_input_tokens)
+        counts = (self.input_tokens, self.output_tokens, self.cached_input_tokens, self.cache_write_tokens)
+        return Usage(*counts, tiers=self.tiers)
 
     @classmethod
     def of(cls, used: "dict[tuple[str, str], Used]") -> "list[Calls]":
         """Those of a kit."""
         return [
-            cls(stage=stage, role=role, calls=each.calls, **asdict(each.usage))
+            cls(stage=stage, role=role, calls=each.calls, **each.usage.fields())
             for (stage, role), each in sorted(used.items())
         ]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from codechat.calls import BRAKE, Brake
+from codechat.calls.batches import DESK, Desk
 from codechat.constraints.examining import Examiner
 from codechat.construct.ends import Calls, Counts, End, Standing, end_of
 from codechat.construct.interface import Dropped, Item, Kept, Outcome, Settled, Spread, Waits
@@ -127,6 +128,7 @@ async def make(run: Run, found: Made) -> None:
     journal.watch = check_budget
     check_budget()
     BRAKE.set(brake)
+    DESK.set(Desk(journal.batches))
     WITNESS.set(Register(run.made.endpoints, journal, run.watcher.note))
     with run.watcher.interruptible(brake), collect_seldom():
         try:

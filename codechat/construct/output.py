@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from codechat.construct.ends import Calls, End
@@ -151,7 +150,7 @@ def _spent(calls: list[Calls], tariff: Tariff) -> dict[str, Any]:
         costs.append(free if price is None else price.cost(each.usage))
     known = [cost for cost in costs if cost is not None]
     usd = round(sum(known), 8) if len(known) == len(costs) else None
-    return {"calls": sum(each.calls for each in calls), **asdict(usage), "usd": usd}
+    return {"calls": sum(each.calls for each in calls), **usage.counts(), "usd": usd}
 
 
 def _card(made: Construction, yields: Mapping[str, Any], counted: Mapping[str, Mapping[str, int]]) -> str:

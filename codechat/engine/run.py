@@ -15,6 +15,7 @@ from codechat.engine.answering.servers import layout_of
 from codechat.engine.cell import Cell, build_cell, journals_in, lock
 from codechat.engine.cell.budget import Budget
 from codechat.engine.cell.estimate import Estimate, estimate_of
+from codechat.engine.cell.stopping import check_stop, measures_of
 from codechat.engine.results.measured import effort_of, measure, write_metrics
 from codechat.engine.results.tracked import Tracking, finished_cell, track
 from codechat.engine.running.observer import Observer, Silent, following
@@ -22,6 +23,7 @@ from codechat.engine.running.sessions import Recorded, run_sessions
 from codechat.engine.running.shards import Part, Shard, fill, hold, merge, share_of
 from codechat.engine.settings.compose import Composed
 from codechat.environment import caches_in, shell_command, silence
+from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.journal import Journal
 from codechat.records import SessionRecord, read_sessions
@@ -80,13 +82,18 @@ def run(
     for remark in composed.remarks:
         (observer or Silent()).note(remark)
     cell = build_cell(composed)
-    shard = Shard.of(cell.config.shard)
+    check_stop(cell)
+    shard, stop = Shard.of(cell.config.shard), cell.config.stop
     if cell.config.dry_run:
         part = cell if shard is None else shard.part_of(cell)
         expected = estimate_of(part, Budget.of(cell.config).tariff, journals_in(cell.folder))
         return Outcome(DONE, part, estimate=expected, layout=layout_of(part))
     if shard is not None:
         return run_shard(cell, shard, observer)
+    if stop.look is not None:
+        return run_look(cell, observer)
+    if stop.difference and stop.until is None:
+        raise UserError("stop.difference=true compares the cells of a sweep", "put -m in front, and vary the model")
     words = command if command is not None else [shell_command("codechat"), *composed.words]
     return run_built(cell, words, observer, sweep=sweep)
 
@@ -113,7 +120,7 @@ def run_built(
                 unfinished = budget.words_on_stop(journal.ledger, brake)
             write_metrics(cell, metrics)  # 6. metrics.json, tables
             seconds = time.monotonic() - started
-            write_figures(cell.protocol.measures, metrics, cell.name, cell.folder / "figures")
+            write_figures(measures_of(cell), metrics, cell.name, cell.folder / "figures")
             write_seal(cell.folder)  # 7. everything is there
         tracking = track(cell, tracker, metrics, sweep, words)  # 8. the run in the store
         follow.tracked(tracking.failure)
@@ -140,6 +147,27 @@ def run_shard(cell: Cell, shard: Shard, observer: Observer | None = None) -> Out
         done.leave(part.folder)
     early = unfinished or done.errored > cell.config.max_errors
     return Outcome(TOO_MANY_ERRORS if early else DONE, part, unfinished=unfinished, seconds=seconds, part=done)
+
+
+def run_look(cell: Cell, observer: Observer | None = None) -> Outcome:
+    """Run the sessions that a sweep looks at before it goes on: recorded, and nothing is measured. Raises `UserError`.
+
+    Exit status 0 only if all of them are completed.
+    """
+    watcher, brake, started, budget = observer or Silent(), Brake(), time.monotonic(), Budget.of(cell.config)
+    with (
+        caches_in(cell.config.hardware.scratch),
+        lock(cell.folder),
+        contextlib.closing(Journal(cell.folder / "journal.db")) as journal,
+    ):
+        cell, _ = _begin(cell, journal, watcher, brake, budget, abandoned=cell.abandoned())
+        run_sessions(cell, journal, watcher, brake, budget)
+        seconds = time.monotonic() - started
+        journal.add_wall(seconds)
+        unfinished = "interrupted" if brake.interrupted else budget.words_on_stop(journal.ledger, brake)
+        errors = sum(session.status == "errored" for session in Recorded(cell, journal))
+    status = INTERRUPTED if brake.interrupted else TOO_MANY_ERRORS if errors or unfinished else DONE
+    return Outcome(status, cell, unfinished=unfinished, seconds=seconds)
 
 
 def _begin(

@@ -6,6 +6,9 @@ role that is charged; null for a step that asks no model. `ended` is when a sess
 `taken` holds the charges of other journals whose steps were taken in, by their `origin`: a row is replaced when it is
 taken in again, so that nothing counts twice. So do `runs`, whose `origin` is null for runs of this journal.
 
+`batches` are those of providers that this cell made, and `batched` the batch of each request, null if it has no answer
+there. A batch is recorded before it is submitted, and named by the provider afterwards.
+
 The file is opened in WAL mode, by two connections, or by one on a network's file system. Two connections share memory
 through a mapped file beside the journal (`-shm`), which a network's file system does not give reliably. There one
 connection has the file for itself (`locking_mode=EXCLUSIVE`, set before WAL): no such file is made, and another
@@ -24,8 +27,8 @@ from codechat.errors import UserError
 from codechat.journal.ledger import COUNTS
 from codechat.mounts import file_system, is_network
 
-SCHEMA = 5
-RECORDS = ("steps", "sessions", "runs", "endpoints", "ledger", "taken")
+SCHEMA = 6
+RECORDS = ("steps", "sessions", "runs", "endpoints", "batches", "ledger", "taken")
 """The tables that hold the results of calls, tests and runs."""
 
 _COUNTS = ", ".join(f"{name} INTEGER NOT NULL DEFAULT 0" for name in COUNTS)
@@ -40,6 +43,9 @@ CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, wall_s REAL, origin TEX
 CREATE TABLE IF NOT EXISTS endpoints (
     place TEXT, base_url TEXT, said TEXT, fingerprints TEXT, met REAL, PRIMARY KEY (place, base_url, said)
 );
+CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY, size INTEGER, made REAL, file TEXT, remote TEXT);
+CREATE TABLE IF NOT EXISTS batched (request TEXT PRIMARY KEY, batch TEXT);
+CREATE INDEX IF NOT EXISTS batched_by_batch ON batched (batch);
 CREATE TABLE IF NOT EXISTS ledger (payer TEXT PRIMARY KEY, {_COUNTS});
 CREATE TABLE IF NOT EXISTS taken (origin TEXT, payer TEXT, {_COUNTS}, PRIMARY KEY (origin, payer));
 CREATE TABLE IF NOT EXISTS origin (id TEXT);
@@ -71,7 +77,7 @@ UPDATE steps SET payer = 'applicability', name = substr(name, 1, instr(name, '/'
 """
 # When earlier sessions ended, and who answered, is not known.
 _FROM_3 = "ALTER TABLE sessions ADD COLUMN ended REAL;"
-_STEPS = {1: _FROM_1, 2: _FROM_2, 3: _FROM_3, 4: "ALTER TABLE runs ADD COLUMN origin TEXT;"}
+_STEPS = {1: _FROM_1, 2: _FROM_2, 3: _FROM_3, 4: "ALTER TABLE runs ADD COLUMN origin TEXT;", 5: ""}
 MIGRATIONS = {old: "".join(_STEPS[each] for each in range(old, SCHEMA)) for old in _STEPS}
 
 CHARGE = (
@@ -91,7 +97,14 @@ def prepare(db: sqlite3.Connection, path: Path) -> None:
             "use the codechat that wrote it, or choose another runs_dir",
         )
     migration = MIGRATIONS.get(found, "")
-    db.executescript(f"BEGIN; {_TABLES} {migration} PRAGMA user_version={SCHEMA}; COMMIT;")
+    db.executescript(f"BEGIN; {_lacking(db)} {_TABLES} {migration} PRAGMA user_version={SCHEMA}; COMMIT;")
+
+
+def _lacking(db: sqlite3.Connection) -> str:
+    """The statements that add the counts which the tables of an earlier version lack; not every version has both."""
+    known = {table: {row[1] for row in db.execute(f"PRAGMA table_info({table})")} for table in ("ledger", "taken")}
+    lacking = ((table, name) for table, columns in known.items() if columns for name in COUNTS if name not in columns)
+    return "".join(f"ALTER TABLE {table} ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0;" for table, name in lacking)
 
 
 @contextlib.contextmanager

@@ -156,6 +156,8 @@ def _copy(db: sqlite3.Connection, sessions: Collection[str]) -> None:
     db.executemany("INSERT INTO wanted VALUES (?)", [(each,) for each in sessions])
     db.execute(_STEPS)
     db.execute(_SESSIONS)
+    for table in ("batches", "batched"):  # those of all sessions: they are few, and without use to others
+        db.execute(f"INSERT OR IGNORE INTO main.{table} SELECT * FROM other.{table}")
     # the endpoints that the other journal met, each with the fingerprints from both
     mine = {met[:3]: met for met in map(Met.of, db.execute(ALL_MET))}
     for its in map(Met.of, db.execute(ALL_MET.replace("FROM endpoints", "FROM other.endpoints")).fetchall()):

@@ -11,17 +11,18 @@ import sqlite3
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import TypeAdapter
 
 from codechat.calls import SLOTS, Slots
-from codechat.domain import Usage
+from codechat.domain import STANDARD, Tier, Usage
 from codechat.errors import InfrastructureError, UserError
+from codechat.journal.batches import BatchStore
 from codechat.journal.database import ALL_MET, CHARGE, INTO, Database, Met
-from codechat.journal.ledger import COUNTS, Charge, Ledger, charge_of
+from codechat.journal.ledger import COUNTS, Charge, Ledger, charges_of
 from codechat.texts import writable
 
 ROWS_AT_ONCE = (64, 8, 1)
@@ -30,22 +31,27 @@ ROWS_AT_ONCE = (64, 8, 1)
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 
 T = TypeVar("T")
-_USED = """
-SELECT payer, CAST(total(json_extract(value, '$.usage.input_tokens')) AS INTEGER),
-       CAST(total(json_extract(value, '$.usage.output_tokens')) AS INTEGER),
-       CAST(total(json_extract(value, '$.usage.cached_input_tokens')) AS INTEGER)
+_TOKENS = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_tokens")
+_TIERS = tuple(tier for tier in get_args(Tier) if tier != STANDARD)
+_SUMS = ", ".join(
+    f"CAST(total(json_extract(value, '$.usage.{part}{name}')) AS INTEGER)"
+    for part in ("", *(f"tiers.{tier}." for tier in _TIERS))
+    for name in _TOKENS
+)
+_USED = f"""
+SELECT payer, {_SUMS}
 FROM steps JOIN sessions USING (session) WHERE completed AND payer IS NOT NULL GROUP BY payer
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Put:
-    """One write: a row for a table, or only a charge."""
+    """One write: a row for a table, or only charges."""
 
     done: "asyncio.Future[None]"
     into: str = ""
     row: tuple[Any, ...] = ()
-    charge: Charge | None = None
+    charges: tuple[Charge, ...] = ()
 
 
 @functools.cache
@@ -92,6 +98,7 @@ class Journal:
                 raise UserError(f"cannot open the journal {path}: {error}", remedy) from error
             raise
         self.watch: Callable[[Ledger], None] = lambda _: None
+        self.batches = BatchStore(self._db, self._put, self.ledger, lambda: self.watch(self.ledger))
         self._begun: set[asyncio.Task[Any]] = set()
         self._steps: dict[str, set[tuple[str, str]]] = {}  # of unfinished units
         self._unwritten: dict[str, asyncio.Future[None]] = {}  # the last free step of a unit
@@ -139,7 +146,7 @@ class Journal:
         self, key: tuple[str, str, str], kind: Any, compute: Callable[[], Awaitable[T]], payer: str | None
     ) -> T:
         """Compute and record a step. A call keeps its slot until it is on disk: a kill loses at most a call a slot."""
-        slots = Slots()
+        slots = Slots(key[0], "/".join(key), payer or "")
         SLOTS.set(slots)
         if key[0] in self._unwritten:
             await asyncio.shield(self._unwritten[key[0]])
@@ -149,7 +156,8 @@ class Journal:
         except InfrastructureError as error:
             if payer is not None and (error.retries or error.rate_limited):
                 # only its attempts, because the tokens of a call that failed are not known
-                await self._put(charge=Charge(payer, retries=error.retries, rate_limited=error.rate_limited))
+                failed = Charge(payer, retries=error.retries, rate_limited=error.rate_limited)
+                await self._put(charges=(failed,))
             raise
         finally:
             slots.leave()
@@ -162,8 +170,8 @@ class Journal:
             if not done.cancelled() and done.exception() is None and key[0] in self._steps:
                 self._steps[key[0]].add(key[1:])
 
-        charge = None if payer is None else charge_of(payer, value)
-        done = self._put("steps (session, name, digest, value, payer)", (*key, text, payer), charge)
+        charges = () if payer is None else charges_of(payer, value)
+        done = self._put("steps (session, name, digest, value, payer)", (*key, text, payer), charges)
         done.add_done_callback(remember)
         return done
 
@@ -227,7 +235,12 @@ class Journal:
 
     def used(self) -> dict[str, Usage]:
         """Each payer's tokens in completed sessions, including those of the response cache."""
-        return {row[0]: Usage(*row[1:]) for row in self._db.read(_USED)}
+        found: dict[str, Usage] = {}
+        for payer, *row in self._db.read(_USED):
+            sums = [Usage(*row[begin : begin + len(_TOKENS)]) for begin in range(0, len(row), len(_TOKENS))]
+            tiers = {tier: used for tier, used in zip(_TIERS, sums[1:], strict=True) if used != Usage()}
+            found[payer] = replace(sums[0], tiers=tiers)
+        return found
 
     def add_wall(self, seconds: float) -> float:
         """Add this process's time to the cell's; returns the sum over all processes, in seconds."""
@@ -237,11 +250,14 @@ class Journal:
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def _put(self, into: str = "", row: tuple[Any, ...] = (), charge: Charge | None = None) -> "asyncio.Future[None]":
+    def _put(
+        self, into: str = "", row: tuple[Any, ...] = (), charges: tuple[Charge, ...] = ()
+    ) -> "asyncio.Future[None]":
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._pending.append(_Put(done, into, row, charge))
-        if charge is not None:
-            self.ledger.add(charge)
+        self._pending.append(_Put(done, into, row, charges))
+        if charges:
+            for charge in charges:
+                self.ledger.add(charge)
             self.watch(self.ledger)
         if self._flusher is None or self._flusher.done():
             self._flusher = asyncio.create_task(self._flush())
@@ -268,8 +284,8 @@ class Journal:
         for put in batch:
             if put.into:
                 rows.setdefault(put.into, []).append(put.row)
-            if put.charge is not None:
-                charges.add(put.charge)
+            for charge in put.charges:
+                charges.add(charge)
         with self._db.writing() as db:
             db.execute("BEGIN")
             for into, values in rows.items():

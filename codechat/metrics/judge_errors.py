@@ -30,13 +30,17 @@ Bootstraps = Mapping[str, TaskBootstrap]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The labels of a judged change: `followed` is 1 or 0, or the mean if several people labelled it."""
+    """The labels of a judged change: `followed` is 1 or 0, or the mean if several people labelled it.
+
+    `cell` is the id of the cell whose judge decided it.
+    """
 
     dataset: str
     task: str
     scope: str
     adhered: bool
     followed: float
+    cell: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,12 @@ class JudgeLabels:
                 found[scope, True] += hits
                 found[scope, False] += total - hits
         return found
+
+    @cached_property
+    def weights(self) -> Mapping[tuple[str, bool], float]:
+        """By scope and verdict, for how many decisions each label stands: those of its kind, shared by their labels."""
+        counts = Counter((one.scope, one.adhered) for one in self.labels)
+        return {kind: self.sizes[kind] / count for kind, count in counts.items()}
 
 
 @dataclass(frozen=True)
@@ -101,11 +111,7 @@ def _estimate(
     known: JudgeLabels, scopes: Sequence[str], bootstraps: Bootstraps, split: Sequence[Sequence[Label]]
 ) -> tuple[float, float, tuple[Any, Any] | None]:
     """Sensitivity, specificity, and both in every resample; `split` holds the labels by verdict."""
-    # the number of decisions that each label stands for: those of its scope and verdict, shared by their labels
-    counts = Counter((one.scope, one.adhered) for labels in split for one in labels)
-    weights = [
-        [known.sizes[one.scope, one.adhered] / counts[one.scope, one.adhered] for one in labels] for labels in split
-    ]
+    weights = [[known.weights[one.scope, one.adhered] for one in labels] for labels in split]
     shares = [
         sum(weight * one.followed for weight, one in zip(own, labels, strict=True)) / sum(own)
         for own, labels in zip(weights, split, strict=True)

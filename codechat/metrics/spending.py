@@ -5,7 +5,7 @@ test is `model`, and every further role of a protocol has its own name.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from codechat.domain import Usage
@@ -24,16 +24,26 @@ Costs = dict[str, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars per million tokens. Cached input tokens are part of the input tokens, at their own price."""
+    """US dollars per million tokens. Cached and cache-written input tokens are part of the input, at their own prices.
+
+    `tiers` are the prices of other tiers than the standard one; a tier without its own is priced as standard.
+    """
 
     input: float
     output: float
     cached_input: float
+    cache_write: float | None = None  # None: as input
+    tiers: Mapping[str, "Price"] = field(default_factory=dict, hash=False)
 
     def cost(self, usage: Usage) -> float:
-        """The price of some tokens in US dollars."""
+        """The price of some tokens in US dollars, each at that of the tier which served it."""
+        return sum(self.tiers.get(tier, self)._cost(part) for tier, part in usage.by_tier())
+
+    def _cost(self, usage: Usage) -> float:
         fresh = usage.input_tokens - usage.cached_input_tokens
         paid = fresh * self.input + usage.cached_input_tokens * self.cached_input + usage.output_tokens * self.output
+        if self.cache_write is not None:
+            paid += usage.cache_write_tokens * (self.cache_write - self.input)
         return paid / 1_000_000
 
 
@@ -94,7 +104,7 @@ def spending_of(tokens: Tokens, effort: Effort) -> dict[str, Any]:
         "retries": effort.retries,
         "rate_limited": effort.rate_limited,
         "cached_replies": effort.cached_replies,
-        "tokens": {name: asdict(used) for name, used in tokens.items()},
+        "tokens": {name: used.counts() for name, used in tokens.items()},
         "cost_usd": costs,
         "spent_usd": spent_usd(effort.spent, tariff),
         "wall_s": effort.wall_s,

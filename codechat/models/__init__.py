@@ -7,7 +7,7 @@ from typing import Protocol
 from pydantic import field_validator
 
 from codechat.config import Config, original_option, run_option
-from codechat.domain import Instruction, Message, Reply
+from codechat.domain import Instruction, Message, Reply, Tier
 from codechat.records import UNDER_TEST
 from codechat.registry import Registry
 from codechat.tasks import Task
@@ -21,6 +21,12 @@ class Prices(Config):
     output: float = run_option(..., "US dollars per million output tokens, reasoning included", ge=0)
     cached_input: float | None = run_option(
         None, "US dollars per million input tokens that the endpoint had cached; null: as input", ge=0
+    )
+    cache_write: float | None = run_option(
+        None, "US dollars per million input tokens that the endpoint wrote to its prompt cache; null: as input", ge=0
+    )
+    tiers: "dict[Tier, Prices]" = run_option(
+        {}, "the same of other tiers, e.g. {batch: {input: 0.625, output: 5}}; a tier without: as above"
     )
 
 

@@ -1,7 +1,7 @@
 """Answers of models as the journal and the records keep them."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from codechat.domain import Message, Reply, Usage
@@ -44,6 +44,6 @@ def by_role(calls: Sequence[CallRecord]) -> dict[str, Any]:
         if call.role != UNDER_TEST:
             used[call.role] = used.get(call.role, Usage()) + call.usage
     return {
-        "usage_by_role": {role: asdict(usage) for role, usage in used.items()},
+        "usage_by_role": {role: usage.fields() for role, usage in used.items()},
         CALLS: [call.model_dump() for call in calls],
     }

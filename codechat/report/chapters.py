@@ -9,13 +9,15 @@ from collections.abc import Callable
 from functools import cache
 from typing import TypeVar
 
+from codechat.metrics.sequences import STOPPED
 from codechat.plugins import import_all
 from codechat.report.generic import Chapter
+from codechat.report.generic.stopped import StoppedChapter
 
 __all__ = ["Chapter", "chapter_of", "leads", "register"]
 
 C = TypeVar("C", bound=type[Chapter])
-_OWN: dict[str, Chapter] = {}
+_OWN: dict[str, Chapter] = {STOPPED: StoppedChapter()}
 _GENERIC = Chapter()
 
 

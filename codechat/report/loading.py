@@ -17,6 +17,7 @@ from codechat.errors import UserError
 from codechat.metrics.counts import DECIDED, REPLIES
 from codechat.metrics.loaded import LOADED
 from codechat.metrics.measures import FIELD, measures_in, value_of
+from codechat.metrics.sequences import STOPPED
 from codechat.records import GROUP_TAG, SessionRecord, dataset_in, read_sessions, tags_in
 from codechat.report.chapters import chapter_of
 from codechat.report.study import REPLAYED, LoadedCell
@@ -115,6 +116,8 @@ def repeats_in(cells: Sequence[LoadedCell], options: Options) -> list[list[Loade
     """
     alike: dict[Hashable, list[LoadedCell]] = defaultdict(list)
     for cell in cells:
+        if cell.protocol == STOPPED:  # each ended at tasks of its own
+            continue
         settings, pool = (
             settings_of(without_seed(cell.config), options),
             tags_in(cell.folder).get("codechat.pool_hash", ""),

@@ -12,6 +12,7 @@ As a command it answers every task of a dataset with the task's reference soluti
 Beside it are small cells that run against such a server. The engine does not import this package.
 """
 
+from codechat.testing.batches import BatchServer, MessageBatches
 from codechat.testing.behaviour import (
     CUT_SHORT,
     EMPTY_CHOICES,
@@ -35,7 +36,26 @@ from codechat.testing.behaviour import (
 from codechat.testing.server import OpenAIServer, Prefixes
 
 __all__ = [
-    "CUT_SHORT", "EMPTY_CHOICES", "RESET", "TRUNCATED_JSON", "Answer", "Behaviour", "Call", "Fault", "OpenAIServer",
-    "Prefixes", "Result", "dataset_tasks", "drip", "error", "fading_solver", "overflow", "rate_limited",
-    "reference_solver", "refuses_temperature", "stall",
+    "CUT_SHORT",
+    "EMPTY_CHOICES",
+    "RESET",
+    "TRUNCATED_JSON",
+    "Answer",
+    "BatchServer",
+    "Behaviour",
+    "Call",
+    "Fault",
+    "MessageBatches",
+    "OpenAIServer",
+    "Prefixes",
+    "Result",
+    "dataset_tasks",
+    "drip",
+    "error",
+    "fading_solver",
+    "overflow",
+    "rate_limited",
+    "reference_solver",
+    "refuses_temperature",
+    "stall",
 ]  # fmt: skip

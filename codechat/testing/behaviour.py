@@ -38,6 +38,7 @@ class Answer:
     finish_reason: str = "stop"
     usage: dict[str, Any] | None = None
     message: dict[str, Any] = field(default_factory=dict)  # further fields of the message, chat API only
+    tier: str | None = None  # the `service_tier` that the body names
 
 
 @dataclass(frozen=True)

@@ -143,6 +143,9 @@ class OpenAIServer:
         return kept and headers.get("connection", "").lower() != "close"
 
     async def _respond(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Fault:
+        other = self.serves(method, path, headers, body)
+        if other is not None:
+            return other
         page = self.page(path) if method == "GET" else None
         if page is None and path == "/v1/models" and method == "GET":
             self.probes += 1
@@ -151,9 +154,17 @@ class OpenAIServer:
                 "data": [{"id": name, "object": "model", **self.facts} for name in self._models],
             }
             return self.models_fault or Fault(200, listed)
-        read = page or (self.reads(path, body) if method == "POST" else None)
-        if read is None:
+        if page is not None:
+            return page
+        if method != "POST":
             return error(404, f"no {method} {path} here")
+        return await self.answer(path, headers, body)
+
+    async def answer(self, path: str, headers: dict[str, str], body: bytes) -> Fault:
+        """The response to a request for an answer."""
+        read = self.reads(path, body)
+        if read is None:
+            return error(404, f"no POST {path} here")
         if isinstance(read, Fault):
             return read
         call = Call(self.answered, path, headers, read)
@@ -174,6 +185,10 @@ class OpenAIServer:
         if isinstance(result, Fault):
             return result
         return Fault(200, self.writes(call, Answer(result) if isinstance(result, str) else result))
+
+    def serves(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Fault | None:
+        """The response of a further API, such as one of batches; None if the request is not for one."""
+        return None
 
     def page(self, path: str) -> Fault | None:
         """A page beside the API, such as a server's state, or in place of the list of models; None if there is none.
@@ -198,6 +213,8 @@ class OpenAIServer:
     def writes(self, call: Call, answer: Answer) -> dict[str, Any]:
         """The body of a good answer."""
         told = {} if self.fingerprint is None else {"system_fingerprint": self.fingerprint}
+        if answer.tier is not None:
+            told["service_tier"] = answer.tier
         if not call.path.endswith("completions"):
             return told | _responses(call, answer)
         written = told | _chat(call, answer)

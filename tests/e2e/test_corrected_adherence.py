@@ -68,6 +68,8 @@ def test_the_correction_finds_the_truth_beside_the_raw_figure(place: Path) -> No
     assert int(whole["judged"]) == len(followed) == 225
     assert float(whole["corrected_ci_low"]) < truth < float(whole["corrected_ci_high"])
     assert abs(float(whole["corrected"]) - truth) < 0.6 * abs(float(whole["raw"]) - truth)
+    assert float(whole["powered_ci_low"]) < truth < float(whole["powered_ci_high"])
+    assert own["turn 1"]["powered"] == "", "no label says of which turn it is"
     assert truth < float(whole["raw_ci_low"]), "the judge calls adhered what was not followed"
     assert {"cosmetic", "structural", "semantic", "turn 1", "turn 9", "passing code"} <= own.keys()
     (other,) = [row for row in rows if row["model"] == "echo"]
@@ -86,6 +88,20 @@ def test_the_correction_finds_the_truth_beside_the_raw_figure(place: Path) -> No
     page = (place / "report" / "index.html").read_text(encoding="utf-8")
     assert "for the judge's errors" in page.replace("&#39;", "'").replace("\\u0027", "'")
     assert (place / "report" / "figures" / "adherence_corrected.svg").is_file()
+
+
+def test_differences_of_entrants_stand_beside_each_other(place: Path) -> None:
+    words = ["model=echo", "judge=noisy", f"judge.sensitivity={SENSITIVITY}", f"judge.specificity={SPECIFICITY}"]
+    status, said = codechat(place, *words, "dataset.limit=3", "tracking=none", "runs_dir=more")
+    assert status == 0, said
+    status, said = codechat(place, "report", "runs=runs,more", "audit=audit", "out=both")
+    assert status == 0, said
+    (row,) = table(place / "both" / "tables" / "adherence_differences.csv")
+    assert {row["a"], row["b"]} == {"echo (judge.sensitivity 0.85)", "refactorer"}
+    assert float(row["corrected_ci_low"]) < float(row["corrected"]) < float(row["corrected_ci_high"])
+    assert float(row["raw_ci_low"]) <= float(row["raw_ci_high"])
+    assert row["powered"] == ""
+    assert row["note"] == "PPI++: too few labels of this cell: 0 of changes judged adhered, and 10 are needed"
 
 
 def test_without_an_audit_nothing_is_corrected(place: Path) -> None:

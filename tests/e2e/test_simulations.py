@@ -70,3 +70,13 @@ def test_corrected_adherence_covers_the_truth_and_the_raw_one_does_not(tmp_path:
     for (judge, *_), (_, raw) in shares.items():
         if judge in ("0.7 / 0.7", "0.7 / 0.95"):
             assert raw < 50, "a judge that misses much"
+
+
+def test_stopping_when_known_is_seldom_wrong_and_saves_sessions() -> None:
+    """Of 60 studies 3 would be 5 %: more than 8 are by chance once in 400."""
+    found = [row for row in rows("stopping.py", "--studies", "60") if len(row) == 8 and row[0] in ("164", "378")]
+    assert [row[1] for row in found] == ["0", "0", "0.3", "0.3", "0.6", "0.6", "1", "1"]
+    saved = {(row[0], row[1]): float(row[3].rstrip("%")) for row in found}
+    assert saved["378", "1"] > saved["378", "0.6"] > 40 > saved["378", "0.3"] > saved["378", "0"]
+    for row in found:
+        assert all(float(share.rstrip("%")) <= 100 * 8 / 60 for share in row[5:])

@@ -10,6 +10,7 @@ import yaml
 
 from codechat.config import Config
 from codechat.engine.cell import Cell, session_id
+from codechat.engine.cell.stopping import due
 from codechat.errors import UserError
 from codechat.journal import Journal, Met
 from codechat.models import MODELS, UNDER_TEST, ModelConfig
@@ -162,8 +163,8 @@ class Recalled:
 
 
 def is_finished(cell: Cell, journal: Journal) -> bool:
-    """Whether every session is completed."""
-    return all(journal.outline(session_id(cell.id, task.task_id), completed=True) for task in cell.tasks)
+    """Whether every session that the cell has to hold is completed."""
+    return all(journal.outline(session_id(cell.id, task.task_id), completed=True) for task in due(cell, journal))
 
 
 async def recall(cell: Cell, journal: Journal) -> Recalled:

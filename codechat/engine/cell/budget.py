@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from codechat.calls import Brake
 from codechat.config import Config
+from codechat.domain import Usage
 from codechat.engine.settings.config import CellConfig
 from codechat.errors import UserError
 from codechat.journal import Ledger
 from codechat.judges import ADHERENCE, APPLICABILITY
 from codechat.metrics.spending import Price, Tariff, spent_usd
-from codechat.models import MODELS, UNDER_TEST, ModelConfig
+from codechat.models import MODELS, UNDER_TEST, ModelConfig, Prices
 from codechat.models.roles import models_in, role_of
 
 
@@ -45,14 +46,19 @@ class Budget:
 
     def spent_usd(self, ledger: Ledger) -> float | None:
         """The dollars spent so far on models with a known price; None if no price is known."""
-        known = [cost for cost in spent_usd(ledger.spent, self.tariff).values() if cost is not None]
+        return self._known_usd(ledger.spent)
+
+    def _known_usd(self, used: Mapping[str, Usage]) -> float | None:
+        known = [cost for cost in spent_usd(used, self.tariff).values() if cost is not None]
         return sum(known) if known else None
 
     def reason_to_stop(self, ledger: Ledger) -> str:
-        """Which budget is used up, in words; empty if none is."""
-        if self.tokens is not None and ledger.tokens >= self.tokens:
-            return f"the budget of {self.tokens:,} tokens (budget_tokens{self._divided}) is reached"
-        if self.usd is not None and (self.spent_usd(ledger) or 0.0) >= self.usd:
+        """Which budget is used up, in words; empty if none is. What a batch will cost counts when it is submitted."""
+        if self.tokens is not None:
+            used = ledger.committed.values()
+            if sum(each.input_tokens + each.output_tokens for each in used) >= self.tokens:
+                return f"the budget of {self.tokens:,} tokens (budget_tokens{self._divided}) is reached"
+        if self.usd is not None and (self._known_usd(ledger.committed) or 0.0) >= self.usd:
             return f"the budget of ${self.usd:,.2f} (budget_usd{self._divided}) is reached"
         return ""
 
@@ -109,8 +115,10 @@ def is_free(model: ModelConfig) -> bool:
 
 
 def _price(config: ModelConfig) -> Price | None:
-    prices = config.prices
-    if prices is None:
-        return None
+    return None if config.prices is None else _priced(config.prices)
+
+
+def _priced(prices: Prices) -> Price:
     cached = prices.input if prices.cached_input is None else prices.cached_input
-    return Price(prices.input, prices.output, cached)
+    tiers: dict[str, Price] = {tier: _priced(each) for tier, each in prices.tiers.items()}
+    return Price(prices.input, prices.output, cached, prices.cache_write, tiers)

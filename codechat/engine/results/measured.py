@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from codechat.engine.answering.servers import described
-from codechat.engine.cell import Cell
+from codechat.engine.cell import Cell, stopping
 from codechat.engine.running.sessions import Recorded
 from codechat.engine.settings.config import CellConfig
 from codechat.errors import UserError
@@ -34,7 +34,8 @@ def measure(cell: Cell, journal: Journal, effort: Effort) -> dict[str, Any]:
         decided.update(count_decided((session,)))
         replies.update(count_replies((session,)))
     counts = {DECIDED: dict(decided), REPLIES: dict(replies), LOADED: count_loaded(cell.tasks)}
-    return {**found, **counts, **described(cell, journal), FIELD: protocol.measures.describe()}
+    ends = stopping.described(cell, journal) if cell.config.stop.is_set else {}
+    return {**found, **counts, **described(cell, journal), **ends, FIELD: stopping.measures_of(cell).describe()}
 
 
 def effort_of(journal: Journal, tariff: Tariff, wall_s: float) -> Effort:
@@ -54,7 +55,7 @@ def effort_of(journal: Journal, tariff: Tariff, wall_s: float) -> Effort:
 def write_metrics(cell: Cell, metrics: Mapping[str, Any]) -> None:
     """Write metrics.json and the tables."""
     write_atomically(cell.folder / "metrics.json", json.dumps(metrics, indent=1, ensure_ascii=False) + "\n")
-    write_tables(cell.protocol.measures, metrics, cell.folder / "tables")
+    write_tables(stopping.measures_of(cell), metrics, cell.folder / "tables")
 
 
 def remeasure(values: Mapping[str, Any], sessions: Iterable[SessionRecord]) -> dict[str, Any] | None:

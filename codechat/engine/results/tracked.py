@@ -13,6 +13,7 @@ from codechat.datasets import DATASETS
 from codechat.engine.answering.servers import tags_of_servers
 from codechat.engine.cell import Cell
 from codechat.engine.cell.rescored import RescoredCell
+from codechat.engine.cell.stopping import measures_of
 from codechat.engine.settings.config import cell_id
 from codechat.environment import PACKAGE, VERSION
 from codechat.files import content_hash
@@ -72,7 +73,7 @@ def finished_cell(cell: Cell, metrics: Mapping[str, Any] | None, sweep: str | No
     config = cell.config.dataset
     options = config.model_dump(mode="json")
     source = options.get("path") or options.get("url") or f"{config.kind}: {DATASETS.of(config).summary}"
-    measures = cell.protocol.measures
+    measures = measures_of(cell)
     return FinishedCell(
         cell_id=cell.id,
         name=cell.name,

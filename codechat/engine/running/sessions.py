@@ -10,14 +10,16 @@ from types import SimpleNamespace
 from typing import Any
 
 from codechat.calls import BRAKE, Brake, run_coroutine
+from codechat.calls.batches import DESK, Desk
 from codechat.constraints.examining import Examiner
-from codechat.domain import Message, Reply
+from codechat.domain import BATCH, Message, Reply
 from codechat.engine.answering.endpoints import Register
 from codechat.engine.answering.servers import serving
 from codechat.engine.cell import Cell, session_id
 from codechat.engine.cell.budget import Budget
 from codechat.engine.cell.libraries import preload, refuse_lacking
 from codechat.engine.cell.references import References, now_and_then
+from codechat.engine.cell.stopping import due, portions
 from codechat.engine.running.observer import Counting, Counts, Follow, Observer
 from codechat.environment import collect_seldom
 from codechat.environments import ENVIRONMENTS, Environment
@@ -114,7 +116,7 @@ class Recorded(Iterable[SessionRecord]):
         return SessionRecord.model_validate_json(record).model_copy(update={"dataset": name}).line()
 
     def _ids(self) -> Iterator[str]:
-        return (session_id(self.cell.id, task.task_id) for task in self.cell.tasks)
+        return (session_id(self.cell.id, task.task_id) for task in due(self.cell, self.journal))
 
 
 def run_sessions(
@@ -162,29 +164,42 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
     after an interruption they are left to the next run.
     """
     protocol = cell.protocol
-    missing: list[Task] = []
-    for task in cell.tasks:
+    missing = set[str]()
+    for task in due(cell, journal):
         known = journal.outline(session_id(cell.id, task.task_id), completed=True)
         if known is None:
-            missing.append(task)
+            missing.add(task.task_id)
         else:
             observer.recalled(SessionRecord.model_validate_json(known), protocol.turns(task))
     if not missing:
         return
     BRAKE.set(brake)
     WITNESS.set(Register(cell.endpoints, journal, observer.note))
+    desk = Desk(journal.batches)
+    DESK.set(desk)
     async with services_of(cell, journal, observer.note, brake) as services, finish_steps(journal):
         if "sandbox" in cell.uses:
             sandbox, note = cell.config.sandbox, observer.note
             progress, stopped = now_and_then(note), lambda: brake.interrupted
             references = References(cell.dataset, services.tests, sandbox, note, progress, stopped)
             await unwrap_group(references.refuse(cell.tasks))
-        workers = _Workers(cell, protocol, services, Progress(), observer)
-        # Twice as many sessions as slots: a session being tested leaves no slot idle, and a cell of middling size
-        # does not end with a few late sessions that fill only some of the slots.
-        count = min(len(missing), 2 * (cell.config.model.max_concurrency + cell.resources.workers))
-        queue = iter(missing)
-        await unwrap_group(run_together([workers.work(queue) for _ in range(count)]))
+        workers = _Workers(cell, protocol, services, Progress(), observer, desk)
+        for portion in portions(cell, journal):
+            ready = [task for task in portion if task.task_id in missing]
+            queue = iter(ready)
+            count = min(len(ready), _sessions_at_once(cell))
+            await unwrap_group(run_together([workers.work(queue) for _ in range(count)]))
+
+
+def _sessions_at_once(cell: Cell) -> int:
+    """The most sessions at once: all of them if calls are batched, so that a batch holds a turn of each.
+
+    Else twice as many as slots: a session being tested leaves no slot idle, and a cell of middling size does not end
+    with a few late sessions that fill only some of the slots.
+    """
+    if any(getattr(model, "tier", None) == BATCH for model in cell.endpoints.values()):
+        return len(cell.tasks)
+    return 2 * (cell.config.model.max_concurrency + cell.resources.workers)
 
 
 def first_request(cell: Cell) -> tuple[Message, ...]:
@@ -229,6 +244,7 @@ class _Workers:
     services: Services
     progress: Progress
     observer: Observer
+    desk: Desk
 
     async def work(self, queue: Iterator[Task]) -> None:
         """Run sessions until the queue is empty, or the user interrupts."""
@@ -236,7 +252,8 @@ class _Workers:
         for task in queue:
             if brake.interrupted:
                 break
-            record, apart = await self._session(task)
+            with self.desk.working():
+                record, apart = await self._session(task)
             if apart and self.services.brake.interrupted:
                 break
             completed = record.status == "completed"

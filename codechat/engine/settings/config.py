@@ -1,7 +1,7 @@
 """A cell's whole configuration, validated, and the cell id."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, SerializeAsAny, model_validator
 from pydantic.fields import FieldInfo
@@ -86,6 +86,28 @@ class ShardConfig(Config):
         return self
 
 
+class StopConfig(Config):
+    """Options of a cell that ends before its last task, once enough is known. Off unless `width` or `difference` is."""
+
+    width: float | None = result_option(
+        None, "end when the 95 % interval of the figure is no wider than this; null: run all tasks", gt=0
+    )
+    difference: bool = result_option(
+        False, "end when the paired differences from the sweep's other cells have a certain sign"
+    )
+    figure: Literal["mst", "pass_at_1"] = result_option(
+        "mst", "the figure: mst (in turns), or pass_at_1 (a share) at a turn"
+    )
+    turn: int | None = result_option(None, "pass_at_1 at this turn; null: the last", ge=0)
+    until: int | None = run_option(None, "a sweep's own: the tasks at which all differences are decided", ge=1)
+    look: int | None = run_option(None, "a sweep's own: run so many tasks, and measure nothing yet", ge=1)
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the cell may end early."""
+        return self.width is not None or self.difference
+
+
 class CellConfig(Config):
     """One cell: a component of every group, and the fixed keys."""
 
@@ -118,6 +140,7 @@ class CellConfig(Config):
     )
     dry_run: bool = run_option(False, "estimate calls, tokens and cost, and run nothing")
     shard: ShardConfig = run_option(ShardConfig(), "which part of the tasks this process runs")
+    stop: StopConfig = result_option(StopConfig(), "whether to end once enough is known")
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "CellConfig":

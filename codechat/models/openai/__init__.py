@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import field_validator
 
+from codechat.calls.batches import Label
 from codechat.config import original_option, run_option
-from codechat.domain import Message, Reply
+from codechat.domain import BATCH, FLEX, Message, Reply, Tier
 from codechat.models import MODELS
 from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, Statement, statement_of
 from codechat.models.openai.protocol import PATHS, Api, Decoding, Unreadable, body_of, refusal_of, reply_of
@@ -23,6 +24,8 @@ from codechat.models.remote.served import SERVERS
 if TYPE_CHECKING:
     import httpx2
     import openai
+
+    from codechat.calls.transport import Client
 
 NEUTRAL: Mapping[str, float] = {
     "repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0, "top_p": 1, "top_k": -1, "min_p": 0,
@@ -75,6 +78,7 @@ class OpenAIWire:
         self.config = config
         self.failures = Failures(config, Advice(unknown_model="is there a /v1 missing in base_url?"))
         self._client: openai.AsyncOpenAI | None = None
+        self._carrier: Client | None = None
         self._base_url, self._starts = config.base_url, 0  # of a server that codechat started: where it is now
         more = {**config.neutral, **config.extra_body}
         self._decoding = Decoding(config.temperature, config.max_tokens, config.reasoning_effort, more)
@@ -93,16 +97,22 @@ class OpenAIWire:
             import httpx2
             import openai
 
-            from codechat.calls.transport import Client
+            from codechat.calls.batch_protocols import OpenAIBatches
+            from codechat.calls.transport import BatchClient, Client
 
             key = key_from_environment(self.config)
+            self._carrier = (
+                BatchClient(self._base_url, OpenAIBatches, self.config.pace)
+                if self.config.tier == BATCH
+                else Client(self._base_url)
+            )
             self._client = openai.AsyncOpenAI(
                 base_url=self._base_url,
                 api_key=key or NO_KEY,
                 max_retries=0,
                 # The whole attempt has its own limit, which a slowly dripping server cannot extend.
                 timeout=httpx2.Timeout(None, connect=min(CONNECT_TIMEOUT_S, self.config.timeout_s)),
-                http_client=Client(self._base_url),
+                http_client=self._carrier,
             )
         return self._client
 
@@ -148,8 +158,8 @@ class OpenAIWire:
         arguments = servers.arguments(self.config) if servers is not None else None
         return {VLLM: version[:LONGEST], **({ARGUMENTS: arguments} if arguments is not None else {})}
 
-    async def send(self, body: dict[str, Any]) -> Reply:
-        response = await self._post(body)
+    async def send(self, body: dict[str, Any], tier: Tier) -> Reply:
+        response = await self._post({**body, "service_tier": tier} if tier == FLEX else body)
         try:
             return reply_of(self.config.api, response.content)
         except Unreadable as error:
@@ -173,6 +183,10 @@ class OpenAIWire:
                 raise self.failures.of_unreachable(cause_of(error)) from None
             raise self.failures.of_connection(cause_of(error)) from None
         raise refused
+
+    async def reject(self, label: Label) -> None:
+        if self._carrier is not None:
+            await self._carrier.reject(label)
 
     async def aclose(self) -> None:
         client, self._client = self._client, None

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from codechat.domain import Message, Reply, Usage
+from codechat.domain import FLEX, Message, Reply, Usage
 from codechat.models.remote.failures import Dialect, Refusal
 from codechat.texts import visible, writable
 
@@ -86,6 +86,8 @@ def reply_of(api: Api, body: bytes) -> Reply:
         found = _of_responses(value) if api == "responses" else _of_chat(value)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise Unreadable(f"the answer has another shape than the {api} API's: {json.dumps(value)[:200]}") from None
+    if value.get("service_tier") == FLEX:
+        found = replace(found, usage=found.usage.served_as(FLEX))
     fingerprint = value.get("system_fingerprint")
     if not isinstance(fingerprint, str) or not fingerprint:
         return found

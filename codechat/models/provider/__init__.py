@@ -5,10 +5,13 @@ everything around it, and `codechat.models.provider.library` the library's clien
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+from pydantic import model_validator
+
+from codechat.calls.batches import Label
 from codechat.config import result_option, run_option
-from codechat.domain import Message, Reply, Usage
+from codechat.domain import BATCH, FLEX, Message, Reply, Tier, Usage
 from codechat.models import MODELS
 from codechat.models.endpoints import Statement
 from codechat.models.remote import Refused, Remote
@@ -37,12 +40,23 @@ class ProviderConfig(RemoteConfig):
         None, "environment variable that holds the key; null: no key (bedrock and google-cloud find their own)"
     )
 
+    @model_validator(mode="after")
+    def _has_the_tier(self) -> Self:
+        if self.tier == FLEX and self.provider in WITHOUT_FLEX:
+            raise ValueError(f"{self.provider} has no tier flex" + ": it has batch" * (self.provider in WITH_BATCHES))
+        if self.tier == BATCH and self.provider not in WITH_BATCHES:
+            raise ValueError(f"batches of {self.provider} are not known: tier=batch is for anthropic and model=openai")
+        return self
+
 
 SAMPLING = ("anthropic_disallows_sampling_settings", "bedrock_disallows_sampling_settings")
 """Marks of pydantic-ai on models that refuse a temperature: it would leave it out with a Python warning."""
 FINISHED = {"tool_call": "tool_calls"}
 """Reasons for the end of a reply that OpenAI's protocol words otherwise."""
 LONGEST_FINGERPRINT = 200
+WITH_BATCHES = ("anthropic",)
+WITHOUT_FLEX = ("anthropic", "mistral", "groq", "cohere")
+"""Providers that have no such tier: the library would leave it out without a word."""
 
 
 @MODELS.register("provider", ProviderConfig)
@@ -93,9 +107,11 @@ class ProviderWire:
             self._library = Library(self.config)
         return self._library
 
-    async def send(self, body: dict[str, Any]) -> Reply:
+    async def send(self, body: dict[str, Any], tier: Tier) -> Reply:
         library = self._connect()
         settings = dict(body["settings"])
+        if tier == FLEX:
+            settings["service_tier"] = FLEX
         if "temperature" in body:
             if any(library.profile.get(flag) for flag in SAMPLING):
                 message = f"temperature is not supported by {self.config.name}"
@@ -122,14 +138,23 @@ class ProviderWire:
         if not text and own_reason is None and response.finish_reason is None:
             raise self.failures.of_answer("the answer holds neither a text nor why it ended")
         finish = response.finish_reason
-        usage = response.usage
+        counted = response.usage
+        usage = Usage(
+            counted.input_tokens, counted.output_tokens, counted.cache_read_tokens, counted.cache_write_tokens
+        )
+        if FLEX in (details.get("service_tier"), str(details.get("traffic_type")).lower().removeprefix("on_demand_")):
+            usage = usage.served_as(FLEX)
         return Reply(
             str(writable(text)),
             # A reason that the library has no word for is kept as the provider says it.
             str(own_reason) if finish in (None, "error") and own_reason else FINISHED.get(str(finish), finish),
-            usage=Usage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens),
+            usage=usage,
             fingerprint=str(writable(response.model_name))[:LONGEST_FINGERPRINT] if response.model_name else None,
         )
+
+    async def reject(self, label: Label) -> None:
+        if self._library is not None:
+            await self._library.reject(label)
 
     async def aclose(self) -> None:
         library, self._library = self._library, None

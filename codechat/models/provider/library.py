@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
+from codechat.calls.batches import Label
+from codechat.domain import BATCH
 from codechat.errors import UserError
 from codechat.models.endpoints import key_of
 from codechat.models.provider import ProviderConfig
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
     from pydantic_ai.models import Model
     from pydantic_ai.providers import Provider
+
+    from codechat.calls.transport import Client
 
 CONNECT_TIMEOUT_S = 10.0
 EXTRA = "pip install 'codechat[providers]'"
@@ -43,7 +47,7 @@ class Library:
 
     def __init__(self, config: ProviderConfig) -> None:
         self._config = config
-        self._client: httpx2.AsyncClient | None = None
+        self._client: Client | None = None
         self._close: Callable[[], object] = lambda: None  # of connections that need no event loop
         self.mistakes: tuple[type[Exception], ...] = ()
         key = key_from_environment(config)
@@ -114,12 +118,22 @@ class Library:
     def _connections(self, address: str) -> "httpx2.AsyncClient":
         import httpx2
 
-        from codechat.calls.transport import Client
+        from codechat.calls.batch_protocols import AnthropicBatches
+        from codechat.calls.transport import BatchClient, Client
 
         seconds = self._config.timeout_s
-        client = Client(address, httpx2.Timeout(seconds, connect=min(CONNECT_TIMEOUT_S, seconds)))
+        timeout = httpx2.Timeout(seconds, connect=min(CONNECT_TIMEOUT_S, seconds))
+        batched = self._config.tier == BATCH
+        client = (
+            BatchClient(address, AnthropicBatches, self._config.pace, timeout) if batched else Client(address, timeout)
+        )
         self._client = client
         return client
+
+    async def reject(self, label: Label) -> None:
+        """The answer that a call found in a batch cannot be read: it is asked again."""
+        if self._client is not None:
+            await self._client.reject(label)
 
     def _bedrock(self) -> "Provider[Any]":
         """Bedrock by boto3, which finds AWS's credentials, region and proxies as every AWS tool does."""

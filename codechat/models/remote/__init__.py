@@ -8,14 +8,17 @@ import asyncio
 import json
 import logging
 import os
+import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any, Protocol, get_args
 
-from codechat.calls import Endpoint, Limits, Passing, Policy, call_with_retries, endpoint_at
+from codechat.calls import SLOTS, Endpoint, Limits, Passing, Policy, Slots, call_with_retries, endpoint_at
+from codechat.calls.batches import LABEL, Label
 from codechat.calls.cache import CachedQuestion, has, is_final, recall_or_ask, settle
 from codechat.calls.cache_file import keep_statement, recall_statement
-from codechat.domain import Message, Reply
-from codechat.errors import UserError
+from codechat.domain import BATCH, FLEX, STANDARD, Message, Reply, Tier, Usage
+from codechat.errors import InfrastructureError, Stopped, UserError
 from codechat.models import Request
 from codechat.models.endpoints import WITNESS, Statement, key_of
 from codechat.models.remote.config import RemoteConfig
@@ -28,6 +31,24 @@ PROBE_TIMEOUT_S = 10.0
 INTRODUCTION_TIMEOUT_S = 2.0
 FIRST_REPLY_TOKENS = 500
 """Tokens reserved for the first replies if tokens per minute are limited and `max_tokens` is not set."""
+
+
+FLEX_ATTEMPT, FLEX_RETRIES = 3, 8
+"""How many times as long an attempt in the tier flex may take, and how many times as often it is repeated: that tier is
+slower, and refuses calls (429) for as long as it has no room."""
+
+
+BATCH_S = 14 * 86_400.0
+"""A batch ends by itself: a provider lets it expire after a day. So this only bounds many that follow each other."""
+
+
+def _policy(config: RemoteConfig, tier: Tier) -> Policy:
+    attempt_s, retries = config.timeout_s, config.max_retries
+    if tier == FLEX:
+        attempt_s, retries = FLEX_ATTEMPT * attempt_s, FLEX_RETRIES * retries
+    if tier == BATCH:
+        return Policy(config.place, BATCH_S, BATCH_S, retries)
+    return Policy(config.place, attempt_s, config.call_timeout_s or 2 * attempt_s, retries)
 
 
 class Refused(Exception):
@@ -60,8 +81,14 @@ class Wire(Protocol):
     async def introduce(self, seconds: float) -> Statement:
         """The endpoint's statement of the model, within about so many seconds. Raises `Unreachable` or `UserError`."""
 
-    async def send(self, body: dict[str, Any]) -> Reply:
-        """Make one attempt, without any repetition. Raises `Refused`, `Passing`, or an error that ends the call."""
+    async def send(self, body: dict[str, Any], tier: Tier) -> Reply:
+        """Make one attempt in a tier, without any repetition; the usage has the tier that the endpoint says it served.
+
+        Raises `Refused`, `Passing`, or an error that ends the call.
+        """
+
+    async def reject(self, label: Label) -> None:
+        """The answer that a call found in a batch cannot be read: it is asked again."""
 
     async def aclose(self) -> None:
         """Release connections; the next request opens them again."""
@@ -90,9 +117,8 @@ class Remote:
         self.config = config
         self._wire, self._failures = wire, wire.failures
         self._endpoint: Endpoint | None = None
-        self._policy = Policy(
-            config.place, config.timeout_s, config.call_timeout_s or 2 * config.timeout_s, config.max_retries
-        )
+        self._policies = {tier: _policy(config, tier) for tier in get_args(Tier)}
+        self._no_limits = Endpoint()
         self._dialect = Dialect()
         self._usual_reply: float = FIRST_REPLY_TOKENS
         self._has_answered = False
@@ -180,7 +206,7 @@ class Remote:
             elif not self._presented:
                 await self._present(self._known_statement())
                 self._presented = True
-        return await recall_or_ask(question, lambda: self._ask(request), self._may_cache)
+        return await recall_or_ask(question, lambda: self._ask(request, question), self._may_cache)
 
     def _known_statement(self) -> Statement:
         """The statement known without asking: made to this cell before, else made when the replies were cached."""
@@ -208,17 +234,15 @@ class Remote:
         """No reply that was decoded without the configured temperature is cached."""
         return is_final(reply) and self._dialect.temperature
 
-    async def _ask(self, request: Request) -> Reply:
+    async def _ask(self, request: Request, question: CachedQuestion | None) -> Reply:
         if not self._reached:
             await self._reach()
-        endpoint = self._limits()
-        tokens = 0
-        if endpoint.counts_tokens:  # four characters a token, and the longest reply or the average reply so far
-            sent = sum(len(message.content) for message in request.messages) // 4
-            tokens = sent + (self.config.max_tokens or int(self._usual_reply))
-        reply = await outlasting(
-            self.config, lambda: call_with_retries(lambda: self._attempt(request), self._policy, endpoint, tokens)
-        )
+        if self.config.tier == BATCH:
+            reply = await self._ask_in_batch(request, question)
+        else:
+            endpoint = self._limits()
+            tokens = sum(self._sizes(request)) if endpoint.counts_tokens else 0
+            reply = await outlasting(self.config, lambda: self._call(request, endpoint, tokens))
         self._has_answered = True
         witness = WITNESS.get()
         if reply.fingerprint is not None and witness is not None:
@@ -226,16 +250,56 @@ class Remote:
         self._usual_reply += (reply.usage.output_tokens - self._usual_reply) / 10
         return reply
 
-    async def _attempt(self, request: Request) -> Reply:
+    async def _call(self, request: Request, endpoint: Endpoint, tokens: int) -> Reply:
+        """The reply in the configured tier; at the full price only if that tier has no room and the config says so."""
+        tier = self.config.tier
+        try:
+            return await call_with_retries(lambda: self._attempt(request, tier), self._policies[tier], endpoint, tokens)
+        except InfrastructureError as refused:
+            if isinstance(refused, Stopped) or tier != FLEX or not (self.config.tier_fallback and refused.rate_limited):
+                raise
+            again = self._policies[STANDARD]
+            reply = await call_with_retries(lambda: self._attempt(request, STANDARD), again, endpoint, tokens)
+            counts = {"retries": refused.retries + 1, "rate_limited": refused.rate_limited}
+            return replace(reply, **{name: getattr(reply, name) + count for name, count in counts.items()})
+
+    def _sizes(self, request: Request) -> tuple[int, int]:
+        """The tokens that a call will take, in and out: four characters each, and the longest or the usual reply."""
+        sent = sum(len(message.content) for message in request.messages) // 4
+        return sent, self.config.max_tokens or int(self._usual_reply)
+
+    async def _ask_in_batch(self, request: Request, question: CachedQuestion | None) -> Reply:
+        """The reply from a batch of the provider's, asked again in another one if the first has none.
+
+        The call is known by the same words in every process: those of the response cache if it may be shared, else
+        those of the step that will record it.
+        """
+        slots = SLOTS.get() or Slots(secrets.token_hex(8), secrets.token_hex(8))
+        own = f"{slots.step}/{request.role}/{request.number}/{request.sample}"
+        sent, _ = self._sizes(request)
+        expected = Usage(sent, int(min(self._usual_reply, self.config.longest_reply())))
+        label = Label(own if question is None else question.key(), slots.unit, slots.payer, expected)
+        token = LABEL.set(label)
+        try:
+            reply = await call_with_retries(
+                lambda: self._attempt(request, BATCH), self._policies[BATCH], self._no_limits
+            )
+        finally:
+            LABEL.reset(token)
+        return replace(reply, usage=reply.usage.served_as(BATCH))
+
+    async def _attempt(self, request: Request, tier: Tier) -> Reply:
         """The reply of one attempt; a refused parameter is left out from then on."""
         while True:
             dialect = self._dialect
             body = self._wire.body(request.messages, dialect)
             try:
-                return await self._wire.send(body)
+                return await self._wire.send(body, tier)
             except Refused as refused:
                 refusal, headers = refused.refusal, refused.headers
             except Passing as failed:
+                if (label := LABEL.get()) is not None:
+                    await self._wire.reject(label)
                 if is_down(self.config):  # asking again is of no use before the server was started again
                     raise failed.error from None
                 raise

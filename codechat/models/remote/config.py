@@ -2,11 +2,14 @@
 
 import math
 import re
+from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import ValidationInfo, field_validator
 
+from codechat.calls.batches import Pace
 from codechat.config import WHERE, original_option, result_option, run_option
+from codechat.domain import Tier
 from codechat.errors import UserError
 from codechat.models import ModelConfig
 from codechat.models.endpoints import Weights, address_of
@@ -33,7 +36,20 @@ class RemoteConfig(ModelConfig):
     adaptive_concurrency: bool = run_option(
         False, "find out how many calls at once the endpoint takes, up to max_concurrency: fewer after a 429"
     )
-    timeout_s: float = run_option(300.0, "seconds that end one attempt", gt=0)
+    tier: Tier = run_option(
+        "standard",
+        "what is paid for how long a wait: standard, flex (about half, slower, sometimes refused), batch (half, by the "
+        "hour); replies are the same model's",
+    )
+    tier_fallback: Literal["standard"] | None = run_option(
+        None, "standard: what flex refuses for want of room is asked at the full price; null: never"
+    )
+    batch_size: int = run_option(10_000, "most requests of one batch (tier=batch)", ge=1)
+    batch_age_s: float = run_option(
+        120.0, "seconds after which a batch is submitted although sessions could still add to it", gt=0
+    )
+    batch_poll_s: float = run_option(15.0, "seconds between two looks at a batch", gt=0)
+    timeout_s: float = run_option(300.0, "seconds that end one attempt; of the tier flex three times as many", gt=0)
     call_timeout_s: float | None = run_option(
         None, "seconds for one call with all its retries; null: twice timeout_s", gt=0
     )
@@ -41,6 +57,11 @@ class RemoteConfig(ModelConfig):
     cache: bool | None = run_option(
         None, "whether replies are kept across cells; null: only those of greedy decoding (temperature 0)"
     )
+
+    @property
+    def pace(self) -> Pace:
+        """How requests become batches."""
+        return Pace(self.batch_size, self.batch_age_s, self.batch_poll_s)
 
     def longest_reply(self) -> float:
         return self.max_tokens or math.inf

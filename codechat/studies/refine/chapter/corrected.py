@@ -6,11 +6,13 @@ from typing import Any
 
 from codechat.domain import SCOPES
 from codechat.metrics.corrected import ALL, Correction, Share
-from codechat.metrics.judge_errors import FEWEST, FEWEST_TRUE, JudgeLabels
+from codechat.metrics.judge_errors import FEWEST, FEWEST_TRUE, JudgeLabels, ends
+from codechat.metrics.powered import Powered, powered, powered_difference
 from codechat.metrics.statistics import Figure, percent_change, percentile_interval
 from codechat.metrics.tally import size
 from codechat.report.data import Column, Drawing, Interval, Table, Value, columns_of, with_interval
 from codechat.report.drawing import Look, Point, legend, lines, panels, share_range
+from codechat.report.generic.paired import Pair, difference, minus, pairs
 from codechat.report.generic.tables import named_table
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy, Slice
 
@@ -25,7 +27,13 @@ SIZES = (
     "and sensitivity + specificity above 1 by its whole interval. Scope by scope if every scope has such labels, else "
     "by those of all scopes."
 )
+POWERED = (
+    "Prediction-powered (PPI++): the cell's own labels, with all verdicts to take away noise. It assumes that the "
+    "labels are a random draw of this cell's decisions, as `audit export` makes it, and nothing of the judge, who may "
+    f"err more in one place than in another. It needs {FEWEST} labels of each verdict in the cell itself."
+)
 INTERVALS = "Intervals: 95 %, resampled by task, with the labels' uncertainty in them."
+WHOLE = "all turns"
 Measured = tuple[float | None, Interval | None]
 Wanted = Callable[[Slice], bool]
 
@@ -49,6 +57,8 @@ def tables(study: RefineStudy) -> Iterator[Table]:
     """All of them, if the report was given people's labels."""
     if asked(study):
         yield _rates(study)
+        if compared := [pair for pair in pairs(study) if pair.a.cell.labels is pair.b.cell.labels is not None]:
+            yield _differences(compared)
         yield _changes(study)
         yield _errors(study)
 
@@ -68,7 +78,7 @@ def _tested(passed: bool) -> Wanted:
 
 def _slices(found: Outcomes) -> dict[str, Wanted]:
     return {
-        "all turns": everything,
+        WHOLE: everything,
         **{scope: _of(scope) for scope in SCOPES},
         **{f"turn {turn}": at(turn) for turn in range(1, found.cell.turns)},
         "passing code": _tested(True),
@@ -79,29 +89,91 @@ def _slices(found: Outcomes) -> dict[str, Wanted]:
 def _rates(study: RefineStudy) -> Table:
     columns = (
         *columns_of(of="Of"), Column("judged", "Judged", "d"), *with_interval("raw", "Raw", ".3f"),
-        *with_interval("corrected", "Corrected", ".3f"), *columns_of(errors="Errors of", note="Note"),
+        *with_interval("corrected", "Corrected", ".3f"), *with_interval("powered", "PPI++", ".3f"),
+        *columns_of(errors="Errors of", note="Note"),
     )  # fmt: skip
     rows = []
     for found in study.in_order():
         # a cell without labels says so once
-        slices = _slices(found) if isinstance(found.correction, Correction) else {"all turns": everything}
+        slices = _slices(found) if isinstance(found.correction, Correction) else {WHOLE: everything}
         for name, wanted in slices.items():
             whole = Figure.union(found.judged_in(wanted).values())
             if whole.by_task:
                 share = found.corrected(wanted)
-                rows.append((found, (name, size(whole), *found.counted(whole), *measured(share), *_words(share))))
+                own = _powered(found, name)
+                rows.append((
+                    found,
+                    (name, size(whole), *found.counted(whole), *measured(share), *_shown(own), *_words(share, own)),
+                ))  # fmt: skip
     return named_table(
         study, columns, rows, name="adherence_corrected", title="Adherence, raw and corrected for the judge's errors",
-        group=GROUP, note=f"{MEANING} A reply without code follows nothing, which needs no judge. {SIZES} {INTERVALS}",
+        group=GROUP,
+        note=f"{MEANING} A reply without code follows nothing, which needs no judge. {SIZES} {POWERED} {INTERVALS}",
     )  # fmt: skip
 
 
-def _words(share: Share | str | None) -> tuple[str, str]:
-    """Whose errors correct a share, and what to know of it."""
+def _words(share: Share | str | None, own: Powered | str | None) -> tuple[str, str]:
+    """Whose errors correct a share, and what to know of it, or of its prediction-powered estimate."""
+    lacking = f"PPI++: {own}" if isinstance(own, str) else ""
     if not isinstance(share, Share):
-        return "", f"not corrected: {share}"
+        return "", "; ".join(filter(None, (f"not corrected: {share}", lacking)))
     cut = "would lie beyond what a share can be, and is cut" if share.cut else ""
-    return "each scope's own" if share.by_scope else "all scopes together", cut
+    return "each scope's own" if share.by_scope else "all scopes together", "; ".join(filter(None, (cut, lacking)))
+
+
+def _powered(found: Outcomes, name: str = WHOLE) -> Powered | str | None:
+    """The prediction-powered adherence in all turns, or in a scope; None for what labels do not tell apart."""
+    labels = found.cell.labels
+    if not isinstance(labels, JudgeLabels) or name not in (WHOLE, *SCOPES):
+        return None
+    judged = found.judged_in(everything if name == WHOLE else _of(name))
+    return powered(labels, {part.cell_id for part in found.cell.parts}, judged)
+
+
+def _shown(own: Powered | str | None) -> Measured:
+    return (own.value, Interval.of(own.interval)) if isinstance(own, Powered) else (None, None)
+
+
+def _differences(compared: Sequence[Pair[Outcomes]]) -> Table:
+    """Adherence of A minus B in three ways, on all tasks of either."""
+    columns = (
+        *columns_of(dataset="Dataset", a="A", b="B"), *with_interval("raw", "Raw, A − B", "+.3f"),
+        *with_interval("corrected", "Corrected", "+.3f"), *with_interval("powered", "PPI++", "+.3f"),
+        *columns_of(note="Note"),
+    )  # fmt: skip
+    rows: list[tuple[Value, ...]] = []
+    for pair in compared:
+        both = (pair.a, pair.b)
+        raw = [found.adherence for found in both]
+        shares = [found.corrected(everything) for found in both]
+        own = [_powered(found) for found in both]
+        known = [share for share in shares if isinstance(share, Share)]
+        estimates = [each for each in own if isinstance(each, Powered)]
+        corrected: Measured = (None, None)
+        powers: Measured = (None, None)
+        if len(known) == 2:
+            drawn = [share.drawn for share in known]
+            interval = None if any(each is None for each in drawn) else Interval.of(ends(drawn[0] - drawn[1]))
+            corrected = (known[0].value - known[1].value, interval)
+        if len(estimates) == 2:
+            value, reach = powered_difference(*estimates)
+            powers = (value, Interval.of(reach))
+        lacking = dict.fromkeys(
+            [f"not corrected: {each}" for each in shares if isinstance(each, str)]
+            + [f"PPI++: {each}" for each in own if isinstance(each, str)]
+        )
+        rows.append((
+            pair.a.cell.dataset, pair.a.cell.label, pair.b.cell.label, minus(raw[0].rate, raw[1].rate),
+            difference(*map(pair.ratios, raw)),
+            *corrected, *powers, "; ".join(lacking),
+        ))  # fmt: skip
+    return Table(
+        "adherence_differences", "Differences of adherence, raw and by people's labels", columns, tuple(rows),
+        group=GROUP,
+        note="Raw: as the judge decided; right if it errs equally, and little, in both cells. Corrected: Rogan–Gladen, "
+        f"which assumes that it errs as often in A as in B. {POWERED} So the difference may be one of the judge's "
+        f"leniency, and PPI++ alone sees that. {INTERVALS}",
+    )  # fmt: skip
 
 
 def _changes(study: RefineStudy) -> Table:

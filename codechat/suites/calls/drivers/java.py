@@ -13,7 +13,7 @@ from codechat.suites.junit import REFUSED, THREADS, refuse_little
 from codechat.suites.junit.compiler import Compiler, Kind
 from codechat.suites.junit.toolchain import toolchain
 
-MODIFIERS = frozenset(("public", "protected", "private", "static", "final", "synchronized"))
+MODIFIERS = frozenset("public protected private static final synchronized".split())
 PIECES = re.compile(r"[\w.]+|[<>,()]|\[\s*\]|\S")
 OF_UTIL = re.compile(
     r"(?:Array|Linked)?List|Collection|(?:Hash|Tree|LinkedHash|Sorted)?(?:Map|Set)|Optional(?:Int|Long|Double)?"

@@ -1,0 +1,202 @@
+"""Cells whose calls go into providers' batches: rounds, kills at any state, faults, expiry, budgets."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codechat import compose, run
+from codechat.calls import traffic
+from codechat.cli.app import main
+from codechat.testing import (
+    Answer,
+    BatchServer,
+    Call,
+    Fault,
+    MessageBatches,
+    OpenAIServer,
+    Result,
+    dataset_tasks,
+    error,
+    fading_solver,
+)
+from support.batched import Runner, records, runner, words
+from support.provider_servers import AnthropicServer
+
+solve = fading_solver(dataset_tasks("starter"))
+ALL = 3 * 3
+
+
+class Claude(MessageBatches, AnthropicServer):
+    """Anthropic's API with its batches."""
+
+
+ANTHROPIC = ["model=provider", "model.provider=anthropic", "model.max_tokens=500"]
+OTHERS = [(BatchServer, []), (Claude, ANTHROPIC)]
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", "k")
+
+
+def command(server: OpenAIServer, runs: Path, *more: str) -> list[str]:
+    return words(server.base_url, runs, "model.api_key_env=SOME_KEY", *more)
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    """The records of the same cells without batches, by the kind of server."""
+    found = {}
+    for kind, more in ((OpenAIServer, []), (AnthropicServer, ANTHROPIC)):
+        runs = tmp_path_factory.mktemp("plain") / "runs"
+        with kind(solve) as server:
+            plain = ["model.tier=standard", "model.api_key_env=null", *more]
+            assert run(compose([*words(server.base_url, runs), *plain])).status == 0
+        found[kind.__name__] = records(runs)
+    return found
+
+
+def of(expected: dict[str, list[Any]], kind: type[OpenAIServer]) -> list[Any]:
+    return expected["AnthropicServer" if issubclass(kind, AnthropicServer) else "OpenAIServer"]
+
+
+@pytest.mark.parametrize(("kind", "more"), OTHERS)
+def test_a_round_a_turn_and_the_same_records(
+    kind: type[BatchServer], more: list[str], tmp_path: Path, expected: dict[str, list[Any]]
+) -> None:
+    before = traffic().batches
+    with kind(solve) as server:
+        outcome = run(compose(command(server, tmp_path / "runs", *more)))
+        sizes = [len(each.requests) for each in server.batches.values()]
+    assert outcome.status == 0 and sizes == [3, 3, 3]
+    assert traffic().batches - before == 3
+    assert records(tmp_path / "runs") == of(expected, kind)
+    used = [turn.usage for session in outcome.sessions for turn in session.turns]
+    assert all(dict(usage.tiers)["batch"].input_tokens == usage.input_tokens for usage in used)
+
+
+def test_judges_batches_too(tmp_path: Path) -> None:
+    with BatchServer(solve) as server:
+        judges = []
+        for judge in ("applicability", "adherence"):
+            judges += [f"model@judge.{judge}=openai", f"judge.{judge}.name=fading-0", f"judge.{judge}.tier=batch"]
+            judges += [f"judge.{judge}.base_url={server.base_url}", f"judge.{judge}.batch_poll_s=0.01"]
+            judges += [f"judge.{judge}.cache=false"]
+        outcome = run(compose(command(server, tmp_path / "runs", "judge=llm", *judges)))
+        assert outcome.status == 0 and outcome.metrics is not None
+        assert server.answered == sum(len(each.requests) for each in server.batches.values())
+        # at each later turn one check of a candidate, the turn itself, and one question about adherence
+        assert len(server.batches) == 3 + 2 * 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("kind", "more"), OTHERS)
+def test_a_kill_at_any_request_pays_nothing_twice_and_loses_nothing(
+    kind: type[BatchServer], more: list[str], tmp_path: Path, expected: dict[str, list[Any]]
+) -> None:
+    """The killed process has sent the request, and never hears the answer."""
+    with runner() as commands:
+        with kind(solve) as server:
+            assert commands.run(command(server, tmp_path / "whole", *more)) == 0
+            events = list(server.events)
+        for number in range(len(events)):
+            runs = tmp_path / f"killed-{number}"
+            with kind(solve, loses=_killing(commands, number)) as server:
+                assert commands.run(command(server, runs, *more)) == -9, events[number]
+                assert commands.run(command(server, runs, *more)) == 0
+                assert set(server.done.values()) == {1}, f"paid twice after a kill at {events[number]}"
+                assert server.done.total() == ALL == server.answered
+            assert records(runs) == of(expected, kind), events[number]
+
+
+def _killing(commands: Runner, number: int) -> Callable[[int, str], bool]:
+    def loses(event: int, _: str) -> bool:
+        if event == number:
+            commands.kill()
+        return event == number
+
+    return loses
+
+
+@pytest.mark.parametrize(("kind", "more"), OTHERS)
+def test_lost_answers_about_batches_pay_nothing_twice(
+    kind: type[BatchServer], more: list[str], tmp_path: Path, expected: dict[str, list[Any]]
+) -> None:
+    """Every third answer about a batch is lost on the way, those about its making too."""
+    with kind(solve, loses=lambda event, _: event % 3 == 1) as server:
+        assert run(compose(command(server, tmp_path / "runs", *more))).status == 0
+        assert set(server.done.values()) == {1} and server.done.total() == ALL
+    assert records(tmp_path / "runs") == of(expected, kind)
+
+
+def faulty(seen: dict[str, int]) -> Callable[[Call], Result]:
+    """One request in five meets a fault of its own at first."""
+    faults = [error(500, "internal"), error(429, "too many"), Answer(None, finish_reason="stop"), error(503, "busy")]
+
+    def answer(call: Call) -> Result:
+        asked = json.dumps(call.messages)
+        seen[asked] = seen.get(asked, 0) + 1
+        fault = faults[len(seen) % 3 if len(seen) % 3 != 2 else 3]
+        return fault if seen[asked] == 1 and len(seen) % 5 == 0 else solve(call)
+
+    return answer
+
+
+@pytest.mark.parametrize(("kind", "more"), OTHERS)
+def test_a_fifth_of_faults_and_of_expired_requests_changes_no_record(
+    kind: type[BatchServer], more: list[str], tmp_path: Path, expected: dict[str, list[Any]]
+) -> None:
+    with kind(faulty({}), expires=lambda body, number: number < 4 and hash_of(body) % 5 == number % 5) as server:
+        outcome = run(compose(command(server, tmp_path / "runs", *more)))
+        assert outcome.status == 0 and outcome.metrics is not None and outcome.metrics["retries"] >= 1
+        assert server.done.total() == ALL and set(server.done.values()) == {1}
+    assert records(tmp_path / "runs") == of(expected, kind)
+
+
+def hash_of(text: str) -> int:
+    return sum(text.encode())
+
+
+def test_a_batch_that_fails_in_validation_is_made_again(tmp_path: Path, expected: dict[str, list[Any]]) -> None:
+    with BatchServer(solve, fails=lambda number: "Enqueued token limit reached" if number == 0 else "") as server:
+        assert run(compose(command(server, tmp_path / "runs"))).status == 0
+        assert len(server.batches) > 3 and server.done.total() == ALL
+    assert records(tmp_path / "runs") == expected["OpenAIServer"]
+
+
+def test_size_and_age_bound_a_batch(tmp_path: Path) -> None:
+    with BatchServer(solve) as server:
+        assert run(compose(command(server, tmp_path / "runs", "model.batch_size=2", "agenda.turns=1"))).status == 0
+        assert sorted(len(each.requests) for each in server.batches.values()) == [1, 2]
+
+
+def test_what_a_batch_will_cost_counts_when_it_is_submitted(tmp_path: Path) -> None:
+    """500 tokens a reply are expected at first: two requests at half of $0.01 reach the budget, the third is not sent."""
+    prices = "model.prices={input: 0, output: 20, tiers: {batch: {input: 0, output: 10}}}"
+    with BatchServer(solve) as server:
+        outcome = run(compose(command(server, tmp_path / "runs", prices, "budget_usd=0.012")))
+        assert outcome.status == 3
+        assert [len(each.requests) for each in server.batches.values()] == [2]
+        assert outcome.metrics is not None and 0 < outcome.metrics["spent_usd"]["model"] < 0.012
+        again = run(compose(command(server, tmp_path / "runs", prices, "budget_usd=10")))
+        assert again.status == 0 and server.done.total() == ALL and set(server.done.values()) == {1}
+
+
+def test_an_endpoint_without_batches_is_the_users_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with OpenAIServer(solve) as server:
+        assert main(command(server, tmp_path / "runs")) == 2
+    assert "404" in capsys.readouterr().err
+
+
+def test_a_refused_key_is_the_users_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Locked(BatchServer):
+        def serves(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Fault | None:
+            assert headers["authorization"] == "Bearer k"
+            return error(401, "wrong") if "files" in path else None
+
+    with Locked(solve) as server:
+        assert main(command(server, tmp_path / "runs")) == 2
+    assert "SOME_KEY" in capsys.readouterr().err
