@@ -1,38 +1,38 @@
 """HumanEval-X's own solutions beside HumanEval+'s inputs and results: what differs, and what is decided about it.
 
-decide LANGUAGE FILE PLUS      writes the language's lines of codechat/datasets/humaneval_x.jsonl
-own LANGUAGE FILE PLUS         HumanEval-X's own tests beside these, on references and on mutants
-cost LANGUAGE FILE PLUS        CPU and memory a verdict, beside a fresh node, or javac and java, for each program
+decide LANGUAGE FILE PLUS [NUMBER…]    writes the language's lines of codechat/datasets/humaneval_x.jsonl
 """
 
 import asyncio
+import functools
 import json
 import sys
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from codechat.config import validate
 from codechat.datasets import humaneval_x
-from codechat.datasets.humaneval_x import DECISIONS, Decided, Kept
+from codechat.datasets.humaneval_x import DECISIONS, Decided, Kept, Mended
 from codechat.sandbox import SANDBOXES, Box, SandboxConfig
+from codechat.sandbox.inside.decode import Opaque
 from codechat.suites.calls import Driven, driven
 from codechat.suites.calls.conform import conform
 from codechat.suites.calls.drivers.java import Signature
 from codechat.suites.calls.oracle import Comparison
 from codechat.suites.calls.show import show
 from codechat.suites.calls.truth import Recorder
-from codechat.suites.claims import read_or_opaque
+from codechat.suites.claims import Table, read_or_opaque
 
+OWN = {"HumanEval/103": "a half is rounded up, as the task's own tests in the language say"}
+READ = humaneval_x.decisions
 SHOWN = 60
 INPUT_S, MOST_TIMEOUTS = 4.0, 5
 
 
 def solutions(language: str, path: str, plus: str) -> Iterator[Driven]:
     """Every task's calls, with all inputs."""
-    humaneval_x.keep = lambda calls, decided: Kept(calls, 1, 1)
+    humaneval_x.keep = lambda calls, decided: Kept(calls, len(calls.inputs), 1, 1)
     config = validate(
         humaneval_x.HumanEvalXConfig, {"language": language, "path": path, "plus": plus, "kind": "humaneval_x"}, "x"
     )
@@ -79,51 +79,108 @@ def own_results(calls: Driven, box: Box, config: SandboxConfig) -> list[Any]:
     return found
 
 
-def differences(calls: Driven, box: Box, config: SandboxConfig) -> Iterator[tuple[int, str, str]]:
-    """The places of the inputs on which the results differ, with both results."""
+def differences(calls: Driven, box: Box, config: SandboxConfig) -> Iterator[tuple[int, str, str, str, str]]:
+    """The places of the inputs on which the results differ: decision and reason, and both results."""
     assert calls.model is not None
     bad = calls.inexpressible()
     able = [place for place in range(len(calls.inputs)) if place not in bad]
     expected = calls.model.find_prepared(box, config).truth.expected
     kept = tuple(calls.inputs[place] for place in able)
     own = dict(zip(able, own_results(never_raising(replace(calls, base=kept, plus=())), box, config), strict=True))
-    for start, end in ((0, len(calls.base)), (len(calls.base), len(calls.inputs))):
-        comparison = Comparison(calls.oracle, calls.atol)
-        for place in range(start, end):
-            if place in bad:
-                yield place, "", "cannot express " + bad[place]
-                continue
-            if expected[place].size:
-                yield place, f"a value of {expected[place].size:,} bytes", "too long"
-                continue
-            right = read_or_opaque(expected[place].data)
-            if isinstance(own[place], tuple):
-                yield place, show(right), own[place][0]
-                continue
-            actual = conform(read_or_opaque(own[place].data), right)
-            if not comparison.holds(actual, right, calls.inputs[place]):
-                yield place, show(right), show(actual)
+    comparison = Comparison(calls.oracle, calls.atol)
+    for place in able:
+        comparison = Comparison(calls.oracle, calls.atol) if place == len(calls.base) else comparison
+        if expected[place].size:
+            yield place, "cannot", "a result of 256 KiB or more is not compared", f"{expected[place].size:,} bytes", ""
+            continue
+        right, found = read_or_opaque(expected[place].data), own[place]
+        actual = Opaque(found[0]) if isinstance(found, tuple) else conform(read_or_opaque(found.data), right)
+        if not comparison.holds(actual, right, calls.inputs[place]):
+            yield place, *reason(calls, calls.inputs[place], right, actual), short(show(right)), short(show(actual))
 
 
-async def main() -> None:
-    driven.REFERENCE_INPUT_S = INPUT_S
-    _, language, path, plus = sys.argv[1:5]
+def reason(calls: Driven, arguments: tuple[Any, ...], right: Any, actual: Any) -> tuple[str, str]:
+    """What is decided about an input on which the results differ, and why."""
+    javascript = calls.language == "javascript"
+    bits = 53 if javascript else 64 if Signature.of(calls.signature).returns.name == "long" else 32
+    largest = 2**53 - 1 if javascript else 2 ** (bits - 1) - 1
+    raised = actual.name.removeprefix("an object of ").rpartition(".")[2] if isinstance(actual, Opaque) else ""
+    texts = "".join(each for each in (*flat(arguments), *flat(right)) if isinstance(each, str))
+    floats = [each for each in flat(arguments) if type(each) is float]
+    reasons = (
+        (
+            any(type(each) is int and abs(each) > largest for each in flat(right)),
+            ("cannot", f"the result has an integer of more than {bits} bits"),
+        ),
+        (
+            javascript and any(each.is_integer() for each in floats),
+            ("cannot", "a float without a fraction is not told from an integer"),
+        ),
+        ("CPU" in raised or raised == "not run", ("drop", "the solution takes too long")),
+        (raised, ("drop", f"the solution raises {raised}")),
+        (calls.name in OWN, ("own", OWN.get(calls.name, ""))),
+        (not texts.isascii(), ("drop", "characters beyond ASCII are treated otherwise")),
+        (
+            any(each.isspace() and each != " " for each in texts),
+            ("drop", "other white space than blanks is treated otherwise"),
+        ),
+    )
+    return next((said for holds, said in reasons if holds), ("drop", "the solution gives another result"))
+
+
+def flat(value: Any) -> Iterator[Any]:
+    """Every value within a value of Python or a decoded one."""
+    if isinstance(value, Table):
+        value = value.items
+    if isinstance(value, dict):
+        value = [part for pair in value.items() for part in pair]
+    if isinstance(value, (list, tuple, set, frozenset)):
+        for each in value:
+            yield from flat(each)
+    else:
+        yield value
+
+
+async def decide(language: str, path: str, plus: str, *numbers: str) -> None:
+    """Replace the language's decisions, or those on the tasks of some numbers; what is mended stays."""
     config = SANDBOXES.validate({"kind": "process"})
+    assert isinstance(config, SandboxConfig)
     sandbox = SANDBOXES.build(config, workers=1)
-    out = Path(f"/tmp/l34a/diff_{language}.jsonl").open("w")
+    found: dict[str, list[Decided]] = {}
     for calls in solutions(language, path, plus):
-        if len(sys.argv) > 5 and int(calls.name.split("/")[1]) < int(sys.argv[5]):
+        if numbers and calls.name.rpartition("/")[2] not in numbers:
             continue
         calls.make_ready(config, print)
-        tools = calls.tools(config)
-        found = await sandbox.lend(lambda box: list(differences(calls, box, config)), tools)
-        for place, right, own in found:
-            out.write(
-                json.dumps([calls.name, place, right, own, show(calls.inputs[place])[:100], len(calls.inputs)]) + "\n"
+        groups: dict[tuple[str, str], list[tuple[int, str, str]]] = {}
+        work = functools.partial(differences, calls, config=config)
+        for place, decision, why, right, own in await sandbox.lend(
+            lambda box, work=work: list(work(box)), calls.tools(config)
+        ):
+            groups.setdefault((decision, why), []).append((place, right, own))
+        found[calls.name] = [
+            Decided.model_validate(
+                {
+                    **{"language": language, "task": calls.name, "decision": decision, "why": why},
+                    **{"inputs": [place for place, _, _ in rows], "results": rows[0][1:]},
+                }
             )
-        out.flush()
-        print(calls.name, len(calls.inputs), len(found), found[:2], flush=True)
+            for (decision, why), rows in groups.items()
+        ]
+        print(calls.name, len(calls.inputs), {key: len(rows) for key, rows in groups.items()}, flush=True)
     await sandbox.aclose()
+    kept = [
+        one
+        for ones in READ().values()
+        for one in ones
+        if isinstance(one, Mended) or one.language != language or one.task not in found
+    ]
+    lines = [*kept, *(one for ones in found.values() for one in ones)]
+    lines.sort(key=lambda one: (one.language, int(one.task.rpartition("/")[2]), isinstance(one, Decided)))
+    DECISIONS.write_text("".join(json.dumps(one.model_dump(), ensure_ascii=False) + "\n" for one in lines), "utf-8")
 
 
-asyncio.run(main())
+COMMANDS = {"decide": decide}
+
+if __name__ == "__main__":
+    driven.REFERENCE_INPUT_S = INPUT_S  # type: ignore[attr-defined]
+    asyncio.run(COMMANDS[sys.argv[1]](*sys.argv[2:]))
