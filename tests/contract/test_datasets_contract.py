@@ -63,7 +63,18 @@ def options(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
         if "CODECHAT_TEST_DATA" not in os.environ:
             pytest.skip("CODECHAT_TEST_DATA is unset: no benchmark files")
         return {"kind": kind, "path": str(Path(os.environ["CODECHAT_TEST_DATA"]) / BENCHMARKS[kind])}
+    if kind == "humaneval_x":
+        return {"kind": kind, "language": "javascript", **humaneval_x(tmp_path_factory.mktemp("humaneval_x"))}
     return {"kind": kind}
+
+
+def humaneval_x(root: Path) -> dict[str, str]:
+    """The paths of a task in Python, and of the same in JavaScript."""
+    half = {"task_id": "HumanEval/0", "prompt": "def half(x):\n", "canonical_solution": "    return x / 2\n"}
+    other = {"prompt": "const half = (x) => {\n", "canonical_solution": "  return x / 2\n}\n"}
+    (root / "plus.jsonl").write_text(json.dumps({**half, "entry_point": "half", "base_input": [[1], [2]]}) + "\n")
+    (root / "tasks.jsonl").write_text(json.dumps({"task_id": "JavaScript/0", **other}) + "\n")
+    return {"path": f"{root}/tasks.jsonl", "plus": f"{root}/plus.jsonl"}
 
 
 def in_repositories(kind: str, root: Path) -> dict[str, str]:
