@@ -34,7 +34,10 @@ ROW = {
     "base_input": [[1]],
 }
 SAID = {"task_name": "mbpp", "task_id": 2, "prompt": "Write double.", "reference": "assert double(2) == 4"}
-ROWS = {"mint": SAID, "sreval_python": GROWING, "sreval_java": GROWING_JAVA, "multicodeif": CONSTRAINED, "cab": issue()}
+ROWS = {
+    "jsonl": ROW, "mint": SAID, "sreval_python": GROWING, "sreval_java": GROWING_JAVA, "multicodeif": CONSTRAINED,
+    "cab": issue(),
+}  # fmt: skip
 BENCHMARKS = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
 
 
@@ -46,10 +49,6 @@ def kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def options(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Options with which the kind can be built here. A new kind that needs some adds its own."""
-    if kind == "jsonl":
-        path = tmp_path_factory.mktemp("jsonl") / "tasks.jsonl"
-        path.write_text(json.dumps(ROW) + "\n")
-        return {"kind": kind, "path": str(path)}
     if kind == "codeif_bench":
         path = write_rows(tmp_path_factory.mktemp("codeif") / "tasks.jsonl", FUNCTION)
         return {"kind": kind, "path": str(path)}
