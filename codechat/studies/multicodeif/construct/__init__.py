@@ -16,8 +16,9 @@ from typing import Any, Literal
 from pydantic import SerializeAsAny
 
 from codechat.config import original_option, place_option, result_option, run_option
-from codechat.constraints import constraint_type
-from codechat.construct import RECIPES, Distributions, Item, Recipe, RecipeConfig, RecipeRoles, Stage
+from codechat.constraints import Constraint, constraint_type
+from codechat.constraints.examining import Examination
+from codechat.construct import RECIPES, Distributions, Item, Kit, Recipe, RecipeConfig, RecipeRoles, Stage
 from codechat.errors import UserError, nearest
 from codechat.files import content_hash, file_hash
 from codechat.models import ModelConfig
@@ -39,6 +40,8 @@ from codechat.studies.multicodeif.dataset import read_prompts
 
 EXPANDED = ["interface_specification", "data_structure", "code_quality"]
 """The categories that the paper expands."""
+ESSENTIAL = {"draw", "write", "witness", "chains"}
+"""Stages that cannot be left out."""
 
 
 class ConstraintsRoles(RecipeRoles):
@@ -88,6 +91,8 @@ class Constraints:
     """The recipe's parts. Raises `UserError` for types, languages and pools that do not go together."""
 
     def __init__(self, config: ConstraintsConfig) -> None:
+        for name in ESSENTIAL & {*config.skip}:
+            raise UserError(f"skip: without the stage {name} there is no task", "leave out other stages")
         self._config, pools = config, read_pools(config.pools)
         self._wanted = choose_pools(pools, config.types, config.languages)
         grown = _grown(pools, config) if config.levels > 1 else {}
@@ -141,6 +146,15 @@ class Constraints:
         for name, count in missing.items():
             for number in range(numbers[name], numbers[name] + count):
                 yield Item(f"{name}/{number}", Made(name, number, round_, asdict(next(snippets))).data())
+
+    async def prepare(self, items: Sequence[Item], kit: Kit) -> None:
+        """Raises `UserError` if something is not installed that a rule or the classifier needs."""
+        for pool in self._pools.values():
+            for value, language in {language: (value, language) for value, language in pool.pairs()}.values():
+                constraint = Constraint(pool.name, pool.kind.read(pool.answer_to(value, language)))
+                constraint.require()
+            if pool.kind.by == "classifier":
+                await kit.examine([Examination(constraint, "x = 1", "guarded")])
 
     def row(self, item: Item) -> Mapping[str, Any]:
         """The line of a task: the paper's seven fields (III-A), and what `dataset=multicodeif` needs beside them."""
@@ -217,5 +231,6 @@ def constraints(config: ConstraintsConfig) -> Recipe:
         sandbox=any(kind.by == "compiler" for kind in made.kinds),
         distributions=made.distributions,
         asks=made.asks,
+        prepare=made.prepare,
         more=made.more,
     )
