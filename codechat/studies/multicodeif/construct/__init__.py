@@ -80,19 +80,18 @@ class ConstraintsConfig(RecipeConfig):
         """The options, with the content of the pools and of the tasks that it is held against."""
         own = super().identity(older)
         if self.pools is not None:
-            pools = read_pools(self.pools)
-            own["pools"] = content_hash([pool.model_dump() for pool in pools.values()])
-        return (
-            own if self.against is None else {**own, "against": file_hash(Path(self.against), "name a readable file")}
-        )
+            own["pools"] = content_hash([pool.model_dump() for pool in read_pools(self.pools).values()])
+        if self.against is not None:
+            own["against"] = file_hash(Path(self.against).expanduser(), "against=FILE names a file of tasks")
+        return own
 
 
 class Constraints:
     """The recipe's parts. Raises `UserError` for types, languages and pools that do not go together."""
 
     def __init__(self, config: ConstraintsConfig) -> None:
-        for name in ESSENTIAL & {*config.skip}:
-            raise UserError(f"skip: without the stage {name} there is no task", "leave out other stages")
+        if needed := sorted(ESSENTIAL & {*config.skip}):
+            raise UserError(f"skip: without the stage {needed[0]} there is no task", "leave out other stages")
         self._config, pools = config, read_pools(config.pools)
         self._wanted = choose_pools(pools, config.types, config.languages)
         grown = _grown(pools, config) if config.levels > 1 else {}
@@ -185,9 +184,11 @@ class Constraints:
             name: Counter(str(row[name]) for row in rows)
             for name in ("constraint_type", "language", "level", "reviewed")
         }
+        counts = {name: dict(sorted(count.items())) for name, count in counted.items()}
+        if self._config.seeds is None:  # it goes on from items
+            return counts
         left_out = {f"left out: {reason}": count for reason, count in self.snippets.left_out.items()}
-        seeds = {"used": len(self.snippets.used), **left_out}
-        return {**{name: dict(sorted(counts.items())) for name, counts in counted.items()}, "snippets": seeds}
+        return {**counts, "snippets": {"used": len(self.snippets.used), **left_out}}
 
     def asks(self, item: Item) -> Iterator[Ask]:
         """The calls that a task is expected to need: every reply is readable, and the first program is accepted."""
