@@ -16,8 +16,9 @@ from typing import Any, Literal
 from pydantic import SerializeAsAny
 
 from codechat.config import original_option, place_option, result_option, run_option
-from codechat.constraints import constraint_type
-from codechat.construct import RECIPES, Distributions, Item, Recipe, RecipeConfig, RecipeRoles, Stage
+from codechat.constraints import Constraint, constraint_type
+from codechat.constraints.examining import Examination
+from codechat.construct import RECIPES, Distributions, Item, Kit, Recipe, RecipeConfig, RecipeRoles, Stage
 from codechat.errors import UserError, nearest
 from codechat.files import content_hash, file_hash
 from codechat.models import ModelConfig
@@ -39,6 +40,8 @@ from codechat.studies.multicodeif.dataset import read_prompts
 
 EXPANDED = ["interface_specification", "data_structure", "code_quality"]
 """The categories that the paper expands."""
+ESSENTIAL = {"draw", "write", "witness", "chains"}
+"""Stages that cannot be left out."""
 
 
 class ConstraintsRoles(RecipeRoles):
@@ -77,17 +80,18 @@ class ConstraintsConfig(RecipeConfig):
         """The options, with the content of the pools and of the tasks that it is held against."""
         own = super().identity(older)
         if self.pools is not None:
-            pools = read_pools(self.pools)
-            own["pools"] = content_hash([pool.model_dump() for pool in pools.values()])
-        return (
-            own if self.against is None else {**own, "against": file_hash(Path(self.against), "name a readable file")}
-        )
+            own["pools"] = content_hash([pool.model_dump() for pool in read_pools(self.pools).values()])
+        if self.against is not None:
+            own["against"] = file_hash(Path(self.against).expanduser(), "against=FILE names a file of tasks")
+        return own
 
 
 class Constraints:
     """The recipe's parts. Raises `UserError` for types, languages and pools that do not go together."""
 
     def __init__(self, config: ConstraintsConfig) -> None:
+        if needed := sorted(ESSENTIAL & {*config.skip}):
+            raise UserError(f"skip: without the stage {needed[0]} there is no task", "leave out other stages")
         self._config, pools = config, read_pools(config.pools)
         self._wanted = choose_pools(pools, config.types, config.languages)
         grown = _grown(pools, config) if config.levels > 1 else {}
@@ -142,6 +146,15 @@ class Constraints:
             for number in range(numbers[name], numbers[name] + count):
                 yield Item(f"{name}/{number}", Made(name, number, round_, asdict(next(snippets))).data())
 
+    async def prepare(self, items: Sequence[Item], kit: Kit) -> None:
+        """Raises `UserError` if something is not installed that a rule or the classifier needs."""
+        for pool in self._pools.values():
+            for value, language in {language: (value, language) for value, language in pool.pairs()}.values():
+                constraint = Constraint(pool.name, pool.kind.read(pool.answer_to(value, language)))
+                constraint.require()
+            if pool.kind.by == "classifier":
+                await kit.examine([Examination(constraint, "x = 1", "guarded")])
+
     def row(self, item: Item) -> Mapping[str, Any]:
         """The line of a task: the paper's seven fields (III-A), and what `dataset=multicodeif` needs beside them."""
         made, kind = Made.of(item), constraint_type(Made.of(item).own.type)
@@ -171,9 +184,11 @@ class Constraints:
             name: Counter(str(row[name]) for row in rows)
             for name in ("constraint_type", "language", "level", "reviewed")
         }
+        counts = {name: dict(sorted(count.items())) for name, count in counted.items()}
+        if self._config.seeds is None:  # it goes on from items
+            return counts
         left_out = {f"left out: {reason}": count for reason, count in self.snippets.left_out.items()}
-        seeds = {"used": len(self.snippets.used), **left_out}
-        return {**{name: dict(sorted(counts.items())) for name, counts in counted.items()}, "snippets": seeds}
+        return {**counts, "snippets": {"used": len(self.snippets.used), **left_out}}
 
     def asks(self, item: Item) -> Iterator[Ask]:
         """The calls that a task is expected to need: every reply is readable, and the first program is accepted."""
@@ -217,5 +232,6 @@ def constraints(config: ConstraintsConfig) -> Recipe:
         sandbox=any(kind.by == "compiler" for kind in made.kinds),
         distributions=made.distributions,
         asks=made.asks,
+        prepare=made.prepare,
         more=made.more,
     )

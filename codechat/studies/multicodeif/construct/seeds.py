@@ -15,8 +15,8 @@ from codechat.languages import Language, is_registered, language_of, languages
 from codechat.languages.classifier import guess, labels_of
 from codechat.languages.grammar import Parsed
 
-LINES = (3, 400)
-"""The least and the most lines of a snippet that are not blank."""
+LINES, CHARACTERS = (3, 400), 20_000
+"""The least and the most lines of a snippet that are not blank, and the most characters."""
 LICENCES = ("LICENSE", "LICENCE", "COPYING")
 REMEDY = (
     "a line has code (or a reference: canonical_solution, solution, witness) and optional id, language, origin, licence"
@@ -82,8 +82,10 @@ def read_snippets(path: Path) -> Snippets:
         key = content_hash(each.code.split())
         if not each.language:
             left_out["language not recognised"] += 1
-        elif not LINES[0] <= lines <= LINES[1]:
-            left_out["too short" if lines < LINES[0] else "too long"] += 1
+        elif lines < LINES[0]:
+            left_out["too short"] += 1
+        elif lines > LINES[1] or len(each.code) > CHARACTERS:
+            left_out["too long"] += 1
         elif key in seen:
             left_out["duplicate"] += 1
         else:

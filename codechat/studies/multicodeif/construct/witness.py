@@ -14,6 +14,7 @@ from codechat.studies.multicodeif.construct.task import Demanded, Made
 from codechat.suites.versions import finding_of, suite_of
 
 KEPT, BROKEN = "KEPT", "BROKEN"
+NOT_PASSABLE, ACCEPTS, UNDECIDED = "not passable", "accepts everything", "undecided"
 
 
 class Witness:
@@ -35,42 +36,46 @@ class Witness:
         """A program that keeps all constraints. The next try sees the last one, and what was found of it."""
         constraints = "\n".join(f"- {each.words}" for each in made.demanded)
         own, parts = {"language": made.language}, {"task": made.prompt, "constraints": constraints}
-        prompt, feedback = quote(self._prompts.solve, own, **parts), "no code was written"
+        prompt, feedback, reason = quote(self._prompts.solve, own, **parts), "no code was written", NOT_PASSABLE
         for draw in range(self._tries):
-            code = await self._code(made, prompt, kit, draw)
+            code = await self._code(prompt, kit, draw, made.language)
             findings = await self._findings(made, made.demanded, code, kit) if code else []
             unmet = [(each, found) for each, found in zip(made.demanded, findings, strict=False) if not found.met]
             if code and not unmet:
                 return code
             if code:
+                reason = NOT_PASSABLE if any(found.met is False for _, found in unmet) else UNDECIDED
                 feedback = "\n".join(
                     f"- {each.words} {'Undecided' if found.met is None else 'Not kept'}: {found.reason}"
                     for each, found in unmet
                 )
             template = f"{self._prompts.solve}\n\n{self._prompts.again}"
             prompt = quote(template, own, **parts, attempt=code or "(no code)", feedback=feedback)
-        return Dropped("not passable", f"no witness in {self._tries} tries; at last: {feedback}")
+        return Dropped(reason, f"no witness in {self._tries} tries; at last: {feedback}")
 
     async def _unrefused(self, made: Made, kit: Kit) -> Dropped | None:
         """Why no program without the level's own constraint is refused; None if one is."""
         own, parts = {"language": made.language}, {"task": made.prompt, "constraint": made.own.words}
-        prompt, said = quote(self._prompts.without, own, **parts), "no code was written"
+        told_by_text = constraint_type(made.own.type).by in ("classifier", "compiler")  # it need not be of the language
+        language = "" if told_by_text else made.language
+        prompt, said, reason = quote(self._prompts.without, own, **parts), "no code was written", ACCEPTS
         for draw in range(self._tries):
-            code = await self._code(made, prompt, kit, draw)
+            code = await self._code(prompt, kit, draw, language)
             if not code:
                 continue
             (finding,) = await self._findings(made, [made.own], code, kit)
             if finding.met is False:
                 return None
-            said = finding.reason
-        return Dropped("accepts everything", f"no program without it is refused; the last: {said}")
+            said, reason = finding.reason, ACCEPTS if finding.met else UNDECIDED
+        return Dropped(reason, f"no program without it is refused; the last: {said}")
 
-    async def _code(self, made: Made, prompt: str, kit: Kit, draw: int) -> str | None:
+    async def _code(self, prompt: str, kit: Kit, draw: int, language: str) -> str | None:
+        """The code of a reply; in any language, if none is given."""
         try:
             reply = await kit.ask("solver", prompt, draw=draw)
         except ContextOverflow:
             return None
-        return extract(reply.text, Target(made.language)).code
+        return extract(reply.text, Target(language)).code
 
     async def _findings(self, made: Made, demanded: Sequence[Demanded], code: str, kit: Kit) -> list[Finding]:
         """What the guarded validators find of a code. A judge sees no reference."""

@@ -124,6 +124,18 @@ def test_rounds_go_on_until_the_number_is_there(construct: Construct, tmp_path: 
     assert len(read(tmp_path / "two" / "items.jsonl")) == 3
 
 
+@pytest.mark.long
+def test_it_goes_on_from_where_it_was_stopped(construct: Construct, tmp_path: Path) -> None:
+    words = ("types=[library]", "number=2", "levels=1", "skip=[concepts]", "rounds=1")
+    assert construct(Agents(), 2, "out=half", *words, "until=expand") == 0
+    agents = Agents()
+    assert construct(agents, 2, "out=rest", *words, "seeds=null", "from=half/items.jsonl") == 0
+    assert {*agents.asked} == {"solver"} and len(read(tmp_path / "rest" / "items.jsonl")) == 2
+    assert construct(Agents(), 2, "out=whole", *words) == 0
+    assert (tmp_path / "rest" / "items.jsonl").read_text() == (tmp_path / "whole" / "items.jsonl").read_text()
+
+
+@pytest.mark.long
 def test_a_budget_ends_the_rounds(construct: Construct, tmp_path: Path) -> None:
     agents = Agents(dict.fromkeys(range(99), "malformed"))
     words = ("types=[library]", "number=2", "levels=1", "rounds=99", "budget_tokens=20000")
@@ -144,6 +156,7 @@ def label(folder: Path, name: str, sound: Mapping[str, str], **more: Mapping[str
     return str(path)
 
 
+@pytest.mark.long
 def test_people_accept_reject_and_edit(
     construct: Construct, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -213,6 +226,7 @@ def test_unreviewed_tasks_load_with_a_caution(
         (["pools=bad"], "brace.yaml"),
         (["seeds=short.jsonl"], "too short"),
         (["seeds=torn.jsonl"], "torn.jsonl:1"),
+        (["skip=[witness]"], "without the stage witness"),
         (["against=missing.jsonl"], "missing.jsonl"),
         (["reviews=[seeds.jsonl]"], "seeds.jsonl"),
         (["check=seeds.jsonl"], "seeds.jsonl:1"),
