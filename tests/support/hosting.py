@@ -122,7 +122,7 @@ def _usual() -> ConstructionConfig:
 
 
 def config_of(
-    out: Path, github: GithubServer | None, models: OpenAIServer | None, **options: Any
+    out: Path, server: GithubServer | None, models: OpenAIServer | None, **options: Any
 ) -> ConstructionConfig:
     """The same as a config, without composing it anew; `options` are the recipe's, those of `github` and `builds` too."""
     usual = _usual()
@@ -130,7 +130,7 @@ def config_of(
     assert isinstance(recipe, IssuesConfig)
     url = models.base_url if models is not None else "http://127.0.0.1:9/v1"
     roles = {role: getattr(recipe.roles, role).model_copy(update={"base_url": url}) for role in ROLES}
-    at = {"base_url": github.base_url} if github is not None else {}
+    at = {"base_url": server.base_url} if server is not None else {}
     parts = {
         "roles": recipe.roles.model_copy(update=roles),
         "github": recipe.github.model_copy(update={**at, **options.pop("github", {})}),
@@ -140,10 +140,10 @@ def config_of(
 
 
 def run(
-    out: Path, github: GithubServer | None, models: OpenAIServer | None = None, **options: Any
+    out: Path, server: GithubServer | None, models: OpenAIServer | None = None, **options: Any
 ) -> Mapping[str, Any]:
     """Run a construction that ends well; its yields."""
-    outcome = construct(config_of(out, github, models, **options), {}, Quiet(), ["codechat"])
+    outcome = construct(config_of(out, server, models, **options), {}, Quiet(), ["codechat"])
     assert outcome.status == 0, outcome.first_error
     assert outcome.yields is not None
     return outcome.yields

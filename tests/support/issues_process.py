@@ -1,0 +1,29 @@
+"""Starts constructions of `recipe=issues` in processes of their own, without importing anew: each is a fork.
+
+A line on standard input has the words of the command as JSON; it is answered by the process id, then by the status.
+"""
+
+import json
+import os
+import sys
+
+from codechat.construct.config import compose_construction
+from codechat.construct.run import construct
+from support.constructing import Quiet
+
+
+def main() -> None:
+    for line in sys.stdin:
+        config = compose_construction(json.loads(line))[0]
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                status = construct(config, {}, Quiet(), ["codechat"]).status
+            finally:
+                os._exit(status)
+        print(child, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+main()
