@@ -57,14 +57,12 @@ def options(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
         path = tmp_path_factory.mktemp(kind) / "tasks.jsonl"
         path.write_text(json.dumps(ROWS[kind]) + "\n")
         return {DATASETS[kind].key: kind, "path": str(path)}
-    if kind in ("sreval_python_repository", "sreval_java_repository"):
-        return {"kind": kind, **in_repositories(kind, tmp_path_factory.mktemp("repository"))}
+    if kind in ("sreval_python_repository", "sreval_java_repository", "humaneval_x"):
+        return {"kind": kind, **of_several_files(kind, tmp_path_factory.mktemp("files"))}
     if kind in BENCHMARKS:
         if "CODECHAT_TEST_DATA" not in os.environ:
             pytest.skip("CODECHAT_TEST_DATA is unset: no benchmark files")
         return {"kind": kind, "path": str(Path(os.environ["CODECHAT_TEST_DATA"]) / BENCHMARKS[kind])}
-    if kind == "humaneval_x":
-        return {"kind": kind, "language": "javascript", **humaneval_x(tmp_path_factory.mktemp("humaneval_x"))}
     return {"kind": kind}
 
 
@@ -77,8 +75,10 @@ def humaneval_x(root: Path) -> dict[str, str]:
     return {"path": f"{root}/tasks.jsonl", "plus": f"{root}/plus.jsonl"}
 
 
-def in_repositories(kind: str, root: Path) -> dict[str, str]:
-    """The paths of a task in a small repository."""
+def of_several_files(kind: str, root: Path) -> dict[str, str]:
+    """The paths of a task in a small repository, or in two languages."""
+    if kind == "humaneval_x":
+        return {"language": "javascript", **humaneval_x(root)}
     if kind == "sreval_python_repository":
         repository_rows.write_shop(root)
         return {"path": f"{root}/tasks.jsonl", "places": f"{root}/places.jsonl", "repos": f"{root}/repos"}
