@@ -107,7 +107,8 @@ def test_options(kind: str) -> None:
 
 
 def test_ids_are_unique(dataset: Dataset, kind: str) -> None:
-    called = {"jsonl": "tasks", "mint": "mint_mbpp"}  # after the file of own tasks, after the part of MINT
+    # after the file of own tasks, after the part of MINT, after the language
+    called = {"jsonl": "tasks", "mint": "mint_mbpp", "humaneval_x": "humaneval_x_javascript"}
     assert dataset.name == called.get(kind, kind) and dataset.tasks
     assert len({task.task_id for task in dataset.tasks}) == len(dataset.tasks)
 
