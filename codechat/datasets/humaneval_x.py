@@ -40,7 +40,7 @@ class HumanEvalXConfig(DatasetConfig):
     """Options of `humaneval_x`."""
 
     kind: Literal["humaneval_x"] = original_option("humaneval_x", "which dataset")
-    language: Language = original_option(..., "the language of the programs: javascript or java")
+    language: Language = place_option(..., "the language of the programs and of the file: javascript or java")
     path: str = place_option(..., "HumanEval-X's file of that language, .jsonl or .jsonl.gz", min_length=1)
     plus: str | None = place_option(None, "a local HumanEvalPlus .jsonl or .jsonl.gz; null: its cache", min_length=1)
 
@@ -130,7 +130,11 @@ def humaneval_x(config: HumanEvalXConfig) -> Dataset:
         return row, task_of(row, task, language)
 
     read = read_tasks(Path(config.path).expanduser(), parse, REMEDY)
-    kept = {name: keep(task.suite, decided_on(language, name)) for name, task in read.tasks.items()}
+    kept = {
+        name: keep(task.suite, decided_on(language, name))
+        for name, task in read.tasks.items()
+        if isinstance(task.suite, Driven)
+    }
     used = {name: one for name, one in kept.items() if one.share >= LEAST_KEPT}
     if not used:
         raise UserError(f"{config.path} holds no task of which enough is left in {language}", REMEDY)

@@ -56,14 +56,12 @@ def options(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
         path = tmp_path_factory.mktemp(kind) / "tasks.jsonl"
         path.write_text(json.dumps(ROWS[kind]) + "\n")
         return {DATASETS[kind].key: kind, "path": str(path)}
-    if kind in ("sreval_python_repository", "sreval_java_repository"):
-        return {"kind": kind, **in_repositories(kind, tmp_path_factory.mktemp("repository"))}
+    if kind in ("sreval_python_repository", "sreval_java_repository", "humaneval_x"):
+        return {"kind": kind, **of_several_files(kind, tmp_path_factory.mktemp("files"))}
     if kind in BENCHMARKS:
         if "CODECHAT_TEST_DATA" not in os.environ:
             pytest.skip("CODECHAT_TEST_DATA is unset: no benchmark files")
         return {"kind": kind, "path": str(Path(os.environ["CODECHAT_TEST_DATA"]) / BENCHMARKS[kind])}
-    if kind == "humaneval_x":
-        return {"kind": kind, "language": "javascript", **humaneval_x(tmp_path_factory.mktemp("humaneval_x"))}
     return {"kind": kind}
 
 
@@ -76,8 +74,10 @@ def humaneval_x(root: Path) -> dict[str, str]:
     return {"path": f"{root}/tasks.jsonl", "plus": f"{root}/plus.jsonl"}
 
 
-def in_repositories(kind: str, root: Path) -> dict[str, str]:
-    """The paths of a task in a small repository."""
+def of_several_files(kind: str, root: Path) -> dict[str, str]:
+    """The paths of a task in a small repository, or in two languages."""
+    if kind == "humaneval_x":
+        return {"language": "javascript", **humaneval_x(root)}
     if kind == "sreval_python_repository":
         repository_rows.write_shop(root)
         return {"path": f"{root}/tasks.jsonl", "places": f"{root}/places.jsonl", "repos": f"{root}/repos"}
@@ -106,7 +106,8 @@ def test_options(kind: str) -> None:
 
 
 def test_ids_are_unique(dataset: Dataset, kind: str) -> None:
-    called = {"jsonl": "tasks", "mint": "mint_mbpp"}  # after the file of own tasks, after the part of MINT
+    # after the file of own tasks, after the part of MINT, after the language
+    called = {"jsonl": "tasks", "mint": "mint_mbpp", "humaneval_x": "humaneval_x_javascript"}
     assert dataset.name == called.get(kind, kind) and dataset.tasks
     assert len({task.task_id for task in dataset.tasks}) == len(dataset.tasks)
 
