@@ -164,6 +164,7 @@ class Sandboxes(Registry[Sandbox, NoTraits]):
             return
         super().discover()
         import_all("codechat.suites", "suite")
+        import_all("codechat.suites.calls.drivers", "driver")
         for name, component in self._components.items():
             self._components[name] = replace(component, config=_with_options_of_tests(component.config))
 

@@ -215,3 +215,39 @@ def test_a_language_with_its_kind_of_tests_in_one_file(tmp_path: Path) -> None:
     assert metrics["acc"] == [1.0, 1.0] and metrics["complete_rate"] == 1.0
     status, output = codechat(tmp_path, *words, "model=drifter")
     assert status == 2 and "model=drifter knows only java, javascript, python, and tally/1 is in tally" in output
+
+
+def test_a_driver_makes_a_further_language_callable(tmp_path: Path) -> None:
+    install(tmp_path, "cpp_calls", ("driver",))
+    source = "#include <vector>\nusing namespace std;\n"
+    head = "vector<double> scaled(vector<int> all, double by)"
+    right = f"{source}{head} {{ vector<double> made; for (int each : all) made.push_back(each * by); return made; }}"
+    row = {
+        "task_id": "cpp/1",
+        "prompt": "Scale.",
+        "language": "cpp",
+        "entry_point": "scaled",
+        "signature": head,
+        "canonical_solution": right,
+        "base_input": [[[1, 2], 0.5], [[], 2]],
+        "plus_input": [[[2**31 - 1, -(2**31)], 2.0]],
+    }
+    solutions = (
+        right,
+        right.replace("each * by", "each + by"),
+        right.replace("by) {", "by {"),
+        f"{source}{head} {{ for (;;); }}",
+    )
+    (tmp_path / "samples.jsonl").write_text(
+        "".join(json.dumps({"task_id": "cpp/1", "solution": text}) + "\n" for text in solutions)
+    )
+    words = ("dataset=jsonl", tasks(tmp_path, row), "sandbox=process", "sandbox.allow_weak=true")
+    status, said = codechat(tmp_path, "verify", *words)
+    assert status == 0 and "every reference passes" in said, said
+    status, said = codechat(tmp_path, "verify", *words, "samples=samples.jsonl", "out=out.jsonl")
+    assert status == 0, said
+    verdicts = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [each["verdict"]["outcome"] for each in verdicts] == ["pass", "fail", "syntax_error", "timeout"], verdicts
+    row["base_input"] = [[[2**40], 0.5]]
+    status, said = codechat(tmp_path, "verify", "dataset=jsonl", tasks(tmp_path, row))
+    assert status == 2 and "cpp cannot express 1099511627776 as int" in said

@@ -88,10 +88,7 @@ template <class R, class... A> R call(R (*function)(A...)) {
   std::tuple<std::decay_t<A>...> given{Form<std::decay_t<A>>::read()...};
   return std::apply(function, given);
 }
-}
-
-int main(int, char** words) {
-  using namespace driver;
+void all(bool timed) {
   std::ifstream file("arguments", std::ios::binary);
   data.assign(std::istreambuf_iterator<char>(file), {});
   send('L');
@@ -103,12 +100,15 @@ int main(int, char** words) {
     std::string to;
     Form<decltype(value)>::write(to, value);
     double took = (double)(clock() - began) / CLOCKS_PER_SEC;
-    if (words[1]) send('T', std::string((char*)&took, 8));
+    if (timed) send('T', std::string((char*)&took, 8));
     send('V', to);
   }
   send('Z');
   _exit(0);
 }
+}
+
+int main(int, char** words) { driver::all(words[1]); }
 """
 TYPES: dict[str, Callable[[Any], bool]] = {
     "int": lambda value: type(value) is int and -(2**31) <= value < 2**31,

@@ -106,8 +106,8 @@ class Driven(Calls):
         def pace() -> tuple[int, float]:
             return len(recorder.values), REFERENCE_INPUT_S
 
-        limits = {"idle": REFERENCE_IDLE_S, "cpu": REFERENCE_TOTAL_S}
-        ended = self._follow(box, made, inputs, reader=recorder.read, pace=pace, **limits)
+        idle, cpu = REFERENCE_IDLE_S, REFERENCE_TOTAL_S
+        ended = self._follow(box, made, inputs, reader=recorder.read, pace=pace, idle=idle, cpu=cpu)
         return None if recorder.done else explain_end(ended, REFERENCE_TOTAL_S)[1]
 
     def _called(self, source: str, *, timed: bool) -> Called:

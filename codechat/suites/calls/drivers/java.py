@@ -13,7 +13,7 @@ from codechat.suites.junit import REFUSED, THREADS, refuse_little
 from codechat.suites.junit.compiler import Compiler, Kind
 from codechat.suites.junit.toolchain import toolchain
 
-MODIFIERS = frozenset(("public", "protected", "private", "static", "final", "synchronized"))
+MODIFIERS = re.compile("public|protected|private|static|final|synchronized")
 PIECES = re.compile(r"[\w.]+|[<>,()]|\[\s*\]|\S")
 OF_UTIL = re.compile(
     r"(?:Array|Linked)?List|Collection|(?:Hash|Tree|LinkedHash|Sorted)?(?:Map|Set)|Optional(?:Int|Long|Double)?"
@@ -100,7 +100,7 @@ class Signature:
     @classmethod
     def of(cls, text: str) -> Self:
         """The head in a line of Java. Raises `ValueError` if it shows none."""
-        words = [word for word in PIECES.findall(text) if word not in MODIFIERS]
+        words = [word for word in PIECES.findall(text) if not MODIFIERS.fullmatch(word)]
         try:
             returns = _type(words)
             name = words.pop(0)
