@@ -175,6 +175,13 @@ def print_pool(pool: Pool, mistakes: Sequence[UserError] = ()) -> None:
     decided = f"decided by their rules: {ruled}; without a rule, for an LLM: {len(accepted) - ruled}"
     out.print(f"\n[bold]distribution[/bold] of {len(accepted)} accepted instructions ({decided})")
     out.print(_distribution(pool))
+    if pool.others:
+        out.print(f"\n[bold]for other languages[/bold] than Python alone: {len(pool.others)}")
+        further = plain_table("languages", "scope", "change", "instruction", "id")
+        for each in pool.others:
+            languages_of = ", ".join(sorted(pool.languages[each.id]))
+            further.add_row(escape(languages_of), each.scope, each.change, escape(each.text), each.id)
+        out.print(further)
     if pool.rejected:
         out.print(f"\n[bold]rejected[/bold] by curation: {len(pool.rejected)}, never drawn")
         refused = plain_table("scope", "instruction", "why")

@@ -1,11 +1,19 @@
 """Cosmetic changes: comments, names, layout, the order of functions."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from codechat.models.baselines.drifting.edits import Change, Edit, Program, above, beside, instead, line_start
+from codechat.models.baselines.drifting.edits import (
+    Change,
+    Edit,
+    Program,
+    above,
+    beside,
+    instead,
+    line_start,
+    registering,
+)
 from codechat.patterns.trees.finders import Place, called, placed, with_comment
 
 COSMETIC: dict[str, Change] = {}
@@ -14,16 +22,7 @@ NAMES = {
     "a": "first", "b": "second", "c": "third", "i": "index", "j": "inner", "k": "number", "n": "count", "s": "text",
     "x": "value", "y": "other",
 }  # fmt: skip
-
-
-def serves(*ids: str, **options: Any) -> Callable[[Callable[..., Sequence[Edit]]], Callable[..., Sequence[Edit]]]:
-    """Register a change under the ids of instructions."""
-
-    def remember(change: Callable[..., Sequence[Edit]]) -> Callable[..., Sequence[Edit]]:
-        COSMETIC.update({each: partial(change, **options) for each in ids})
-        return change
-
-    return remember
+serves = registering(COSMETIC)
 
 
 @serves("cosmetic-put-comment-above-loops", statement="loop")
@@ -150,24 +149,18 @@ def wrap_returns(program: Program) -> Sequence[Edit]:
 @serves("cosmetic-convert-indent-to-four", unit="    ")
 @serves("cosmetic-convert-indent-to-tabs", unit="\t")
 def indent(program: Program, unit: str) -> Sequence[Edit]:
-    """One unit for each block around a line; what continues a statement, and texts over lines, are left alone."""
+    """One unit for each block around a line. A line in two blocks that begin in one line is left as it is."""
     tree, edits = program.tree, []
     if any(node.start_point[0] != node.end_point[0] for node in tree.all("string")):
         return []
+    spans = [(node.start_point[0], node.end_point[0]) for node in tree.all("block")]
     for row, line in enumerate(tree.lines):
-        depth = sum(node.start_point[0] < row < node.end_point[0] for node in tree.all("block"))
-        margin = line[: len(line) - len(line.lstrip())]
-        if line.strip() and depth == _level(program, row):
+        around = [first for first, last in spans if first < row < last]
+        if line.strip() and len(set(around)) == len(around):
             start = line_start(tree, row)
             rest = " " if line.lstrip().startswith("*") else ""
-            edits.append(Edit(start, start + len(margin), unit * depth + rest))
+            edits.append(Edit(start, start + len(line) - len(line.lstrip()), unit * len(around) + rest))
     return edits
-
-
-def _level(program: Program, row: int) -> int:
-    """The blocks around a line that hold the beginning of what stands in it; the same as depth, but in a list."""
-    tree = program.tree
-    return len({node.start_point[0] for node in tree.all("block") if node.start_point[0] < row < node.end_point[0]})
 
 
 @serves("cosmetic-rename-single-letter-locals", "cosmetic-avoid-single-letter-locals", longest=1)
@@ -223,9 +216,8 @@ def reorder(program: Program, above_it: bool) -> Sequence[Edit]:
     place = line_start(tree, main.end_point[0] + 1) if above_it else _span(program, main)[0]
     moved = [tree.text.encode()[slice(*_span(program, node))].decode().strip("\n") for node in found]
     text = "".join(f"\n{each}\n" for each in moved) if above_it else "".join(f"{each}\n\n" for each in moved)
-    ends_line = tree.text.endswith("\n") or not above_it or place <= len(tree.text.encode())
     gone = [Edit(*_span(program, node), "") for node in found]
-    return [*gone, Edit(place, place, text)] if ends_line else []
+    return [*gone, Edit(place, place, text)]
 
 
 def _span(program: Program, node: Any) -> tuple[int, int]:

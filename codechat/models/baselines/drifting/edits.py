@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from codechat.patterns.reading.neutral import TreeCode
@@ -37,6 +38,20 @@ class Program:
 
 
 Change = Callable[[Program], Sequence[Edit]]
+AnyChange = Callable[..., Sequence[Edit]]
+
+
+def registering(changes: dict[str, Change]) -> Callable[..., Callable[[AnyChange], AnyChange]]:
+    """A decorator that registers a change under the ids of instructions, each with options of its own."""
+
+    def serves(*ids: str, **options: Any) -> Callable[[AnyChange], AnyChange]:
+        def remember(change: AnyChange) -> AnyChange:
+            changes.update({each: partial(change, **options) for each in ids})
+            return change
+
+        return remember
+
+    return serves
 
 
 def applied(tree: TreeCode, edits: Iterable[Edit]) -> str:

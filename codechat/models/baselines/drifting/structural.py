@@ -1,25 +1,15 @@
 """Structural and semantic changes: constants, passing variables, plain assignments, exits, statements around a body."""
 
 import re
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
-from codechat.models.baselines.drifting.edits import Change, Edit, Program, above, instead, line_start
+from codechat.models.baselines.drifting.edits import Change, Edit, Program, above, instead, line_start, registering
 from codechat.patterns.trees.flow import bare, branch, operator_of
 
 STRUCTURAL: dict[str, Change] = {}
 UNIT = "    "
-
-
-def serves(*ids: str, **options: Any) -> Callable[[Callable[..., Sequence[Edit]]], Callable[..., Sequence[Edit]]]:
-    """Register a change under the ids of instructions."""
-
-    def remember(change: Callable[..., Sequence[Edit]]) -> Callable[..., Sequence[Edit]]:
-        STRUCTURAL.update({each: partial(change, **options) for each in ids})
-        return change
-
-    return remember
+serves = registering(STRUCTURAL)
 
 
 @serves("structural-define-outer-constant", most=1)
@@ -76,19 +66,18 @@ def inline(program: Program) -> Sequence[Edit]:
 
 @serves("structural-use-named-results")
 def name_results(program: Program) -> Sequence[Edit]:
-    """`return …;` as `const result = …; return result;`; in Java only where `var` can be the type."""
+    """`return …;` as `const result = …; return result;`; not in Java, where the type would have to be written."""
     tree, edits = program.tree, []
     name = program.free("result", "outcome")
-    word = "final var" if program.language == "java" else "const"
-    for node in tree.all("return"):
+    for node in tree.all("return") if program.language != "java" else ():
         value = next(iter(tree.statements(node)), None)
         if value is None or tree.is_a(value, "name", "number", "string") or not value.named_children:
             continue
-        if not tree.is_a(node.parent, "block") or tree.column(node) is None or tree.is_a(value, "lambda"):
+        if not tree.is_a(node.parent, "block") or tree.column(node) is None:
             return []
-        margin = tree.margin(node)
-        edits.append(Edit(node.start_byte, node.end_byte, f"{word} {name} = {tree.of(value)};\n{margin}return {name};"))
-    return [] if program.language == "java" else edits
+        kept = f"const {name} = {tree.of(value)};\n{tree.margin(node)}return {name};"
+        edits.append(Edit(node.start_byte, node.end_byte, kept))
+    return edits
 
 
 @serves("structural-rewrite-augmented-assignments")
