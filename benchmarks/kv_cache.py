@@ -3,10 +3,10 @@
     python benchmarks/kv_cache.py --dialogues 542 --turns 10
 
 Simulated: a server that answers `--slots` requests at once and keeps blocks of 16 tokens, the least recently used of
-which leave when its memory is full (those of requests under way do not), and dialogues that grow by `--turn-tokens` a
-turn from a prompt of `--prompt-tokens`, with a pause for tests and judges between a reply and the next request. Both
-orders are the engine's own: as many sessions as `2 * (slots + workers)`, the default for any endpoint, and as many as
-`codechat.engine.running.room.Room` lets begin for the memory that the server tells.
+which leave when its memory is full. Blocks of requests under way do not leave, and a request that does not fit waits.
+Dialogues grow by `--turn-tokens` a turn from a prompt of `--prompt-tokens`, with a pause for tests and judges between a
+reply and the next request. Both orders are the engine's own: as many sessions as `2 * (slots + workers)`, the default
+for any endpoint, and as many as `codechat.engine.running.room.Room` lets begin for the memory that the server tells.
 
 Hit rate: cached tokens of prompts / tokens of prompts. Hours: by tokens read and written a second, for a server whose
 requests share its reading, which is what a cache saves. The best possible rate is that of a memory without end.
@@ -29,37 +29,36 @@ READ_PER_S, WRITE_PER_S = 10_000.0, 40.0
 
 @dataclass
 class Memory:
-    """Blocks by (dialogue, number), the least recently used first; those in use do not leave."""
+    """Blocks by (dialogue, number): those in use, and those that may leave, the least recently used first."""
 
     size: int
-    blocks: "OrderedDict[tuple[int, int], int]" = field(default_factory=OrderedDict)
+    used: dict[int, int] = field(default_factory=dict)
+    free: "OrderedDict[tuple[int, int], None]" = field(default_factory=OrderedDict)
 
-    def read(self, dialogue: int, tokens: int) -> int:
-        """Find a conversation's whole blocks; the tokens of its beginning that were there. Its blocks are then in use."""
+    def fits(self, tokens: int) -> bool:
+        """Whether a request can begin that will have so many tokens in the end: a vLLM lets it wait otherwise."""
+        return not self.used or sum(self.used.values()) + tokens // BLOCK <= self.size
+
+    def read(self, dialogue: int, tokens: int, in_the_end: int) -> int:
+        """Begin a request: the tokens of its beginning that were there. Its blocks are then in use."""
         whole, found = tokens // BLOCK, 0
-        while found < whole and (dialogue, found) in self.blocks:
+        while found < whole and (dialogue, found) in self.free:
             found += 1
-        self._take(dialogue, whole)
+        for number in range(whole):
+            self.free.pop((dialogue, number), None)
+        self.used[dialogue] = in_the_end // BLOCK
+        self._shrink()
         return found * BLOCK
 
-    def write(self, dialogue: int, before: int, tokens: int) -> None:
-        """Keep a conversation with its reply; its blocks are in use no more."""
-        self._take(dialogue, tokens // BLOCK)
-        for number in range(tokens // BLOCK):
-            self.blocks[dialogue, number] = 0
-        self._shrink()
-
-    def _take(self, dialogue: int, whole: int) -> None:
-        for number in range(whole - 1, -1, -1):  # the end of a conversation leaves before its beginning
-            self.blocks.pop((dialogue, number), None)
-            self.blocks[dialogue, number] = 1
+    def write(self, dialogue: int) -> None:
+        """End a request: its conversation and reply are kept, the end leaving before the beginning."""
+        for number in range(self.used.pop(dialogue) - 1, -1, -1):
+            self.free[dialogue, number] = None
         self._shrink()
 
     def _shrink(self) -> None:
-        over = len(self.blocks) - self.size
-        if over > 0:
-            for key in list(itertools.islice((key for key, used in self.blocks.items() if not used), over)):
-                del self.blocks[key]
+        for _ in range(min(len(self.free), len(self.free) + sum(self.used.values()) - self.size)):
+            self.free.popitem(last=False)
 
 
 @dataclass(frozen=True)
@@ -95,17 +94,17 @@ class Study:
                 queue.append((dialogue, turn))
             else:
                 busy -= 1
-                memory.write(dialogue, 0, self._tokens(turn) + self.reply)
+                memory.write(dialogue)
                 if turn + 1 < self.turns:
                     heapq.heappush(events, (now + luck.expovariate(1 / 3.0), next(order), "ask", dialogue, turn + 1))
                 elif begun < self.dialogues:
                     heapq.heappush(events, (now, next(order), "ask", begun, 0))
                     begun += 1
-            while queue and busy < self.slots:
+            while queue and busy < self.slots and memory.fits(self._tokens(queue[0][1]) + self.reply):
                 dialogue, turn = queue.pop(0)
                 busy += 1
                 tokens = self._tokens(turn)
-                had = memory.read(dialogue, tokens)
+                had = memory.read(dialogue, tokens, tokens + self.reply)
                 asked, cached = asked + tokens, cached + had
                 reading_free = max(now, reading_free) + (tokens - had) / READ_PER_S
                 ends = reading_free + luck.gauss(1, 0.1) * self.reply / WRITE_PER_S
@@ -121,9 +120,7 @@ def depth_first(memory_tokens: int, tokens: int) -> int:
 
     async def look() -> float:
         room = Room(tokens, lambda: memory_tokens)
-        room.turn()
-        while room.allowed == 1 and room._size is None:
-            await asyncio.sleep(0)
+        await room.look()
         return room.allowed
 
     return int(asyncio.run(look()))
@@ -142,9 +139,7 @@ def main() -> None:
     )
     breadth = 2 * (study.slots + WORKERS)
     best, _ = study.run(10**9, breadth)
-    print(
-        f"{study.dialogues} dialogues of {study.longest:,} tokens at their end; at best {best:.1%} of prompts are cached"
-    )
+    print(f"{study.dialogues} dialogues of {study.longest:,} tokens; at best {best:.1%} of prompts are cached")
     print("memory (tokens)   breadth first         depth first")
     for share in (8, 16, 32, 64, 128, 256):
         memory = share * study.longest

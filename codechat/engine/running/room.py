@@ -14,6 +14,9 @@ from codechat.models.remote.served import SERVERS
 from codechat.protocols import Ask
 
 CHARS_PER_TOKEN = 4
+FILLED = 0.8
+"""The part of their whole length that dialogues under way need, which are at different turns. With less of it more are
+under way, and they begin to drop each other's conversations (`benchmarks/kv_cache.py`)."""
 KNOWN_FROM = 5
 """Finished dialogues from which on their own lengths count instead of the estimate."""
 
@@ -40,7 +43,7 @@ class Room:
         if self._size is None:
             return 1 if self._allowed is None else self._allowed
         mean = self._sum / self._finished if self._finished >= KNOWN_FROM else self._tokens
-        return max(1, int(self._size / max(mean, 1)))
+        return max(1, int(self._size / max(FILLED * mean, 1)))
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
@@ -58,15 +61,17 @@ class Room:
     def turn(self) -> None:
         """A turn has ended: the server is there, and can be asked."""
         if self._capacity is not None and self._looking is None:
-            self._looking = asyncio.create_task(self._look(self._capacity))
+            self._looking = asyncio.create_task(self.look())
 
     def session(self, tokens: int) -> None:
         """A session has ended after a conversation of so many tokens."""
         self._finished += 1
         self._sum += tokens
 
-    async def _look(self, capacity: Callable[[], int | None]) -> None:
-        self._size = await asyncio.to_thread(capacity)
+    async def look(self) -> None:
+        """Ask the server for its memory."""
+        if self._capacity is not None:
+            self._size = await asyncio.to_thread(self._capacity)
         self._allowed = float("inf")
         async with self._changed:
             self._changed.notify_all()
