@@ -3,11 +3,11 @@
 import contextlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 
-from codechat.domain import Usage
+from codechat.domain import BATCH, FLEX, STANDARD, Tier, Usage
 from codechat.engine.cell import Cell, journals_in, session_id
 from codechat.engine.cell.budget import is_free
 from codechat.journal import Journal
@@ -24,6 +24,9 @@ JUDGEMENT = 200
 FIRST_TOKEN_S, INPUT_PER_S, OUTPUT_PER_S = 0.5, 5_000, 40
 """Seconds until a reply begins; tokens per second of one call that a model reads (cached ones aside), and writes."""
 
+ROUND_S, FLEX_TIMES, MOST_IN_BATCH = 7 * 60.0, 3, 1_000_000
+"""The median wait for a batch (nine of ten are there within an hour); how many times as long a call in flex takes."""
+
 ASSUMPTIONS = (
     f"{CHARS_PER_TOKEN} characters are a token",
     f"a reply is the reference solution and {PROSE} characters of prose, no reasoning, at most max_tokens",
@@ -34,6 +37,8 @@ ASSUMPTIONS = (
     "memory; providers serve less of it (OpenAI nothing below 1,024 tokens), at most at the price without cache",
     f"time: each payer by itself, max_concurrency calls at once, the first token after {FIRST_TOKEN_S:g} s, "
     f"{INPUT_PER_S:,} tokens a second read and {OUTPUT_PER_S} written by a call; calls of several payers overlap",
+    f"tiers: in flex a call takes {FLEX_TIMES} times as long; the calls of a dialogue in batches take "
+    f"{ROUND_S / 60:.0f} minutes each, the median of providers (one in ten takes more than an hour)",
 )
 
 
@@ -98,9 +103,12 @@ def sum_of(sessions: Sequence[tuple[Iterable[Ask], int]], turns: int, sizes: "Si
     for asks, done in sessions:
         for role, need in sizes.session(asks, done).items():
             needs.setdefault(role, Need()).add(need)
-    tokens = {role: need.usage for role, need in needs.items()}
+    tokens = {role: need.usage.served_as(sizes.tiers.get(role, STANDARD)) for role, need in needs.items()}
     calls = {role: round(need.calls) for role, need in needs.items()}
-    uncached = {role: replace(usage, cached_input_tokens=0) for role, usage in tokens.items()}
+    uncached = {
+        role: replace(need.usage, cached_input_tokens=0).served_as(sizes.tiers.get(role, STANDARD))
+        for role, need in needs.items()
+    }
     usd, uncached_usd = spent_usd(tokens, tariff), spent_usd(uncached, tariff)
     for payer in usd:
         if not any(count for role, count in calls.items() if tariff.sum_name(role) == payer):
@@ -165,19 +173,24 @@ class Need:
 class Sizes:
     """The sizes by which expected calls become tokens and time.
 
-    Each role's longest reply and its calls at once, and the roles that cost nothing.
+    Each role's longest reply, its calls at once and its tier, and the roles that cost nothing.
     """
 
     longest: dict[str, float]
     at_once: dict[str, int]
     free: frozenset[str]
+    tiers: dict[str, Tier] = field(default_factory=dict)
 
     @classmethod
     def of(cls, models: Mapping[str, ModelConfig], judges: Mapping[str, ModelConfig]) -> "Sizes":
         """The sizes of the models of roles, and of those that judge instructions."""
         free = {role for role, model in models.items() if is_free(model)}
-        at_once = {role: model.max_concurrency for role, model in {**judges, **models}.items()}
-        return cls({role: model.longest_reply() for role, model in models.items()}, at_once, frozenset(free))
+        every = {**judges, **models}
+        tiers: dict[str, Tier] = {role: getattr(model, "tier", STANDARD) for role, model in every.items()}
+        at_once = {
+            role: MOST_IN_BATCH if tiers[role] == BATCH else model.max_concurrency for role, model in every.items()
+        }
+        return cls({role: model.longest_reply() for role, model in models.items()}, at_once, frozenset(free), tiers)
 
     def session(self, asks: Iterable[Ask], done: int) -> dict[str, Need]:
         """The calls by role that a session still needs, after `done` answered turns.
@@ -194,6 +207,7 @@ class Sizes:
             shared = min(sent, ask.shared / CHARS_PER_TOKEN + ask.shared_replies * reply)
             cached = shared if ask.role in found or ask.answer is None else 0.0
             call_s = FIRST_TOKEN_S + (sent - cached) / INPUT_PER_S + reply / OUTPUT_PER_S
+            call_s = {BATCH: ROUND_S, FLEX: FLEX_TIMES * call_s}.get(self.tiers.get(ask.role, STANDARD), call_s)
             one = Need(1.0, sent, cached, reply, call_s)
             found.setdefault(ask.role, Need()).add(one.times(ask.times))
         return found
