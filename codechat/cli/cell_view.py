@@ -11,7 +11,7 @@ from rich.table import Table
 
 from codechat.cli.terminal import err, out, plain_table
 from codechat.config import Config
-from codechat.domain import Message, Usage
+from codechat.domain import STANDARD, Message, Usage
 from codechat.engine.answering.endpoints import shown
 from codechat.engine.cell import Cell
 from codechat.engine.cell.estimate import ASSUMPTIONS, Estimate
@@ -23,6 +23,7 @@ from codechat.metrics import Measures, caution_of
 from codechat.metrics.counts import DECIDED, INSIDE_MEANS, MOVED, constructs_in, inside_in, moved_words
 from codechat.metrics.spending import JUDGE
 from codechat.models.endpoints import address_of
+from codechat.models.prices import listed_prices
 from codechat.records import SessionRecord
 from codechat.report.chapters import chapter_of
 from codechat.template import counted
@@ -42,6 +43,21 @@ def show_estimate(cell: Cell, estimate: Estimate) -> None:
     if places:
         asked = ", ".join(f"{place} {model.name} at {shown(str(address_of(model)))}" for place, model in places.items())
         out.print(f"asks  {asked}", markup=False)
+    for line in basis_of(cell):
+        out.print(line, markup=False, soft_wrap=True)
+
+
+def basis_of(cell: Cell) -> Iterator[str]:
+    """What an estimate rests on beside its assumptions: whose prices, of which day, and the pilot."""
+    for place, model in cell.endpoints.items():
+        listed = listed_prices(model)
+        source = f"{place}.prices" if model.prices else listed.source if listed else "none is known"
+        tier = getattr(model, "tier", STANDARD)
+        yield f"prices  {place} {model.name}: {source}" + (f", tier {tier}" if tier != STANDARD else "")
+    if cell.config.pilot:
+        yield f"pilot   {cell.config.pilot}: calls and tokens are assumed as below, then corrected by what it took"
+    elif cell.endpoints:
+        yield "pilot   none: reasoning is in no figure (pilot=DIR, the folder of a small cell that was run, has it in)"
 
 
 def show_sum(estimate: Estimate, title: str) -> None:
@@ -87,7 +103,9 @@ def show_assumptions() -> None:
     out.print("\nNothing was run. Assumed:")
     for assumption in ASSUMPTIONS:
         out.print(f"  - {assumption}", markup=False)
-    out.print("Prices are those of model.prices, and of the judges' models; budget_usd and budget_tokens set a bound.")
+    out.print(
+        "Prices are those of model.prices, else of a list in conf/prices; budget_usd and budget_tokens set a bound."
+    )
 
 
 def summary(measures: Measures, metrics: Mapping[str, Any], title: str, departure: str = "") -> Table:

@@ -12,6 +12,7 @@ from codechat.journal import Ledger
 from codechat.judges import ADHERENCE, APPLICABILITY
 from codechat.metrics.spending import Price, Tariff, spent_usd
 from codechat.models import MODELS, UNDER_TEST, ModelConfig, Prices
+from codechat.models.prices import prices_of
 from codechat.models.roles import models_in, role_of
 
 
@@ -104,7 +105,7 @@ def tariff_of(
 
 def tariff_of_roles(models: Mapping[str, ModelConfig]) -> Tariff:
     """The prices of models by role; each stands at a place of the config that ends with its role."""
-    unpriced = [place for place, each in models.items() if each.prices is None and not is_free(each)]
+    unpriced = [place for place, each in models.items() if prices_of(each) is None and not is_free(each)]
     return Tariff({role_of(place): _price(each) for place, each in models.items()}, (), tuple(unpriced))
 
 
@@ -115,7 +116,8 @@ def is_free(model: ModelConfig) -> bool:
 
 
 def _price(config: ModelConfig) -> Price | None:
-    return None if config.prices is None else _priced(config.prices)
+    prices = prices_of(config)
+    return None if prices is None else _priced(prices)
 
 
 def _priced(prices: Prices) -> Price:

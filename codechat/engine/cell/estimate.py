@@ -3,16 +3,22 @@
 import contextlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 
+import yaml
+
 from codechat.domain import BATCH, FLEX, STANDARD, Tier, Usage
-from codechat.engine.cell import Cell, journals_in, session_id
+from codechat.engine.cell import Cell, build_cell, journals_in, session_id
 from codechat.engine.cell.budget import is_free
-from codechat.journal import Journal
+from codechat.engine.settings.compose import Composed
+from codechat.engine.settings.config import CellConfig
+from codechat.errors import UserError
+from codechat.journal import Journal, account_of
 from codechat.metrics.spending import Costs, Tariff, spent_usd
 from codechat.models import UNDER_TEST, ModelConfig
+from codechat.models.prices import listed_prices, prices_of
 from codechat.models.roles import models_in, role_of
 from codechat.protocols import Ask
 from codechat.protocols.expecting import CHECKS, PROSE
@@ -34,7 +40,8 @@ ASSUMPTIONS = (
     f"a judge checks {CHECKS} candidates a turn (rounded up to judge.lookahead) and answers in {JUDGEMENT} tokens",
     "no retries, no re-asks, nothing from the response cache",
     "cached: the endpoint still has what a request shares with an earlier one, replies included, as vLLM has in enough "
-    "memory; providers serve less of it (OpenAI nothing below 1,024 tokens), at most at the price without cache",
+    "memory; of a provider with a price list (conf/prices) nothing below the length that it caches from; what it takes "
+    "for writing its cache is in the cost, and so is the price of the tier",
     f"time: each payer by itself, max_concurrency calls at once, the first token after {FIRST_TOKEN_S:g} s, "
     f"{INPUT_PER_S:,} tokens a second read and {OUTPUT_PER_S} written by a call; calls of several payers overlap",
     f"tiers: in flex a call takes {FLEX_TIMES} times as long; the calls of a dialogue in batches take "
@@ -82,32 +89,83 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 
 def estimate_of(cell: Cell, tariff: Tariff, journals: Iterable[Path] | None = None) -> Estimate:
-    """The estimate for the part of a cell that no journal (null: of its folder) holds yet. Calls no model."""
+    """The estimate for the part of a cell that no journal (null: of its folder) holds yet. Calls no model.
+
+    With a pilot the calls and tokens of each role are those that its assumptions give, times what the pilot took of
+    what they give for the pilot. Raises `UserError` for a pilot that tells nothing.
+    """
     protocol, known = cell.protocol, _count_replies(cell, journals_in(cell.folder) if journals is None else journals)
-    config = cell.config
-    models = {UNDER_TEST: config.model, **{role_of(place): each for place, each in models_in(config.protocol, "")}}
-    judges = dict(models_in(config.judge, "judge")) if "judge" in cell.uses else {}
-    sizes = Sizes.of(models, {role_of(place): each for place, each in judges.items()})
+    sizes, pilot = sizes_of(cell), cell.config.pilot
     missing, turns = list[tuple[Iterable[Ask], int]](), 0
     for task in cell.tasks:
         done, planned = known.get(task.task_id, 0), protocol.turns(task)
         if done < planned:
             missing.append((protocol.asks(task), done))
             turns += planned - done
-    return sum_of(missing, turns, sizes, tariff)
+    taken = {} if pilot is None else what_pilot_took(Path(pilot))
+    return sum_of(missing, turns, sizes, tariff, taken)
 
 
-def sum_of(sessions: Sequence[tuple[Iterable[Ask], int]], turns: int, sizes: "Sizes", tariff: Tariff) -> Estimate:
-    """The estimate for sessions, or items, each with its expected calls and the turns that are answered already."""
-    needs = {role: Need() for role in tariff.prices}
+def sizes_of(cell: Cell) -> "Sizes":
+    """The sizes of a cell's models and judges."""
+    config = cell.config
+    models = {UNDER_TEST: config.model, **{role_of(place): each for place, each in models_in(config.protocol, "")}}
+    judges = dict(models_in(config.judge, "judge")) if "judge" in cell.uses else {}
+    return Sizes.of(models, {role_of(place): each for place, each in judges.items()})
+
+
+def what_pilot_took(folder: Path) -> dict[str, "Measured"]:
+    """By role what the calls of a finished cell took, and what is assumed of the same sessions. Raises `UserError`."""
+    try:
+        values = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+        account = account_of(folder / "journal.db")
+    except (OSError, ValueError, UserError) as error:
+        raise UserError(f"pilot={folder} is no cell's folder", "give that of a cell that was run to its end") from error
+    choices = values.pop("choices", {})
+    known = {name: value for name, value in values.items() if name in CellConfig.model_fields}
+    cell = build_cell(Composed(CellConfig.from_values(known), choices))
+    spent, calls = dict[str, Usage](), dict[str, int]()
+    for ledger in (account.own, *account.taken.values()):
+        if ledger.total("cached_replies"):
+            raise UserError(
+                f"pilot={folder} has replies of the response cache, of which no tokens were counted",
+                "run the pilot with model.cache=false",
+            )
+        for role, usage in ledger.spent.items():
+            spent[role] = spent.get(role, Usage()) + usage
+        for charge in ledger.charges():
+            calls[charge.payer] = calls.get(charge.payer, 0) + charge.calls
+    assumed = needs_of([(cell.protocol.asks(task), 0) for task in cell.tasks], sizes_of(cell))
+    return {role: Measured(usage, calls.get(role, 0), assumed.get(role, Need())) for role, usage in spent.items()}
+
+
+def needs_of(sessions: Iterable[tuple[Iterable[Ask], int]], sizes: "Sizes") -> dict[str, "Need"]:
+    """By role the calls of sessions, each with its expected calls and the turns that are answered already."""
+    needs: dict[str, Need] = {}
     for asks, done in sessions:
         for role, need in sizes.session(asks, done).items():
             needs.setdefault(role, Need()).add(need)
+    return needs
+
+
+def sum_of(
+    sessions: Sequence[tuple[Iterable[Ask], int]],
+    turns: int,
+    sizes: "Sizes",
+    tariff: Tariff,
+    taken: "Mapping[str, Measured]" = {},  # noqa: B006  never changed
+) -> Estimate:
+    """The estimate for sessions, or items, each with its expected calls and the turns that are answered already.
+
+    `taken` is what a pilot took, by role.
+    """
+    needs = {role: Need() for role in tariff.prices} | needs_of(sessions, sizes)
+    needs = {role: taken[role].applied(need) if role in taken else need for role, need in needs.items()}
     tokens = {role: need.usage.served_as(sizes.tiers.get(role, STANDARD)) for role, need in needs.items()}
     calls = {role: round(need.calls) for role, need in needs.items()}
     uncached = {
-        role: replace(need.usage, cached_input_tokens=0).served_as(sizes.tiers.get(role, STANDARD))
-        for role, need in needs.items()
+        role: Usage(each.input_tokens, each.output_tokens).served_as(sizes.tiers.get(role, STANDARD))
+        for role, each in tokens.items()
     }
     usd, uncached_usd = spent_usd(tokens, tariff), spent_usd(uncached, tariff)
     for payer in usd:
@@ -137,7 +195,10 @@ def _count_replies(cell: Cell, journals: Iterable[Path]) -> dict[str, int]:
 
 @dataclass(slots=True)
 class Need:
-    """The calls of one role: their tokens, the seconds of all of them one by one, and those of the longest session."""
+    """The calls of one role: their tokens, the seconds of all of them one by one, and those of the longest session.
+
+    `cached` and `written` are the parts of what is `sent` that the endpoint has cached, and puts into its cache.
+    """
 
     calls: float = 0.0
     sent: float = 0.0
@@ -145,6 +206,7 @@ class Need:
     said: float = 0.0
     busy_s: float = 0.0
     longest_s: float = 0.0
+    written: float = 0.0
 
     def add(self, session: "Need") -> None:
         """Add a session's calls, which wait for each other."""
@@ -152,45 +214,84 @@ class Need:
         self.sent += session.sent
         self.cached += session.cached
         self.said += session.said
+        self.written += session.written
         self.busy_s += session.busy_s
         self.longest_s = max(self.longest_s, session.busy_s)
 
     def times(self, count: float) -> "Need":
         """So many calls of the same size."""
-        return Need(*(count * each for each in (self.calls, self.sent, self.cached, self.said, self.busy_s)))
+        sums = (self.calls, self.sent, self.cached, self.said, self.busy_s)
+        calls, sent, cached, said, busy_s = (count * each for each in sums)
+        return Need(calls, sent, cached, said, busy_s, written=count * self.written)
 
     @property
     def usage(self) -> Usage:
         """The tokens."""
-        return Usage(round(self.sent), round(self.said), round(self.cached))
+        return Usage(round(self.sent), round(self.said), round(self.cached), round(self.written))
 
     def seconds(self, at_once: int) -> float:
         """The time of all calls, so many at once."""
         return max(self.busy_s / at_once, self.longest_s)
 
 
+def seconds_of(calls: float, fresh: float, said: float) -> float:
+    """The time of calls one by one, by the tokens that are read anew and written."""
+    return calls * FIRST_TOKEN_S + fresh / INPUT_PER_S + said / OUTPUT_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a pilot's calls of one role took, beside what is assumed of them."""
+
+    usage: Usage
+    calls: int
+    assumed: Need
+
+    def applied(self, need: Need) -> Need:
+        """What is assumed of other calls, corrected by the pilot; its shares of the input are cached and written."""
+        if not (self.calls and self.assumed.calls and self.usage.input_tokens):
+            return need
+        sent = need.sent * self.usage.input_tokens / self.assumed.sent
+        cached, written = (
+            sent * part / self.usage.input_tokens
+            for part in (self.usage.cached_input_tokens, self.usage.cache_write_tokens)
+        )
+        calls = need.calls * self.calls / self.assumed.calls
+        said = need.said * self.usage.output_tokens / self.assumed.said
+        slower = seconds_of(calls, sent - cached, said) / seconds_of(need.calls, need.sent - need.cached, need.said)
+        return Need(calls, sent, cached, said, slower * need.busy_s, slower * need.longest_s, written)
+
+
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes by which expected calls become tokens and time.
+    """The sizes by which expected calls become tokens and time, by role.
 
-    Each role's longest reply, its calls at once and its tier, and the roles that cost nothing.
+    Each role's longest reply and its calls at once, the roles that cost nothing, the tokens from which an endpoint
+    caches, the roles whose endpoint charges for it, and the tiers that are asked for.
     """
 
     longest: dict[str, float]
     at_once: dict[str, int]
     free: frozenset[str]
+    caches_from: dict[str, int] = field(default_factory=dict)
+    written: frozenset[str] = frozenset()
     tiers: dict[str, Tier] = field(default_factory=dict)
 
     @classmethod
     def of(cls, models: Mapping[str, ModelConfig], judges: Mapping[str, ModelConfig]) -> "Sizes":
         """The sizes of the models of roles, and of those that judge instructions."""
-        free = {role for role, model in models.items() if is_free(model)}
-        every = {**judges, **models}
+        free, every = {role for role, model in models.items() if is_free(model)}, {**judges, **models}
+        listed = {role: known for role, model in every.items() if (known := listed_prices(model)) is not None}
+        prices = {role: prices_of(model) for role, model in every.items()}
         tiers: dict[str, Tier] = {role: getattr(model, "tier", STANDARD) for role, model in every.items()}
-        at_once = {
-            role: MOST_IN_BATCH if tiers[role] == BATCH else model.max_concurrency for role, model in every.items()
-        }
-        return cls({role: model.longest_reply() for role, model in models.items()}, at_once, frozenset(free), tiers)
+        return cls(
+            {role: model.longest_reply() for role, model in models.items()},
+            {role: MOST_IN_BATCH if tiers[role] == BATCH else each.max_concurrency for role, each in every.items()},
+            frozenset(free),
+            {role: known.caches_from for role, known in listed.items()},
+            frozenset(role for role, each in prices.items() if each is not None and each.cache_write is not None),
+            tiers,
+        )
 
     def session(self, asks: Iterable[Ask], done: int) -> dict[str, Need]:
         """The calls by role that a session still needs, after `done` answered turns.
@@ -201,13 +302,14 @@ class Sizes:
         for ask in asks:
             if ask.turn < done or ask.role in self.free:
                 continue
-            longest = self.longest.get(ask.role, math.inf)
+            longest, least = self.longest.get(ask.role, math.inf), self.caches_from.get(ask.role, 0)
             reply = JUDGEMENT if ask.answer is None else min(ask.answer / CHARS_PER_TOKEN, longest)
             sent = ask.characters / CHARS_PER_TOKEN + ask.replies * reply
             shared = min(sent, ask.shared / CHARS_PER_TOKEN + ask.shared_replies * reply)
-            cached = shared if ask.role in found or ask.answer is None else 0.0
-            call_s = FIRST_TOKEN_S + (sent - cached) / INPUT_PER_S + reply / OUTPUT_PER_S
+            cached = shared if shared >= least and (ask.role in found or ask.answer is None) else 0.0
+            written = sent - cached if ask.role in self.written and sent >= least else 0.0
+            call_s = seconds_of(1.0, sent - cached, reply)
             call_s = {BATCH: ROUND_S, FLEX: FLEX_TIMES * call_s}.get(self.tiers.get(ask.role, STANDARD), call_s)
-            one = Need(1.0, sent, cached, reply, call_s)
+            one = Need(1.0, sent, cached, reply, call_s, written=written)
             found.setdefault(ask.role, Need()).add(one.times(ask.times))
         return found

@@ -139,6 +139,9 @@ class CellConfig(Config):
         None, "tokens, in and out, that the cell may spend on model and judges; null: no limit", gt=0
     )
     dry_run: bool = run_option(False, "estimate calls, tokens and cost, and run nothing")
+    pilot: str | None = run_option(
+        None, "with dry_run: the folder of a finished cell, by whose calls and tokens the estimate is corrected"
+    )
     shard: ShardConfig = run_option(ShardConfig(), "which part of the tasks this process runs")
     stop: StopConfig = result_option(StopConfig(), "whether to end once enough is known")
 
