@@ -60,7 +60,7 @@ LOADED = (
 )  # fmt: skip
 TEST_S = 30  # one that hangs fails
 BATCH_S, FEW, MOST = 15.0, 8, 40  # tests that run together, at first and then
-SLOW_S = 2.0
+SURE = "tests/unit/"  # who fails there does so because of the change
 PASSED = "passed"
 Mapped = dict[str, tuple[float, dict[str, list[int]]]]
 """Of every test its seconds, and by file the lines that it executes."""
@@ -137,10 +137,13 @@ class Mutant:
         which = f" ({self.nth + 1})" if self.nth else ""
         return f"{self.file}: {self.kind}: {self.line.strip()} -> {self.changed().strip()}{which}"
 
+    def applied(self, text: str) -> str:
+        """The file's text with the change."""
+        return text[: self.start] + self.new + text[self.end :]
+
     def changed(self) -> str:
         """The first line as it becomes."""
-        text = (ROOT / self.file).read_text()
-        after = text[: self.start] + self.new + text[self.end :]
+        after = self.applied((ROOT / self.file).read_text())
         return after[after.rfind("\n", 0, self.start) + 1 :].split("\n")[0]
 
 
@@ -486,22 +489,21 @@ class Trial:
         return "survived", f"{ran} tests"
 
     def _fails_anyway(self, test: str) -> bool:
-        """Whether a slow test, or one that the map does not have, fails without the change too."""
-        if "::" not in test or self.mapped.get(test, (SLOW_S,))[0] < SLOW_S:
+        """Whether a test of several processes fails without the change too, as some do on a busy machine."""
+        if "::" not in test or test.startswith(SURE):
             return False
         if test not in self._fails:
             self._fails[test] = run_tests(self.copy, [test], self.limit_s) != ""
         return self._fails[test]
 
     @contextlib.contextmanager
-    def changed(self, mutant: Mutant) -> Iterator[tuple[str, str]]:
-        """The copy with a change; the text of its file before and after."""
+    def changed(self, mutant: Mutant) -> Iterator[None]:
+        """The copy with a change."""
         path = self.copy / mutant.file
         text = path.read_text()
-        after = text[: mutant.start] + mutant.new + text[mutant.end :]
-        path.write_text(after)
+        path.write_text(mutant.applied(text))
         try:
-            yield text, after
+            yield
         finally:
             path.write_text(text)
 
@@ -527,26 +529,24 @@ class Quick:
         for mutant in self._todo:
             began = time.monotonic()
             tests = [items[name] for name in chosen(mutant, self._trial.mapped) if name in items]
-            with self._trial.changed(mutant) as (before, after):
-                new = new_code(str(self._trial.copy / mutant.file), before, after)
-                change = [(each, new) for each in functions[_place(new)]] if new is not None else []
-                if tests and (change or mutant.file.startswith(INSIDE)):  # boxes load files
-                    killed = self._try(session, tests, change)
-                    if killed:
-                        self._record(mutant, killed, began)
+            new = new_code(self._trial.copy / mutant.file, mutant)
+            change = [(each, new) for each in functions[_place(new)]] if new is not None else []
+            if (change or mutant.file.startswith(INSIDE)) and (killed := self._try(session, mutant, tests, change)):
+                self._record(mutant, killed, began)
         return True
 
-    def _try(self, session: Any, tests: list[Any], change: Sequence[tuple[Any, Any]]) -> str:
+    def _try(self, session: Any, mutant: Mutant, tests: list[Any], change: Sequence[tuple[Any, Any]]) -> str:
         """The first test that fails because of the change; empty if none does in time."""
         until = time.monotonic() + self._trial.limit_s
         while tests and (left := until - time.monotonic()) > 0:
-            failed = forked(partial(self._run, session, tests, change), left) or PASSED
+            with self._trial.changed(mutant):  # boxes load files
+                failed = forked(partial(self._run, session, tests, change), left) or PASSED
             if failed in (PASSED, "the run itself"):
                 return ""
-            seconds = self._trial.mapped[failed][0]
-            if seconds < SLOW_S or forked(partial(self._run, session, [_item(tests, failed)], ()), left) == PASSED:
+            at = [item.nodeid for item in tests].index(failed)
+            if failed.startswith(SURE) or forked(partial(self._run, session, [tests[at]], ()), left) == PASSED:
                 return failed
-            tests = tests[[item.nodeid for item in tests].index(failed) + 1 :]
+            tests = tests[at + 1 :]
         return ""
 
     def _run(self, session: Any, tests: list[Any], change: Sequence[tuple[Any, Any]]) -> str:
@@ -563,16 +563,12 @@ class Quick:
         return PASSED
 
 
-def _item(tests: list[Any], name: str) -> Any:
-    return next(item for item in tests if item.nodeid == name)
-
-
 def _place(code: CodeType) -> tuple[str, str, int]:
     return code.co_filename, code.co_qualname, code.co_firstlineno
 
 
-def new_code(path: str, before: str, after: str) -> CodeType | None:
-    """The code of the one function that differs between two texts of a module; None if more than it does.
+def new_code(path: Path, mutant: Mutant) -> CodeType | None:
+    """The code of the function that a change of a file changes; None if it changes something outside of functions.
 
     It has the place of the function's old code: lines before it are as many in both texts.
     """
@@ -595,7 +591,8 @@ def new_code(path: str, before: str, after: str) -> CodeType | None:
             return True
         return equal
 
-    rest = same(compile(before, path, "exec"), compile(after, path, "exec"), inside=False)
+    text = path.read_text()
+    rest = same(*(compile(each, path, "exec") for each in (text, mutant.applied(text))), inside=False)
     return different[0] if rest and len(different) == 1 else None
 
 

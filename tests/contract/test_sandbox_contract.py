@@ -77,6 +77,12 @@ CASES: dict[str, tuple[str, Outcome, bool]] = {
     "reads input": ("def total(numbers): return input()", "fail", False),
     "changes its input": ("def total(n):\n    s = 0\n    while n: s += n.pop()\n    return s", "pass", True),
     "uses numpy": ("import numpy\ndef total(numbers): return numpy.float64(sum(numbers))", "fail", True),
+    "starts a process": (
+        "import os\ndef total(numbers):\n    child = os.fork()\n    if not child: os._exit(sum(numbers) > 9)\n"
+        "    return sum(numbers) + os.waitpid(child, 0)[1] * 0",
+        "pass",
+        True,
+    ),
     "uses threads": (
         "from concurrent.futures import ThreadPoolExecutor as P\ndef total(n):\n    with P() as p: return p.submit(sum, n).result()",
         "pass",

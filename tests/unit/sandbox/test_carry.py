@@ -474,3 +474,12 @@ def test_a_tree_is_read_back_only_if_flatten_could_have_made_it() -> None:
     ]:
         with pytest.raises((ValueError, TypeError, LookupError, ArithmeticError)):
             build(decode(marshal.dumps(tree, 2)), Numbered())
+
+
+@pytest.mark.parametrize("place", [-1, 1, True, "0", None])
+def test_a_reference_is_to_an_argument_that_there_is(place: Any) -> None:
+    numbered, one = Numbered(), [1]
+    numbered.add(one)
+    assert build(("ref", 0, ...), numbered) is one
+    with pytest.raises(ValueError, match="a reference to no argument"):
+        build(("ref", place, ...), numbered)

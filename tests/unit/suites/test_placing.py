@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from codechat.errors import UserError
+from codechat.suites.inserted import Inserted
 from codechat.suites.placing import function_at, insert_tests, names_of_tests, place_function
 
 FILE = b"""# caf\xc3\xa9 \x0c a page\r\nRATE = 2\r
@@ -132,3 +133,8 @@ def test_names_of_tests() -> None:
     for text in ("def helper(): pass", "def test_a(:", ""):
         with pytest.raises(ValueError, match="its test"):
             names_of_tests(text)
+
+
+def test_new_tests_count_by_their_functions() -> None:
+    tests = "def test_a(): pass\ndef helper(): pass\nasync def test_b(): pass"
+    assert Inserted("project", None, "a.py", "f", (1, 2), "test_a.py", tests).test_counts == (2, 0)

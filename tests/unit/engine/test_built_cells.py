@@ -1,0 +1,101 @@
+"""What a cell is built of and asks, and what is refused or remarked before it runs."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from codechat.engine.cell import Cell, build_cell, endpoints_of, fitting
+from codechat.engine.cell.budget import Budget
+from codechat.engine.cell.fitting import Judging
+from codechat.engine.results.measured import remeasure
+from codechat.engine.run import Outcome, run
+from codechat.engine.running.observer import Silent
+from codechat.engine.settings.compose import compose
+from codechat.errors import UserError
+
+JUDGED = ["model=openai", "model.name=m", "judge=llm", "dataset.limit=2"]
+
+
+@pytest.fixture
+def cell(tmp_path: Path) -> Cell:
+    return build_cell(compose(["model=echo", "judge=rules", "dataset.limit=2", f"runs_dir={tmp_path}"]))
+
+
+def test_the_judges_models_are_asked_and_paid_for_where_instructions_are_judged() -> None:
+    config = compose(JUDGED).config
+    assert {"model", "judge.applicability", "judge.adherence"} <= set(endpoints_of(config))
+    assert {"model", "applicability", "adherence"} <= set(Budget.of(config).tariff.prices)
+
+
+def test_a_dataset_without_tasks_makes_no_cell(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(cell.tasks) == 2
+    monkeypatch.setattr("codechat.engine.cell.select", lambda *_: ())
+    with pytest.raises(UserError, match="has no tasks"):
+        build_cell(compose(["model=echo"]))
+
+
+def test_what_came_of_a_cell_lies_in_its_folder(cell: Cell) -> None:
+    outcome = Outcome(0, cell)
+    assert outcome.folder == cell.folder and list(outcome.sessions) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["shard.index=2", "shard.count=2"], "there is no shard 2 of 2"), (["shard.index=-1", "shard.count=2"], "shard -1 of 2"),
+        (["shard.index=0"], "needs shard.count"), (["shard.count=2"], "needs shard.index"),
+        (["shard.index=1", "shard.count=2"], ""), ([], ""),
+    ],
+)  # fmt: skip
+def test_a_shard_is_one_of_those_that_there_are(words: list[str], told: str) -> None:
+    if not told:
+        compose(words)
+        return
+    with pytest.raises(UserError, match=told):
+        compose(words)
+
+
+def test_remarks_on_the_command_come_before_the_cell(tmp_path: Path) -> None:
+    noted: list[str] = []
+
+    class Notes(Silent):
+        def note(self, remark: str) -> None:
+            noted.append(remark)
+
+    composed = replace(
+        compose(["model=echo", "dry_run=true", "dataset.limit=2", f"runs_dir={tmp_path}"]), remarks=("look here",)
+    )
+    assert run(composed, Notes()).estimate is not None and noted[0] == "look here"
+    assert run(composed).estimate is not None
+
+
+def test_instructions_that_a_judge_of_rules_cannot_decide_are_remarked(cell: Cell) -> None:
+    pool: Any = SimpleNamespace(instructions=[SimpleNamespace(rule=None), SimpleNamespace(rule="x")])
+    (remark,) = Judging.of(cell.config).remarks(pool, ())
+    assert "judge=rules leaves out 1 of 2 instructions" in remark
+    assert list(Judging.of(cell.config).remarks(None, ())) == []
+    assert list(Judging.of(compose(JUDGED).config).remarks(pool, ())) == []
+
+
+@pytest.mark.parametrize(("own", "drawn"), [(None, 5), (9, 9), (0, 0)])
+def test_an_agendas_own_seed_counts_before_the_cells(
+    cell: Cell, monkeypatch: pytest.MonkeyPatch, own: int | None, drawn: int
+) -> None:
+    seeds: list[Any] = []
+    generator = fitting.generator
+    monkeypatch.setattr(fitting, "generator", lambda seed, *given: seeds.append(seed) or generator(seed, *given))
+    assert cell.pool is not None
+    agenda = cell.config.agenda.model_copy(update={"seed": own})
+    replace(Judging.of(cell.config), agenda=agenda).check_decidable(cell.pool, cell.tasks, 5)
+    assert seeds == [drawn] * len(cell.tasks)
+
+
+def test_a_config_is_measured_again_without_what_this_version_does_not_know(cell: Cell) -> None:
+    values = yaml.safe_load(cell.config_yaml())
+    found = remeasure({**values, "option_of_a_later_version": 1}, [])
+    assert found is not None and found["completed"] == 0
+    assert remeasure({**values, "protocol": {"kind": "unheard of"}}, []) is None
