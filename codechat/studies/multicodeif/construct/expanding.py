@@ -8,7 +8,7 @@ from codechat.construct import Dropped, Item, Kept, Kit, Outcome, Spread
 from codechat.studies.multicodeif.construct.demands import relation
 from codechat.studies.multicodeif.construct.drawing import Draw
 from codechat.studies.multicodeif.construct.task import Demanded, Made
-from codechat.studies.multicodeif.construct.writing import Author, Written, replace_data, unstated
+from codechat.studies.multicodeif.construct.writing import Author, Written, unstated
 
 
 class Expand:
@@ -62,7 +62,7 @@ def _related(made: Made, written: Written, wanted: Demanded) -> Dropped | None:
 
 
 def _level(item: Item, made: Made) -> Item:
-    return replace(replace_data(item, made), id=f"{item.id}/L{made.level}")
+    return replace(item, data=made.data(), id=f"{item.id}/L{made.level}")
 
 
 def _drawn(wanted: Demanded) -> dict[str, str]:

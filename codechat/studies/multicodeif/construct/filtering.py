@@ -6,7 +6,7 @@ from codechat.construct import Dropped, Item, Kept, Kit, Outcome
 from codechat.studies.multicodeif.construct.redundancy import Kept as Texts
 from codechat.studies.multicodeif.construct.review import Reviews
 from codechat.studies.multicodeif.construct.task import Made
-from codechat.studies.multicodeif.construct.writing import replace_data, unstated
+from codechat.studies.multicodeif.construct.writing import unstated
 
 PUBLISHED = "published/"
 GAP = "the level before is missing"
@@ -44,7 +44,7 @@ class Filter:
                 fault = Dropped(reason, f"ROUGE-L {near.score:.3f} with {near.id.removeprefix(PUBLISHED)}")
             if fault is None:
                 keep(item, edited)
-            outcomes.append(fault or Kept(replace_data(item, edited)))
+            outcomes.append(fault or Kept(item.having(**edited.data())))
         return without_gaps(items, outcomes)
 
 

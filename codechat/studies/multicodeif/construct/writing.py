@@ -63,7 +63,7 @@ class Author:
         if isinstance(asked, Dropped):
             return asked
         whole = replace(made, prompt=found.prompt, demanded=(asked,), chain=item.id)
-        return unstated(whole) or Kept(replace_data(item, whole).noting(snippet=_origin(made)))
+        return unstated(whole) or Kept(item.having(**whole.data()).noting(snippet=_origin(made)))
 
     async def expand(self, made: Made, wanted: Demanded, kit: Kit) -> Written | Dropped:
         """What the author makes of a task by a wanted constraint more."""
@@ -121,11 +121,6 @@ def unstated(made: Made) -> Dropped | None:
         if lacking := unsaid(each.constraint, made.prompt, each.value):
             return Dropped("earlier constraint lost", f"of {each.type} the prompt does not say {', '.join(lacking)}")
     return None
-
-
-def replace_data(item: Item, made: Made) -> Item:
-    """The item with a task's data."""
-    return replace(item, data=made.data())
 
 
 def _origin(made: Made) -> dict[str, str]:
