@@ -121,15 +121,16 @@ class GithubServer(OpenAIServer):
         return Fault(200, body, next_)
 
     def _of_repository(self, path: str, asked: Mapping[str, str]) -> Fault:
-        match = re.fullmatch(r"/repos/([^/]+/[^/]+)(?:/(issues|commits)(?:/(\d+)/comments)?)?", path)
+        match = re.fullmatch(r"/repos/([^/]+/[^/]+)(?:/(issues|commits)(?:/(\d+)/comments)?|(/issues/comments))?", path)
         repository = self.repositories.get(match[1]) if match else None
         if match is None or repository is None:
             return Fault(404, {"message": "Not Found"})
         if repository.status != 200:
             moved = {"location": f"{self.base_url}/repositories/1"} if repository.status == 301 else {}
             return Fault(repository.status, {"message": "not here any more"}, moved)
-        if match[3]:
-            return self._comments(self._issues[repository.name][int(match[3])], path, asked)
+        if match[3] or match[4]:
+            issues = [self._issues[repository.name][int(match[3])]] if match[3] else repository.issues
+            return self._comments(repository.name, issues, path, asked)
         if match[2] == "issues":
             issues, next_ = self._cut(path, asked, repository.issues)
             return Fault(200, [_issue(repository, each) for each in issues], next_)
@@ -138,13 +139,18 @@ class GithubServer(OpenAIServer):
             return Fault(200, [{"sha": sha} for sha in commits[: int(asked.get("per_page", 30))]])
         return Fault(200, _repository(repository))
 
-    def _comments(self, issue: HostedIssue, path: str, asked: Mapping[str, str]) -> Fault:
-        if issue.status != 200:
-            return Fault(issue.status, {"message": "not here any more"})
-        comments, next_ = self._cut(path, asked, issue.comments)
-        return Fault(
-            200, [{"user": _account(who), "created_at": when, "body": what} for who, when, what in comments], next_
-        )
+    def _comments(self, name: str, issues: Sequence[HostedIssue], path: str, asked: Mapping[str, str]) -> Fault:
+        """The comments of an issue, or of all whose own are there, by their time."""
+        if len(issues) == 1 and issues[0].status != 200:
+            return Fault(issues[0].status, {"message": "not here any more"})
+        said = [(each, issue.number) for issue in issues if issue.status == 200 for each in issue.comments]
+        page, next_ = self._cut(path, asked, sorted(said, key=lambda pair: pair[0][1]))
+        at = f"{self.base_url}/repos/{name}/issues"
+        found = [
+            {"user": _account(who), "created_at": when, "body": what, "issue_url": f"{at}/{number}"}
+            for (who, when, what), number in page
+        ]
+        return Fault(200, found, next_)
 
     def _cut(self, path: str, asked: Mapping[str, str], items: Sequence[T]) -> tuple[Sequence[T], dict[str, str]]:
         size, page = min(self._page, int(asked.get("per_page", 30))), int(asked.get("page", 1))

@@ -109,7 +109,10 @@ def test_nothing_is_asked_twice_and_no_byte_differs(tmp_path: Path, runner: Runn
         kill_at(call.body["model"])
         return models(call)
 
-    with GithubServer([hosted], token=TOKEN, fault=fault) as github, OpenAIServer(answer, models=ROLES) as server:
+    with (
+        GithubServer([hosted], token=TOKEN, page=4, fault=fault) as github,
+        OpenAIServer(answer, models=ROLES) as server,
+    ):
         one = ["github.max_concurrency=1", *(f"construct.roles.{role}.max_concurrency=1" for role in ROLES)]
         more = ["repos=" + str(tmp_path / "repos"), "languages=[python]", "builds.max_rooms=1", *one]
         words = words_of(github, server, *more, out=str(tmp_path / "whole"))[1:]
@@ -118,7 +121,7 @@ def test_nothing_is_asked_twice_and_no_byte_differs(tmp_path: Path, runner: Runn
         log = tmp_path / "bin" / "docker.log"
         requests, calls = Counter(github.requests), Counter(models.prompts)
         builds = len(log.read_text().splitlines())
-        assert builds == 4 and {*requests.values()} == {1} and len(requests) == 1 + 2 + 1 + 4 + 4
+        assert builds == 4 and {*requests.values()} == {1} and len(requests) == 1 + 2 + 1 + 2 + 4
         github.requests.clear(), models.prompts.clear(), log.unlink()
         words = words_of(github, server, *more, out=str(tmp_path / "killed"))[1:]
         for stage in STAGES:

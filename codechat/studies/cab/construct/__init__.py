@@ -6,7 +6,7 @@ who is asked what, `dockerfiles.py` how Dockerfiles come about, and `funnel.py` 
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -32,7 +32,16 @@ from codechat.errors import UserError, nearest
 from codechat.protocols import Ask
 from codechat.studies.cab.construct.dockerfiles import Builds
 from codechat.studies.cab.construct.funnel import IssueFunnel
-from codechat.studies.cab.construct.github import PER_PAGE, Comment, Commit, Github, GithubConfig, Issue, Repository
+from codechat.studies.cab.construct.github import (
+    PER_PAGE,
+    Comment,
+    Commit,
+    Found,
+    Github,
+    GithubConfig,
+    Issue,
+    Repository,
+)
 from codechat.studies.cab.construct.repositories import (
     LICENSES,
     PERMISSIVE,
@@ -211,28 +220,54 @@ class Issues:
             return Dropped(listed.lost, listed.detail)
         if not listed.items:
             return Dropped("no closed issue")
-        made = await asyncio.gather(*(self._issue(item, kit, each) for each in listed.items))
+        fit = [issue for issue in listed.items if _unfit(issue) is None]
+        threads = await self._threads(kit, name, fit, sum(issue.comments for issue in listed.items))
+        if isinstance(threads, Dropped):
+            return threads
+        made = [self._issue(item, issue, threads.get(issue.number)) for issue in listed.items]
         return Spread(
             [issue for issue, why in made if why is None], [(issue, why) for issue, why in made if why is not None]
         )
 
-    async def _issue(self, item: Item, kit: Kit, issue: Issue) -> tuple[Item, Dropped | None]:
-        """The item of an issue, and why it is dropped; its thread is asked for if nothing speaks against it before."""
-        name = item.data["repository"]
+    async def _threads(
+        self, kit: Kit, name: str, issues: Sequence[Issue], comments: int
+    ) -> Mapping[int, Found[Comment]] | Dropped:
+        """The threads of issues by their numbers. `comments` are those of all closed issues and pull requests.
+
+        The comments of the whole repository are asked for if that takes fewer requests; what does not come so, since
+        GitHub shows only so many pages, is asked for by issue.
+        """
+        known: dict[int, list[Comment]] = {}
+        if len(issues) > comments / PER_PAGE + 1:
+            query = f"sort=created&direction=asc&per_page={PER_PAGE}"
+            whole = await self._github.all(kit, f"/repos/{name}/issues/comments?{query}", Comment)
+            if whole.lost:
+                return Dropped(whole.lost, whole.detail)
+            for each in whole.items:
+                known.setdefault(each.issue, []).append(each)
+
+        async def thread(issue: Issue) -> Found[Comment]:
+            if len(known.get(issue.number, ())) == issue.comments:
+                return Found[Comment](items=known[issue.number])
+            path = f"/repos/{name}/issues/{issue.number}/comments?per_page={PER_PAGE}"
+            return await self._github.all(kit, path, Comment)
+
+        found = await asyncio.gather(*map(thread, issues))
+        return {issue.number: each for issue, each in zip(issues, found, strict=True)}
+
+    def _issue(self, item: Item, issue: Issue, thread: Found[Comment] | None) -> tuple[Item, Dropped | None]:
+        """The item of an issue with its thread, which is None if something speaks against it; and why it is dropped."""
         data = {key: value for key, value in item.data.items() if key not in ("stars", "score")}
         data |= {"number": issue.number, "title": issue.title, "body": issue.body, "url": issue.html_url}
         data |= {"created_at": issue.created_at, "closed_at": issue.closed_at, "author": issue.author.login}
-        made = Item(f"{name}#{issue.number}", {**data, "labels": [label.name for label in issue.labels]})
-        if why := _unfit(issue):
-            return made, why
-        found = await self._github.all(
-            kit, f"/repos/{name}/issues/{issue.number}/comments?per_page={PER_PAGE}", Comment
-        )
-        if found.lost:
-            return made, Dropped(found.lost, found.detail)
-        people = {each.login for each in (issue.author, *(c.author for c in found.items)) if not each.is_bot}
+        made = Item(f"{data['repository']}#{issue.number}", {**data, "labels": [label.name for label in issue.labels]})
+        if thread is None:
+            return made, _unfit(issue)
+        if thread.lost:
+            return made, Dropped(thread.lost, thread.detail)
+        people = {each.login for each in (issue.author, *(c.author for c in thread.items)) if not each.is_bot}
         comments = [
-            {"user": each.author.login, "created_at": each.created_at, "body": each.body or ""} for each in found.items
+            {"user": each.author.login, "created_at": each.created_at, "body": each.body or ""} for each in thread.items
         ]
         whole = {**made.data, "comments": comments}
         made = Item(made.id, anonymized(whole) if self._config.anonymize else whole)

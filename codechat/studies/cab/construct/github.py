@@ -153,8 +153,9 @@ class Issue(_Shape):
 
 
 class Comment(_Shape):
-    """A comment."""
+    """A comment; `issue_url` ends with the number of its issue."""
 
+    issue_url: str = ""
     user: Account | None = None
     created_at: str
     body: Text | None = None
@@ -163,6 +164,12 @@ class Comment(_Shape):
     def author(self) -> Account:
         """Who wrote it."""
         return self.user or GHOST
+
+    @property
+    def issue(self) -> int:
+        """The number of its issue; 0 if GitHub does not say it."""
+        number = self.issue_url.rpartition("/")[2]
+        return int(number) if number.isdecimal() else 0
 
 
 class Commit(_Shape):
