@@ -108,7 +108,8 @@ class Dataset:
 
     `places` says where a task is written, as `FILE:LINE`. `own` marks the user's own tasks: a cell refuses those whose
     tests cannot be passed, while a published dataset keeps its known defects. `remark` is a note on
-    the tasks for the user; `departure` says that they have a benchmark's name and are not what was published.
+    the tasks for the user, `details` what `codechat verify` adds to it, a line each; `departure` says that they have a
+    benchmark's name and are not what was published.
     """
 
     name: str
@@ -117,4 +118,5 @@ class Dataset:
     places: Mapping[str, str] = field(default_factory=dict)
     own: bool = False
     remark: str = ""
+    details: tuple[str, ...] = ()
     departure: str = ""

@@ -5,7 +5,6 @@ Both are numbered alike. The results are those of HumanEval+'s references in Pyt
 that a language cannot express are left out too. `benchmarks/humaneval_x.py` writes the file.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from codechat.config import original_option, place_option
 from codechat.datasets import DATASETS, DatasetConfig, humaneval
@@ -27,7 +26,7 @@ from codechat.template import counted
 
 DECISIONS = Path(__file__).with_name("humaneval_x.jsonl")
 LEAST_KEPT = 0.95
-"""The part of a task's inputs without which the task is left out."""
+"""The part of a task's inputs, of those that the language can express, without which the task is left out."""
 REMEDY = "give the file of HumanEval-X for the language: dataset.path=FILE, .jsonl or .jsonl.gz"
 Language = Literal["javascript", "java"]
 PREFIXES: Mapping[str, str] = {"javascript": "JavaScript", "java": "Java"}
@@ -41,7 +40,7 @@ class HumanEvalXConfig(DatasetConfig):
     """Options of `humaneval_x`."""
 
     kind: Literal["humaneval_x"] = original_option("humaneval_x", "which dataset")
-    language: Language = original_option(..., "the language of the programs: javascript or java")
+    language: Language = place_option(..., "the language of the programs and of the file: javascript or java")
     path: str = place_option(..., "HumanEval-X's file of that language, .jsonl or .jsonl.gz", min_length=1)
     plus: str | None = place_option(None, "a local HumanEvalPlus .jsonl or .jsonl.gz; null: its cache", min_length=1)
 
@@ -57,43 +56,59 @@ class Row(BaseModel):
 
 
 class Decided(BaseModel):
-    """Inputs of a task on which the two solutions differ in one way, and what is done with them.
+    """Inputs of a task on which the solutions in Python and in the language differ in one way, and what is done.
 
-    `inputs` are places among base and plus inputs together; `results` has, for the first of them, what the solutions in
-    Python and in the language give. `decision`: these are left out (`drop`), or the language's `own` result counts.
+    `inputs` are places among base and plus inputs together; `results` has what the two give for the first of them.
+    `decision`: these are left out, because the language's types `cannot` hold what Python's can, or because the
+    solutions differ otherwise (`drop`); or the language's `own` result counts.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     language: Language
     task: str
+    decision: Literal["cannot", "drop", "own"]
+    why: str
     inputs: list[int]
     results: tuple[str, str]
-    decision: Literal["drop", "own"]
+
+
+class Mended(BaseModel):
+    """A mistake of HumanEval-X's own solution, by which it misses its task, and the text that mends it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    language: Language
+    task: str
     why: str
+    replace: tuple[str, str]
+
+
+LINE: TypeAdapter[Decided | Mended] = TypeAdapter(Decided | Mended)
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A task's calls in a language, and how many inputs of how many were kept."""
+    """A task's calls in a language: how many inputs were kept, of how many that it can express, of how many at all."""
 
     calls: Driven
     kept: int
+    expressible: int
     of: int
 
     @property
     def share(self) -> float:
-        """The part that was kept."""
-        return self.kept / self.of
+        """The part that was kept of what the language can express."""
+        return self.kept / max(1, self.expressible)
 
 
 @cache
-def decisions() -> Mapping[tuple[str, str], tuple[Decided, ...]]:
-    """The decisions by language and task."""
-    found: dict[tuple[str, str], tuple[Decided, ...]] = {}
+def decisions() -> Mapping[tuple[str, str], tuple[Decided | Mended, ...]]:
+    """What is done about each task, by language and task."""
+    found: dict[tuple[str, str], tuple[Decided | Mended, ...]] = {}
     for line in DECISIONS.read_text("utf-8").splitlines():
-        decided = Decided.model_validate(json.loads(line))
-        found[decided.language, decided.task] = (*found.get((decided.language, decided.task), ()), decided)
+        one = LINE.validate_json(line)
+        found[one.language, one.task] = (*found.get((one.language, one.task), ()), one)
     return found
 
 
@@ -102,7 +117,7 @@ def humaneval_x(config: HumanEvalXConfig) -> Dataset:
     """HumanEval's 164 tasks in JavaScript or Java, with HumanEval+'s inputs and results (dataset.path)."""
     python = humaneval.humaneval(humaneval.HumanEvalConfig(path=config.plus))
     known = {task.task_id: task for task in python.tasks}
-    language, left_out, shares = config.language, list[str](), list[str]()
+    language = config.language
 
     def parse(value: dict[str, Any]) -> tuple[Row, Task]:
         row = Row.model_validate(value)
@@ -115,23 +130,34 @@ def humaneval_x(config: HumanEvalXConfig) -> Dataset:
         return row, task_of(row, task, language)
 
     read = read_tasks(Path(config.path).expanduser(), parse, REMEDY)
-    tasks = []
-    for task in read.tasks.values():
-        assert isinstance(task.suite, Driven)
-        kept = keep(task.suite, decisions().get((language, task.task_id), ()))
-        if kept.share < LEAST_KEPT:
-            left_out.append(f"{task.task_id} ({kept.kept} of {kept.of})")
-            continue
-        if kept.kept < kept.of:
-            shares.append(f"{task.task_id} {kept.kept} of {kept.of}")
-        tasks.append(replace(task, suite=kept.calls))
-    if not tasks:
-        raise UserError(f"{config.path} holds no task that {language} can express", REMEDY)
+    kept = {
+        name: keep(task.suite, decided_on(language, name))
+        for name, task in read.tasks.items()
+        if isinstance(task.suite, Driven)
+    }
+    used = {name: one for name, one in kept.items() if one.share >= LEAST_KEPT}
+    if not used:
+        raise UserError(f"{config.path} holds no task of which enough is left in {language}", REMEDY)
+    tasks = tuple(replace(read.tasks[name], suite=one.calls) for name, one in used.items())
     content = content_hash([python.content_hash, [row.model_dump() for row in read.rows], DECISIONS.read_text("utf-8")])
-    remark = f"{counted(len(left_out), 'task')} left out: {', '.join(left_out)}" if left_out else ""
-    return Dataset(
-        f"humaneval_x_{language}", tuple(tasks), content, read.places, remark=remark, departure=python.departure
+    details = tuple(
+        f"{name}: {one.kept} of {counted(one.of, 'input')}, {one.expressible} of which {language} can express"
+        + ("" if name in used else ": left out")
+        for name, one in kept.items()
+        if one.kept < one.of
     )
+    inputs = sum(one.kept for one in used.values()), sum(one.expressible for one in used.values())
+    remark = (
+        f"{len(used)} of {counted(len(kept), 'task')} in {language}, with {inputs[0]:,} of the {inputs[1]:,} inputs "
+        "that it can express; `codechat verify` lists them by task"
+    )
+    name = f"humaneval_x_{language}"
+    return Dataset(name, tasks, content, read.places, remark=remark, details=details, departure=python.departure)
+
+
+def decided_on(language: Language, task: str) -> tuple[Decided | Mended, ...]:
+    """What is done about a task."""
+    return decisions().get((language, task), ())
 
 
 def task_of(row: Row, python: Task, language: Language) -> Task:
@@ -141,21 +167,25 @@ def task_of(row: Row, python: Task, language: Language) -> Task:
         raise ValueError(f"prompt: it shows no head of a function in {language}")
     name, signature = heads[-1]["name"], heads[-1][0].strip()
     reference = row.prompt + row.canonical_solution
+    for one in decided_on(language, python.task_id):
+        reference = reference.replace(*one.replace) if isinstance(one, Mended) else reference
     model = python.suite
     calls = replace(model, entry_point=name, reference=reference, name=python.task_id)
     suite = replace(Driven.of(calls, language, signature), model=model)
     return Task(python.task_id, row.prompt, Target(language, name, signature), suite, reference)
 
 
-def keep(calls: Driven, decided: Sequence[Decided]) -> Kept:
+def keep(calls: Driven, decided: Sequence[Decided | Mended]) -> Kept:
     """The calls with the inputs that the language can express and that no decision drops."""
-    dropped = {place for each in decided if each.decision == "drop" for place in each.inputs}
-    dropped |= calls.inexpressible().keys()
-    own = {place for each in decided if each.decision == "own" for place in each.inputs}
-    places = [place for place in range(len(calls.inputs)) if place not in dropped]
+    by: dict[str, set[int]] = {"cannot": set(calls.inexpressible()), "drop": set(), "own": set()}
+    for one in decided:
+        if isinstance(one, Decided):
+            by[one.decision].update(one.inputs)
+    able = [place for place in range(len(calls.inputs)) if place not in by["cannot"]]
+    places = [place for place in able if place not in by["drop"]]
     kept = tuple(calls.inputs[place] for place in places)
     base = sum(place < len(calls.base) for place in places)
     model = calls.model and replace(calls.model, base=kept[:base], plus=kept[base:])
-    own_places = frozenset(at for at, place in enumerate(places) if place in own)
-    whole = replace(calls, base=kept[:base], plus=kept[base:], model=model, own=own_places)
-    return Kept(whole, len(kept), len(calls.inputs))
+    own = frozenset(at for at, place in enumerate(places) if place in by["own"])
+    whole = replace(calls, base=kept[:base], plus=kept[base:], model=model, own=own)
+    return Kept(whole, len(kept), len(able), len(calls.inputs))

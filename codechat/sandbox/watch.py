@@ -104,6 +104,7 @@ class Run:
         results.setblocking(False)  # what the child sends must not keep this side from its limits
         self.received = self.scraps = 0
         self.decided = False
+        self.settled: set[int] = set()  # outputs by which it was decided
         self.why: EndedBy | None = None
         self.pids: list[int] = []  # in order of arrival
         self.clock, self.usage = Clock(), Usage()
@@ -179,9 +180,11 @@ class Run:
         except BlockingIOError:
             return False
         self.scraps += len(data) < SCRAP
-        if data and not self.decided:
-            _, self.decided = self.outputs[output](data)
-            if self.decided:
+        if data and output not in self.settled:  # what was written to the others before it decided is still to come
+            _, settled = self.outputs[output](data)
+            if settled:
+                self.settled.add(output)
+                self.decided = True
                 self._kill()
         return bool(data)
 

@@ -27,6 +27,10 @@ from codechat.sandbox.inside import wire
 from codechat.sandbox.watch import Ended, Frames, Job, Pace, Reader, Run, WorkerDied, sealed_file, shared_memory
 
 K = TypeVar("K", bound=Helper)
+REMEDY = (
+    "use sandbox=bubblewrap, or have it where every user can run it; "
+    "what is made for programs in Java is in CODECHAT_CACHE_DIR"
+)
 START_S = 30.0
 WARM_S = 600.0  # a busy machine may take so long to load a whole library set
 STOP_S = 5.0  # a container may take so long to stop
@@ -421,7 +425,7 @@ class _Box:
         ended = self._worker.run(job, outputs.start, (reader, outputs.stderr))
         ran = outputs.conclude(ended, command.cpu_limit)
         if ran.why == "missing":
-            raise UserError(f"this sandbox does not see {command.argv[0]}", "install it where every user can run it")
+            raise UserError(f"this sandbox does not see {command.argv[0]}", REMEDY)
         return replace(ended, stdout=ran.stderr.encode())
 
     def run(self, command: Command) -> Ran:

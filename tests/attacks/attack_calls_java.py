@@ -72,8 +72,16 @@ class Sly extends Number { public int intValue() { return 9; } public long longV
     ),
 }
 
+# Of those against JUnit the ones that end, harm or reach out, whoever runs the tests.
+OF_BOTH = (
+    "plainly wrong", "exit when loaded", "exit in the call", "halt in the call", "exit in a thread", "closes the streams",
+    "a hook that exits", "reads its own descriptors", "reads its own memory", "a forged descriptor", "a security manager",
+    "Unsafe by its name", "a library of its own", "another process", "a shell", "a class file of its own", "a network",
+    "no end", "sleep", "threads that stay", "threads without end", "memory without end", "files without end",
+    "output without end", "calls without end", "a type that never ends",
+)  # fmt: skip
 JAVA_ATTACKS: dict[str, str] = {
-    **{name: attack_java.written(text) for name, text in attack_java.JAVA_ATTACKS.items()},
+    **{name: attack_java.written(attack_java.JAVA_ATTACKS[name]) for name in OF_BOTH},
     **OF_CALLS,
 }
 

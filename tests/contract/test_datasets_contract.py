@@ -57,8 +57,8 @@ def options(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
         path = tmp_path_factory.mktemp(kind) / "tasks.jsonl"
         path.write_text(json.dumps(ROWS[kind]) + "\n")
         return {DATASETS[kind].key: kind, "path": str(path)}
-    if kind in ("sreval_python_repository", "sreval_java_repository"):
-        return {"kind": kind, **in_repositories(kind, tmp_path_factory.mktemp("repository"))}
+    if kind in ("sreval_python_repository", "sreval_java_repository", "humaneval_x"):
+        return {"kind": kind, **of_several_files(kind, tmp_path_factory.mktemp("files"))}
     if kind in BENCHMARKS:
         if "CODECHAT_TEST_DATA" not in os.environ:
             pytest.skip("CODECHAT_TEST_DATA is unset: no benchmark files")
@@ -66,8 +66,19 @@ def options(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     return {"kind": kind}
 
 
-def in_repositories(kind: str, root: Path) -> dict[str, str]:
-    """The paths of a task in a small repository."""
+def humaneval_x(root: Path) -> dict[str, str]:
+    """The paths of a task in Python, and of the same in JavaScript."""
+    half = {"task_id": "HumanEval/0", "prompt": "def half(x):\n", "canonical_solution": "    return x / 2\n"}
+    other = {"prompt": "const half = (x) => {\n", "canonical_solution": "  return x / 2\n}\n"}
+    (root / "plus.jsonl").write_text(json.dumps({**half, "entry_point": "half", "base_input": [[1], [2]]}) + "\n")
+    (root / "tasks.jsonl").write_text(json.dumps({"task_id": "JavaScript/0", **other}) + "\n")
+    return {"path": f"{root}/tasks.jsonl", "plus": f"{root}/plus.jsonl"}
+
+
+def of_several_files(kind: str, root: Path) -> dict[str, str]:
+    """The paths of a task in a small repository, or in two languages."""
+    if kind == "humaneval_x":
+        return {"language": "javascript", **humaneval_x(root)}
     if kind == "sreval_python_repository":
         repository_rows.write_shop(root)
         return {"path": f"{root}/tasks.jsonl", "places": f"{root}/places.jsonl", "repos": f"{root}/repos"}
@@ -96,7 +107,8 @@ def test_options(kind: str) -> None:
 
 
 def test_ids_are_unique(dataset: Dataset, kind: str) -> None:
-    called = {"jsonl": "tasks", "mint": "mint_mbpp"}  # after the file of own tasks, after the part of MINT
+    # after the file of own tasks, after the part of MINT, after the language
+    called = {"jsonl": "tasks", "mint": "mint_mbpp", "humaneval_x": "humaneval_x_javascript"}
     assert dataset.name == called.get(kind, kind) and dataset.tasks
     assert len({task.task_id for task in dataset.tasks}) == len(dataset.tasks)
 

@@ -56,6 +56,7 @@ EXAMPLES: dict[str, Example] = {
             "oracle": "set_equal",
             "base_output": [2, 4],
             "plus_output": [1.0],
+            "language": "javascript",
         },
     ),
     "assertions": Example(
@@ -235,9 +236,12 @@ def test_the_key_is_equal_for_equal_tests_and_for_no_others(make: Any, example: 
 
 
 def test_every_option_that_decides_is_in_the_key(kind: str, example: Example) -> None:
-    """`executes` says only how far a verdict can be trusted, `tools` what is visible beside: they decide nothing."""
+    """`executes` says only how far a verdict can be trusted, `tools` what is visible beside: they decide nothing.
+
+    Nor does a `signature` for programs in Python.
+    """
     options = {name for name, option in SUITES[kind].config.model_fields.items() if is_identity(option)}
-    assert options - {"kind", "executes", "tools"} == set(example.changes) - {"kind"}
+    assert options - {"kind", "executes", "tools", "signature"} == set(example.changes) - {"kind"}
 
 
 async def test_a_right_program_passes_and_a_wrong_one_fails(make: Any, sandbox: Any, example: Example) -> None:

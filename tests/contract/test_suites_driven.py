@@ -12,6 +12,7 @@ from codechat.domain import Program, Target, Verdict
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox
 from codechat.suites.calls import Calls, Driven
+from support.java import needs_java
 from support.node import needs_node
 
 LIMITS = {"min_cpu_s": 0.3, "idle_s": 0.5, "total_cpu_s": 3.0, "load_cpu_s": 1.0}
@@ -27,7 +28,7 @@ VALUES: tuple[Any, ...] = (
 @pytest.fixture(scope="module")
 def world() -> Iterator[tuple[asyncio.Runner, Sandbox]]:
     with asyncio.Runner() as runner:
-        sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "process", **LIMITS}), workers=1)
+        sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "bubblewrap", **LIMITS}), workers=1)
         yield runner, sandbox
         runner.run(sandbox.aclose())
 
@@ -125,6 +126,81 @@ def test_a_model_in_python_gives_the_results_and_the_own_reference_where_it_coun
 
 def test_what_a_language_cannot_express_is_said() -> None:
     assert driven(2**53, 10**400, b"x", 1j, [1, {"a": 2**60}], 1).inexpressible().keys() == {0, 1, 2, 3, 4}
+
+
+def test_language_and_signature_are_in_the_key() -> None:
+    one = driven(1)
+    keys = {each.key for each in (one, replace(one, language="java"), replace(one, signature="x"))}
+    assert len(keys) == 3 and replace(one).key == one.key
+
+
+JAVA = "import java.util.*;\nclass Solution {{ {} }}"
+SCALED = "public List<Double> scaled(List<Integer> all, double by, Optional<Long> more)"
+RIGHT_IN_JAVA = (
+    SCALED
+    + """ {
+    System.out.println("called");
+    List<Double> made = new ArrayList<>();
+    for (int each : all) made.add(each * by + more.orElse(0L));
+    return made;
+}"""
+)
+
+
+@needs_java
+def test_java_takes_and_gives_the_types_of_the_signature(world: tuple[asyncio.Runner, Sandbox]) -> None:
+    calls = Calls("scaled", JAVA.format(RIGHT_IN_JAVA), (([1, 2], 0.5, None), ([], 2, 2**40)), (([-(2**31)], 1.5, 3),))
+    suite = Driven.of(calls, "java", SCALED)
+    assert not suite.inexpressible()
+    right = check(world, suite, JAVA.format(RIGHT_IN_JAVA))
+    assert right.passed and right.decided == "outside"
+    wrong = check(world, suite, JAVA.format(RIGHT_IN_JAVA.replace("each * by", "each / by")))
+    assert wrong.failure is not None and (wrong.failure.actual, wrong.failure.stdout) == ("[2.0, 4.0]", "called\n")
+    other = check(world, suite, JAVA.format(RIGHT_IN_JAVA.replace("List<Integer> all", "List<Object> all")))
+    assert other.outcome in ("fail", "syntax_error") and not other.passed_base
+    assert check(world, suite, RIGHT_IN_JAVA).outcome == "syntax_error"
+
+
+@needs_java
+def test_every_value_comes_back_from_java(world: tuple[asyncio.Runner, Sandbox]) -> None:
+    values = (
+        *(None, True, 0, -1, 2**31, -(2**63), 0.5, -0.0, math.inf, "", "é \N{GRINNING FACE}", "\ud800x"),
+        *([], [1, [2.5, "x"]], (1, (2.0,)), {"a": 1, "b": [None]}, {1: 2.0}, {1, 2}),
+    )
+    reference = JAVA.format("Object same(Object x) { return x; }")
+    suite = Driven.of(
+        Calls("same", reference, tuple((each,) for each in values), expected_base=values),
+        "java",
+        "Object same(Object x)",
+    )
+    verdict = check(world, suite, reference)
+    assert verdict.passed, verdict
+
+
+@pytest.mark.parametrize(
+    ("signature", "able", "unable"),
+    [
+        ("int f(int x)", [0, 2**31 - 1], [2**31, 1.0, True, None, "1"]),
+        ("int f(long x)", [-(2**63)], [2**63, 0.5]),
+        ("int f(double x)", [1, 0.5, 2**53], [2**53 + 1, None]),
+        ("int f(Double x)", [None, 1.5], ["x"]),
+        ("static int f(final List<List<Integer>> x)", [[[1], []], ((1,),)], [[1], [[2**31]], "ab"]),
+        ("int f(int[][] x)", [[[1]]], [[1], [None]]),
+        ("int f(Map<String, List<Integer>> x)", [{"a": [1]}], [{1: [1]}, [1]]),
+        ("int f(java.util.Set<Character> x)", [{"a"}], [{"ab"}, ["a"]]),
+        ("int f(Object x)", [[1, "a", {"b": 0.5}]], [2**63, b"x"]),
+        ("int f(Optional<Integer> x)", [None, 1], ["x"]),
+    ],
+)
+def test_java_says_what_a_type_cannot_hold(signature: str, able: list[Any], unable: list[Any]) -> None:
+    calls = Calls("f", "", tuple((each,) for each in (*able, *unable)))
+    assert Driven.of(calls, "java", signature).inexpressible().keys() == set(range(len(able), len(able) + len(unable)))
+
+
+@pytest.mark.parametrize("signature", ["", "f", "int f", "int f(", "int f(int)", "f(int x)"])
+def test_a_head_that_is_none_is_said(signature: str) -> None:
+    with pytest.raises(ValueError, match="is no head of a method"):
+        Driven.of(Calls("f", "", ((1,),)), "java", signature).inexpressible()
 
 
 def test_a_language_without_a_driver_is_refused() -> None:

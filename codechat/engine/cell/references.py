@@ -170,6 +170,8 @@ def check_references(
     """
     dataset = load(dataset_config)
     tasks = select(dataset, dataset_config)
+    for line in dataset.details:
+        notice(line)
 
     async def check() -> list[Defect]:
         refuse_lacking(config, tasks)
