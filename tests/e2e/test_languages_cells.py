@@ -89,10 +89,10 @@ def test_a_served_cell_is_resumed_replayed_and_rescored_with_equal_records(langu
         assert process.wait() == -signal.SIGKILL and server.answered >= 4
         begun = server.answered
         resumed = run(*served, "runs_dir=killed")
-        assert resumed.status == 0 and server.answered - begun < 4 * len(tasks)
+        assert resumed.status == 0 and server.answered - begun < 3 * len(tasks)
         whole = run(*served, "runs_dir=whole")
     assert records(resumed.folder) == records(whole.folder)
-    assert whole.metrics is not None and whole.metrics["pass_at_1"] == [1.0] * 4
+    assert whole.metrics is not None and whole.metrics["pass_at_1"] == [1.0] * 3
     assert any("adhered" in turn for session in judged(whole.folder) for turn in session)
     again = run(*words, "model=replay", f"model.path={whole.folder}/sessions.jsonl", "runs_dir=again")
     assert judged(again.folder) == judged(whole.folder)

@@ -71,3 +71,21 @@ def test_every_cell_of_the_pool_has_eight_instructions_and_most_have_rules(langu
         cells.setdefault(one.kind, []).append(one)
     assert len(cells) == 9 and min(map(len, cells.values())) >= 8
     assert sum(one.rule is not None for one in POOL.of(language)) >= 100
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "function f() { return " + "(" * 400 + "1" + ")" * 400 + "; }",
+        "function f() { return " + "1 + " * 2000 + "1; }",
+        "function f(a) { " + "if (a) { a = 1; } else " * 700 + "{ a = 2; } return a; }",
+        "function f() { return 1; }" + " " * 20_000,
+        "function f( { " + "{ [ ( " * 3000,
+    ],
+    ids=["brackets", "sum", "chain", "long", "broken"],
+)
+def test_code_that_nobody_would_write_is_refused_at_once(code: str) -> None:
+    rule = next(one for one in POOL.of("javascript") if one.id == "structural-avoid-else-branches")
+    found = applicable(code, rule)
+    assert found.applicable is False and found.reason.startswith("the code ")
+    assert adherence("function f() { return 1; }", code, rule).verdict == "violated"

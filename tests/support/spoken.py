@@ -52,7 +52,7 @@ JAVA = [
 
 def words_for(language: str, folder: Path) -> list[str]:
     """The settings of a small cell in a language, whose tasks are written into the folder if they are no dataset."""
-    words = ["agenda.turns=4", "tracking=none", "hardware.workers=1", "protocol.prompts=neutral"]
+    words = ["agenda.turns=3", "tracking=none", "hardware.workers=1", "protocol.prompts=neutral"]
     if language == "javascript":
         return [*words, "dataset=starter_javascript", "dataset.limit=3"]
     path = folder / "mine.jsonl"

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from codechat.languages import language_of
+from codechat.languages import language_of, too_much
 from codechat.languages.grammar import Grammar, Parsed
 
 LONGEST = 20_000
 """Characters of a program that is read: for broken code a grammar's time grows faster than its length."""
+DEEPEST = 200
+"""Nodes within each other: deeper trees are no code that a person wrote, and take long to search."""
 CONTROL = ("for", "while", "if", "switch", "try")
 LOOPS = ("for", "while")
 
@@ -44,9 +46,11 @@ class TreeCode:
     @cached_property
     def problem(self) -> str:
         """Why its tree says nothing."""
-        if len(self.text) > LONGEST:
-            return f"is longer than {LONGEST:,} characters"
-        return "does not parse" if self._tree.broken else ""
+        if len(self.text) > LONGEST or too_much(self.text):
+            return f"is longer than {LONGEST:,} characters, or has too many brackets within each other"
+        if self._tree.broken:
+            return "does not parse"
+        return "is nested too deeply to read" if self._walked[1] > DEEPEST else ""
 
     @cached_property
     def _tree(self) -> Any:
@@ -55,14 +59,18 @@ class TreeCode:
     @cached_property
     def nodes(self) -> tuple[Any, ...]:
         """All nodes of the tree in source order, each before those within it; none of a program with a problem."""
-        if self.problem:
-            return ()
-        found, waiting = [], [self._tree.root]
-        while waiting:
-            node = waiting.pop()
+        return () if self.problem else self._walked[0]
+
+    @cached_property
+    def _walked(self) -> tuple[tuple[Any, ...], int]:
+        """The nodes, and how many of them lie within each other; of a tree that is too deep not all."""
+        found, deepest, waiting = [], 0, [(self._tree.root, 1)]
+        while waiting and deepest <= DEEPEST:
+            node, depth = waiting.pop()
             found.append(node)
-            waiting.extend(reversed(node.children))
-        return tuple(found)
+            deepest = max(deepest, depth)
+            waiting.extend((child, depth + 1) for child in reversed(node.children))
+        return tuple(found), deepest
 
     @cached_property
     def _kinds(self) -> dict[str, frozenset[str]]:

@@ -168,6 +168,7 @@ def indent(program: Program, unit: str) -> Sequence[Edit]:
 def rename(program: Program, longest: int) -> Sequence[Edit]:
     tree, edits = program.tree, []
     given = {name for function in tree.all("function") for name in tree.parameter_names(function)}
+    given |= {tree.of(n.child_by_field_name("name")) for n in tree.all("declarator") if not tree.around(n, "function")}
     taken: set[str] = set()
     for name in dict.fromkeys(map(tree.of, tree.locals)):
         if len(name) > longest:
