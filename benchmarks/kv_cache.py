@@ -8,8 +8,8 @@ Dialogues grow by `--turn-tokens` a turn from a prompt of `--prompt-tokens`, wit
 reply and the next request. Both orders are the engine's own: as many sessions as `2 * (slots + workers)`, the default
 for any endpoint, and as many as `codechat.engine.running.room.Room` lets begin for the memory that the server tells.
 
-Hit rate: cached tokens of prompts / tokens of prompts. Hours: by tokens read and written a second, for a server whose
-requests share its reading, which is what a cache saves. The best possible rate is that of a memory without end.
+Hit rate: cached tokens of prompts / tokens of prompts; at best that of a memory without end. Hours: by tokens that the
+server reads a second in all (`--read-per-s`: many for a small model, few for a large one), and 40 written by a request.
 """
 
 import argparse
@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 from codechat.engine.running.room import Room
 
 BLOCK, WORKERS = 16, 2
-READ_PER_S, WRITE_PER_S = 10_000.0, 40.0
-"""Tokens a second that the server reads in all, and that one request writes."""
+WRITE_PER_S = 40.0
+"""Tokens a second that one request writes."""
 
 
 @dataclass
@@ -71,6 +71,7 @@ class Study:
     turn: int
     reply: int
     slots: int
+    read_per_s: float
     seed: int = 0
 
     @property
@@ -106,7 +107,7 @@ class Study:
                 tokens = self._tokens(turn)
                 had = memory.read(dialogue, tokens, tokens + self.reply)
                 asked, cached = asked + tokens, cached + had
-                reading_free = max(now, reading_free) + (tokens - had) / READ_PER_S
+                reading_free = max(now, reading_free) + (tokens - had) / self.read_per_s
                 ends = reading_free + luck.gauss(1, 0.1) * self.reply / WRITE_PER_S
                 heapq.heappush(events, (ends, next(order), "answered", dialogue, turn))
         return cached / asked, now / 3600
@@ -131,11 +132,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in {
         "dialogues": 542, "turns": 10, "prompt-tokens": 200, "turn-tokens": 40, "reply-tokens": 300, "slots": 64,
+        "read-per-s": 10_000,
     }.items():  # fmt: skip
         parser.add_argument(f"--{name}", type=int, default=default)
     chosen = parser.parse_args()
     study = Study(
-        chosen.dialogues, chosen.turns, chosen.prompt_tokens, chosen.turn_tokens, chosen.reply_tokens, chosen.slots
+        chosen.dialogues,
+        chosen.turns,
+        chosen.prompt_tokens,
+        chosen.turn_tokens,
+        chosen.reply_tokens,
+        chosen.slots,
+        chosen.read_per_s,
     )
     breadth = 2 * (study.slots + WORKERS)
     best, _ = study.run(10**9, breadth)

@@ -15,7 +15,7 @@ from codechat.testing.cells import without_times
 # Each line of the input is a command, run by a fork of a process that has imported everything.
 FORKING = """
 import json, os, sys
-import codechat.calls.transport, openai, anthropic
+import codechat.calls.transport, openai, pydantic_ai.direct, pydantic_ai.models.anthropic, pydantic_ai.providers.anthropic
 from codechat.cli.app import main
 for line in sys.stdin:
     child = os.fork()

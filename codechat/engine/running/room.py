@@ -59,7 +59,7 @@ class Room:
                 self._changed.notify_all()
 
     def turn(self) -> None:
-        """A turn has ended: the server is there, and can be asked."""
+        """A new turn has ended: the server is there, and can be asked."""
         if self._capacity is not None and self._looking is None:
             self._looking = asyncio.create_task(self.look())
 

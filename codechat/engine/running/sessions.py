@@ -270,7 +270,8 @@ class _Workers:
             self.observer.session(outline, self.protocol.turns(task))
 
     def _turn(self, turn: TurnRecord, new: bool) -> None:
-        self.room.turn()
+        if new:
+            self.room.turn()
         self.observer.turn(turn, new=new)
 
     async def _session(self, task: Task) -> tuple[SessionRecord, bool]:
