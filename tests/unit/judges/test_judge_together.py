@@ -111,7 +111,11 @@ def test_a_cell_chooses_as_with_single_questions_and_asks_less(tmp_path: Path, m
                 words += [f"judge.{role}.base_url={server.base_url}", f"judge.{role}.cache=false"]
             assert main([*words, "dataset.limit=2", "agenda.turns=4", f"judge.batch={batch}"]) == 0
             (path,) = Path("runs").iterdir()
-            turns = [turn for line in (path / "sessions.jsonl").open() for turn in json.loads(line)["turns"]]
+            turns = [
+                turn
+                for line in (path / "sessions.jsonl").read_text().splitlines()
+                for turn in json.loads(line)["turns"]
+            ]
             calls = sum("VERDICT" in call.messages[0]["content"] for call in server.calls)
             found[batch] = ([turn["candidates"] for turn in turns], calls)
             server.calls.clear()
