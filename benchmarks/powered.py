@@ -1,6 +1,6 @@
 """How often prediction-powered intervals of adherence, and of differences of two entrants, cover the truth.
 
-    python benchmarks/powered.py [--studies 2000] [--tasks 100] [--labels 400]
+    python benchmarks/powered.py [--studies 2000] [--tasks 100] [--labels 400] [--process plain]
 
 Two models answer the same tasks and are judged by one judge (benchmarks/judged.py has the process); the second follows
 some more instructions. People label decisions of both cells, drawn as `codechat audit export … correction=N` draws
@@ -93,11 +93,12 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--tasks", type=int, default=100)
     parser.add_argument("--labels", type=int, default=400)
+    parser.add_argument("--process", choices=WAYS, help="one of the processes alone")
     chosen = parser.parse_args()
     print("| judge | process | adherence: PPI++ | Rogan-Gladen | difference: PPI++ | Rogan-Gladen | refused |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
     drawn = bootstraps(chosen.tasks)
-    for way in WAYS:
+    for way in WAYS if chosen.process is None else (chosen.process,):
         for judge in JUDGES:
             found = [study(judge, way, chosen, number, drawn[number % len(drawn)]) for number in range(chosen.studies)]
             done = [each for each in found if each is not None]

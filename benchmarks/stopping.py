@@ -76,8 +76,8 @@ def worse_by(effect: float) -> float:
         luck = np.random.default_rng(3).random
         return float(sustained(dialogues(tasks, 1, (worse, 0.0), np.random.default_rng(2), luck)[0]).mean())
 
-    best = mean(1.0)
-    return min(np.linspace(1.0, 2.0, 41).tolist(), key=lambda worse: abs(best - mean(worse) - effect))
+    best, rates = mean(1.0), [1 + step / 40 for step in range(41)]
+    return min(rates, key=lambda worse: abs(best - mean(worse) - effect))
 
 
 def simulated(size: int, effect: float, studies: int, seed: int) -> tuple[Saved, Any]:
@@ -100,7 +100,7 @@ def simulated(size: int, effect: float, studies: int, seed: int) -> tuple[Saved,
     wrong = early & (says != np.sign(effect))
     missed = [misses(shifted, 2 * TURNS, size), misses(a, TURNS, size)]
     return Saved(
-        1 - ended.mean() / size, early.mean(), wrong.mean(), *(each.mean() for each in missed), (a - b).std()
+        1 - ended.mean() / size, early.mean(), wrong.mean(), missed[0].mean(), missed[1].mean(), (a - b).std()
     ), a
 
 

@@ -270,6 +270,13 @@ class Applicability(Spent):
 
 
 @dataclass(frozen=True, slots=True)
+class Applicabilities(Spent):
+    """Decisions about several instructions and one code, in their order; the usage is that of all together."""
+
+    decisions: tuple[Applicability, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Compliance(Spent):
     """Whether a code keeps a constraint of its task; None if undecided."""
 

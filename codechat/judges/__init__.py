@@ -6,11 +6,12 @@ For other questions a protocol asks one of its roles by `Kit.decide`, which uses
 judges here do.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from codechat.config import Config, original_option, run_option
-from codechat.domain import Adherence, Applicability, Compliance, Instruction
+from codechat.domain import Adherence, Applicabilities, Applicability, Compliance, Instruction
 from codechat.registry import Registry
 
 APPLICABILITY, ADHERENCE, CONSTRAINT = QUESTIONS = "applicability", "adherence", "constraint"
@@ -30,6 +31,10 @@ class JudgeConfig(Config):
     def asks(self, instruction: Instruction) -> bool:
         """Whether a decision about an instruction asks a model, for estimates."""
         return False
+
+    def asked_together(self) -> int:
+        """The instructions about which one question asks whether they apply to a code."""
+        return 1
 
     def votes_on_constraint(self) -> int:
         """The times that a model is asked whether a constraint is kept, for estimates."""
@@ -71,6 +76,14 @@ class DecidesConstraints(Protocol):
         """Whether the code keeps the constraint. Raises `InfrastructureError` if the judge cannot be asked."""
 
 
+@runtime_checkable
+class DecidesTogether(Protocol):
+    """A judge that can be asked about several instructions and one code at once."""
+
+    async def applicable_together(self, code: str, instructions: Sequence[Instruction]) -> Applicabilities:
+        """Is_Applicable of each. Raises `InfrastructureError` if the judge cannot be asked."""
+
+
 class Judge(Protocol):
     """Decides about code by reading it; never runs it."""
 
@@ -105,5 +118,5 @@ JUDGES: Registry[Judge, JudgeTraits] = Registry("judge", "codechat.judges", Judg
 
 __all__ = [
     "ADHERENCE", "APPLICABILITY", "CONSTRAINT", "JUDGES", "QUESTIONS", "SOLUTION", "ConstraintQuestion",
-    "DecidesConstraints", "Judge", "JudgeConfig", "JudgeTraits",
+    "DecidesConstraints", "DecidesTogether", "Judge", "JudgeConfig", "JudgeTraits",
 ]  # fmt: skip

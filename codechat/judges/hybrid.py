@@ -7,11 +7,12 @@ or `llm undecided | …`.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal
 
 from codechat.config import original_option
-from codechat.domain import Adherence, Applicability, Compliance, Instruction
+from codechat.domain import Adherence, Applicabilities, Applicability, Compliance, Instruction
 from codechat.judges import JUDGES, QUESTIONS, ConstraintQuestion, JudgeConfig
 from codechat.judges.llm import LlmJudge, LlmJudgeConfig
 from codechat.judges.rules import RulesJudge
@@ -40,6 +41,9 @@ class HybridConfig(JudgeConfig):
     def asks(self, instruction: Instruction) -> bool:
         """For an instruction without a rule, or if both are always asked; when a rule is undecided is not foreseen."""
         return instruction.rule is None or not self.rules_first
+
+    def asked_together(self) -> int:
+        return self.llm.asked_together() if self.rules_first else 1
 
     def votes_on_constraint(self) -> int:
         return self.llm.votes_on_constraint()
@@ -76,6 +80,18 @@ class HybridJudge:
         said = None if asked.applicable is None else "applicable" if asked.applicable else "not applicable"
         reason = _mark_agreement(ruled.reason, asked.applicable == ruled.applicable, said, asked.reason)
         return replace(asked, applicable=ruled.applicable, by=ruled.by, reason=reason)
+
+    async def applicable_together(self, code: str, instructions: Sequence[Instruction]) -> Applicabilities:
+        """Rules decide what they can, up to the first that applies; the rest before it is asked together."""
+        ruled = [await self._rules.applicable(code, each) for each in instructions]
+        until = next((at for at, each in enumerate(ruled) if each.applicable), len(ruled))
+        open_ones = [each for each, rule in zip(instructions[:until], ruled, strict=False) if rule.applicable is None]
+        if not open_ones:
+            return Applicabilities(tuple(ruled))
+        asked = await (await self._checked_llm()).applicable_together(code, open_ones)
+        told = iter(asked.decisions)
+        decisions = [next(told) if rule.applicable is None and at < until else rule for at, rule in enumerate(ruled)]
+        return replace(asked, decisions=tuple(decisions))
 
     async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
         ruled = await self._rules.adherence(before, after, instruction)

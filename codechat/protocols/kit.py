@@ -15,6 +15,7 @@ from codechat.constraints import Finding
 from codechat.constraints.examining import Inquiry
 from codechat.domain import (
     Adherence,
+    Applicabilities,
     Applicability,
     Build,
     Compliance,
@@ -29,7 +30,15 @@ from codechat.domain import (
 from codechat.environments import Environment
 from codechat.errors import ContextOverflow
 from codechat.files import GrowingHash, content_hash
-from codechat.judges import ADHERENCE, APPLICABILITY, CONSTRAINT, ConstraintQuestion, DecidesConstraints, Judge
+from codechat.judges import (
+    ADHERENCE,
+    APPLICABILITY,
+    CONSTRAINT,
+    ConstraintQuestion,
+    DecidesConstraints,
+    DecidesTogether,
+    Judge,
+)
 from codechat.judges.deciding import Decision, Question, decide
 from codechat.models import UNDER_TEST, BaselineView, Request
 from codechat.protocols.answers import Overflowed, by_role, call_record
@@ -149,6 +158,20 @@ class Kit:
         digest = content_hash([code, instruction.id, instruction.text])
         name = f"{APPLICABILITY}/{instruction.id}"
         return await self._step(turn, name, digest, Applicability, call, payer=APPLICABILITY, free=self.judge_offline)
+
+    async def applicable_together(self, turn: int, code: str, instructions: Sequence[Instruction]) -> Applicabilities:
+        """Whether each of some instructions fits the code, by a judge that can be asked about several at once."""
+        judge, gate = self._judge()
+        if not isinstance(judge, DecidesTogether):
+            raise TypeError("this judge is asked about one instruction at a time")
+
+        async def call() -> Applicabilities:
+            await gate.check()
+            return await judge.applicable_together(code, instructions)
+
+        digest = content_hash([code, *([each.id, each.text] for each in instructions)])
+        name = f"{APPLICABILITY}/together/{instructions[0].id}"
+        return await self._step(turn, name, digest, Applicabilities, call, payer=APPLICABILITY)
 
     async def adherence(self, turn: int, before: str, after: str, instruction: Instruction) -> Adherence:
         """Whether the change does what was asked."""

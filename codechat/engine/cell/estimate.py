@@ -256,8 +256,11 @@ class Measured:
             sent * part / self.usage.input_tokens
             for part in (self.usage.cached_input_tokens, self.usage.cache_write_tokens)
         )
-        calls = need.calls * self.calls / self.assumed.calls
-        said = need.said * self.usage.output_tokens / self.assumed.said
+        often = self.calls / self.assumed.calls
+        calls = often * need.calls
+        # reasoning and prose are as long for a short program as for a long one, so they are added, call by call
+        beyond = (self.usage.output_tokens - often * self.assumed.said) / self.calls
+        said = max(0.0, often * need.said + calls * beyond)
         slower = seconds_of(calls, sent - cached, said) / seconds_of(need.calls, need.sent - need.cached, need.said)
         return Need(calls, sent, cached, said, slower * need.busy_s, slower * need.longest_s, written)
 

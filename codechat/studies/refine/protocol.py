@@ -85,7 +85,7 @@ class Refine:
 
     def __init__(self, config: RefineConfig, parts: Parts) -> None:
         self._prompts, self._agenda, self._judge = config.prompts, parts.agenda, parts.judge
-        self._lookahead = parts.judge.lookahead
+        self._lookahead, self._together = parts.judge.lookahead, parts.judge.asked_together()
         self._pool, self._instructions = parts.pool, parts.pool.instructions if parts.pool else ()
 
     def turns(self, task: Task) -> int:
@@ -104,10 +104,11 @@ class Refine:
             len(self._prompts.followup) + asked,
         )
         share = sum(self._judge.asks(one) for one in self._instructions) / max(1, len(self._instructions))
-        checks = -(-CHECKS // self._lookahead) * self._lookahead
+        step = self._lookahead if self._together == 1 else self._together
+        checks = -(-CHECKS // step) * step / self._together
         for turn in range(1, self._agenda.turns):
             if share:
-                question = self._judge.question_length(APPLICABILITY) + asked + code
+                question = self._judge.question_length(APPLICABILITY) + self._together * asked + code
                 head = self._judge.head_length(APPLICABILITY)
                 yield Ask(APPLICABILITY, turn, question, times=share * checks, shared=head)
                 question = self._judge.question_length(ADHERENCE) + asked + 2 * code
@@ -160,6 +161,8 @@ class Refine:
         usage = Usage()
         if not code:  # no reply had code, and no instruction applies to that
             return Selection(None, (), usage)
+        if self._together > 1:
+            return await self._select_together(kit, turn, code, candidates)
         for start in range(0, len(candidates), self._lookahead):
             batch = candidates[start : start + self._lookahead]
             asked = [kit.applicable(turn, code, each) for each in batch]
@@ -168,6 +171,20 @@ class Refine:
                 if isinstance(check, BaseException):  # raised only if checking one at a time would have raised it
                     raise check
                 usage += check.usage
+                tried.append(CandidateRecord(id=instruction.id, applicable=check.applicable, by=check.by))
+                if check.applicable:
+                    return Selection(instruction, tuple(tried), usage)
+        return Selection(None, tuple(tried), usage)
+
+    async def _select_together(self, kit: Kit, turn: int, code: str, candidates: Sequence[Instruction]) -> Selection:
+        """Take the first applicable candidate, asking about several of them with one question."""
+        tried: list[CandidateRecord] = []
+        usage = Usage()
+        for start in range(0, len(candidates), self._together):
+            asked = candidates[start : start + self._together]
+            found = await kit.applicable_together(turn, code, asked)
+            usage += found.usage
+            for instruction, check in zip(asked, found.decisions, strict=True):
                 tried.append(CandidateRecord(id=instruction.id, applicable=check.applicable, by=check.by))
                 if check.applicable:
                     return Selection(instruction, tuple(tried), usage)
