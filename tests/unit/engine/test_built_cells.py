@@ -1,6 +1,7 @@
 """What a cell is built of and asks, and what is refused or remarked before it runs."""
 
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,14 +9,20 @@ from typing import Any
 import pytest
 import yaml
 
+from codechat.domain import Failure, Program, Verdict
 from codechat.engine.cell import Cell, build_cell, endpoints_of, fitting
 from codechat.engine.cell.budget import Budget
+from codechat.engine.cell.estimate import _count_replies
 from codechat.engine.cell.fitting import Judging
+from codechat.engine.cell.references import References
+from codechat.engine.cell.rescored import Recording, RescoredCell
 from codechat.engine.results.measured import remeasure
 from codechat.engine.run import Outcome, run
 from codechat.engine.running.observer import Silent
+from codechat.engine.running.sessions import Recorded
 from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
+from codechat.journal import Journal
 
 JUDGED = ["model=openai", "model.name=m", "judge=llm", "dataset.limit=2"]
 
@@ -99,3 +106,34 @@ def test_a_config_is_measured_again_without_what_this_version_does_not_know(cell
     found = remeasure({**values, "option_of_a_later_version": 1}, [])
     assert found is not None and found["completed"] == 0
     assert remeasure({**values, "protocol": {"kind": "unheard of"}}, []) is None
+
+
+async def test_references_that_pass_are_run_once_and_counted_as_they_end(cell: Cell) -> None:
+    class Half:
+        async def check(self, program: Program, suite: Any) -> Verdict:
+            right = program.source == cell.tasks[0].reference
+            return Verdict("pass", True, None) if right else Verdict("fail", False, Failure("wrong"))
+
+    seen: list[tuple[int, int]] = []
+    tests: Any = Half()
+    references = References(cell.dataset, tests, cell.config.sandbox, print, lambda *done: seen.append(done))
+    for _ in range(2):
+        (defect,) = await references.defects(cell.tasks)
+        assert defect.task_id == cell.tasks[1].task_id and "wrong" in defect.problem
+    assert seen == [(1, 2), (2, 2), (1, 1)]
+
+
+def test_a_cell_that_ran_is_read_from_its_journal(tmp_path: Path) -> None:
+    words = ["model=echo", "judge=rules", "dataset.limit=1", "agenda.turns=2", "tracking=none", "hardware.workers=1"]
+    ended = run(compose([*words, f"runs_dir={tmp_path}"]))
+    (task,) = ended.cell.tasks
+    with closing(Journal(ended.folder / "journal.db")) as journal:
+        assert [each.task_id for each in Recorded(ended.cell, journal)] == [task.task_id]
+    assert _count_replies(ended.cell, [ended.folder / "journal.db"]) == {task.task_id: 1_000_000}
+    assert _count_replies(ended.cell, [tmp_path / "new.db"]) == {task.task_id: 0}
+
+
+def test_a_cell_that_is_scored_again_says_whose_replies_it_has(cell: Cell, tmp_path: Path) -> None:
+    parts = {each.name: getattr(cell, each.name) for each in fields(cell) if each.init}
+    again = RescoredCell(**parts, recording=Recording("abc", {}, 0, {}, None), place=tmp_path)
+    assert again.settings() == {**cell.settings(), "rescored_from": "abc"} and again.folder == tmp_path
