@@ -136,5 +136,6 @@ def test_nothing_is_asked_twice_and_no_byte_differs(tmp_path: Path, runner: Runn
         assert runner.status() == 0
         again = [Counter(github.requests) - requests, Counter(models.prompts) - calls]
         assert again[0].total() <= len(STAGES) and again[1].total() <= len(STAGES), "one was under way at each kill"
-        assert len(log.read_text().splitlines()) <= builds + 1
+        # One may be under way when a Dockerfile, a build or the conditions of another issue kill it.
+        assert len(log.read_text().splitlines()) <= builds + 3
     assert written(tmp_path / "killed") == written(tmp_path / "whole")

@@ -6,15 +6,21 @@ A line on standard input has the words of the command as JSON; it is answered by
 import json
 import os
 import sys
+from functools import cache
 
-from codechat.construct.config import compose_construction
+from codechat.construct.config import ConstructionConfig, compose_construction
 from codechat.construct.run import construct
 from support.constructing import Quiet
 
 
+@cache
+def config_of(words: str) -> ConstructionConfig:
+    return compose_construction(json.loads(words))[0]
+
+
 def main() -> None:
     for line in sys.stdin:
-        config = compose_construction(json.loads(line))[0]
+        config = config_of(line)
         child = os.fork()
         if child == 0:
             status = 1
