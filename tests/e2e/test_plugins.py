@@ -247,7 +247,7 @@ def test_a_driver_makes_a_further_language_callable(tmp_path: Path) -> None:
     status, said = codechat(tmp_path, "verify", *words, "samples=samples.jsonl", "out=out.jsonl")
     assert status == 0, said
     verdicts = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [each["verdict"]["outcome"] for each in verdicts] == ["pass", "fail", "syntax_error", "timeout"], verdicts
+    assert [each["outcome"] for each in verdicts] == ["pass", "fail", "syntax_error", "timeout"], verdicts
     row["base_input"] = [[[2**40], 0.5]]
     status, said = codechat(tmp_path, "verify", "dataset=jsonl", tasks(tmp_path, row))
     assert status == 2 and "cpp cannot express 1099511627776 as int" in said
