@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -287,7 +288,7 @@ async def own(language: str, path: str, plus: str, many: str) -> None:
 
 
 async def cost(language: str, path: str, plus: str, many: str) -> None:
-    """The mean CPU seconds and the largest memory of both, over the references of some tasks."""
+    """The median CPU seconds and the largest memory of both, over the references of some tasks."""
     sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "process"}), workers=1)
     peaks: list[int] = []
     conclude = CallsReader.conclude
@@ -307,7 +308,7 @@ async def cost(language: str, path: str, plus: str, many: str) -> None:
         ours.append((await task.suite.check(program, sandbox)).cpu_s)
         theirs.append(their_verdict(language, program.source, test)[1:])
     count = len(ours)
-    mine, other = sum(ours) / count, sum(cpu for cpu, _ in theirs) / count
+    mine, other = statistics.median(ours), statistics.median(cpu for cpu, _ in theirs)
     inputs = sum(len(task.suite.inputs) for task, _ in chosen[:count] if isinstance(task.suite, Driven))
     print(
         f"{count} references, {inputs / count:.0f} inputs each: {mine:.3f} s of CPU a verdict, {max(peaks) >> 10} MiB"

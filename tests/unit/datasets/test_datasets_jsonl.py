@@ -98,7 +98,19 @@ def test_line_17(tmp_path: Path) -> None:
         ({**ROW, "base_input": []}, "FILE:1: give base_input (calls to compare) or tests (assertions)"),
         ({**ROW, "tests": ["assert True"]}, "FILE:1: give base_input (calls to compare) or tests (assertions)"),
         ({**ASSERTED, "plus_input": [[1]]}, "FILE:1: plus_input goes with base_input, not with tests"),
-        ({**PERL_ROW, "base_input": [[1]]}, "FILE:1: base_input and tests are for Python: give suite for perl"),
+        ({**PERL_ROW, "tests": ["1"]}, "FILE:1: tests are for Python: give base_input or suite for perl"),
+        (
+            {**PERL_ROW, "entry_point": "f", "base_input": [[1]], "base_output": [1]},
+            "FILE:1: language: no driver calls functions in perl: base_input is for java, javascript, python",
+        ),
+        (
+            {**PERL_ROW, "language": "js", "entry_point": "f", "base_input": [[1], [2**60]], "base_output": [1, 2]},
+            "FILE:1: input 1: js cannot express 1.153e+18 exactly",
+        ),
+        (
+            {**PERL_ROW, "language": "java", "entry_point": "f", "base_input": [[1]], "base_output": [1]},
+            "FILE:1: signature: '' is no head of a method",
+        ),
         ({**ROW, "suite": TRUE}, "FILE:1: give suite alone, without base_input and tests"),
         (
             {**BARE, "suite": {"kind": "calling"}},
