@@ -152,3 +152,14 @@ def test_ids_of_python_cells_do_not_depend_on_what_holds_for_other_languages() -
     assert pools["starter"].content_hash != pools["starter_javascript"].content_hash
     assert not {"javascript", "java"} & {one.language for one in pools["starter"].instructions}
     assert "starter_javascript" in {one.name for one in DATASETS}
+
+
+def test_prompts_that_speak_of_python_are_said_at_the_start() -> None:
+    def said(*words: str) -> list[str]:
+        served = ["model=openai", "model.name=m", "model.base_url=http://127.0.0.1:9/v1", "model.api_key_env=null"]
+        remarks = build_cell(compose([*served, *words])).remarks
+        return [remark.split(" speaks")[0] for remark in remarks if "speaks of Python" in remark]
+
+    words = ["dataset=starter_javascript", "judge=llm"]
+    assert said(*words) == ["warning: protocol.prompts", "warning: judge.prompts"]
+    assert said(*words, "protocol.prompts=neutral", "judge.prompts=neutral") == said("dataset=starter") == []

@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 
 from codechat.agendas import AgendaConfig
 from codechat.datasets import load, select
-from codechat.engine.cell.fitting import Judging, check_fit, check_texts
+from codechat.engine.cell.fitting import Judging, check_fit, check_texts, other_languages
 from codechat.engine.settings.compose import Composed
 from codechat.engine.settings.config import CellConfig, cell_ids
 from codechat.errors import UserError
@@ -147,7 +147,7 @@ def build_cell(composed: Composed) -> Cell:
     if pool is not None:
         judging.check_decidable(pool, tasks, config.seed)
     identity, *older = cell_ids(config, dataset, tasks, pool)
-    remarks = (*remarks_on(dataset, pool), *judging.remarks(pool, tasks))
+    remarks = (*remarks_on(dataset, pool), *judging.remarks(pool, tasks), *other_languages(config, tasks))
     cell = Cell(config, composed.choices, dataset, tasks, pool, identity, "", remarks, tuple(older))
     cell = replace(cell, name=_name(cell, composed.settings))
     folders = () if cell.folder.exists() else Path(config.runs_dir).glob(f"*-{identity[:8]}")

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from codechat.agendas import AgendaConfig, draw, type_of
 from codechat.domain import Instruction
 from codechat.engine.settings.config import CellConfig
+from codechat.engine.settings.words import PROMPTS, presets_of
 from codechat.environments import EnvironmentConfig
 from codechat.errors import UserError
 from codechat.instructions import PYTHON, Pool
@@ -21,6 +22,9 @@ from codechat.registry import Component
 from codechat.seeding import generator
 from codechat.tasks import Dataset, Task
 from codechat.texts import problem_of_name, visible, writable
+
+NEUTRAL = "neutral"
+"""The preset of prompts that name no language but the task's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +136,22 @@ class Judging:
             lacking = f"{count} of {len(tasks)} tasks have a constraint that no rule decides, and judge="
             if count:
                 yield f"{lacking}{self.judge.name} leaves it undecided; {able} decides it"
+
+
+def other_languages(config: CellConfig, tasks: Sequence[Task]) -> Iterator[str]:
+    """Warnings about prompts that speak of Python to a model, and tasks in other languages."""
+    others = sorted({task.target.language for task in tasks} - {PYTHON})
+    asked: list[tuple[str, Any, set[str] | None]] = []
+    if not MODELS.of(config.model).traits.baseline:
+        asked.append(("protocol", config.protocol, None))
+    for place, judge in (("judge", config.judge), ("judge.llm", getattr(config.judge, "llm", None))):
+        asked.append((place, judge, {APPLICABILITY, ADHERENCE} & {*config.questions}))
+    for place, part, questions in asked if others else ():
+        prompts = getattr(part, PROMPTS, None)
+        texts = prompts.model_dump(include=questions).values() if prompts is not None else ()
+        if any("Python" in (text or "") for text in texts) and NEUTRAL in presets_of(part.kind):
+            found = f"warning: {place}.prompts speaks of Python, and there are tasks in {', '.join(others)}"
+            yield f"{found}: {place}.prompts={NEUTRAL} speaks of theirs"
 
 
 def check_fit(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...]) -> None:
