@@ -1,6 +1,7 @@
 """Cells whose calls go into providers' batches: rounds, kills at any state, faults, expiry, budgets."""
 
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,24 @@ def _killing(commands: Runner, number: int) -> Callable[[int, str], bool]:
         return event == number
 
     return loses
+
+
+@pytest.mark.long
+def test_an_interruption_waits_for_no_batch_and_cancels_none(tmp_path: Path, expected: dict[str, list[Any]]) -> None:
+    with runner() as commands:
+
+        def interrupts(event: int, _: str) -> bool:
+            if event == 3:
+                commands.kill(signal.SIGINT)
+            return False
+
+        with BatchServer(solve, loses=interrupts) as server:
+            server.STATES = ("validating",) * 10_000  # it would not end by itself
+            assert commands.run(command(server, tmp_path / "runs")) == 130
+            server.STATES = BatchServer.STATES
+            assert commands.run(command(server, tmp_path / "runs")) == 0
+            assert server.done.total() == ALL and len(server.batches) == 3
+    assert records(tmp_path / "runs") == expected["OpenAIServer"]
 
 
 @pytest.mark.parametrize(("kind", "more"), OTHERS)
