@@ -117,7 +117,7 @@ def study(tier: str, dialogues: int, turns: int, *, has_cache: bool, judge: str)
     with tempfile.TemporaryDirectory() as folder, Provider(has_cache=has_cache) as server:
         words = ["sandbox=instant", "tracking=none", "model=openai", f"agenda.turns={turns}", f"runs_dir={folder}"]
         words += [f"judge={judge}"]
-        judges = [] if judge == "hybrid" and turns == 1 else ["judge.applicability", "judge.adherence"]
+        judges = ["judge.applicability", "judge.adherence"] if judge == "llm" else []
         for place in ("model", *judges):
             words += [] if place == "model" else [f"model@{place}=openai"]
             words += [f"{place}.name=fading-12", f"{place}.base_url={server.base_url}", f"{place}.cache=false"]
@@ -154,7 +154,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dialogues", type=int, default=542)
     parser.add_argument("--turns", type=int, default=10)
-    parser.add_argument("--judge", choices=["llm", "hybrid"], default="llm")
+    parser.add_argument("--judge", choices=["llm", "rules"], default="llm")
     chosen = parser.parse_args()
     register([])
     ways = (("standard", False), ("standard", True), ("flex", True), ("batch", False), ("batch", True))
@@ -174,7 +174,7 @@ def main() -> int:
     today, cheapest = found[1], min(found, key=lambda each: each.usd)
     print(f"cheapest / today's run: {cheapest.usd / today.usd:.3f}")
     equal = all(each.records == found[0].records for each in found)
-    return 0 if equal and cheapest.usd <= today.usd / 2 else 1
+    return 0 if equal and round(cheapest.usd / today.usd, 6) <= 1 / 2 else 1
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ class BatchServer(OpenAIServer):
     they are carried out. `events` has what was asked, in order.
     """
 
-    STATES = ("validating", "in_progress", "in_progress", "finalizing")
+    STATES: tuple[str, ...] = ("validating", "in_progress", "in_progress", "finalizing")
 
     def __init__(
         self,

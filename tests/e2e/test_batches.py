@@ -1,6 +1,7 @@
 """Cells whose calls go into providers' batches: rounds, kills at any state, faults, expiry, budgets."""
 
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,14 +50,24 @@ def command(server: OpenAIServer, runs: Path, *more: str) -> list[str]:
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     """The records of the same cells without batches, by the kind of server."""
-    found = {}
-    for kind, more in ((OpenAIServer, []), (AnthropicServer, ANTHROPIC)):
-        runs = tmp_path_factory.mktemp("plain") / "runs"
+    return Plain(tmp_path_factory)
+
+
+class Plain(dict[str, list[Any]]):
+    """Made when they are asked for: one provider's library takes long to load."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        super().__init__()
+        self._folders = folders
+
+    def __missing__(self, name: str) -> list[Any]:
+        kind, more = (AnthropicServer, ANTHROPIC) if name == "AnthropicServer" else (OpenAIServer, [])
+        runs = self._folders.mktemp("plain") / "runs"
         with kind(solve) as server:
             plain = ["model.tier=standard", "model.api_key_env=null", *more]
             assert run(compose([*words(server.base_url, runs), *plain])).status == 0
-        found[kind.__name__] = records(runs)
-    return found
+        self[name] = records(runs)
+        return self[name]
 
 
 def of(expected: dict[str, list[Any]], kind: type[OpenAIServer]) -> list[Any]:
@@ -127,6 +138,24 @@ def _killing(commands: Runner, number: int) -> Callable[[int, str], bool]:
         return event == number
 
     return loses
+
+
+@pytest.mark.long
+def test_an_interruption_waits_for_no_batch_and_cancels_none(tmp_path: Path, expected: dict[str, list[Any]]) -> None:
+    with runner() as commands:
+
+        def interrupts(event: int, _: str) -> bool:
+            if event == 3:
+                commands.kill(signal.SIGINT)
+            return False
+
+        with BatchServer(solve, loses=interrupts) as server:
+            server.STATES = ("validating",) * 10_000  # it would not end by itself
+            assert commands.run(command(server, tmp_path / "runs")) == 130
+            server.STATES = BatchServer.STATES
+            assert commands.run(command(server, tmp_path / "runs")) == 0
+            assert server.done.total() == ALL and len(server.batches) == 3
+    assert records(tmp_path / "runs") == expected["OpenAIServer"]
 
 
 @pytest.mark.parametrize(("kind", "more"), OTHERS)
