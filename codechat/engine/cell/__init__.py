@@ -105,7 +105,7 @@ class Cell:
 
     def settings(self) -> dict[str, Any]:
         """The content of config.yaml: that of the whole cell, whichever process wrote which of its parts."""
-        values = {**self.config.model_dump(mode="json", exclude={"shard"}), "choices": dict(self.choices)}
+        values = {**self.config.model_dump(mode="json", exclude=self.config.transient), "choices": dict(self.choices)}
         recorded = self.config.model.recorded_model()
         return values if recorded is None else {**values, "recorded_model": recorded}
 

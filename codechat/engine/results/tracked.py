@@ -77,7 +77,7 @@ def finished_cell(cell: Cell, metrics: Mapping[str, Any] | None, sweep: str | No
     return FinishedCell(
         cell_id=cell.id,
         name=cell.name,
-        params=cell.config.model_dump(mode="json", exclude={"tracking", "runs_dir", "shard"}),
+        params=cell.config.model_dump(mode="json", exclude={"tracking", "runs_dir", *cell.config.transient}),
         tags={**tags_of(cell), **tags_of_servers(metrics or {})},
         sweep=sweep,
         points=points_of(measures, metrics) if metrics is not None else (),

@@ -165,6 +165,11 @@ class CellConfig(Config):
         return validate(cls, {**rest, **parts}, "")
 
     @property
+    def transient(self) -> set[str]:
+        """The names of what says nothing of the whole cell, and is kept in no file: how this process runs it."""
+        return {"shard", "pilot"} | (set() if self.stop.is_set else {"stop"})
+
+    @property
     def questions(self) -> tuple[str, ...]:
         """The judge's roles that the protocol asks; none if it uses no judge."""
         asked = PROTOCOLS.of(self.protocol).traits.questions if "judge" in self.uses else frozenset()
