@@ -155,7 +155,7 @@ COMPARED: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("one", COMPARED, ids=repr)
+@pytest.mark.parametrize("one", COMPARED, ids=lambda value: type(value).__name__)
 def test_what_is_equal_in_one_process_is_equal_in_the_other(one: Any) -> None:
     for other in COMPARED:
         assert (claimed(one) == claimed(other)) is (one == other), other

@@ -12,21 +12,20 @@ from codechat.sandbox.inside import zygote
 from codechat.sandbox.inside.zygote import OWN_USERS
 from codechat.sandbox.workers import Launch, Worker
 
-MINE = OWN_USERS + os.getpid()
-
 
 @pytest.mark.parametrize(
-    ("ranges", "number"),
+    ("ranges", "own"),
     [
-        ("0 0 4294967295", MINE), (f"{MINE} 0 1", MINE), (f"0 0 1\n{MINE - 5} 9 6", MINE),
-        ("0 1000 1", None), (f"{MINE + 1} 0 9", None), (f"0 0 {MINE}", None), ("", None),
+        ("0 0 4294967295", True), ("{0} 0 1", True), ("0 0 1\n{0} 9 6", True), ("0 1000 1", False), ("{1} 0 9", False),
+        ("0 0 {0}", False), ("", False),
     ],
 )  # fmt: skip
 def test_a_zygotes_user_is_its_own_above_all_that_systems_hand_out(
-    monkeypatch: pytest.MonkeyPatch, ranges: str, number: int | None
+    monkeypatch: pytest.MonkeyPatch, ranges: str, own: bool
 ) -> None:
-    monkeypatch.setattr(zygote, "open", lambda path: io.StringIO(ranges), raising=False)
-    assert zygote._own_user() == number
+    mine = OWN_USERS + os.getpid()
+    monkeypatch.setattr(zygote, "open", lambda path: io.StringIO(ranges.format(mine, mine + 1)), raising=False)
+    assert zygote._own_user() == (mine if own else None)
 
 
 def test_a_program_has_a_folder_of_its_own_for_as_long_as_it_runs(
