@@ -131,6 +131,7 @@ class AnthropicBatches:
         self._exchange = exchange
         self._path, _, query = path.partition("?")
         self._query = f"?{query}" if query else ""
+        self._others: set[tuple[str, str]] = set()  # ended batches that are not the one which was looked for
 
     async def upload(self, batch: Batch, requests: dict[str, bytes]) -> str:
         return ""
@@ -149,6 +150,8 @@ class AnthropicBatches:
             for each in found["data"]:
                 if sum((each.get("request_counts") or {}).values()) != batch.size or self._age(each, batch) < 0:
                     continue
+                if (batch.name, each["id"]) in self._others:
+                    continue
                 if each["processing_status"] != "ended":
                     unsure = True  # its results alone say whose it is
                     continue
@@ -156,6 +159,7 @@ class AnthropicBatches:
                 first = next(await self.results(candidate, State("ended", 0, ended=True)), None)
                 if first is not None and first[0] in known:
                     return candidate.remote
+                self._others.add((batch.name, each["id"]))
             last = found["data"][-1] if found["data"] else None
             if last is None or not found.get("has_more") or self._age(last, batch) < 0:
                 break

@@ -15,7 +15,8 @@ import aiohttp
 import httpx2
 
 from codechat.calls.batch_protocols import Exchange
-from codechat.calls.batches import LABEL, BatchProtocol, Collector, Declined, Label, Lost, Pace, Unreached
+from codechat.calls.batches import LABEL, BatchProtocol, Declined, Label, Lost, Pace, Unreached
+from codechat.calls.collecting import Collector
 from codechat.errors import UserError
 
 LOCAL = ("127.0.0.1", "localhost", "::1")

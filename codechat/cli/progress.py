@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
 from codechat.calls import traffic
-from codechat.calls.batches import batches_in_words
+from codechat.calls.collecting import batches_in_words
 from codechat.cli.terminal import err
 from codechat.engine.cell.budget import Budget
 from codechat.journal import Ledger

@@ -17,7 +17,7 @@ from codechat.models import ModelConfig
 from codechat.models.remote.served import SERVERS
 from codechat.serving.fleet import Fleet, Running, Shared, find, find_kept
 from codechat.serving.planning import Placement
-from codechat.serving.probing import PrefixCounts, answers, is_healthy, prefix_counts, refuses
+from codechat.serving.probing import PrefixCounts, answers, is_healthy, kv_tokens, prefix_counts, refuses
 from codechat.serving.server import Need, Server, port_of, server_of
 from codechat.serving.vllm import PORT_TAKEN, failure
 
@@ -256,6 +256,12 @@ class CellServers:
             if now is not None:
                 found[need.place] = now - self._before[base_url]
         return found
+
+    def kv_tokens(self, config: ModelConfig) -> int | None:
+        server = server_of(config)
+        at = self._shared_server(config) or (None if server is None else self._fleet.running(server))
+        base_url = str(getattr(config, "base_url", "")) if at is None else at.base_url
+        return kv_tokens(base_url) if base_url in self._before else None
 
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:

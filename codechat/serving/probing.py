@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 from codechat.serving.server import port_of
 
 PATIENCE_S = 2.0
+CACHE = re.compile(r"^vllm:cache_config_info\{([^}]*)\}", re.MULTILINE)
+LABEL = re.compile(r'(\w+)="([^"]*)"')
 COUNTERS = re.compile(r"^vllm:prefix_cache_(hits|queries)(?:_total)?(?:\{[^}]*\})?\s+(\S+)", re.MULTILINE)
 
 
@@ -62,6 +64,17 @@ def prefix_counts(base_url: str) -> PrefixCounts | None:
         except ValueError:
             return None
     return PrefixCounts(sums["queries"], sums["hits"]) if matches else None
+
+
+def kv_tokens(base_url: str) -> int | None:
+    """The tokens of conversations that the vLLM at an address has memory for; None if it does not say."""
+    found = _get(base_url, "/metrics")
+    labels = CACHE.search(found[1]) if found is not None and found[0] == http.HTTPStatus.OK else None
+    sizes = dict(LABEL.findall(labels[1])) if labels is not None else {}
+    try:
+        return int(sizes["num_gpu_blocks"]) * int(sizes["block_size"])
+    except (KeyError, ValueError):
+        return None
 
 
 def _get(base_url: str, path: str) -> tuple[int, str] | None:

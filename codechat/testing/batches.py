@@ -1,7 +1,8 @@
 """Servers with the batches of two providers: states, files, expiry, answers out of order, faults of single requests.
 
-Time is counted in looks: each look at a batch, or at a list, takes it one state further, so that tests need not wait. The work of a
-batch is done once, when it is in progress; `done` has every request that was answered, which is what a provider bills.
+Time is counted in looks: each look at a batch, or at a list, takes it one state further, so that tests need not wait.
+The work of a batch is done once, when it is in progress; `done` has every request that was answered, which is what a
+provider bills.
 """
 
 import itertools
@@ -45,7 +46,7 @@ class BatchServer(OpenAIServer):
     they are carried out. `events` has what was asked, in order.
     """
 
-    STATES = ("validating", "in_progress", "in_progress", "finalizing")
+    STATES: tuple[str, ...] = ("validating", "in_progress", "in_progress", "finalizing")
 
     def __init__(
         self,

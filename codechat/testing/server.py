@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 from codechat.testing.behaviour import Answer, Behaviour, Call, Fault, error
 
@@ -91,7 +91,7 @@ class OpenAIServer:
         """The address for a config."""
         return f"http://127.0.0.1:{self._port}/v1"
 
-    def __enter__(self) -> "OpenAIServer":
+    def __enter__(self) -> Self:
         self._thread.start()
         self._started.wait()
         if self._problem:

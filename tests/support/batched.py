@@ -15,7 +15,7 @@ from codechat.testing.cells import without_times
 # Each line of the input is a command, run by a fork of a process that has imported everything.
 FORKING = """
 import json, os, sys
-import codechat.calls.transport, openai, anthropic
+import codechat.calls.transport, openai, pydantic_ai.direct, pydantic_ai.models.anthropic, pydantic_ai.providers.anthropic
 from codechat.cli.app import main
 for line in sys.stdin:
     child = os.fork()
@@ -40,7 +40,7 @@ def words(url: str, runs: Path, *more: str) -> list[str]:
 
 
 class Runner:
-    """Runs commands in forks, one at a time; `kill` ends the one that runs as `kill -9` does."""
+    """Runs commands in forks, one at a time."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
@@ -54,9 +54,9 @@ class Runner:
         self._child = int(self._read("child"))
         return os.waitstatus_to_exitcode(int(self._read("ended")))
 
-    def kill(self) -> None:
-        """End the command that runs."""
-        os.kill(self._child, signal.SIGKILL)
+    def kill(self, by: signal.Signals = signal.SIGKILL) -> None:
+        """Send a signal to the command that runs."""
+        os.kill(self._child, by)
 
     def _read(self, what: str) -> str:
         assert self._process.stdout is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from codechat.domain import STANDARD, Usage
+from codechat.domain import BATCH, FLEX, STANDARD, Tier, Usage
 from codechat.engine.cell import Cell, build_cell, journals_in, session_id
 from codechat.engine.cell.budget import is_free
 from codechat.engine.settings.compose import Composed
@@ -30,6 +30,9 @@ JUDGEMENT = 200
 FIRST_TOKEN_S, INPUT_PER_S, OUTPUT_PER_S = 0.5, 5_000, 40
 """Seconds until a reply begins; tokens per second of one call that a model reads (cached ones aside), and writes."""
 
+ROUND_S, FLEX_TIMES, MOST_IN_BATCH = 7 * 60.0, 3, 1_000_000
+"""The median wait for a batch (nine of ten are there within an hour); how many times as long a call in flex takes."""
+
 ASSUMPTIONS = (
     f"{CHARS_PER_TOKEN} characters are a token",
     f"a reply is the reference solution and {PROSE} characters of prose, no reasoning, at most max_tokens",
@@ -41,6 +44,8 @@ ASSUMPTIONS = (
     "for writing its cache is in the cost, and so is the price of the tier",
     f"time: each payer by itself, max_concurrency calls at once, the first token after {FIRST_TOKEN_S:g} s, "
     f"{INPUT_PER_S:,} tokens a second read and {OUTPUT_PER_S} written by a call; calls of several payers overlap",
+    f"tiers: in flex a call takes {FLEX_TIMES} times as long; the calls of a dialogue in batches take "
+    f"{ROUND_S / 60:.0f} minutes each, the median of providers (one in ten takes more than an hour)",
 )
 
 
@@ -256,8 +261,8 @@ class Measured:
         # reasoning and prose are as long for a short program as for a long one, so they are added, call by call
         beyond = (self.usage.output_tokens - often * self.assumed.said) / self.calls
         said = max(0.0, often * need.said + calls * beyond)
-        busy_s = seconds_of(calls, sent - cached, said)
-        longest_s = need.longest_s * busy_s / need.busy_s if need.busy_s else 0.0
+        slower = seconds_of(calls, sent - cached, said) / seconds_of(need.calls, need.sent - need.cached, need.said)
+        busy_s, longest_s = need.busy_s * slower, need.longest_s * slower
         return Need(calls, sent, cached, said, busy_s, longest_s, written)
 
 
@@ -272,9 +277,9 @@ class Sizes:
     longest: dict[str, float]
     at_once: dict[str, int]
     free: frozenset[str]
+    tiers: dict[str, Tier] = field(default_factory=dict)
     caches_from: dict[str, int] = field(default_factory=dict)
     written: frozenset[str] = frozenset()
-    tiers: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, models: Mapping[str, ModelConfig], judges: Mapping[str, ModelConfig]) -> "Sizes":
@@ -282,13 +287,14 @@ class Sizes:
         free, every = {role for role, model in models.items() if is_free(model)}, {**judges, **models}
         listed = {role: known for role, model in every.items() if (known := listed_prices(model)) is not None}
         prices = {role: prices_of(model) for role, model in every.items()}
+        tiers: dict[str, Tier] = {role: getattr(model, "tier", STANDARD) for role, model in every.items()}
         return cls(
             {role: model.longest_reply() for role, model in models.items()},
-            {role: model.max_concurrency for role, model in every.items()},
+            {role: MOST_IN_BATCH if tiers[role] == BATCH else each.max_concurrency for role, each in every.items()},
             frozenset(free),
+            tiers,
             {role: known.caches_from for role, known in listed.items()},
             frozenset(role for role, each in prices.items() if each is not None and each.cache_write is not None),
-            {role: getattr(model, "tier", STANDARD) for role, model in every.items()},
         )
 
     def session(self, asks: Iterable[Ask], done: int) -> dict[str, Need]:
@@ -306,6 +312,8 @@ class Sizes:
             shared = min(sent, ask.shared / CHARS_PER_TOKEN + ask.shared_replies * reply)
             cached = shared if shared >= least and (ask.role in found or ask.answer is None) else 0.0
             written = sent - cached if ask.role in self.written and sent >= least else 0.0
-            one = Need(1.0, sent, cached, reply, seconds_of(1.0, sent - cached, reply), written=written)
+            call_s = seconds_of(1.0, sent - cached, reply)
+            call_s = {BATCH: ROUND_S, FLEX: FLEX_TIMES * call_s}.get(self.tiers.get(ask.role, STANDARD), call_s)
+            one = Need(1.0, sent, cached, reply, call_s, written=written)
             found.setdefault(ask.role, Need()).add(one.times(ask.times))
         return found

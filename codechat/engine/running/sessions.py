@@ -21,6 +21,7 @@ from codechat.engine.cell.libraries import preload, refuse_lacking
 from codechat.engine.cell.references import References, now_and_then
 from codechat.engine.cell.stopping import due, portions
 from codechat.engine.running.observer import Counting, Counts, Follow, Observer
+from codechat.engine.running.room import Room, room_of
 from codechat.environment import collect_seldom
 from codechat.environments import ENVIRONMENTS, Environment
 from codechat.errors import BrokenTest, InfrastructureError, Stopped, UserError
@@ -33,7 +34,7 @@ from codechat.models.roles import models_in, role_of
 from codechat.protocols import DialogueProtocol, Kit
 from codechat.protocols.services import CheckOnce, Player, Services
 from codechat.protocols.session_log import SessionLog
-from codechat.records import SessionRecord
+from codechat.records import SessionRecord, TurnRecord
 from codechat.sandbox import SANDBOXES, Sandbox, admit
 from codechat.suites.checker import Checker, NoSandbox
 from codechat.suites.sharing import KeptVerdicts
@@ -183,7 +184,7 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
             progress, stopped = now_and_then(note), lambda: brake.interrupted
             references = References(cell.dataset, services.tests, sandbox, note, progress, stopped)
             await unwrap_group(references.refuse(cell.tasks))
-        workers = _Workers(cell, protocol, services, Progress(), observer, desk)
+        workers = _Workers(cell, protocol, services, Progress(), observer, desk, room_of(cell))
         for portion in portions(cell, journal):
             ready = [task for task in portion if task.task_id in missing]
             queue = iter(ready)
@@ -245,6 +246,7 @@ class _Workers:
     progress: Progress
     observer: Observer
     desk: Desk
+    room: Room
 
     async def work(self, queue: Iterator[Task]) -> None:
         """Run sessions until the queue is empty, or the user interrupts."""
@@ -252,8 +254,9 @@ class _Workers:
         for task in queue:
             if brake.interrupted:
                 break
-            with self.desk.working():
-                record, apart = await self._session(task)
+            async with self.room.place():
+                with self.desk.working():
+                    record, apart = await self._session(task)
             if apart and self.services.brake.interrupted:
                 break
             completed = record.status == "completed"
@@ -261,7 +264,15 @@ class _Workers:
             await journal.finish(record.session_id, record.line(), outline.line(), completed=completed)
             if not apart:
                 self.progress.add(outline)
+            if completed and outline.turns:
+                last = outline.turns[-1].usage
+                self.room.session(last.input_tokens + last.output_tokens)
             self.observer.session(outline, self.protocol.turns(task))
+
+    def _turn(self, turn: TurnRecord, new: bool) -> None:
+        if new:
+            self.room.turn()
+        self.observer.turn(turn, new=new)
 
     async def _session(self, task: Task) -> tuple[SessionRecord, bool]:
         """Run a session: its record, and whether its end says nothing of what is outside.
@@ -269,9 +280,7 @@ class _Workers:
         So it is if a budget or an interruption cut it short, or a test is broken.
         """
         identity = session_id(self.cell.id, task.task_id)
-        kit = Kit(
-            task, identity, self.cell.config.seed, self.services, lambda turn, new: self.observer.turn(turn, new=new)
-        )
+        kit = Kit(task, identity, self.cell.config.seed, self.services, self._turn)
         kit.log.agenda = self.protocol.agenda(kit.generator("agenda", self.cell.config.agenda.seed))
         if self.progress.hopeless:
             last = self.progress.last_failure

@@ -5,8 +5,11 @@ everything around it, and `codechat.models.provider.library` the library's clien
 """
 
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+import yaml
 from pydantic import model_validator
 
 from codechat.calls.batches import Label
@@ -40,6 +43,10 @@ class ProviderConfig(RemoteConfig):
         None, "environment variable that holds the key; null: no key (bedrock and google-cloud find their own)"
     )
 
+    prompt_cache: Literal["5m", "1h", "off"] | None = run_option(
+        None, "how long Anthropic keeps a dialogue's prefix, which is marked for that; null: 5m, in batches 1h"
+    )
+
     @model_validator(mode="after")
     def _has_the_tier(self) -> Self:
         if self.tier == FLEX and self.provider in WITHOUT_FLEX:
@@ -57,6 +64,18 @@ LONGEST_FINGERPRINT = 200
 WITH_BATCHES = ("anthropic",)
 WITHOUT_FLEX = ("anthropic", "mistral", "groq", "cohere")
 """Providers that have no such tier: the library would leave it out without a word."""
+
+
+CHARS_PER_TOKEN = 3
+"""Few, so that a prefix that just reaches the least length is marked: a marker on a shorter one costs nothing."""
+
+
+@cache
+def least_cached(model: str) -> int:
+    """The fewest tokens of a prefix that Anthropic keeps for a model."""
+    text = (Path(__file__).parent / "prompt_caches.yaml").read_text(encoding="utf-8")
+    least: dict[str, int] = yaml.safe_load(text)["least_tokens"]
+    return next((tokens for name, tokens in least.items() if model.startswith(name)), max(least.values()))
 
 
 @MODELS.register("provider", ProviderConfig)
@@ -112,6 +131,8 @@ class ProviderWire:
         settings = dict(body["settings"])
         if tier == FLEX:
             settings["service_tier"] = FLEX
+        if kept := self._prefix_kept(body["messages"]):
+            settings.setdefault("anthropic_cache_messages", kept)
         if "temperature" in body:
             if any(library.profile.get(flag) for flag in SAMPLING):
                 message = f"temperature is not supported by {self.config.name}"
@@ -127,6 +148,20 @@ class ProviderWire:
             raise
         self._has_reached = True
         return self._reply(response)
+
+    def _prefix_kept(self, sent: Sequence[dict[str, str]]) -> str | None:
+        """How long the endpoint shall keep this conversation for the next turn, which begins with it; None: not at all.
+
+        Only conversations that have gone on will go on: the others are mostly judges' questions.
+        """
+        config = self.config
+        if config.provider != "anthropic" or config.prompt_cache == "off":
+            return None
+        if all(message["role"] != "assistant" for message in sent):
+            return None
+        if sum(len(message["content"]) for message in sent) < CHARS_PER_TOKEN * least_cached(config.name):
+            return None
+        return config.prompt_cache or ("1h" if config.tier == BATCH else "5m")
 
     def _reply(self, response: "ModelResponse") -> Reply:
         """The text of a response. Raises `Refused` if the prompt was stopped, `Passing` if it is no answer."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, get_args
 
-from codechat.calls import SLOTS, Endpoint, Limits, Passing, Policy, Slots, call_with_retries, endpoint_at
+from codechat.calls import BRAKE, SLOTS, Endpoint, Limits, Passing, Policy, Slots, call_with_retries, endpoint_at
 from codechat.calls.batches import LABEL, Label
 from codechat.calls.cache import CachedQuestion, has, is_final, recall_or_ask, settle
 from codechat.calls.cache_file import keep_statement, recall_statement
@@ -300,6 +300,7 @@ class Remote:
             except Passing as failed:
                 if (label := LABEL.get()) is not None:
                     await self._wire.reject(label)
+                    BRAKE.get().check()  # nobody waits for a batch after an interruption
                 if is_down(self.config):  # asking again is of no use before the server was started again
                     raise failed.error from None
                 raise

@@ -32,6 +32,9 @@ class Servers(Protocol):
         Raises `UserError` if it cannot be started, and `Stopped` if the user interrupts meanwhile.
         """
 
+    def kv_tokens(self, config: ModelConfig) -> int | None:
+        """The tokens of conversations that the model's server keeps, once it was reached; None if it does not say."""
+
     def starts(self, config: ModelConfig) -> int:
         """How often the model's server was started for this cell."""
 
