@@ -262,7 +262,8 @@ class Measured:
         beyond = (self.usage.output_tokens - often * self.assumed.said) / self.calls
         said = max(0.0, often * need.said + calls * beyond)
         slower = seconds_of(calls, sent - cached, said) / seconds_of(need.calls, need.sent - need.cached, need.said)
-        return Need(calls, sent, cached, said, slower * need.busy_s, slower * need.longest_s, written)
+        busy_s, longest_s = need.busy_s * slower, need.longest_s * slower
+        return Need(calls, sent, cached, said, busy_s, longest_s, written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,9 +277,9 @@ class Sizes:
     longest: dict[str, float]
     at_once: dict[str, int]
     free: frozenset[str]
+    tiers: dict[str, Tier] = field(default_factory=dict)
     caches_from: dict[str, int] = field(default_factory=dict)
     written: frozenset[str] = frozenset()
-    tiers: dict[str, Tier] = field(default_factory=dict)
 
     @classmethod
     def of(cls, models: Mapping[str, ModelConfig], judges: Mapping[str, ModelConfig]) -> "Sizes":
@@ -291,9 +292,9 @@ class Sizes:
             {role: model.longest_reply() for role, model in models.items()},
             {role: MOST_IN_BATCH if tiers[role] == BATCH else each.max_concurrency for role, each in every.items()},
             frozenset(free),
+            tiers,
             {role: known.caches_from for role, known in listed.items()},
             frozenset(role for role, each in prices.items() if each is not None and each.cache_write is not None),
-            tiers,
         )
 
     def session(self, asks: Iterable[Ask], done: int) -> dict[str, Need]:

@@ -60,7 +60,7 @@ def session(sizes: Sizes) -> Need:
 def test_nothing_below_the_least_length_is_cached_or_written() -> None:
     plain = Sizes({}, {}, frozenset())
     assert (session(plain).sent, session(plain).cached, session(plain).written) == (3_000, 1_500, 0)
-    floor = Sizes({}, {}, frozenset(), {"model": 800}, frozenset({"model"}))
+    floor = Sizes({}, {}, frozenset(), {}, {"model": 800}, frozenset({"model"}))
     assert (session(floor).cached, session(floor).written) == (1_000, 1_000 + 500)
 
 
@@ -83,7 +83,8 @@ def test_a_pilot_corrects_calls_and_tokens() -> None:
     found = took.applied(Need(300, 3_000, 2_700, 600, 30, 6))
     assert (found.calls, found.sent, found.said) == (150, 6_000, 3_000)
     assert (found.cached, found.written) == (1_500, 750)
-    assert found.busy_s == pytest.approx(150 * 0.5 + 4_500 / 5_000 + 3_000 / 40)
+    slower = (150 * 0.5 + 4_500 / 5_000 + 3_000 / 40) / (300 * 0.5 + 300 / 5_000 + 600 / 40)
+    assert found.busy_s == pytest.approx(30 * slower)
     assert found.longest_s == pytest.approx(6 * found.busy_s / 30)
     untold = Need(3, 4, 0, 5, 1)
     assert Measured(Usage(), 0, assumed).applied(untold) is untold
