@@ -172,7 +172,7 @@ def _make(home: Path, jars: tuple[Path, ...], modules: tuple[str, ...], note: Ca
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (folder / "ready").exists():
                 note(f"making a Java runtime for tests, once (some 20 s): {folder}")
-                _Build(tools, junit, modules).make()
+                _Build(tools, junit, modules, lock.fileno()).make()
                 (folder / "ready").touch()
     except OSError as error:
         raise UserError(f"cannot write {folder}: {error.strerror}", "set CODECHAT_CACHE_DIR to a folder") from error
@@ -204,11 +204,15 @@ def _entries(jar: Path) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Build:
-    """Makes the tools in their folder."""
+    """Makes the tools in their folder. Each tool inherits the descriptor of the `lock`.
+
+    So one that outlives this process, killed by `kill -9`, holds it until it ends, and the next build waits.
+    """
 
     tools: Toolchain
     junit: Sequence[Path]
     modules: Sequence[str]
+    lock: int
 
     def make(self) -> None:
         folder = self.tools.folder
@@ -260,8 +264,9 @@ class _Build:
     def _run(self, argv: Sequence[str]) -> None:
         """Run a trusted tool in the folder. Raises `InfrastructureError` with the tool's output."""
         done = subprocess.run(
-            argv, cwd=self.tools.folder, capture_output=True, text=True, errors="replace", check=False
-        )
+            argv, cwd=self.tools.folder, capture_output=True, text=True, errors="replace", check=False,
+            pass_fds=[self.lock],
+        )  # fmt: skip
         if done.returncode != 0:
             said = (done.stderr or done.stdout).strip().splitlines()[-3:]
             raise InfrastructureError(f"{Path(argv[0]).name} fails ({done.returncode}): {' | '.join(said)}")

@@ -300,11 +300,12 @@ class TestMachine:
         made, notes = list[tuple[object, ...]](), list[str]()
         module = sys.modules[toolchain.__module__]  # the package has a function of that name
         monkeypatch.setattr(module, "_Build", Build)
+        monkeypatch.setenv("CODECHAT_CACHE_DIR", str(tmp_path / "cache"))
         home = find_home(jdk(tmp_path, "21"))
         for modules in ((), (), ("java.desktop",)):
             tools = module._make(home, (), modules, notes.append)
             assert tools.version == 21 and str(tools.folder) in notes[-1]
-        assert [modules for _, _, modules in made] == [(), ("java.desktop",)] and len(notes) == 2
+        assert [modules for _, _, modules, _ in made] == [(), ("java.desktop",)] and len(notes) == 2
 
     @pytest.mark.parametrize("kind", [Kind.COMPILED, Kind.GIVES_UP])
     def test_a_sample_is_run_once_for_the_classes_that_it_loads(self, tmp_path: Path, kind: Kind) -> None:
@@ -313,7 +314,8 @@ class TestMachine:
                                stop=lambda: stopped.append(True))  # fmt: skip
         tools: Any = SimpleNamespace(folder=tmp_path, archive=tmp_path / "archive", compiler=lambda: made)
         tools.run = lambda _, classes, more: ["sh", "-c", f'test -e unit && echo "{classes} {more}" > archive']
-        build = _Build(tools, (), ())
+        tools.call = lambda _, arguments, more: ["cp", *arguments, more[0].partition("=")[2]]
+        build = _Build(tools, (), (), 1)
         if kind is Kind.COMPILED:
             build._archive()
             assert "['SampleTest', 'Other'] ['-XX:ArchiveClassesAtExit=" in tools.archive.read_text()
