@@ -36,6 +36,12 @@ RUN_OPTIONS = {
     "neutral",
     "served_by",
     "weights_gb",
+    "tier",
+    "tier_fallback",
+    "batch_size",
+    "batch_age_s",
+    "batch_poll_s",
+    "prompt_cache",
 }
 TASK = task_of("T/0", "def add(a, b):", "def add(a, b):\n    return a + b\n", prompt="Add.")
 ISSUE = AssistTask("a/b#1", "Help.", author="user", thread=(Comment("ann", "2025-01-01T00:00:00Z", "Set it."),))

@@ -99,8 +99,9 @@ def test_judges_batches_too(tmp_path: Path) -> None:
         outcome = run(compose(command(server, tmp_path / "runs", "judge=llm", *judges)))
         assert outcome.status == 0 and outcome.metrics is not None
         assert server.answered == sum(len(each.requests) for each in server.batches.values())
-        # at each later turn one check of a candidate, the turn itself, and one question about adherence
-        assert len(server.batches) == 3 + 2 * 2
+        # Three turns, at each later one a check of a candidate, and a question about adherence: that one shares the
+        # batch of the next check if the tests have ended by then.
+        assert 3 + 2 <= len(server.batches) <= 3 + 2 * 2
 
 
 @pytest.mark.long

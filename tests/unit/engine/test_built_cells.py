@@ -81,11 +81,12 @@ def test_remarks_on_the_command_come_before_the_cell(tmp_path: Path) -> None:
 
 
 def test_instructions_that_a_judge_of_rules_cannot_decide_are_remarked(cell: Cell) -> None:
-    pool: Any = SimpleNamespace(instructions=[SimpleNamespace(rule=None), SimpleNamespace(rule="x")])
-    (remark,) = Judging.of(cell.config).remarks(pool, ())
+    rows = [SimpleNamespace(rule=None), SimpleNamespace(rule="x")]
+    pool: Any = SimpleNamespace(of=lambda language: rows if language == "python" else [])
+    (remark,) = Judging.of(cell.config).remarks(pool, cell.tasks[:2])
     assert "judge=rules leaves out 1 of 2 instructions" in remark
-    assert list(Judging.of(cell.config).remarks(None, ())) == []
-    assert list(Judging.of(compose(JUDGED).config).remarks(pool, ())) == []
+    assert list(Judging.of(cell.config).remarks(None, cell.tasks[:2])) == []
+    assert list(Judging.of(compose(JUDGED).config).remarks(pool, cell.tasks[:2])) == []
 
 
 @pytest.mark.parametrize(("own", "drawn"), [(None, 5), (9, 9), (0, 0)])
