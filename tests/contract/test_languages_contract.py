@@ -136,9 +136,12 @@ HOSTILE: dict[str, Callable[[str], str]] = {
 }
 
 
+OTHER_TAGS = [pytest.param(tag, marks=pytest.mark.long) for tag in TAGS if tag not in ("python", "java")]
+
+
 @pytest.mark.parametrize("entry_point", ["", "solve"])
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("tag", TAGS)
+@pytest.mark.parametrize("tag", ["python", "java", *OTHER_TAGS])
 def test_a_hostile_reply_takes_a_bounded_time(tag: str, name: str, entry_point: str) -> None:
     reply = HOSTILE[name](tag)
     gc.freeze()  # the collector's walks over all that the test run holds are none of its time

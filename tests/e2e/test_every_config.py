@@ -143,6 +143,7 @@ def test_the_other_groups(here: Path, group: str) -> None:
         assert composed.choices[group] == option
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", sorted(data_folder("sweeps").glob("*.yaml")), ids=lambda path: path.stem)
 def test_sweeps_are_composed(path: Path) -> None:
     recipe = read_recipe(path.stem)

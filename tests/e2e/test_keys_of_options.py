@@ -78,6 +78,7 @@ def test_a_key_that_no_option_of_the_sweep_has_is_refused(capsys: pytest.Capture
         ("multicodeif", ["model=reference", "judge=rules", "dataset.path=x"], "+model.extra_body.top_k"),
     ],
 )
+@pytest.mark.long
 def test_a_recipes_keys_go_with_the_option_that_the_command_line_replaces(
     recipe: str, words: list[str], dropped: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_recipes_keys_go_with_the_option_that_the_command_line_replaces(
         run_sweep([f"+sweep={recipe}", *words, "judge.nothing=1"])
 
 
+@pytest.mark.long
 def test_judges_are_compared_with_servers_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
     with OpenAIServer(reference_solver(dataset_tasks("starter"))) as server:
         places = ("judge", "judge.llm")

@@ -105,6 +105,7 @@ def test_a_task_has_the_papers_fields_a_witness_and_its_origin(construct: Constr
     assert single.metrics["accuracy"] == 1.0 and single.metrics["sessions"] == 2
 
 
+@pytest.mark.long
 def test_rounds_go_on_until_the_number_is_there(construct: Construct, tmp_path: Path) -> None:
     """Of four tasks two fail in the first round, and one of the two that take their place."""
     agents = Agents({0: "silent", 3: "unpassable", 4: "malformed"})
