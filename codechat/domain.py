@@ -4,6 +4,7 @@ The terms: a *session* is one dialogue over one task; a *turn* is one request an
 reply, turn 0 being the initial generation; an *agenda* fixes the type of instruction of every later turn.
 """
 
+import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Literal, get_args
@@ -36,7 +37,7 @@ class Message:
     content: str
 
 
-_ADDED = Field(exclude_if=lambda value: not value)
+_ADDED = Field(exclude_if=operator.not_)
 """Marks what was added to records later: it is left out where there is nothing to say."""
 
 

@@ -73,7 +73,7 @@ def test_cells_are_ended_at_the_time_limit_requeued_and_resumed(tmp_path: Path) 
         assert done.stdout.count(" done ") == 4
         assert len(server.calls) == 4 * 2 * TURNS == 80
     logs = logs_in(folders[1])
-    assert len(logs) == 4 + lost
+    assert 4 <= len(logs) <= 4 + lost, "an element that is lost before it starts leaves no log"
     assert sum(text.count("prepared\n") >= 2 for text in logs) >= 4 - lost >= 1, "the elements came back"
     assert records_of(folders[1] / "runs") == records_of(folders[0] / "runs")
     assert sweeps_of(folders[1], 4) == sweeps_of(folders[0], 4)

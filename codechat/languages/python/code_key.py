@@ -19,8 +19,10 @@ import hashlib
 import marshal
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -93,16 +95,15 @@ Nodes: TypeAlias = dict[type, list[Any]]
 """The nodes of a tree by their kind."""
 
 
-def _fields_of(kind: type[ast.AST]) -> Callable[[Any], tuple[Any, ...]]:
-    """Reads the fields that are hashed: a context follows from the node above, a constant is written apart."""
+def _fields_of(kind: type[ast.AST]) -> tuple[Callable[[Any], Any] | None, bool]:
+    """Reads the fields that are hashed, and whether it is a single one: a context follows from the node above, a
+    constant is written apart."""
     names = [] if kind is ast.Constant else [name for name in kind._fields if name != "ctx"]
-    if len(names) == 1:
-        names.append("_fields")  # the same for each node of a kind: a getter of one name would give no tuple
-    return attrgetter(*names) if names else lambda _: ()
+    return attrgetter(*names) if names else None, len(names) == 1
 
 
 _KINDS = {
-    kind: (number, _fields_of(kind))
+    kind: (number, *_fields_of(kind))
     for number, kind in enumerate(vars(ast).values())
     if isinstance(kind, type) and issubclass(kind, ast.AST)
 }
@@ -120,7 +121,8 @@ def code_key(program: str, also: frozenset[str] = frozenset()) -> str | None:
     modules = {module for kind in _IMPORTS for node in nodes.get(kind, ()) for module in _imported(node)}
     if not modules <= MODULES | also or _REVEALING.search("\n".join(names)):
         return None
-    if not _OTHERS.isdisjoint({name.lstrip("_") for name in names} - also) or _shows_addresses(nodes, names):
+    bare = {name.lstrip("_") if name[:1] == "_" else name for name in names}
+    if not _OTHERS.isdisjoint(bare - also) or _shows_addresses(nodes, names):
         return None
     constants = [(type(node.value).__name__, node.value) for node in nodes.get(ast.Constant, ())]
     return hashlib.sha256(marshal.dumps((found, constants), 2)).hexdigest()
@@ -129,19 +131,23 @@ def code_key(program: str, also: frozenset[str] = frozenset()) -> str | None:
 def _flat(parts: list[Any]) -> tuple[list[Any], Nodes]:
     """All of some trees in one order: each node's kind, each list's length, each name; and the nodes."""
     found: list[Any] = []
-    nodes: Nodes = {}
+    nodes: Nodes = defaultdict(list)
+    write, add, known = found.append, parts.append, _KINDS.get
     for part in parts:
         kind = type(part)
-        if kind is list:
-            found.append(len(part))
+        if read := known(kind):
+            number, fields, single = read
+            write(number)
+            nodes[kind].append(part)
+            if single:
+                add(fields(part))
+            elif fields:
+                parts += fields(part)
+        elif kind is list:
+            write(len(part))
             parts += part
-        elif kind in _KINDS:
-            number, fields = _KINDS[kind]
-            found.append(number)
-            nodes.setdefault(kind, []).append(part)
-            parts += fields(part)
         else:
-            found.append(part)
+            write(part)
     return found, nodes
 
 
@@ -151,7 +157,7 @@ def _shows_addresses(nodes: Nodes, names: set[str]) -> bool:
         return False
     imported = {alias.asname or alias.name: alias.name for alias in nodes.get(ast.alias, ())}
     known = _CALLABLE.union((node.name for node in nodes.get(ast.FunctionDef, ())), imported)
-    types = {id(part) for parts in _flat([*_annotations(nodes)])[1].values() for part in parts}
+    types = {*map(id, chain.from_iterable(_flat([*_annotations(nodes)])[1].values()))}
     said = {_name(node) for kind in (ast.Name, ast.Attribute) for node in nodes.get(kind, ()) if id(node) not in types}
     sets = not said.isdisjoint(("set", "frozenset")) or ast.Set in nodes or ast.SetComp in nodes
     if not sets and said.isdisjoint(_SHOWING) and nodes.keys().isdisjoint(_SHOWN):

@@ -4,6 +4,7 @@ import ast
 import builtins
 import io
 import tokenize
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -67,9 +68,9 @@ class Code:
 
     @cached_property
     def _by_kind(self) -> dict[type[ast.AST], list[Any]]:
-        found: dict[type[ast.AST], list[Any]] = {}
+        found = defaultdict[type[ast.AST], list[Any]](list)
         for node in self.nodes:
-            found.setdefault(type(node), []).append(node)
+            found[type(node)].append(node)
         return found
 
     @property

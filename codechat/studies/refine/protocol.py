@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal
 
 from pydantic import field_validator
@@ -87,6 +87,7 @@ class Refine:
         self._prompts, self._agenda, self._judge = config.prompts, parts.agenda, parts.judge
         self._lookahead, self._together = parts.judge.lookahead, parts.judge.asked_together()
         self._pool, self._instructions = parts.pool, parts.pool.instructions if parts.pool else ()
+        self._by_type = cache(self._candidates)
 
     def turns(self, task: Task) -> int:
         suite_of(task)
@@ -121,7 +122,7 @@ class Refine:
     async def run(self, task: Task, kit: Kit) -> None:
         agenda = kit.log.agenda
         history = self._prompts.begin(task)
-        pool = self._candidates(task.target.language)
+        pool = {name: list(each) for name, each in self._by_type(task.target.language).items()}
         selection: Selection | None = None
         code = ""
         async with grade_in_order() as grading:
