@@ -635,9 +635,10 @@ def run(options: argparse.Namespace) -> int:
 
 def equivalent() -> dict[str, str]:
     """The mutants that change nothing a test could see, with the reasons."""
-    import yaml
 
-    return (yaml.safe_load(EQUIVALENT.read_text()) if EQUIVALENT.exists() else None) or {}
+    from codechat.files import from_yaml
+
+    return (from_yaml(EQUIVALENT.read_text()) if EQUIVALENT.exists() else None) or {}
 
 
 def wilson(hits: int, count: int) -> tuple[float, float]:

@@ -16,11 +16,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from codechat.audit.result import show
 from codechat.audit.scoring import kappa, share
 from codechat.domain import CHANGES, SCOPES, Instruction
+from codechat.files import from_yaml
 from codechat.instructions.pool import EMBEDDED, read_pool
 from codechat.patterns import adherence, applicable
 
@@ -91,7 +90,7 @@ def read_triples(path: Path, pool: dict[str, Instruction]) -> Iterator[Triple]:
     for file in files:
         text = file.read_text(encoding="utf-8")
         if file.suffix == ".yaml":
-            yield from _of_yaml(file, yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)), pool)
+            yield from _of_yaml(file, from_yaml(text), pool)
             continue
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():

@@ -1,4 +1,4 @@
-"""Durable writes and content hashes."""
+"""Durable writes, content hashes, and YAML."""
 
 import hashlib
 import json
@@ -7,6 +7,8 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from codechat.errors import UserError
 
@@ -83,3 +85,8 @@ def file_hash(path: Path, remedy: str) -> str:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}", remedy) from error
+
+
+def from_yaml(text: str) -> Any:
+    """The value of a YAML text, read by libyaml if it is there: ten times as fast. Raises `yaml.YAMLError`."""
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))

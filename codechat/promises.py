@@ -18,7 +18,6 @@ WHOLE = "it"
 GUIDE = "docs/write-your-own.md shows one of each that runs"
 
 
-@functools.lru_cache(maxsize=4096)
 def is_plugin(maker: Any) -> bool:
     """Whether a function or class is another package's: codechat's own are held to their types by its type checker."""
     return str(getattr(maker, "__module__", "")).partition(".")[0] != HOME

@@ -30,8 +30,10 @@ hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("search", max_examples=2000, deadline=None)
 hypothesis.settings.load_profile("same")
 
-# Tests start hundreds of processes: if none may keep its bytecode, each compiles all of codechat again.
+# Tests start hundreds of processes: if none may keep its bytecode, each compiles all of codechat again, and each worker
+# all tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -150,8 +152,8 @@ def cache_folder(new_cache: Callable[[], Path], monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture(autouse=True, scope="module")
 def _figures(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Drawing figures takes longer than a small cell, and rendering them most of a report's time: both are left out,
-    the latter in unit tests, unless the module says `RENDERED = True`.
+    """Drawing figures takes longer than a small cell, and most of a report's time: they are left out unless the module
+    says `RENDERED = True`, or, in unit tests, `DRAWN = True` for figures that are drawn and written to no file.
     """
     if getattr(request.module, "RENDERED", False):
         yield
@@ -161,7 +163,10 @@ def _figures(request: pytest.FixtureRequest) -> Iterator[None]:
         if "codechat.engine.run" in sys.modules or request.path.parent.name == "e2e":
             patch.setattr("codechat.engine.run.write_figures", lambda *_, **__: [])
         if "codechat.report.build" in sys.modules and "unit" in request.path.parts:
-            patch.setattr("codechat.report.build.save", save_nothing)
+            if getattr(request.module, "DRAWN", False):
+                patch.setattr("codechat.report.build.save", save_nothing)
+            else:
+                patch.setattr("codechat.report.build._figures", lambda *_: iter(()))
         yield
 
 

@@ -24,6 +24,7 @@ from codechat.engine.settings.config import GROUPS
 from codechat.engine.settings.words import parse_word
 from codechat.environment import data_folder, shell_command
 from codechat.errors import UserError, nearest
+from codechat.files import from_yaml
 from codechat.launchers import LAUNCHERS, Job, Result, Sweep
 from codechat.serving import Fleet, by_servers
 from codechat.template import counted
@@ -206,7 +207,7 @@ def read_recipe(name: str) -> Recipe:
         path = folder / f"{name}.yaml"
         if path.is_file():
             try:
-                return Recipe.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+                return Recipe.model_validate(from_yaml(path.read_text(encoding="utf-8")))
             except (yaml.YAMLError, ValidationError) as error:
                 raise UserError(f"{path} is no recipe: {error}", "it needs `question` and `grids`") from error
     known = {path.stem for folder in folders for path in folder.glob("*.yaml")}

@@ -15,7 +15,7 @@ from codechat.construct.recipe import RECIPES, Recipe, Stage
 from codechat.construct.rows import read_rows
 from codechat.engine.cell import as_yaml
 from codechat.errors import UserError, nearest
-from codechat.files import content_hash
+from codechat.files import content_hash, from_yaml
 from codechat.models import ModelConfig
 from codechat.models.endpoints import address_of
 from codechat.models.roles import models_in, role_of
@@ -132,7 +132,7 @@ class Construction:
             return
         remedy = "choose another out=DIR"
         try:
-            values = yaml.safe_load((self.folder / SETTINGS).read_text(encoding="utf-8"))
+            values = from_yaml((self.folder / SETTINGS).read_text(encoding="utf-8"))
             made: dict[str, str] = values[MADE]
             recipe, seeds, identity = made["recipe"], made["seeds"], made["id"]
         except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError):

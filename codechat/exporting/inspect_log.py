@@ -7,11 +7,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-import yaml
-
 from codechat.config import original_option
 from codechat.domain import Message, Usage
 from codechat.exporting import EXPORTS, ExportConfig, Exported
+from codechat.files import from_yaml
 from codechat.records import UNDER_TEST, SessionRecord, TurnRecord, read_sessions
 from codechat.template import counted
 
@@ -79,7 +78,7 @@ def _read(path: Path) -> Any:
     if not path.exists():
         return None
     text = path.read_text(encoding="utf-8")
-    return json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+    return json.loads(text) if path.suffix == ".json" else from_yaml(text)
 
 
 def _sample(session: SessionRecord) -> dict[str, Any]:

@@ -135,7 +135,11 @@ class TaskBootstrap:
         sums = self.sums([figure])
         if sums is None:
             return [None] * RESAMPLES if self._tasks else []
-        return [rate(hits, total) for hits, total in sums[:, 0].tolist()]
+        hits, totals = sums[:, 0].T
+        if totals.all():
+            found: list[float | None] = (hits / totals).tolist()
+            return found
+        return [rate(*counts) for counts in zip(hits.tolist(), totals.tolist(), strict=True)]
 
     def sums(self, figures: Sequence[Figure]) -> Any:
         """Both counts of every figure in every resample, of shape (resamples, figures, 2); None of a single task."""

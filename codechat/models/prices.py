@@ -10,11 +10,11 @@ from functools import cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-import yaml
 from pydantic import BaseModel, ConfigDict
 
 from codechat.config import run_option
 from codechat.environment import data_folder
+from codechat.files import from_yaml
 from codechat.models import ModelConfig, Prices
 from codechat.models.endpoints import address_of
 
@@ -52,7 +52,7 @@ class Known(NamedTuple):
 def price_lists() -> tuple[PriceList, ...]:
     """All lists."""
     files = sorted((data_folder("conf") / FOLDER).glob("*.yaml"))
-    return tuple(PriceList.model_validate(yaml.safe_load(file.read_text(encoding="utf-8"))) for file in files)
+    return tuple(PriceList.model_validate(from_yaml(file.read_text(encoding="utf-8"))) for file in files)
 
 
 def listed_prices(config: ModelConfig) -> Known | None:

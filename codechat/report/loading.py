@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from codechat.errors import UserError
+from codechat.files import from_yaml
 from codechat.metrics.counts import DECIDED, REPLIES
 from codechat.metrics.loaded import LOADED
 from codechat.metrics.measures import FIELD, measures_in, value_of
@@ -287,7 +288,7 @@ def _mapping(path: Path) -> dict[str, Any]:
     """A JSON or YAML file that holds a mapping."""
     try:
         text = path.read_text(encoding="utf-8")
-        content = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+        content = json.loads(text) if path.suffix == ".json" else from_yaml(text)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}", "a finished cell has " + ", ".join(FILES)) from error
     except (ValueError, yaml.YAMLError) as error:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from codechat.cli.app import main
+from codechat.files import from_yaml
 from codechat.journal import Journal
 from codechat.testing import Behaviour, Call, Fault, OpenAIServer, Result, dataset_tasks, error, reference_solver
 
@@ -130,7 +130,7 @@ def test_figures_of_a_finished_cell_stay_those_of_the_endpoint_that_answered(
         shown = capsys.readouterr()
         assert f"model: {other} {words}: the figures are those of {old.base_url}\n" in shown.err
         assert f"against tested at {old.base_url}" in shown.out.splitlines()[0]
-        assert yaml.safe_load((folder() / "config.yaml").read_text())["model"]["base_url"] == old.base_url
+        assert from_yaml((folder() / "config.yaml").read_text())["model"]["base_url"] == old.base_url
     assert moved.answered == 0
 
 

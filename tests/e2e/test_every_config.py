@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from codechat.cli.app import main
 from codechat.cli.commands.listing import options_of
@@ -19,6 +18,7 @@ from codechat.engine.settings.compose import compose
 from codechat.engine.settings.words import presets_of
 from codechat.environment import data_folder
 from codechat.errors import UserError
+from codechat.files import from_yaml
 from codechat.studies.cab.chapter.tables import paper as cab_paper
 from codechat.testing import Answer, OpenAIServer, dataset_tasks, reference_solver
 from support.codeif_rows import write_rows
@@ -184,7 +184,7 @@ def test_sreval_recipes_run(here: Path, name: str, cells: int) -> None:
     (here / "tasks.jsonl").write_text(json.dumps(growing("a" * 24)) + "\n")
     given = ["model=reference", "dataset.path=tasks.jsonl", "tracking=none", "hardware.workers=1"]
     assert run_sweep([f"+sweep={name}", *given]) == 0
-    settings = [yaml.safe_load(path.read_text())["protocol"] for path in (here / "runs").glob("*/config.yaml")]
+    settings = [from_yaml(path.read_text())["protocol"] for path in (here / "runs").glob("*/config.yaml")]
     asked = {(each["prompting"], each["context"]) for each in settings}
     assert len(asked) == len(settings) == cells and {each["harness"] for each in settings} == {"official"}
     assert main(["report", "runs=runs", "out=report"]) == 0
@@ -242,7 +242,7 @@ def test_presets_that_reason_are_given_time(here: Path) -> None:
 
 
 def test_the_cab_recipe_has_the_papers_models() -> None:
-    recipe = yaml.safe_load((data_folder("sweeps") / "cab.yaml").read_text())
+    recipe = from_yaml((data_folder("sweeps") / "cab.yaml").read_text())
     (grid,) = recipe["grids"]
     named = [cab_paper().name_of(model) for model in grid["model"]]
     assert sorted(named) == sorted(cab_paper().figures["recent"])
@@ -254,7 +254,7 @@ def test_the_cab_recipe_has_the_papers_models() -> None:
 
 
 def test_presets_of_served_models_have_a_port_each() -> None:
-    presets = [yaml.safe_load(path.read_text()) for path in (data_folder("conf") / "model").glob("*.yaml")]
+    presets = [from_yaml(path.read_text()) for path in (data_folder("conf") / "model").glob("*.yaml")]
     ports = [preset["base_url"] for preset in presets if "127.0.0.1" in preset.get("base_url", "")]
     assert len(ports) > 10
     assert len(set(ports)) == len(ports)
@@ -267,7 +267,7 @@ def _values(value: Any) -> str:
 def test_yaml_starts_with_its_description() -> None:
     for path in data_folder("conf").glob("*/*.yaml"):
         assert path.read_text().startswith("# "), path
-        assert isinstance(yaml.safe_load(path.read_text()), dict), path
+        assert isinstance(from_yaml(path.read_text()), dict), path
 
 
 def test_a_sweep_runs_all_its_cells(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from codechat.cli.commands.rescore import run_rescore
 from codechat.engine.run import run
 from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
-from codechat.files import write_atomically
+from codechat.files import from_yaml, write_atomically
 from codechat.testing import Call, OpenAIServer, dataset_tasks, error, overflow
 from support.mlflow_store import client_of
 
@@ -101,7 +101,7 @@ def test_the_same_judge_and_sandbox_give_the_same_records(source: Path, here: Pa
     assert comparable(metrics(here / "again")) == comparable(metrics(source))
     assert not {session["session_id"] for session in new} & {session["session_id"] for session in old}
     assert len({session["cell_id"] for session in [*old, *new]}) == 2
-    config = yaml.safe_load((here / "again" / "config.yaml").read_text())
+    config = from_yaml((here / "again" / "config.yaml").read_text())
     assert config["rescored_from"] == old[0]["cell_id"]
     assert (here / "again" / "tables" / "turns.csv").read_text() == (source / "tables" / "turns.csv").read_text()
     assert (here / "again" / "figures" / "turns.png").stat().st_size > 1000
@@ -148,7 +148,7 @@ def test_another_judge_changes_the_judgements_and_not_the_path(source: Path, her
         for turn in session["turns"]:
             del turn["adherence"], turn["judge_usage"]
     assert comparable(new) == comparable(old)
-    config = yaml.safe_load((here / "llm" / "config.yaml").read_text())
+    config = from_yaml((here / "llm" / "config.yaml").read_text())
     assert (config["judge"]["kind"], config["choices"]["judge"], config["model"]["name"]) == ("llm", "llm", "tested")
     assert metrics(here / "llm")["tokens"]["judge"]["output_tokens"] > 0
 
@@ -174,11 +174,11 @@ def test_a_judge_that_fails_leaves_what_the_same_command_finishes(source: Path, 
 
 def test_single_options_change_the_recorded_ones(source: Path, here: Path) -> None:
     shutil.copytree(source, here / "copy", ignore=UNSEALED)
-    config = yaml.safe_load((source / "config.yaml").read_text())
+    config = from_yaml((source / "config.yaml").read_text())
     config["sandbox"]["idle_s"] = 7.0
     (here / "copy" / "config.yaml").write_text(yaml.safe_dump(config))
     assert run_rescore(["run=copy", "out=more", "sandbox.memory_mb=2048", "judge.lookahead=3"]) == 0
-    found = yaml.safe_load((here / "more" / "config.yaml").read_text())
+    found = from_yaml((here / "more" / "config.yaml").read_text())
     assert found["sandbox"] == {**config["sandbox"], "memory_mb": 2048}
     assert found["judge"] == {"kind": "rules", "lookahead": 3}
     assert run_rescore(["run=copy", "out=same"]) == 0

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from codechat.cli.app import main
 from codechat.domain import Applicability, Instruction
@@ -25,13 +24,14 @@ from codechat.engine.cell import Cell, build_cell
 from codechat.engine.run import Outcome, run_built
 from codechat.engine.running.observer import Silent
 from codechat.engine.settings.compose import compose
+from codechat.files import from_yaml
 from codechat.journal import read_values
 from codechat.patterns import applicable
 from codechat.records import read_sessions
 from codechat.testing import Call, OpenAIServer, Result, dataset_tasks, fading_solver, overflow
 
 HERE = Path(__file__).parent / "cells"
-CELLS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "cells.yaml").read_text())
+CELLS: dict[str, dict[str, Any]] = from_yaml((HERE / "cells.yaml").read_text())
 RECORDS = HERE / "records"
 DECIDED: dict[str, Any] = json.loads((RECORDS / "decided.json").read_text())
 TOLD_SINCE = ("decided", "inside", "tested_as", "without_code", "loaded", "replies")
@@ -41,7 +41,7 @@ RENAMED = {
 }
 IDS: dict[str, Any] = json.loads((RECORDS / "ids.json").read_text())
 ANSWERED_BEFORE_THE_INTERRUPTION = 116  # of 119: three belong to decisions that the budget cut off at their re-ask
-REPLIES: dict[str, list[str]] = yaml.safe_load((HERE / "replies.yaml").read_text())
+REPLIES: dict[str, list[str]] = from_yaml((HERE / "replies.yaml").read_text())
 
 
 def tasks() -> list[Any]:

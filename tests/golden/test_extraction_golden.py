@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from codechat.domain import Extraction, Target
+from codechat.files import from_yaml
 from codechat.languages import extract, fence, without_thinking
 
 KEYS = {"name", "reply", "language", "entry_point", "problem", "code", "program", "calls", "reason_has", "history"}
@@ -15,7 +15,7 @@ KEYS |= {"code_has", "code_lacks", "program_has", "program_lacks"}
 CASES: list[Any] = [
     pytest.param(case, id=f"{path.stem}: {case['name']}")
     for path in sorted((Path(__file__).parent / "extraction").glob("*.yaml"))
-    for case in yaml.safe_load(path.read_text(encoding="utf-8"))
+    for case in from_yaml(path.read_text(encoding="utf-8"))
 ]
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import yaml
 
 from codechat.domain import Instruction
+from codechat.files import from_yaml
 from codechat.instructions.pool import EMBEDDED, read_pool
 from codechat.patterns import READ, adherence, applicable
 from codechat.patterns.reading.neutral import grammar_of
@@ -27,7 +27,7 @@ class Label(NamedTuple):
 
 
 def labels(language: str) -> Iterator[Label]:
-    content: dict[str, Any] = yaml.safe_load(FILES[language].read_text())
+    content: dict[str, Any] = from_yaml(FILES[language].read_text())
     pool = {one.id: one for one in POOL.of(language)}
     for name, kinds in content["labels"].items():
         for says, places in kinds.items():

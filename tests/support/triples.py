@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from codechat.domain import Instruction
+from codechat.files import from_yaml
 
 RULES = Path(__file__).parents[1] / "golden" / "rules"
 
@@ -35,7 +34,7 @@ def read_triples(pool: Mapping[str, Instruction]) -> list[Triple]:
     """All triples; docs/audit.md describes the format of the files."""
     triples = []
     for path in sorted(RULES.glob("*.yaml")):
-        content = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        content = from_yaml(path.read_text(encoding="utf-8"))
         programs: dict[str, str] = content["programs"]
         for case in content["cases"]:
             instruction = pool[case["instruction"]]

@@ -17,7 +17,7 @@ from codechat.cli.words import parse_words
 from codechat.engine.results.measured import remeasure
 from codechat.errors import UserError, nearest
 from codechat.exporting import EXPORTS
-from codechat.files import write_atomically
+from codechat.files import from_yaml, write_atomically
 from codechat.protocols import PROTOCOLS
 from codechat.records import SessionRecord, TurnRecord, read_sessions
 from codechat.report.loading import cell_folders, content_notes, load_cells
@@ -155,7 +155,7 @@ def several_cells(folders: Sequence[Path]) -> tuple[list[ExportedCell], list[str
 
 def _cell_in(folder: Path, dataset: str | None, entrant: str = "") -> ExportedCell:
     try:
-        config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+        config = from_yaml((folder / "config.yaml").read_text(encoding="utf-8"))
         choices, kind = config.get("choices") or {}, config["protocol"]["kind"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
         return ExportedCell(folder, dataset, {}, frozenset(), entrant)  # a recording without its configuration

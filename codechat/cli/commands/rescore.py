@@ -16,6 +16,7 @@ from codechat.engine.settings.compose import compose_values, names_cell
 from codechat.engine.settings.config import GROUPS, CellConfig
 from codechat.environment import shell_command
 from codechat.errors import UserError, nearest
+from codechat.files import from_yaml
 from codechat.seal import edited
 
 _OWN = {
@@ -78,7 +79,7 @@ def _source(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
 
 def _config(path: Path) -> dict[str, Any] | None:
     try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        config = from_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, yaml.YAMLError) as error:

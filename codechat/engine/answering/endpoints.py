@@ -12,6 +12,7 @@ from codechat.config import Config
 from codechat.engine.cell import Cell, session_id
 from codechat.engine.cell.stopping import due
 from codechat.errors import UserError
+from codechat.files import from_yaml
 from codechat.journal import Journal, Met
 from codechat.models import MODELS, UNDER_TEST, ModelConfig
 from codechat.models.endpoints import IDENTIFYING, Introducing, Statement, address_of, at_address
@@ -234,7 +235,7 @@ def _at_address(config: Any, place: list[str], address: str) -> Any:
 def _address_in(folder: Path, place: str) -> str | None:
     """The address of a model in the config.yaml of a cell's folder; None without one."""
     try:
-        node = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+        node = from_yaml((folder / "config.yaml").read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
         return None
     for name in (*place.split("."), "base_url"):

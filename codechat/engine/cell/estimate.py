@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 
-import yaml
-
 from codechat.domain import BATCH, FLEX, STANDARD, Tier, Usage
 from codechat.engine.cell import Cell, build_cell, journals_in, session_id
 from codechat.engine.cell.budget import is_free
 from codechat.engine.settings.compose import Composed
 from codechat.engine.settings.config import CellConfig
 from codechat.errors import UserError
+from codechat.files import from_yaml
 from codechat.journal import Journal, account_of
 from codechat.metrics.spending import Costs, Tariff, spent_usd
 from codechat.models import UNDER_TEST, ModelConfig
@@ -117,7 +116,7 @@ def sizes_of(cell: Cell) -> "Sizes":
 def what_pilot_took(folder: Path) -> dict[str, "Measured"]:
     """By role what the calls of a finished cell took, and what is assumed of the same sessions. Raises `UserError`."""
     try:
-        values = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+        values = from_yaml((folder / "config.yaml").read_text(encoding="utf-8"))
         account = account_of(folder / "journal.db")
     except (OSError, ValueError, UserError) as error:
         raise UserError(f"pilot={folder} is no cell's folder", "give that of a cell that was run to its end") from error

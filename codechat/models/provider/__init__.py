@@ -9,12 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-import yaml
 from pydantic import model_validator
 
 from codechat.calls.batches import Label
 from codechat.config import result_option, run_option
 from codechat.domain import BATCH, FLEX, Message, Reply, Tier, Usage
+from codechat.files import from_yaml
 from codechat.models import MODELS
 from codechat.models.endpoints import Statement
 from codechat.models.remote import Refused, Remote
@@ -74,7 +74,7 @@ CHARS_PER_TOKEN = 3
 def least_cached(model: str) -> int:
     """The fewest tokens of a prefix that Anthropic keeps for a model."""
     text = (Path(__file__).parent / "prompt_caches.yaml").read_text(encoding="utf-8")
-    least: dict[str, int] = yaml.safe_load(text)["least_tokens"]
+    least: dict[str, int] = from_yaml(text)["least_tokens"]
     return next((tokens for name, tokens in least.items() if model.startswith(name)), max(least.values()))
 
 

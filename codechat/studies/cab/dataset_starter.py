@@ -12,14 +12,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-import yaml
-
 from codechat.config import original_option
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.domain import Target
 from codechat.environment import cache_root
 from codechat.errors import UserError
-from codechat.files import content_hash
+from codechat.files import content_hash, from_yaml
 from codechat.studies.cab.tasks import AssistTask, Comment, with_replies
 from codechat.tasks import Dataset, Workspace
 
@@ -91,7 +89,7 @@ class StarterIssue:
 
 
 def _read(name: str) -> StarterIssue:
-    values = yaml.safe_load((Path(__file__).parent / "starter" / f"{name}.yaml").read_text(encoding="utf-8"))
+    values = from_yaml((Path(__file__).parent / "starter" / f"{name}.yaml").read_text(encoding="utf-8"))
     commits = [Commit(**each) for each in values.pop("commits")]
     thread = [said for each in values.pop("thread") for said in each.items()]
     conditions = tuple(values.pop("conditions"))

@@ -63,8 +63,8 @@ class SampleTest {
     @Test void raises() { assertThrows(IllegalStateException.class, () -> { throw new IllegalStateException("x"); }); }
 }
 """
-CALLS = "calls.jsa"
-"""The loaded classes of `Calls.java`."""
+RUNNER, CALLS = "runner.jsa", "calls.jsa"
+"""The loaded classes of `Runner.java` and of `Calls.java`."""
 SAMPLE_CALLER = """
 final class CodechatCaller {
     static java.util.List<java.util.Map<String, Double>> call(java.util.List<Integer> all, String text, double number) {
@@ -93,14 +93,9 @@ class Toolchain:
         return self.folder / "runtime"
 
     @property
-    def archive(self) -> Path:
-        """The loaded classes of the runner."""
-        return self.folder / "runner.jsa"
-
-    @property
     def tools(self) -> tuple[str, ...]:
         """The paths that must be visible in the sandbox."""
-        return (str(self.image), str(self.archive), str(self.folder / CALLS), *self.libraries)
+        return (str(self.image), *(str(self.folder / name) for name in (RUNNER, CALLS)), *self.libraries)
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -116,7 +111,8 @@ class Toolchain:
 
     def run(self, memory_mb: int, tests: Sequence[str], *, more: Sequence[str] = ()) -> list[str]:
         """The command that tests the unit in the files `token` and `unit` of the working folder."""
-        return self._java(memory_mb, ("codechat.junit.Runner", "token", "unit", *tests), more)
+        words = ("codechat.junit.Runner", "token", "unit", *tests)
+        return self._java(memory_mb, words, more or self._of_archive(RUNNER))
 
     def call(self, memory_mb: int, words: Sequence[str], *, more: Sequence[str] = ()) -> list[str]:
         """The command that calls the unit in the file `unit`; `words` are what `Calls.java` wants besides."""
@@ -250,13 +246,13 @@ class _Build:
         folder = self.tools.folder
         (folder / "token").write_text("token")
         (folder / "unit").write_bytes(compiled.unit)
-        dump = f"-XX:ArchiveClassesAtExit={self.tools.archive}"
+        dump = f"-XX:ArchiveClassesAtExit={folder / RUNNER}"
         self._run(self.tools.run(4096, compiled.text.split(), more=[dump]))
         (folder / "unit").write_bytes(called.unit)
         (folder / "arguments").write_bytes(marshal.dumps([([1, 2], "a", 0.5), ([], "\xe9", 1)], 2))
         self._run(self.tools.call(4096, ("arguments",), more=[f"-XX:ArchiveClassesAtExit={folder / CALLS}"]))
-        for name in (self.tools.archive, folder / CALLS):
-            name.chmod(0o644)
+        for name in (RUNNER, CALLS):
+            (folder / name).chmod(0o644)
 
     def _tool(self, name: str, *arguments: object) -> None:
         self._run([f"{self.tools.home}/bin/{name}", *map(str, arguments)])

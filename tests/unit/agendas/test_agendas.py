@@ -5,7 +5,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from codechat.agendas import AGENDAS, TYPES, AgendaConfig, draw, type_of
 from codechat.config import validate
 from codechat.domain import CHANGES, SCOPES, Instruction
 from codechat.errors import UserError
+from codechat.files import from_yaml
 from codechat.seeding import generator
 
 AXES = st.sampled_from(["scope", "change", "cell"])
@@ -112,5 +112,5 @@ def test_type_of_an_instruction() -> None:
 
 def test_the_contract_s_presets_are_there() -> None:
     folder = Path(__file__).parents[3] / "conf" / "agenda"
-    presets = {path.stem: yaml.safe_load(path.read_text()) for path in folder.glob("*.yaml")}
+    presets = {path.stem: from_yaml(path.read_text()) for path in folder.glob("*.yaml")}
     assert set(presets) >= {"balanced", "cosmetic", "structural", "semantic", "escalating", "iid", "weighted", "fixed"}

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from codechat.constraints import Constraint, Finding, constraint_type, constraint_types
+from codechat.files import from_yaml
 
 pytest.importorskip("tree_sitter_rust", reason="the grammars of codechat[constraints] are not installed")
 
@@ -26,7 +26,7 @@ def _pairs() -> list[dict[str, Any]]:
     return [
         {"type": path.stem, **row, "place": f"{path.name} {number}"}
         for path in sorted(FOLDER.glob("*.yaml"))
-        for number, row in enumerate(yaml.safe_load(path.read_text(encoding="utf-8")), 1)
+        for number, row in enumerate(from_yaml(path.read_text(encoding="utf-8")), 1)
     ]
 
 

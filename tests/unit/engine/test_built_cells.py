@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
 
 from codechat.domain import Failure, Program, Verdict
 from codechat.engine.cell import Cell, build_cell, endpoints_of, fitting
@@ -22,6 +21,7 @@ from codechat.engine.running.observer import Silent
 from codechat.engine.running.sessions import Recorded
 from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
+from codechat.files import from_yaml
 from codechat.journal import Journal
 
 JUDGED = ["model=openai", "model.name=m", "judge=llm", "dataset.limit=2"]
@@ -103,7 +103,7 @@ def test_an_agendas_own_seed_counts_before_the_cells(
 
 
 def test_a_config_is_measured_again_without_what_this_version_does_not_know(cell: Cell) -> None:
-    values = yaml.safe_load(cell.config_yaml())
+    values = from_yaml(cell.config_yaml())
     found = remeasure({**values, "option_of_a_later_version": 1}, [])
     assert found is not None and found["completed"] == 0
     assert remeasure({**values, "protocol": {"kind": "unheard of"}}, []) is None

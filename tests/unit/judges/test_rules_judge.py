@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codechat.domain import Change, Instruction
 from codechat.errors import UserError
+from codechat.files import from_yaml
 from codechat.instructions.pool import EMBEDDED, read_pool
 from codechat.judges import JUDGES
 from codechat.patterns import adherence, applicable, read
@@ -195,9 +195,7 @@ FRAGMENTS = st.sampled_from(
 )
 
 
-PROGRAMS = [
-    code for file in sorted(GOLDEN.glob("*.yaml")) for code in yaml.safe_load(file.read_text())["programs"].values()
-]
+PROGRAMS = [code for file in sorted(GOLDEN.glob("*.yaml")) for code in from_yaml(file.read_text())["programs"].values()]
 
 
 @st.composite

@@ -6,11 +6,11 @@ from pathlib import Path
 from statistics import fmean, pstdev, variance
 
 import pytest
-import yaml
 
 from codechat.cli.app import main
 from codechat.cli.commands.plan import run_plan
 from codechat.errors import UserError
+from codechat.files import from_yaml
 from codechat.metrics.outline import SessionOutline, TurnOutline
 from codechat.metrics.power import Spread, parts_of, spread_of
 from codechat.records import read_sessions
@@ -192,7 +192,7 @@ def test_the_command_prints_what_paired_sessions_give(
         assert main([*words, f"model.regression.semantic={rate}"]) == 0
     lasting: dict[str, dict[tuple[str, int], int]] = {}
     for cell in Path("runs").glob("*/"):
-        rate = str(yaml.safe_load((cell / "config.yaml").read_text())["model"]["regression"]["semantic"])
+        rate = str(from_yaml((cell / "config.yaml").read_text())["model"]["regression"]["semantic"])
         for session in read_sessions(cell / "sessions.jsonl"):
             passed = [bool(turn.passed) for turn in session.turns]
             lasting.setdefault(rate, {})[session.task_id, session.seed] = [*passed, False].index(False)

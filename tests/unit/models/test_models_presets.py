@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from codechat.config import defaults_of
 from codechat.engine.settings.compose import compose
+from codechat.files import from_yaml
 from codechat.models import MODELS
 from codechat.models.openai import OpenAIConfig
 
@@ -19,7 +19,7 @@ PAPER = {
 
 
 def preset(name: str) -> OpenAIConfig:
-    values: dict[str, Any] = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    values: dict[str, Any] = from_yaml((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
     parent, own = values.pop("defaults")
     assert own == "_self_"
     config = MODELS.validate({**defaults_of(MODELS[parent].config), **values})

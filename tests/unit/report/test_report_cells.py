@@ -11,6 +11,7 @@ import yaml
 from codechat.cli.commands.report import options_of
 from codechat.environment import data_folder
 from codechat.errors import UserError
+from codechat.files import from_yaml
 from codechat.report.build import build_report
 from codechat.report.loading import cell_folders, load_cells
 from codechat.report.variants import Named, differences
@@ -52,7 +53,7 @@ def test_variants_tell_what_varies_and_nothing_else(tmp_path: Path) -> None:
 
 def edited(folder: Path, **changes: object) -> None:
     path = folder / "config.yaml"
-    config = yaml.safe_load(path.read_text())
+    config = from_yaml(path.read_text())
     for key, value in changes.items():
         group, _, name = key.partition("__")
         config[group][name] = value
@@ -143,7 +144,7 @@ def test_a_replayed_model_keeps_its_name(tmp_path: Path) -> None:
     for name, seed in (("gpt-4o", 0), ("gpt-4o", 1), ("claude", 0)):
         made = write_cell(small("replay", seed=seed), tmp_path / "runs")
         edited(made, model__kind="replay")
-        config = yaml.safe_load((made / "config.yaml").read_text())
+        config = from_yaml((made / "config.yaml").read_text())
         config = {**config, "seed": seed, "recorded_model": name}
         (made / "config.yaml").write_text(yaml.safe_dump(config))
         sessions = (made / "sessions.jsonl").read_text().replace("replay/humaneval", f"{name}/humaneval")

@@ -11,6 +11,7 @@ import yaml
 from scipy.stats import wilcoxon
 
 from codechat.errors import UserError
+from codechat.files import from_yaml
 from codechat.report import write_figures, write_tables
 from codechat.report.build import build_report
 from codechat.report.chapters import Chapter
@@ -197,7 +198,7 @@ def test_settings_of_one_protocol_stand_side_by_side(tmp_path: Path) -> None:
     """Where turns do not build on each other nothing can be forgotten: such cells have a dash there."""
     folders = [write_talk(Talk("m", tasks=4), tmp_path / context) for context in ("full", "single")]
     for folder, context in zip(folders, ("full", "single"), strict=True):
-        config = yaml.safe_load((folder / "config.yaml").read_text())
+        config = from_yaml((folder / "config.yaml").read_text())
         config["protocol"]["context"] = context
         (folder / "config.yaml").write_text(yaml.safe_dump(config))
     metrics = json.loads((folders[1] / "metrics.json").read_text())

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from codechat.files import from_yaml
 from codechat.records import SessionRecord, TurnRecord, write_sessions
 from codechat.report.build import build_report, studies_of
 from codechat.report.data import ReportData
@@ -142,7 +143,7 @@ def test_greedy_replies_that_agree_leave_the_variance_to_the_agenda(tmp_path: Pa
     series = {"t/0": ("ppp", "ppf"), "t/1": ("pff", "ppf")}
     folders = [write_by_hand(tmp_path / "runs", seed, series) for seed in (0, 1)]
     for folder in folders:
-        config = yaml.safe_load((folder / "config.yaml").read_text())
+        config = from_yaml((folder / "config.yaml").read_text())
         config["model"]["temperature"] = 0
         (folder / "config.yaml").write_text(yaml.safe_dump(config))
     build_report(load(*folders), tmp_path)

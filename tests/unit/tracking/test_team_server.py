@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
+
+from codechat.files import from_yaml
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "mlflow"
@@ -19,7 +20,7 @@ FOLDER = ROOT / "mlflow"
 
 @pytest.fixture
 def services() -> dict[str, Any]:
-    content: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text())
+    content: dict[str, Any] = from_yaml((FOLDER / "compose.yaml").read_text())
     found: dict[str, Any] = content["services"]
     for service in found.values():
         for volume in service.get("volumes", []):

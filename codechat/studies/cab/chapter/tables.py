@@ -8,9 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from codechat.environment import data_folder
+from codechat.files import from_yaml
 from codechat.metrics.repeats import Part, all_of, any_of, mean_over_tasks, sizes
 from codechat.metrics.statistics import Figure
 from codechat.records import SessionRecord
@@ -53,7 +52,7 @@ class Paper:
 @cache
 def paper() -> Paper:
     """The data file's content."""
-    data: dict[str, Any] = yaml.safe_load(DATA.read_text(encoding="utf-8"))
+    data: dict[str, Any] = from_yaml(DATA.read_text(encoding="utf-8"))
     known = {plain: name for name, plains in data["models"].items() for plain in plains}
     figures = {cohort: data[cohort] for cohort in COHORTS}
     return Paper(figures, data["issues"], known, data["conditions"], data["same"])

@@ -7,8 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
+from codechat.files import from_yaml
 from codechat.report.data import Column, Table, Value
 from codechat.report.generic.tables import said_apart
 from codechat.report.study import REPLAYED, LoadedCell, Study, Verdicts
@@ -53,7 +52,7 @@ class Paper:
 @cache
 def paper() -> Paper:
     """The data file's content."""
-    data: dict[str, Any] = yaml.safe_load(DATA.read_text(encoding="utf-8"))
+    data: dict[str, Any] = from_yaml(DATA.read_text(encoding="utf-8"))
     models = data["models"]
     return Paper(
         **{name: data[name] for name in ("categories", "accuracy", "means", "satisfaction", "ifrepair")},

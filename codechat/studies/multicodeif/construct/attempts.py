@@ -10,9 +10,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from codechat.constraints import Constraint
+from codechat.files import from_yaml
 
 _CASES: Mapping[str, Callable[[Sequence[str]], str]] = {
     "snake_case": "_".join,
@@ -35,7 +34,7 @@ _SAME = {
 def _parts() -> Mapping[str, Mapping[str, Any]]:
     """What programs are made of, by language."""
     text = Path(__file__).with_name("attempts.yaml").read_text(encoding="utf-8")
-    found: Mapping[str, Mapping[str, Any]] = yaml.safe_load(text)
+    found: Mapping[str, Mapping[str, Any]] = from_yaml(text)
     return found
 
 

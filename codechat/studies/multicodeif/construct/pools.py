@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from codechat.constraints import ConstraintType, constraint_type
 from codechat.errors import UserError, nearest
+from codechat.files import from_yaml
 from codechat.languages import is_registered, language_of
 
 HERE = Path(__file__).with_name("pools")
@@ -123,7 +124,7 @@ def read_pools(folder: str | None = None) -> Mapping[str, Pool]:
 
 def _read(path: Path) -> Pool:
     try:
-        data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data: Any = from_yaml(path.read_text(encoding="utf-8"))
         pool = Pool.model_validate(data)
         if pool.name != path.stem:
             raise ValueError(f"its name '{pool.name:.60}' is not that of the file")

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import yaml
-
+from codechat.files import from_yaml
 from codechat.report.data import Column, Table, Value
 from codechat.report.study import Study
 from codechat.studies.sreval.chapter.published import (
@@ -39,7 +38,7 @@ def ablation_tables(study: Study[Any], group: str) -> Iterator[Table]:
     measured = {key: methods for key, methods in found.items() if OURS in methods and len(methods) > 1}
     if not measured:
         return
-    data = yaml.safe_load(DATA.read_text(encoding="utf-8"))
+    data = from_yaml(DATA.read_text(encoding="utf-8"))
     for model, languages in data["ablations"].items():
         for language, methods in languages.items():
             measured[paper().names[model], language, PUBLISHED] = {each: tuple(methods[each]) for each in METHODS}

@@ -7,8 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
+from codechat.files import from_yaml
 from codechat.report.study import REPLAYED, LoadedCell, Study
 from codechat.studies.sreval.dataset import PUBLISHED as PUBLISHED_TASKS
 from codechat.studies.sreval.protocol import paper_context
@@ -56,7 +55,7 @@ class Paper:
 @cache
 def paper() -> Paper:
     """The data file's content."""
-    data = yaml.safe_load(DATA.read_text(encoding="utf-8"))
+    data = from_yaml(DATA.read_text(encoding="utf-8"))
     found: dict[str, dict[Setting, Figures]] = {model: {} for model in data["models"]}
     for dataset, lines in data["rounds"].items():
         for line, (*rounds, avg_acc, complete_rate) in lines.items():

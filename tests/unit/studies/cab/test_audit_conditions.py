@@ -17,6 +17,7 @@ from codechat.audit.scoring import share
 from codechat.cli.commands.audit import run_audit
 from codechat.cli.commands.report import run_report
 from codechat.errors import UserError
+from codechat.files import from_yaml
 from codechat.languages import language_of
 from codechat.studies.cab.audit import CONDITIONS
 from codechat.studies.cab.chapter.tables import LISTS, paper
@@ -36,7 +37,7 @@ def runs(tmp_path: Path) -> Path:
         for number in range(1, 8)
     ]
     path.write_bytes(gzip.compress("".join(json.dumps(each) + "\n" for each in rows).encode()))
-    config = yaml.safe_load((folder / "config.yaml").read_text())
+    config = from_yaml((folder / "config.yaml").read_text())
     config["dataset"] = {"benchmark": "cab", "path": str(path), "repos": "/nowhere"}
     config["protocol"]["roles"] = {"judge": {"kind": "openai", "name": "gpt-5"}}
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
@@ -45,7 +46,7 @@ def runs(tmp_path: Path) -> Path:
 
 def edit(runs: Path, **options: Any) -> None:
     (path,) = runs.glob("*/config.yaml")
-    config = yaml.safe_load(path.read_text())
+    config = from_yaml(path.read_text())
     for group, values in options.items():
         config[group] |= values
     path.write_text(yaml.safe_dump(config))

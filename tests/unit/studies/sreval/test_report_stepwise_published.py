@@ -10,12 +10,12 @@ from statistics import mean
 from typing import Any
 
 import pytest
-import yaml
 
 from codechat.cli.commands.listing import options_of
 from codechat.datasets import DATASETS
 from codechat.domain import Target
 from codechat.engine.settings.compose import compose
+from codechat.files import from_yaml
 from codechat.languages import fence
 from codechat.metrics.loaded import count_loaded
 from codechat.studies.sreval.chapter.published import DATA, LEVELS, Figures, Setting, paper
@@ -24,7 +24,7 @@ from codechat.studies.sreval.rows import Step, StepTask
 from codechat.suites.assertions import Assertions
 from support.stepwise_cells import TURNS
 
-RAW: dict[str, Any] = yaml.safe_load(DATA.read_text())
+RAW: dict[str, Any] = from_yaml(DATA.read_text())
 ROUNDING = 0.00005 + 1e-9  # of a figure with four decimals
 # what the paper's own text contradicts (docs/sreval.md)
 WRONG_MEAN = {("G5-M", Setting("sreval_python_repository", "full_history", "golden"))}
