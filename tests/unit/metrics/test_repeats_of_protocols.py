@@ -23,6 +23,8 @@ from support.constrained_cells import Constrained, write_constrained
 from support.conversation_cells import MEASURES, Talk, write_talk
 from support.stepwise_cells import Steps, write_steps
 
+DRAWN = True
+
 TALK, STEPS, ASSISTED = (
     Talk("m", tasks=8, errored=1),
     Steps("m", by_turn=(9, 9, 4)),

@@ -23,6 +23,8 @@ from codechat.studies.refine.metrics import REFINE
 from support.conversation_cells import MEASURES, Talk, write_talk
 from support.refine_cells import Made, write_cell
 
+DRAWN = True
+
 PLUGIN = '''
 """A protocol's one file: its chapter stands beside it."""
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from codechat.metrics import Breakdown, Measures, points_of
-from codechat.report.build import build_report
+from codechat.report.build import build_report, studies_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Board, ReportData
+from codechat.report.drawing import Look, styled
 from codechat.report.generic import figures
 from codechat.report.loading import load_cells
 from codechat.studies.cab.chapter.tables import COHORTS, paper
@@ -138,9 +139,12 @@ def test_satisfaction_by_round(study: Path) -> None:
 
 
 def test_figures_and_the_page(built: tuple[Path, ReportData]) -> None:
-    study, data = built
-    names = {path.stem for path in (study / "out" / "figures").glob("*.png")}
-    assert {"figure_6_verdicts", "figure_7_verbosity", "assist_satisfaction", "assist_by_language"} <= names
+    folder, data = built
+    (study,) = studies_of(load_cells([folder / "runs"]))
+    with styled():
+        drawn = {each.name: each.draw(study, Look(study)) for each in chapter_of(study.protocol).drawings(study)}
+    for name in ("figure_6_verdicts", "figure_7_verbosity", "assist_satisfaction", "assist_by_language"):
+        assert drawn[name] is not None
     assert [table.name for table in data.opening] == ["assist_correctness", "assist_user_judge"]
     (section,) = data.sections
     board, _ = (part for part in section.parts if isinstance(part, Board))  # the second is by group

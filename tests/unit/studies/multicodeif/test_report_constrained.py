@@ -15,6 +15,8 @@ from codechat.report.loading import load_cells
 from codechat.studies.multicodeif.chapter.kept import words
 from support.constrained_cells import SIZES, Constrained, write_constrained
 
+DRAWN = True
+
 PAPER: dict[str, Any] = {"harness": "official", "feedback": "paper", "rejudge": True}
 
 
