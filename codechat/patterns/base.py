@@ -7,7 +7,8 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, wraps
+from functools import cache, cached_property, lru_cache, wraps
+from itertools import chain
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, TypeAdapter, ValidationError
@@ -174,7 +175,7 @@ class Clause:
         """The options of the first pattern."""
         return self.parts[0][1]
 
-    @property
+    @cached_property
     def on_tokens(self) -> bool:
         """Whether all of the patterns can be found in code that does not parse."""
         return all(one.on_tokens for one, _ in self.parts)
@@ -182,7 +183,8 @@ class Clause:
     def present(self, code: Readable) -> tuple[Occurrence, ...]:
         """The occurrences of all the patterns, in source order."""
         if self not in code.found:
-            code.found[self] = tuple(sorted(each for one, options in self.parts for each in one.present(code, options)))
+            found_by = [one.present(code, options) for one, options in self.parts]
+            code.found[self] = found_by[0] if len(found_by) == 1 else tuple(sorted(chain.from_iterable(found_by)))
         found: tuple[Occurrence, ...] = code.found[self]
         return found
 
@@ -197,6 +199,7 @@ class Clause:
         unused = idle(code, earlier) if any(one.node is not None for one in found) else frozenset()
         return tuple(one for one in found if one.node not in unused)
 
+    @lru_cache(maxsize=4096)  # noqa: B019 - clauses of rules live as long as the process
     def count(self, number: int) -> str:
         """A number with the noun: `1 comment`, `2 comments`, `no comment`; `2 loops or lambdas` of two patterns."""
         nouns = []
@@ -244,7 +247,7 @@ class Rule:
     keeps_parameters: bool
     counts_idle: bool
 
-    @property
+    @cached_property
     def on_tokens(self) -> bool:
         """Whether code that does not parse can still be decided."""
         clauses = (self.subject, self.where, self.into)

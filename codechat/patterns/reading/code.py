@@ -285,24 +285,23 @@ def _gathered(tree: ast.Module, *, guarded: bool) -> tuple[tuple[ast.AST, ...], 
     problem = ""
     while stack and not problem:
         depth = len(stack) - 1
+        if depth > MAX_DEPTH:
+            problem = "nested too deeply to read"
         for node in stack[-1]:
-            if depth > MAX_DEPTH:
-                problem = "nested too deeply to read"
-            elif len(nodes) >= MAX_NODES:
-                problem = f"more than {MAX_NODES:,} parts"
-            elif type(node) is ast.Constant and isinstance(node.value, int) and node.value.bit_length() > MAX_BITS:
+            if type(node) is ast.Constant and isinstance(node.value, int) and node.value.bit_length() > MAX_BITS:
                 problem = "a number with too many digits"
             if depth == 1 and not guarded and is_main_guard(node):  # not the program's own: dropped before it runs
                 continue
             nodes.append(node)
-            below = children(node)
-            for child in below:
-                parents[child] = node
-            if below or problem:
+            if below := children(node):
+                for child in below:
+                    parents[child] = node
                 stack.append(iter(below))
                 break
         else:
             stack.pop()
+        if len(nodes) > MAX_NODES:
+            problem = f"more than {MAX_NODES:,} parts"
     return ((), {}, f"does not parse: {problem}") if problem else (tuple(nodes), parents, "")
 
 

@@ -19,6 +19,7 @@ from codechat.studies.refine.chapter.drawings import DRAWINGS
 from support.recount import near, recount
 from support.refine_cells import Made, paper, write_cell
 
+pytestmark = pytest.mark.long
 RENDERED = True
 MADE = [
     made
