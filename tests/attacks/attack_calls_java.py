@@ -5,6 +5,9 @@
 
 from attacks import attack_java
 
+LEFT = "codechat-left-behind"
+FOLDERS = "/ /tmp /var/tmp /dev /dev/shm /etc /run /home /root"
+"""Where programs write a file, whose name is `LEFT`."""
 WRONG = "class Solution { int square(int n) { return n + 1; } }"
 LATE = """
 class Solution { int square(int n) {
@@ -65,6 +68,11 @@ class Sly extends Number { public int intValue() { return 9; } public long longV
     "a thread that writes done": late(
         "new Thread(() -> { try { channel().write(frame('Z')); } catch (java.io.IOException e) { } }).start();"
         " Thread.sleep(100);"
+    ),
+    "leaves a file in every folder": late(
+        f'for (String name : "{FOLDERS}".split(" ")) {{'
+        f' try {{ java.nio.file.Files.writeString(java.nio.file.Path.of(name, "{LEFT}"), "x"); }}'
+        " catch (java.io.IOException e) { } }"
     ),
     "looks for what it was given": late(
         'for (String name : new String[] {"arguments", "unit", "token"}) {'

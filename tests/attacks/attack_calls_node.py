@@ -3,6 +3,8 @@
 `{wrong}` stands for a function that is wrong and does nothing else, `{late}` for one that does `act(n)` in the call.
 """
 
+from attacks.attack_calls_java import FOLDERS, LEFT
+
 WRONG = "function square(n) { return n + 1 }"
 LATE = "function square(n) { const got = act(n); return got === undefined ? n + 1 : got }"
 FRAME = """
@@ -99,6 +101,8 @@ function act() { for (let i = 0; i < 40; i++) new Worker('for (;;);', { eval: tr
     "kills": "{late} function act() { for (let pid = 1; pid < 70000; pid++) try { process.kill(pid, 9) } catch {} }",
     "fills the disk": """
 {frame} {late} function act() { for (let i = 0; i < 100; i++) fs.writeFileSync(`file${i}`, Buffer.alloc(1 << 24)) }""",
+    "leaves a file in every folder": """
+{frame} {late} function act() { for (const name of 'FOLDERS'.split(' ')) try { fs.writeFileSync(`${name}/LEFT`, 'x') } catch {} }""",
     "opens a port": """
 {late} function act() { require('net').createServer().listen(0); require('http').get('http://127.0.0.1:1'); for (;;); }""",
     "a debugger": "{late} function act() { require('inspector').open(0, '127.0.0.1', true) }",
@@ -114,4 +118,4 @@ def written(attack: str) -> str:
     """The program of an attack."""
     for name, text in (("{wrong}", WRONG), ("{late}", LATE), ("{frame}", FRAME)):
         attack = attack.replace(name, text)
-    return attack
+    return attack.replace("FOLDERS", FOLDERS).replace("LEFT", LEFT)

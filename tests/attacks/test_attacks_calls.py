@@ -1,15 +1,19 @@
-"""No hostile program in JavaScript or Java passes calls, none harms, none outlives its limits."""
+"""No hostile program in JavaScript or Java passes calls, none harms, none outlives its limits.
+
+Programs run some at a time, and after each group right programs must pass in every worker that they ran in.
+"""
 
 import asyncio
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from attacks import attack_calls_java, attack_calls_node
-from codechat.domain import Program, Target
+from attacks.attack_calls_java import FOLDERS, LEFT
+from codechat.domain import Program, Target, Verdict
 from codechat.sandbox import SANDBOXES, Sandbox
 from codechat.suites.calls import Calls, Driven
 from support.java import needs_java
@@ -19,34 +23,45 @@ RIGHT = "function square(n) { return n * n }"
 RIGHT_IN_JAVA = "class Solution { public int square(int n) { return n * n; } }"
 NODE = Driven.of(Calls("square", RIGHT, ((3,), (-4,), (5,)), ((0,), (1000,))), "javascript", "")
 JAVA = Driven.of(Calls("square", RIGHT_IN_JAVA, NODE.base, NODE.plus), "java", "public int square(int n)")
-LIMITS = {"min_cpu_s": 0.5, "load_cpu_s": 2.0, "total_cpu_s": 2.0, "idle_s": 0.7, "output_mb": 8}
+LIMITS = {"min_cpu_s": 0.3, "load_cpu_s": 2.0, "total_cpu_s": 2.0, "idle_s": 0.5, "output_mb": 8}
 CPU_S = 2 * LIMITS["total_cpu_s"] + LIMITS["load_cpu_s"]
-LONGEST_S = 60.0  # by the clock, on a busy machine: far more than any limit
+LONGEST_S = 120.0  # by the clock for a group, on a busy machine: far more than any limit
+WORKERS, GROUP = 3, 12
 World = tuple[asyncio.Runner, Sandbox]
 
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
     with asyncio.Runner() as runner:
-        sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "bubblewrap", **LIMITS}), workers=1)
+        sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "bubblewrap", **LIMITS}), workers=WORKERS)
         yield runner, sandbox
         runner.run(sandbox.aclose())
 
 
-def attack(world: World, suite: Driven, source: str, right: str) -> None:
+def groups(names: Iterable[str]) -> list[tuple[str, ...]]:
+    """The names, some at a time."""
+    every = tuple(names)
+    return [every[start : start + GROUP] for start in range(0, len(every), GROUP)]
+
+
+def attack(world: World, suite: Driven, sources: dict[str, str], right: str) -> None:
     runner, sandbox = world
-    before = set(Path("/tmp").iterdir())
     target = Target(suite.language, suite.entry_point)
-    began = time.monotonic()
-    verdict = runner.run(suite.check(Program(source, target), sandbox))
-    assert time.monotonic() - began < LONGEST_S
-    assert not verdict.passed and verdict.decided == "outside" and verdict.failure is not None, verdict
-    assert verdict.cpu_s < CPU_S, verdict
-    assert not [path for path in set(Path("/tmp").iterdir()) - before if path.name.startswith("codechat-")]
-    assert not living(sandbox), "a process of the program outlives it"
-    if verdict.outcome in ("crash", "timeout"):
-        after = runner.run(suite.check(Program(right, target), sandbox))
-        assert after.passed, after
+
+    async def check(source: str) -> tuple[Verdict, float]:
+        began = time.monotonic()
+        return await suite.check(Program(source, target), sandbox), time.monotonic() - began
+
+    async def together(programs: Iterable[str]) -> list[tuple[Verdict, float]]:
+        return await asyncio.gather(*map(check, programs))
+
+    for name, (verdict, took) in zip(sources, runner.run(together(sources.values())), strict=True):
+        assert not verdict.passed and verdict.decided == "outside" and verdict.failure is not None, (name, verdict)
+        assert verdict.cpu_s < CPU_S and took < LONGEST_S, (name, took, verdict)
+    assert not living(sandbox), "a process of a program outlives it"
+    assert not [folder for folder in FOLDERS.split() if Path(folder, LEFT).exists()]
+    after = [verdict for verdict, _ in runner.run(together([right] * WORKERS))]
+    assert all(verdict.passed for verdict in after), after
 
 
 def living(sandbox: Sandbox) -> list[int]:
@@ -71,16 +86,18 @@ def test_there_are_many() -> None:
 
 @needs_node
 @pytest.mark.long
-@pytest.mark.parametrize("name", attack_calls_node.NODE_ATTACKS)
-def test_a_hostile_program_in_javascript_never_passes(world: World, name: str) -> None:
-    attack(world, NODE, attack_calls_node.written(attack_calls_node.NODE_ATTACKS[name]), RIGHT)
+@pytest.mark.parametrize("names", groups(attack_calls_node.NODE_ATTACKS), ids=lambda names: names[0])
+def test_no_hostile_program_in_javascript_passes(world: World, names: tuple[str, ...]) -> None:
+    sources = {name: attack_calls_node.written(attack_calls_node.NODE_ATTACKS[name]) for name in names}
+    attack(world, NODE, sources, RIGHT)
 
 
 @needs_java
 @pytest.mark.long
-@pytest.mark.parametrize("name", attack_calls_java.JAVA_ATTACKS)
-def test_a_hostile_program_in_java_never_passes(world: World, name: str) -> None:
-    attack(world, JAVA, attack_calls_java.written(attack_calls_java.JAVA_ATTACKS[name]), RIGHT_IN_JAVA)
+@pytest.mark.parametrize("names", groups(attack_calls_java.JAVA_ATTACKS), ids=lambda names: names[0])
+def test_no_hostile_program_in_java_passes(world: World, names: tuple[str, ...]) -> None:
+    sources = {name: attack_calls_java.written(attack_calls_java.JAVA_ATTACKS[name]) for name in names}
+    attack(world, JAVA, sources, RIGHT_IN_JAVA)
 
 
 @needs_node
