@@ -55,6 +55,7 @@ def test_every_value_comes_back(world: tuple[asyncio.Runner, Sandbox]) -> None:
     [
         (1, "'1'"), ("1", "1"), ([1], "'1'"), ([1, 2], "[1]"), ([1], "[1, 2]"), ({"a": 1}, "{a: 2}"), ({1: 2}, "{1: 3}"),
         ({1: 2}, "{'01': 2}"), ([1, 2], "new Set([1, 2])"), ({1, 2}, "[1, 2]"), (None, "NaN"), (None, "''"), (None, "0"),
+        (None, "undefined"), (0, "undefined"),
         (0.5, "0.5001"), (2**53 - 1, "2 ** 53"), ("é", "'e\u0301'"), (1, "Promise.resolve(1)"), (1, "new Number(1)"),
         (1, "() => 1"), ({"a": 1}, "new (class { a = 1 })"), ([0] * 3, "'000'"),
     ],
@@ -122,6 +123,26 @@ def test_a_model_in_python_gives_the_results_and_the_own_reference_where_it_coun
     as_own = replace(suite, own=frozenset({1}))
     assert check(world, as_own, own).passed and as_own.key != suite.key
     assert not check(world, as_own, "const half = x => Math.floor(x / 2)").passed
+
+
+@needs_node
+def test_what_is_undefined_is_right_where_the_reference_gives_it(world: tuple[asyncio.Runner, Sandbox]) -> None:
+    """A model's None stands for either then; a test of HumanEval/12 wants null, and no mutant that gives nothing."""
+    model = Calls("longest", "def longest(a): return max(a, key=len, default=None)", (([],), (["a", "bb"],)))
+    found = "const longest = a => a.length ? a.reduce((x, y) => y.length > x.length ? y : x) : "
+
+    def passes(reference: str, source: str) -> bool:
+        suite = replace(Driven.of(replace(model, reference=found + reference), "javascript", ""), model=model)
+        alone = check(world, replace(suite, model=None), found + source)
+        verdict = check(world, suite, found + source)
+        assert verdict.passed == alone.passed
+        assert verdict.passed or (verdict.failure and verdict.failure.actual == source)
+        return verdict.passed
+
+    assert passes("null", "null") and passes("undefined", "undefined") and passes("undefined", "null")
+    assert not passes("null", "undefined") and not passes("undefined", "0")
+    within = driven([None, 1], {"a": None})
+    assert check(world, within, "const same = x => Array.isArray(x) ? [undefined, 1] : { a: undefined }").passed
 
 
 def test_what_a_language_cannot_express_is_said() -> None:

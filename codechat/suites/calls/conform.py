@@ -2,7 +2,8 @@
 
 JavaScript has one type of numbers, and only texts as keys of objects; neither it nor Java has tuples. So the expected
 value says which of Python's types is meant. What the value is stays as it was: a text never becomes a number that is
-compared, nor a list a set. No value of a candidate is hashed, as in `codechat.suites.claims`.
+compared, nor a list a set, nor what is undefined None. No value of a candidate is hashed, as in
+`codechat.suites.claims`.
 """
 
 import re
@@ -12,11 +13,17 @@ from typing import Any
 from codechat.sandbox.inside.decode import DICT, SET
 from codechat.suites.claims import Table, written
 
+UNDEFINED, NONE = b".", b"N"  # no value at all, which Python does not have, and the one that says so
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,18})")
 
 
 def conform(actual: Any, expected: Any) -> Any:
-    """`actual` in the types of `expected`, as far as it says the same in them."""
+    """`actual` in the types of `expected`, as far as it says the same in them.
+
+    Where no value at all is expected, None counts too.
+    """
+    if actual is ... or expected is ...:
+        return _of_nothing(actual, expected)
     if isinstance(expected, Table):
         return _table(actual, expected) if isinstance(actual, Table) else actual
     if isinstance(expected, (list, tuple)):
@@ -25,6 +32,13 @@ def conform(actual: Any, expected: Any) -> Any:
         found = [conform(*pair) for pair in zip(actual, expected, strict=False)] + actual[len(expected) :]
         return tuple(found) if isinstance(expected, tuple) else found
     return _number(actual, expected)
+
+
+def _of_nothing(actual: Any, expected: Any) -> Any:
+    """The same if either is undefined: for rules that ask whether there is a value, that is none."""
+    if expected is ...:
+        return ... if actual is None else actual
+    return actual if expected is None else None
 
 
 def _number(actual: Any, expected: Any) -> Any:

@@ -9,11 +9,9 @@ from typing import Any, Self
 from codechat.domain import Program, Verdict
 from codechat.sandbox import Box, Ended, Reader, SandboxConfig
 from codechat.sandbox.watch import Pace
-from codechat.suites.calls.conform import conform
+from codechat.suites.calls.conform import NONE, UNDEFINED
 from codechat.suites.calls.drivers import ARGUMENTS, PRINTED, SAID, Called, Driver, Ready, driver_of
-from codechat.suites.calls.oracle import Comparison
 from codechat.suites.calls.python import REFERENCE_IDLE_S, REFERENCE_INPUT_S, REFERENCE_TOTAL_S, Calls
-from codechat.suites.calls.reader import CallsReader
 from codechat.suites.calls.truth import Recorder, Truth
 from codechat.suites.endings import explain_end
 
@@ -24,7 +22,7 @@ class Driven(Calls):
 
     `signature` is the function's head, which a typed language takes its types from. The expected results are those of
     `model`, the same calls in Python, but for the inputs `own`, by their places: there the language's own reference
-    counts, as it does everywhere without a model.
+    counts, as it does everywhere without a model, and wherever the model's None stands for no value at all.
     """
 
     language: str = ""
@@ -69,7 +67,10 @@ class Driven(Calls):
         if self.model is None:
             return own
         model = self.model.find_prepared(box, config).truth.expected
-        chosen = (pair[place in self.own] for place, pair in enumerate(zip(model, own.expected, strict=True)))
+        chosen = (
+            mine if place in self.own or (right.data, mine.data) == (NONE, UNDEFINED) else right
+            for place, (right, mine) in enumerate(zip(model, own.expected, strict=True))
+        )
         return Truth(tuple(chosen), own.cpu_s)
 
     def run(self, box: Box, program: Program, config: SandboxConfig) -> Verdict:
@@ -77,15 +78,7 @@ class Driven(Calls):
         made = self._driver.ready(self._called(program.source, timed=False), box, config)
         if isinstance(made, Verdict):
             return made
-        reader = CallsReader(
-            entry_point=self.entry_point,
-            inputs=self.inputs,
-            base=len(self.base),
-            comparison=lambda: Comparison(self.oracle, self.atol),
-            truth=prepared.truth,
-            output_limit=config.output_mb << 20,
-            conform=conform,
-        )
+        reader = self.reader(prepared.truth, config, foreign=True)
         reader.started = True  # the sandbox says so of a command by itself
 
         def pace() -> tuple[int, float]:

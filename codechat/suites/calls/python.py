@@ -149,14 +149,7 @@ class Calls:
     def run(self, box: Box, program: Program, config: SandboxConfig) -> Verdict:
         """The verdict on a program, in a box with the tools."""
         prepared = self.find_prepared(box, config)
-        reader = CallsReader(
-            entry_point=self.entry_point,
-            inputs=self.inputs,
-            base=len(self.base),
-            comparison=lambda: Comparison(self.oracle, self.atol),
-            truth=prepared.truth,
-            output_limit=config.output_mb << 20,
-        )
+        reader = self.reader(prepared.truth, config)
         job = self._job(program.source, prepared.inputs) | {
             "limits": prepared.limits,
             "load_cpu_s": config.load_cpu_s,
@@ -169,6 +162,18 @@ class Calls:
         if not reader.started:
             raise WorkerDied("the program could not be confined")
         return reader.conclude(ended, prepared.cpu)
+
+    def reader(self, truth: Truth, config: SandboxConfig, *, foreign: bool = False) -> CallsReader:
+        """What makes the verdict of a program's stream; see `CallsReader`."""
+        return CallsReader(
+            entry_point=self.entry_point,
+            inputs=self.inputs,
+            base=len(self.base),
+            comparison=lambda: Comparison(self.oracle, self.atol),
+            truth=truth,
+            output_limit=config.output_mb << 20,
+            foreign=foreign,
+        )
 
     def _job(self, source: str, inputs: bytes) -> dict[str, Any]:
         elements = self.oracle == "set_equal"

@@ -9,6 +9,7 @@ from codechat.sandbox import Ended
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.decode import Opaque
 from codechat.sandbox.watch import Frames, Malformed
+from codechat.suites.calls.conform import UNDEFINED, conform
 from codechat.suites.calls.oracle import Comparison
 from codechat.suites.calls.show import show, show_bytes
 from codechat.suites.calls.truth import FLOATS, UNEQUAL, Expected, Truth
@@ -23,8 +24,8 @@ class CallsReader:
     """Reads one candidate's stream, which only claims results.
 
     `inputs` are the calls' arguments, of which the first `base` are those of the base tests; `comparison` makes the
-    `Comparison` for the results of one part; `output_limit` is in bytes. `conform` gives a claim as Python would have
-    written it, by the expected value.
+    `Comparison` for the results of one part; `output_limit` is in bytes. Claims of a `foreign` language are read as
+    Python would have written them.
     """
 
     def __init__(
@@ -36,10 +37,10 @@ class CallsReader:
         comparison: Callable[[], Comparison],
         truth: Truth,
         output_limit: int,
-        conform: Callable[[Any, Any], Any] = lambda actual, expected: actual,
+        foreign: bool = False,
     ) -> None:
         self._entry_point, self._inputs, self._base, self._truth = entry_point, inputs, base, truth
-        self._room, self._conform = output_limit, conform
+        self._room, self._foreign = output_limit, foreign
         self._frames = Frames()
         self._compare_anew = comparison
         self._comparison = comparison()
@@ -111,14 +112,17 @@ class CallsReader:
         else:
             right = payload == expected.canonical
         if not right:
-            shown = show_bytes(payload) if kind == wire.VALUE else "a value too long to be shown"
-            wanted = "a value too long to be shown" if expected.size else show_bytes(expected.data)
+            shown = self._show(payload) if kind == wire.VALUE else "a value too long to be shown"
+            wanted = "a value too long to be shown" if expected.size else self._show(expected.data)
             self._fail("fail", "wrong result", expected=wanted, actual=shown)
             return b""
         self.index += 1
         if self.index == self._base:
             self._comparison = self._compare_anew()
         return wire.NEXT if kind == wire.DIGEST else b""
+
+    def _show(self, data: bytes) -> str:
+        return "undefined" if self._foreign and data == UNDEFINED else show_bytes(data)
 
     def _same_bytes(self, expected: Expected, data: bytes, size: int) -> bool:
         """Whether the bytes, which are unique for a value, are the expected ones."""
@@ -134,7 +138,8 @@ class CallsReader:
         fits = len(payload) <= LARGER * (len(expected.data) + 4)
         actual = read_or_opaque(payload) if fits else Opaque("a value too long to be right")
         right = read_or_opaque(expected.data)
-        return self._comparison.holds(self._conform(actual, right), right, self._inputs[self.index])
+        actual = conform(actual, right) if self._foreign else actual
+        return self._comparison.holds(actual, right, self._inputs[self.index])
 
     def _fail(self, outcome: Outcome, reason: str, **details: Any) -> None:
         """Decide: the program failed on the current input."""

@@ -122,7 +122,7 @@ class Writer {
 
   value(value, depth = 0) {
     switch (typeof value) {
-      case "undefined": return this.kind("N");
+      case "undefined": return this.kind(depth ? "N" : "."); // within a value, as JSON has it
       case "boolean": return this.kind(value ? "T" : "F");
       case "number": return isSafeInteger(value) && !Object.is(value, -0) ? this.whole(value) : this.double(value);
       case "bigint": return this.long(value);

@@ -23,10 +23,10 @@ class NodeOptions(AddedOptions):
 
 
 class JavaScript:
-    """Numbers are doubles, so that integers are exact up to 53 bits; null and undefined are None, arrays lists, a Map
-    or an object of no class a dictionary, a Set a set."""
+    """Numbers are doubles, so that integers are exact up to 53 bits; null is None, as is undefined within a value;
+    arrays are lists, a Map or an object of no class a dictionary, a Set a set."""
 
-    language, version = "javascript", 1
+    language, version = "javascript", 2
 
     def tools(self, config: SandboxConfig, note: Callable[[str], None]) -> Sequence[str]:
         named = NodeOptions.of(config).node
