@@ -1,6 +1,9 @@
 """HumanEval-X's own solutions beside HumanEval+'s inputs and results: what differs, and what is decided about it.
 
 decide LANGUAGE FILE PLUS [NUMBER…]    writes the language's lines of codechat/datasets/humaneval_x.jsonl
+own LANGUAGE FILE PLUS MANY            counts the mutants that HumanEval-X's own tests kill, and ours
+cost LANGUAGE FILE PLUS MANY           compares the CPU time with that of HumanEval-X's own tests in a fresh process
+again LANGUAGE FILE PLUS TIMES         checks all references some times: no verdict may move
 """
 
 import asyncio
@@ -13,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
@@ -39,6 +43,8 @@ from codechat.tasks import Task
 OWN = {"HumanEval/103": "a half is rounded up, as the task's own tests in the language say"}
 READ = humaneval_x.decisions
 SHOWN = 60
+FRESH = {name: value for name, value in os.environ.items() if name != "NODE_EXTRA_CA_CERTS"}
+"""Reading certificates would be most of what `node` takes; a box has no such variable."""
 INPUT_S, MOST_TIMEOUTS = 4.0, 5
 
 
@@ -242,7 +248,7 @@ def their_verdict(language: str, program: str, test: str) -> tuple[bool, float, 
             commands = [["javac", "Main.java"], ["java", "Main"]]
         cpu, peak, passed = 0.0, 0, True
         for command in commands:
-            process = subprocess.Popen(["timeout", "10", *command], cwd=folder, stdout=-3, stderr=-3)
+            process = subprocess.Popen(["timeout", "10", *command], cwd=folder, stdout=-3, stderr=-3, env=FRESH)
             _, status, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
             cpu, peak = cpu + used.ru_utime + used.ru_stime, max(peak, used.ru_maxrss)
@@ -264,7 +270,8 @@ def tasks_with_tests(language: str, path: str, plus: str) -> Iterator[tuple[Task
 
 
 async def own(language: str, path: str, plus: str, many: str) -> None:
-    """Count whom either tests kill, and show the mutants that theirs alone kill.
+    """Count which mutants either tests kill, of `many`, and which references of their tasks, and show the mutants that
+    theirs alone kill.
 
     Mutants of a task whose published test kills the right program, mended or not, are counted apart.
     """
@@ -286,8 +293,9 @@ async def own(language: str, path: str, plus: str, many: str) -> None:
     chosen = list(tasks_with_tests(language, path, plus))
     made = [(task, program, test) for task, test in chosen for program in mutants(task, 9)]
     random.Random("mutants").shuffle(made)
+    mutated = {task.task_id for task, _, _ in made[: int(many)]}
     async with asyncio.TaskGroup() as group:
-        for task, test in chosen:
+        for task, test in (each for each in chosen if each[0].task_id in mutated):
             group.create_task(one("reference", task, task.reference or "", test))
     print("references that theirs kill:", *sorted(mistaken))
     async with asyncio.TaskGroup() as group:
@@ -328,7 +336,34 @@ async def cost(language: str, path: str, plus: str, many: str) -> None:
     await sandbox.aclose()
 
 
-COMMANDS: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {"decide": decide, "own": own, "cost": cost}
+async def again(language: str, path: str, plus: str, times: str) -> None:
+    """Check every reference, and show what each time took and the verdicts that differ from the first time's."""
+    first: dict[str, Verdict] = {}
+    for turn in range(int(times)):
+        sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "process"}), workers=2)
+        found: dict[str, Verdict] = {}
+        began = time.monotonic()
+        for task, _ in tasks_with_tests(language, path, plus):
+            assert task.suite is not None
+            found[task.task_id] = await task.suite.check(Program(task.reference or "", task.target), sandbox)
+        await sandbox.aclose()
+        first = first or found
+        moved = [name for name, verdict in found.items() if verdict.outcome != first[name].outcome]
+        failed = [name for name, verdict in found.items() if not verdict.passed]
+        print(
+            f"run {turn + 1}: {len(found) - len(failed)} of {len(found)} pass, {time.monotonic() - began:.0f} s by the "
+            f"clock, {sum(each.cpu_s for each in found.values()):.1f} s of CPU, load {os.getloadavg()[0]:.1f}; "
+            f"moved: {moved or 'none'}; failed: {failed or 'none'}",
+            flush=True,
+        )
+
+
+COMMANDS: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
+    "decide": decide,
+    "own": own,
+    "cost": cost,
+    "again": again,
+}
 
 if __name__ == "__main__":
     driven.REFERENCE_INPUT_S = INPUT_S  # type: ignore[attr-defined]

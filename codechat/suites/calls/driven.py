@@ -75,7 +75,7 @@ class Driven(Calls):
 
     def run(self, box: Box, program: Program, config: SandboxConfig) -> Verdict:
         prepared = self.find_prepared(box, config)
-        made = self._driver.ready(self._called(program.source, timed=False), box, config)
+        made = self._driver.ready(self._called(program.source, prepared.inputs, timed=False), box, config)
         if isinstance(made, Verdict):
             return made
         reader = self.reader(prepared.truth, config, foreign=True)
@@ -92,7 +92,7 @@ class Driven(Calls):
         return replace(verdict, cpu_s=round(verdict.cpu_s + made.cpu_s, 4))
 
     def run_reference(self, box: Box, inputs: bytes, config: SandboxConfig, recorder: Recorder) -> str | None:
-        made = self._driver.ready(self._called(self.reference or "", timed=True), box, config)
+        made = self._driver.ready(self._called(self.reference or "", inputs, timed=True), box, config)
         if isinstance(made, Verdict):
             return made.failure.reason if made.failure is not None else None
 
@@ -103,15 +103,15 @@ class Driven(Calls):
         ended = self._follow(box, made, inputs, reader=recorder.read, pace=pace, idle=idle, cpu=cpu)
         return None if recorder.done else explain_end(ended, REFERENCE_TOTAL_S)[1]
 
-    def _called(self, source: str, *, timed: bool) -> Called:
-        return Called(source, self.entry_point, self.signature, timed)
+    def _called(self, source: str, inputs: bytes, *, timed: bool) -> Called:
+        return Called(source, self.entry_point, self.signature, timed, inputs)
 
     def _follow(
         self, box: Box, made: Ready, inputs: bytes, *, reader: Reader, pace: Pace, idle: tuple[float, float], cpu: int
     ) -> Ended:
         command = replace(
             made.command,
-            files={**made.command.files, ARGUMENTS: inputs},
+            files={ARGUMENTS: inputs, **made.command.files},
             wall_s=math.inf,
             cpu_s=cpu - 1,
             idle_s=idle[1],

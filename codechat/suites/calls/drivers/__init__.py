@@ -34,13 +34,15 @@ SAID = b"\f"
 class Called:
     """A program to be called: its source, the function, and the `signature` that a typed language takes types from.
 
-    `timed`: before each VALUE the command writes CPU, what the call took in seconds.
+    `timed`: before each VALUE the command writes CPU, what the call took in seconds. `arguments` are what the file
+    `ARGUMENTS` will hold, unless the driver's command brings it in a form of its own.
     """
 
     source: str
     entry_point: str
     signature: str
     timed: bool
+    arguments: bytes
 
 
 @dataclass(frozen=True)

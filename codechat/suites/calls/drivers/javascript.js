@@ -12,6 +12,8 @@ const [, , ENTRY, TIMED] = process.argv;
 const DEEPEST = 190;
 const LONGEST = 256 * 1024;
 const PRINTED = 2048;
+const HEAD = 7;
+const BLANK = 0x20;
 const NAME = "program.js";
 const [CHANNEL, ERRORS] = [1, 2];
 const { writeSync } = fs;
@@ -102,12 +104,12 @@ class TooLong extends Error {}
 /** Writes marshal's plain data. */
 class Writer {
   constructor() {
-    this.data = Buffer.alloc(LONGEST + 1024);
-    this.at = 0;
+    this.data = Buffer.alloc(HEAD + LONGEST + 1024); // a frame: one write for it, and nothing is copied
+    this.at = HEAD;
   }
 
   room(bytes) {
-    if (this.at + bytes > LONGEST) throw new TooLong();
+    if (this.at + bytes > HEAD + LONGEST) throw new TooLong();
   }
 
   kind(letter) {
@@ -212,32 +214,47 @@ class Writer {
     this.text(name.slice(0, 200));
   }
 
-  /** The bytes of a value; of one that is too long only the name. */
-  bytes(value) {
-    this.at = 0;
+  /** Writes a value; of one that is too long only the name. */
+  bounded(value) {
+    this.at = HEAD;
     try {
       this.value(value);
     } catch (error) {
       if (!(error instanceof TooLong)) throw error;
-      this.at = 0;
+      this.at = HEAD;
       this.opaque("a value too long to be compared");
     }
-    return this.data.subarray(0, this.at);
+  }
+
+  /** Sends what was written last. */
+  send(kind) {
+    this.data[0] = kind.charCodeAt(0);
+    this.data.writeUInt32LE(this.at - HEAD, 1);
+    this.data.writeUInt16LE(printed, 5);
+    writeAll(CHANNEL, this.data, this.at);
   }
 }
 
 const writer = new Writer();
 
-function writeAll(handle, data) {
-  for (let at = 0; at < data.length; ) at += writeSync(handle, data, at);
+function writeAll(handle, data, size = data.length) {
+  for (let at = 0; at < size; ) at += writeSync(handle, data, at, size - at);
 }
 
-function send(kind, payload = Buffer.alloc(0)) {
-  const head = Buffer.alloc(7);
-  head[0] = kind.charCodeAt(0);
-  head.writeUInt32LE(payload.length, 1);
-  head.writeUInt16LE(printed, 5);
-  writeAll(CHANNEL, Buffer.concat([head, payload]));
+function send(kind, payload = "") {
+  writer.at = HEAD + writer.data.write(payload, HEAD);
+  writer.send(kind);
+}
+
+/** Sends the CPU seconds since a time, while a value is ready to be sent. */
+function sendTime(began) {
+  const took = cpuUsage(began);
+  const frame = Buffer.alloc(HEAD + 8);
+  frame[0] = "T".charCodeAt(0);
+  frame.writeUInt32LE(8, 1);
+  frame.writeUInt16LE(printed, 5);
+  frame.writeDoubleLE((took.user + took.system) / 1e6, HEAD);
+  writeAll(CHANNEL, frame);
 }
 
 /** A stream that keeps the head of what is printed, and drops the rest. */
@@ -264,11 +281,11 @@ function sendError(error) {
   } catch {
     // its own getters may throw anything
   }
-  writer.at = 0;
+  writer.at = HEAD;
   writer.kind("(");
   writer.size(4);
   for (const part of [...said, "error"]) writer.value(part);
-  send("X", Buffer.from(writer.data.subarray(0, writer.at)));
+  writer.send("X");
 }
 
 /** The function of the program; throws what the program throws. */
@@ -309,7 +326,8 @@ async function loadModule(source) {
 
 async function main() {
   const source = fs.readFileSync(NAME, "utf8");
-  const calls = new Reader(fs.readFileSync("arguments")).value();
+  const data = fs.readFileSync("arguments");
+  const calls = data[0] === BLANK ? JSON.parse(data) : new Reader(data).value();
   for (const name of ["arguments", "runner.js"]) fs.unlinkSync(name);
   writeAll(ERRORS, Buffer.from("\f")); // what Node itself has to say is said
   for (const name of ["stdout", "stderr"]) Object.defineProperty(process, name, { value: printing() });
@@ -318,7 +336,7 @@ async function main() {
   try {
     entry = await load(source);
   } catch (error) {
-    if (error instanceof Unparsed) return send("S", Buffer.from(`line ${error.line}: ${error.message}`.slice(0, 1000)));
+    if (error instanceof Unparsed) return send("S", `line ${error.line}: ${error.message}`.slice(0, 1000));
     return sendError(error);
   }
   if (typeof entry !== "function") return send("M");
@@ -326,14 +344,9 @@ async function main() {
   for (const given of calls) {
     try {
       const began = TIMED ? cpuUsage() : null;
-      const data = writer.bytes(entry(...given));
-      if (TIMED) {
-        const took = cpuUsage(began);
-        const seconds = Buffer.alloc(8);
-        seconds.writeDoubleLE((took.user + took.system) / 1e6);
-        send("T", seconds);
-      }
-      send("V", data);
+      writer.bounded(entry(...given));
+      if (TIMED) sendTime(began);
+      writer.send("V");
     } catch (error) {
       return sendError(error);
     }

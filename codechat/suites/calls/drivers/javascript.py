@@ -1,15 +1,18 @@
 """JavaScript, by Node: a program is a CommonJS module, or one with import and export."""
 
+import json
+import marshal
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from codechat.config import place_option
 from codechat.errors import UserError
 from codechat.sandbox import AddedOptions, Box, Command, SandboxConfig
-from codechat.suites.calls.drivers import Called, Ready, leaves, register
+from codechat.suites.calls.drivers import ARGUMENTS, Called, Ready, leaves, register
 
 LARGEST = 2**53 - 1
 RUNNER = Path(__file__).with_suffix(".js")
@@ -47,8 +50,24 @@ class JavaScript:
         node, *_ = self.tools(config, lambda text: None)
         argv = (node, "runner.js", called.entry_point, *(["timed"] if called.timed else []))
         source = called.source.encode("utf-8", "replace")
-        files = {"runner.js": RUNNER.read_bytes(), "program.js": source}
+        files = {"runner.js": RUNNER.read_bytes(), "program.js": source, ARGUMENTS: _as_json(called.arguments)}
         return Ready(Command(argv=argv, files=files, tools=(node,)))
+
+
+@lru_cache(maxsize=64)
+def _as_json(arguments: bytes) -> bytes:
+    """The arguments as JSON after a blank, which Node reads ten times as fast, if JSON can say them; else as given."""
+    calls = marshal.loads(arguments)
+    try:
+        return b" " + json.dumps(calls, allow_nan=False).encode() if _keys_are_texts(calls) else arguments
+    except (TypeError, ValueError):
+        return arguments
+
+
+def _keys_are_texts(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(type(key) is str and _keys_are_texts(each) for key, each in value.items())
+    return not isinstance(value, (list, tuple)) or all(map(_keys_are_texts, value))
 
 
 register(JavaScript())
