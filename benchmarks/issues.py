@@ -2,7 +2,9 @@
 
 `python benchmarks/issues.py [--issues 20000]` serves repositories of 500 issues each, made for this, from a process of
 its own, and runs `codechat construct` over them: its memory and its CPU time by issue, a second run that has all, and
-one that was killed in between. Exit status 1 if an issue takes more than 2 ms of CPU or the process 300 MB.
+one that was killed in between. Every issue comes to the last stage, where it is dropped: without a model it has no
+conditions, so that `dataset=cab` could not read it. Exit status 1 if an issue takes more than 2 ms of CPU or the
+process 300 MB.
 """
 
 import argparse
@@ -15,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import datetime, timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -42,20 +45,26 @@ WORDS = [
 
 
 def repositories(issues: int) -> list[Hosted]:
-    """Repositories of invented issues, each with three comments, of as many characters as a published one has."""
-    chosen = random.Random(0)
+    """Repositories of invented issues, each with three comments, of as many characters as a published one has.
+
+    There is an issue every twelve hours, and a commit every six.
+    """
+    chosen, began = random.Random(0), datetime(2025, 1, 1)
 
     def text(words: int) -> str:
         return " ".join(chosen.choices(WORDS, k=words))
 
+    def at(hours: int) -> str:
+        return f"{began + timedelta(hours=hours):%Y-%m-%dT%H:%M:%SZ}"
+
     made = []
     for number in range(-(-issues // IN_ONE)):
-        name = f"owner{number}/project"
         listed = []
         for place in range(min(IN_ONE, issues - number * IN_ONE)):
-            said = [(who, f"2025-02-03T0{hour}:00:00Z", text(90)) for hour, who in enumerate(("b", "a", "c"))]
-            listed.append(HostedIssue(place + 1, text(8), text(230), "a", "2025-02-02T00:00:00Z", said))
-        made.append(Hosted(name, issues=listed, commits=[("2025-02-01T00:00:00Z", f"{number:040x}")]))
+            said = [(who, at(12 * place + hour), text(90)) for hour, who in enumerate("bac", 13)]
+            listed.append(HostedIssue(place + 1, text(8), text(230), "a", at(12 * place + 12), said))
+        commits = [(at(6 * each), f"{number:020x}{each:020x}") for each in reversed(range(2 * IN_ONE))]
+        made.append(Hosted(f"owner{number}/project", issues=listed, commits=commits))
     return made
 
 
@@ -109,8 +118,9 @@ def main() -> int:
         construct(url, folder, "killed", kill_after_s=took_s / 2)
         construct(url, folder, "killed")
         print(f"requests of one that was killed halfway, and its end: {requests() - before:,}")
-        same = (folder / "whole/items.jsonl").read_bytes() == (folder / "killed/items.jsonl").read_bytes()
-        print(f"the same items: {same}")
+        whole, killed = ((folder / out / "dropped.jsonl").read_bytes() for out in ("whole", "killed"))
+        same = whole == killed and whole.count(b"\n") == issues
+        print(f"the same issues: {same}")
     ours.send("end")
     process.join()
     print(f"memory of this process and the server: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")

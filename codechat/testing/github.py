@@ -135,8 +135,9 @@ class GithubServer(OpenAIServer):
             issues, next_ = self._cut(path, asked, repository.issues)
             return Fault(200, [_issue(repository, each) for each in issues], next_)
         if match[2] == "commits":
-            commits = [sha for when, sha in repository.commits if when <= asked.get("until", "9")]
-            return Fault(200, [{"sha": sha} for sha in commits[: int(asked.get("per_page", 30))]])
+            commits = [each for each in repository.commits if each[0] <= asked.get("until", "9")]
+            page, next_ = self._cut(path, asked, commits)
+            return Fault(200, [{"sha": sha, "commit": {"committer": {"date": when}}} for when, sha in page], next_)
         return Fault(200, _repository(repository))
 
     def _comments(self, name: str, issues: Sequence[HostedIssue], path: str, asked: Mapping[str, str]) -> Fault:

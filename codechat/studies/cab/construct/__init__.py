@@ -6,7 +6,7 @@ who is asked what, `dockerfiles.py` how Dockerfiles come about, and `funnel.py` 
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -36,6 +36,7 @@ from codechat.studies.cab.construct.github import (
     PER_PAGE,
     Comment,
     Commit,
+    Dated,
     Found,
     Github,
     GithubConfig,
@@ -59,6 +60,8 @@ from codechat.texts import problem_of_name
 
 UNDECIDED = "undecided"
 ROLES = ("filter", "messages", "classify", "dockerfile", "conditions")
+PASSED = 0.13
+"""The share of issues that pass the filter, in the paper."""
 
 
 class IssuesConfig(RecipeConfig):
@@ -225,8 +228,12 @@ class Issues:
         if isinstance(threads, Dropped):
             return threads
         made = [self._issue(item, issue, threads.get(issue.number)) for issue in listed.items]
+        kept = [issue for issue, why in made if why is None]
+        moments = [_before(issue) for issue in kept]
+        commits = await self._commits(kit, name, {*moments})
         return Spread(
-            [issue for issue, why in made if why is None], [(issue, why) for issue, why in made if why is not None]
+            [each.having(commit_id=commits.get(moment, "")) for each, moment in zip(kept, moments, strict=True)],
+            [(issue, why) for issue, why in made if why is not None],
         )
 
     async def _threads(
@@ -254,6 +261,29 @@ class Issues:
 
         found = await asyncio.gather(*map(thread, issues))
         return {issue.number: each for issue, each in zip(issues, found, strict=True)}
+
+    async def _commits(self, kit: Kit, name: str, moments: Iterable[str]) -> Mapping[str, str]:
+        """The last commits of the default branch up to some moments, as far as pages of commits take fewer requests.
+
+        A page begins with the last commit up to a moment, and often has those of earlier moments too. The next page is
+        asked for if this one saved requests, of issues that will come to the stage `commits`, which asks for the rest.
+        """
+        found: dict[str, str] = {}
+        left, reach = sorted(moments, reverse=True), 1.0 if "filter" in self._config.skip else PASSED
+        saves = len(left) if "commits" not in self._config.skip else 0
+        while left and saves * reach > 1:
+            path = f"/repos/{name}/commits?until={left[0]}&per_page={PER_PAGE}"
+            listed = iter((await self._github.get(kit, path, Dated)).items)
+            commit, saves = next(listed, None), 0
+            for moment in left:
+                while commit is not None and commit.at > moment:
+                    commit = next(listed, None)
+                if commit is None:
+                    break
+                found[moment] = commit.sha
+                saves += 1
+            left = left[saves:]
+        return found
 
     def _issue(self, item: Item, issue: Issue, thread: Found[Comment] | None) -> tuple[Item, Dropped | None]:
         """The item of an issue with its thread, which is None if something speaks against it; and why it is dropped."""
@@ -287,9 +317,7 @@ class Issues:
         """The last commit of the default branch before the issue was opened."""
         if item.data.get("commit_id"):
             return Kept(item)
-        before = datetime.fromisoformat(item.data["created_at"]) - timedelta(seconds=1)
-        until = before.strftime("%Y-%m-%dT%H:%M:%SZ")
-        name = item.data["repository"]
+        until, name = _before(item), item.data["repository"]
         found = await self._github.get(kit, f"/repos/{name}/commits?until={until}&per_page=1", Commit)
         if found.lost:
             return Dropped(found.lost, found.detail)
@@ -364,7 +392,7 @@ class Issues:
         four pass the filter; one of eleven needs a build, which takes two Dockerfiles."""
         config = self._config
         issues = 1.0 if "comments" in item.data else 33.0 * (1 if "repository" in item.data else config.per_language)
-        passed = issues if "comments" in item.data else issues * 0.13
+        passed = issues if "comments" in item.data else issues * PASSED
         thread = 3_000
         for role, share, more, reply in (
             ("filter", issues, 2_200, 120), ("messages", passed, 900, 60), ("classify", passed, 900, 200),
@@ -372,6 +400,12 @@ class Issues:
         ):  # fmt: skip
             if role not in config.skip and f"{role}s" not in config.skip and round(share):
                 yield Ask(role, 0, thread + more, reply, times=round(share))
+
+
+def _before(issue: Item) -> str:
+    """The last second before an issue was opened."""
+    opened = datetime.fromisoformat(issue.data["created_at"])
+    return (opened - timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _unfit(issue: Issue) -> Dropped | None:

@@ -13,7 +13,16 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Generic, TypeVar
 from urllib.parse import urlencode
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    AliasPath,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
 
 from codechat.calls import Limits, Passing, Policy, retry_after
 from codechat.calls.cache import CachedQuestion, keep, recall, settle
@@ -178,6 +187,12 @@ class Commit(_Shape):
     sha: str = Field(pattern=r"^[0-9a-f]{40}$")
 
 
+class Dated(Commit):
+    """A commit with the time at which it was committed, by which GitHub lists commits and `until` chooses them."""
+
+    at: str = Field(validation_alias=AliasChoices("at", AliasPath("commit", "committer", "date")))
+
+
 class Counted(_Shape):
     """A result of a search that is only counted."""
 
@@ -283,7 +298,7 @@ class Github:
             )
         if status in (403, 429) and (wait := _limit_of(page, said)) is not None:
             raise Passing(problem, limited=True, after=wait)
-        if status in (408, 429) or status >= 500:
+        if status == 408 or status >= 500:
             raise Passing(problem, after=retry_after(page.headers, time.time()))
         if status not in LOST:
             raise problem

@@ -2,6 +2,7 @@
 
 import re
 import time
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,9 @@ from codechat.studies.cab.construct import github as module
 from codechat.studies.cab.construct.github import GithubConfig, _limit_of
 from codechat.testing import Fault
 from codechat.testing import github as standin
-from codechat.testing.github import GithubServer, Hosted
+from codechat.testing.github import GithubServer, Hosted, HostedIssue
 from support.constructing import Quiet
-from support.hosting import TOKEN, VARIABLE, config_of, lines, reasons, run
+from support.hosting import TOKEN, VARIABLE, WITHOUT_MODELS, config_of, lines, reasons, run
 
 ONLY = {"until": "repositories", "languages": ["python"]}
 
@@ -137,3 +138,33 @@ def test_another_address_gets_no_token_and_a_wrong_one_is_the_users_mistake(tmp_
         with pytest.raises((UserError, ValueError)) as refused:
             GithubConfig.model_validate({option: value})
         assert "ghp_1" not in str(refused.value)
+
+
+def with_issues(name: str, apart: int) -> Hosted:
+    """Twelve issues, opened at noon every so many days, and a commit at six and at noon every day."""
+    began, said = datetime(2025, 3, 1), (("ann", "2025-09-01T10:00:00Z", "Set the variable."),)
+
+    def at(day: int, hour: int) -> str:
+        return f"{began + timedelta(days=day, hours=hour):%Y-%m-%dT%H:%M:%SZ}"
+
+    issues = [HostedIssue(n, "It fails", "It does.", "ben", at(n * apart, 12), said) for n in range(12)]
+    commits = [(at(day, hour), f"{day:038}{hour:02}") for day in range(12 * apart) for hour in (6, 12)]
+    return Hosted(name, issues=issues, commits=sorted(commits, reverse=True))
+
+
+def test_commits_come_by_page_while_that_takes_fewer_requests(tmp_path: Path) -> None:
+    """A page has four commits: those of two issues a day apart, and of one if they are further apart."""
+    hosted = [with_issues("o/often", 1), with_issues("o/seldom", 3)]
+    with GithubServer(hosted, token=TOKEN, page=4) as github:
+        options = {"languages": ["python"], "skip": WITHOUT_MODELS}
+        run(tmp_path / "o", github, **options, until="issues")
+        run(tmp_path / "o", github, **options, until="commits")
+        asked = [path for path in github.requests if "/commits?" in path]
+        assert {*github.times.values()} == {1}, "none is asked for twice"
+    by_page = [path for path in asked if path.endswith("per_page=100")]
+    assert sum("o/often" in path for path in by_page) == sum("o/often" in path for path in asked) == 6
+    assert sum("o/seldom" in path for path in by_page) == 1 and sum("o/seldom" in path for path in asked) == 12
+    made = {row["id"]: row["data"]["commit_id"] for row in lines(tmp_path / "o" / "items.jsonl")}
+    assert made == {
+        f"{each.name}#{n}": f"{n * apart:038}06" for each, apart in zip(hosted, (1, 3), strict=True) for n in range(12)
+    }
