@@ -4,6 +4,7 @@ Records keep them as they are, except for characters that UTF-8 cannot hold (`wr
 hidden characters by their codes (`visible`). A name is refused at the start if it has any (`problem_of_name`).
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -31,6 +32,8 @@ def writable(value: T) -> T:
     made: Any = value
     if isinstance(value, str):
         made = _without_halves(value)
+    elif isinstance(value, dict | list | tuple) and _is_writable(value):
+        return value
     elif is_dataclass(value) and not isinstance(value, type):
         parts = {field.name: getattr(value, field.name) for field in fields(value)}
         new = {name: fit for name, part in parts.items() if (fit := writable(part)) is not part}
@@ -42,6 +45,15 @@ def writable(value: T) -> T:
         made = type(items)(map(writable, items))
     result: T = value if made == value else made
     return result
+
+
+def _is_writable(value: Any) -> bool:
+    """Whether a JSON value can be written as it is: known sooner by writing it than by a look at each of its texts."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _without_halves(text: str) -> str:

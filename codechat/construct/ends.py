@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from codechat.construct.interface import Dropped, Item, Kept, Outcome, Spread, Waits
 from codechat.construct.kit import Kit, Used
@@ -78,12 +78,12 @@ class End(BaseModel):
     reason: str = ""
     detail: str = ""
     question: dict[str, str] | None = None
-    asked: list[dict[str, str]] = []
-    calls: list[Calls] = []
-    data: dict[str, Any] = {}
-    provenance: dict[str, Any] = {}
+    asked: list[dict[str, str]] = Field(default_factory=list)
+    calls: list[Calls] = Field(default_factory=list)
+    data: dict[str, Any] = Field(default_factory=dict)
+    provenance: dict[str, Any] = Field(default_factory=dict)
     made: int = 0
-    children: list[dict[str, Any]] = []
+    children: list[dict[str, Any]] = Field(default_factory=list)
 
     @property
     def stage(self) -> str:

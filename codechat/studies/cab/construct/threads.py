@@ -10,21 +10,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 MEDIA: Mapping[str, re.Pattern[str]] = {
-    "an address": re.compile(r"\bhttps?://[^\s<>\"'`)]|\bwww\.\w", re.IGNORECASE),
+    # Both begin with what is rare in texts, because they are looked for in every thread.
+    "an address": re.compile(r"://(?:(?<=\bhttp://)|(?<=\bhttps://))[^\s<>\"'`)]|\.(?<=\bwww\.)\w", re.IGNORECASE),
     "a picture or file": re.compile(r"!\[[^\]\n]*\]\s?[(\[]"),
     "a tag of media": re.compile(r"<(?:img|video|audio|picture|iframe)\b", re.IGNORECASE),
 }
 """What an issue must not hold, in its title, its body and its comments."""
 
 _MAIL = re.compile(r"(?<![\w.+-])(?!git@)[\w.+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-]|\.\w)")
-_TOKENS = re.compile(
-    r"(?<![\w-])(?:"
-    r"gh[pousr]_[A-Za-z0-9]{20,255}|github_pat_\w{20,255}|glpat-[\w-]{20,255}"
-    r"|sk-(?=[\w-]{0,80}\d)[\w-]{20,255}|hf_(?=[A-Za-z]{0,40}\d|[a-z]{0,40}[A-Z])[A-Za-z0-9]{30,255}"
-    r"|npm_[A-Za-z0-9]{36}|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{35}|xox[abeprs]-[\w-]{10,255}"
-    r"|eyJ[\w-]{10,2000}\.eyJ[\w-]{10,4000}\.[\w-]{10,2000}"
-    r")(?![\w-])"
-)
+_KINDS: Mapping[str, str] = {
+    **dict.fromkeys(("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), "[A-Za-z0-9]{20,255}"),
+    **{"github_pat_": r"\w{20,255}", "glpat-": r"[\w-]{20,255}", "sk-": r"(?=[\w-]{0,80}\d)[\w-]{20,255}"},
+    **{"hf_": "(?=[A-Za-z]{0,40}\\d|[a-z]{0,40}[A-Z])[A-Za-z0-9]{30,255}", "npm_": "[A-Za-z0-9]{36}"},
+    **{"AKIA": "[0-9A-Z]{16}", "ASIA": "[0-9A-Z]{16}", "AIza": r"[\w-]{35}", "xox": r"[abeprs]-[\w-]{10,255}"},
+    "eyJ": r"[\w-]{10,2000}\.eyJ[\w-]{10,4000}\.[\w-]{10,2000}",
+}
+"""Tokens, as what they begin with, and a pattern of the rest."""
+_TOKENS = re.compile(rf"(?<![\w-])(?:{'|'.join(map(''.join, _KINDS.items()))})(?![\w-])")
 _KEY = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.{0,20000}?-----END [A-Z ]{0,40}PRIVATE KEY-----", re.DOTALL)
 _BEARER = re.compile(r"(?i)(\bauthorization:\s*(?:bearer|token|basic)\s+)[\w.~+/=-]{16,4000}")
 MAIL_MASK, TOKEN_MASK = "[e-mail address masked]", "[token masked]"
@@ -34,7 +36,8 @@ def mask(text: str) -> str:
     """The text without e-mail addresses and tokens; what stands for them says so."""
     if "@" in text:
         text = _MAIL.sub(MAIL_MASK, text)
-    text = _TOKENS.sub(TOKEN_MASK, text)
+    if any(map(text.__contains__, _KINDS)):  # else the pattern would be tried at each character of each thread
+        text = _TOKENS.sub(TOKEN_MASK, text)
     if "-----BEGIN" in text:
         text = _KEY.sub(TOKEN_MASK, text)
     return _BEARER.sub(rf"\g<1>{TOKEN_MASK}", text) if "uthorization" in text else text
