@@ -17,6 +17,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from codechat.environments.cache import HeldFolder, commits_folder, hold
+from codechat.environments.git import borrows, environment, git, last_words, objects_of
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.tasks import Workspace
@@ -80,14 +81,13 @@ def unpacked(workspace: Workspace, owner: int | None) -> HeldFolder:
 
 def _objects(source: Path) -> Path:
     """The objects of a clone or a mirror, which must be its own. Raises `UserError`."""
-    for place in (source / ".git", source):
-        objects = place / "objects"
-        if (place / "HEAD").is_file() and objects.is_dir() and not place.is_symlink() and not objects.is_symlink():
-            if (objects / "info" / "alternates").exists():
-                remedy = f"give it its own: git -C {source} repack -a -d, then remove objects/info/alternates"
-                raise UserError(f"{source} borrows objects of another repository", remedy)
-            return objects.absolute()
-    raise UserError(f"{source} is no git repository", REMEDY)
+    objects = objects_of(source)
+    if objects is None:
+        raise UserError(f"{source} is no git repository", REMEDY)
+    if borrows(objects):
+        remedy = f"give it its own: git -C {source} repack -a -d, then remove objects/info/alternates"
+        raise UserError(f"{source} borrows objects of another repository", remedy)
+    return objects.absolute()
 
 
 def _make(folder: Path, objects: Path, workspace: Workspace, owner: int | None) -> None:
@@ -149,8 +149,9 @@ def _pack(made: Path, commit: str, lent: Mapping[str, str]) -> None:
 def _measure(made: Path, named: str) -> None:
     """Raise `UserError` for a commit whose files would fill the disk: a few objects can stand for any number."""
     size = count = 0
-    command = _command("ls-tree", "-r", "-l", "-z", "HEAD")
-    with subprocess.Popen(command, cwd=made, env=_environment(made), stdout=subprocess.PIPE) as listing:
+    command = ["git", *_words("ls-tree", "-r", "-l", "-z", "HEAD")]
+    own = environment(**_places(made))
+    with subprocess.Popen(command, cwd=made, env=own, stdout=subprocess.PIPE) as listing:
         assert listing.stdout is not None
         rest = b""
         while block := listing.stdout.read(1 << 16):
@@ -177,49 +178,21 @@ class _Refused(Exception):
     """Git ended with an error; its last line says why."""
 
 
-def _command(*words: str) -> list[str]:
+def _words(*words: str) -> list[str]:
     options = [word for key, value in OPTIONS.items() for word in ("-c", f"{key}={value}")]
-    return ["git", *options, *words]
+    return [*options, *words]
 
 
-def _environment(made: Path) -> dict[str, str]:
-    """Nothing of the user's, and nothing of the system's: no settings, no protocols, no questions."""
-    return {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "LC_ALL": "C",
-        "HOME": os.devnull,
-        "GIT_DIR": str(made / ".git"),
-        "GIT_WORK_TREE": str(made),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_ALLOW_PROTOCOL": "none",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_TERMINAL_PROMPT": "0",
-    }
+def _places(made: Path) -> dict[str, str]:
+    return {"GIT_DIR": str(made / ".git"), "GIT_WORK_TREE": str(made)}
 
 
 def _git(made: Path, *words: str, stdin: str = "", **more: str) -> str:
     """Standard output of a git command in the folder. Raises `_Refused`; `UserError` if git is not installed."""
-    environment = {**_environment(made), **more}
     try:
-        done = subprocess.run(
-            _command(*words),
-            cwd=made,
-            env=environment,
-            input=stdin.encode(),
-            capture_output=True,
-            timeout=GIT_S,
-            check=False,
-        )
-    except FileNotFoundError:
-        raise UserError(
-            "environments need the program git, which is not installed", "install the package 'git'"
-        ) from None
+        done = git(*_words(*words), seconds=GIT_S, folder=made, stdin=stdin.encode(), **_places(made), **more)
     except subprocess.TimeoutExpired:
         raise _Refused(f"git {words[0]} took more than {GIT_S:.0f} s") from None
     if done.returncode != 0:
-        errors = done.stderr.decode(errors="replace").strip().splitlines()
-        raise _Refused(errors[-1] if errors else f"git {words[0]} ended with status {done.returncode}")
+        raise _Refused(last_words(done.stderr) or f"git {words[0]} ended with status {done.returncode}")
     return done.stdout.decode(errors="replace")

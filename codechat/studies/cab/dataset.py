@@ -19,6 +19,7 @@ from typing import Literal
 from codechat.config import original_option, place_option, run_option
 from codechat.datasets import DATASETS, DatasetConfig, compared, select
 from codechat.datasets.reading.lines import read_values
+from codechat.environments.git import borrows, git, objects_of
 from codechat.errors import UserError, nearest
 from codechat.files import content_hash
 from codechat.languages import language_of
@@ -40,15 +41,6 @@ Problem = tuple[str, str]
 def find_clone(folder: Path, repository: str) -> Path | None:
     """The clone or mirror of the repository `owner/name` in a folder; None if there is none."""
     return next((path for path in _places(folder, repository) if objects_of(path) is not None), None)
-
-
-def objects_of(clone: Path) -> Path | None:
-    """The folder of a clone's own objects, be it with or without a working tree; None if the path is no clone."""
-    for place in (clone / ".git", clone):
-        objects = place / "objects"
-        if (place / "HEAD").is_file() and objects.is_dir() and not place.is_symlink() and not objects.is_symlink():
-            return objects
-    return None
 
 
 def require_commits(folder: Path, needed: Iterable[tuple[str, str]]) -> dict[str, Path]:
@@ -99,7 +91,7 @@ def _without_clone(folder: Path, repository: str) -> Problem:
 def _problems(own: Path, clone: Path, repository: str, commit: str) -> Iterator[Problem]:
     """The problem of a clone with a commit, if it has one."""
     whole = f"git clone --mirror https://github.com/{repository}, without --filter and --reference"
-    if (objects_of(clone) or clone).joinpath("info", "alternates").exists():
+    if borrows(objects_of(clone) or clone):
         repacked = f"git -C {clone} repack -a -d, then remove the file objects/info/alternates"
         yield f"{clone} borrows objects of another repository", repacked
         return
@@ -120,26 +112,8 @@ def _problems(own: Path, clone: Path, repository: str, commit: str) -> Iterator[
         yield f"{clone} lacks {counted(missing, 'file or folder', 'files and folders')} of the commit {commit}", whole
 
 
-def _git(own: Path, clone: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
-    environment = {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "GIT_DIR": str(own),
-        "GIT_OBJECT_DIRECTORY": str(objects_of(clone)),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "LC_ALL": "C",
-    }
-    try:
-        return subprocess.run(
-            ["git", *words],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-    except FileNotFoundError:
-        raise UserError("git is not installed, and dataset.repos needs it", "apt install git") from None
+def _git(own: Path, clone: Path, *words: str) -> "subprocess.CompletedProcess[bytes]":
+    return git(*words, seconds=PATIENCE_S, GIT_DIR=str(own), GIT_OBJECT_DIRECTORY=str(objects_of(clone)))
 
 
 @contextmanager

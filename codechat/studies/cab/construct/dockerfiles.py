@@ -24,6 +24,7 @@ from codechat.domain import Build
 from codechat.environments.build_files import Refused, instructions, recipe
 from codechat.environments.commits import unpacked
 from codechat.environments.docker import DockerConfig
+from codechat.environments.git import git, last_words
 from codechat.environments.images import Engine
 from codechat.errors import InfrastructureError, UserError
 from codechat.files import content_hash
@@ -236,31 +237,14 @@ def _clone_of(repos: str, repository: str, clone_url: str) -> Path:
 
 def _mirror(url: str, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
+    proxies = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".cloning-") as folder:
-        environment = {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "HOME": folder,
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_TERMINAL_PROMPT": "0",
-            "GIT_ALLOW_PROTOCOL": "https:http:file",
-            **{name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")},
-        }
         made = Path(folder, "made.git")
+        words = ("clone", "--quiet", "--mirror", "--", url, str(made))
         try:
-            done = subprocess.run(
-                ["git", "clone", "--quiet", "--mirror", "--", url, str(made)],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=CLONE_S,
-                check=False,
-            )
-        except FileNotFoundError:
-            raise UserError("git is not installed, and the stage dockerfiles needs it", "apt install git") from None
+            done = git(*words, seconds=CLONE_S, **{**proxies, "GIT_ALLOW_PROTOCOL": "https:http:file"})
         except subprocess.TimeoutExpired:
             raise InfrastructureError(f"{url} could not be cloned within {CLONE_S:g} s") from None
         if done.returncode:
-            said = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-            raise InfrastructureError(f"{url} could not be cloned: {' '.join(said)[:200]}")
+            raise InfrastructureError(f"{url} could not be cloned: {last_words(done.stderr)[:200]}")
         made.rename(target)
