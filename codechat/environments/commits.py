@@ -150,7 +150,7 @@ def _measure(made: Path, named: str) -> None:
     """Raise `UserError` for a commit whose files would fill the disk: a few objects can stand for any number."""
     size = count = 0
     command = ["git", *_words("ls-tree", "-r", "-l", "-z", "HEAD")]
-    own = environment(**_places(made))
+    own = environment(_places(made))
     with subprocess.Popen(command, cwd=made, env=own, stdout=subprocess.PIPE) as listing:
         assert listing.stdout is not None
         rest = b""
@@ -190,7 +190,8 @@ def _places(made: Path) -> dict[str, str]:
 def _git(made: Path, *words: str, stdin: str = "", **more: str) -> str:
     """Standard output of a git command in the folder. Raises `_Refused`; `UserError` if git is not installed."""
     try:
-        done = git(*_words(*words), seconds=GIT_S, folder=made, stdin=stdin.encode(), **_places(made), **more)
+        places = {**_places(made), **more}
+        done = git(*_words(*words), more=places, seconds=GIT_S, folder=made, stdin=stdin.encode())
     except subprocess.TimeoutExpired:
         raise _Refused(f"git {words[0]} took more than {GIT_S:.0f} s") from None
     if done.returncode != 0:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from codechat.errors import UserError
@@ -19,20 +20,20 @@ OWN = {
 }
 
 
-def environment(**more: str) -> dict[str, str]:
-    """The variables that git gets: nothing of the user's but the path of programs."""
+def environment(more: Mapping[str, str]) -> dict[str, str]:
+    """The variables that git gets: these, and nothing of the user's but the path of programs."""
     return {"PATH": os.environ.get("PATH", os.defpath), **OWN, **more}
 
 
 def git(
-    *words: str, seconds: float, folder: Path | None = None, stdin: bytes = b"", **more: str
+    *words: str, more: Mapping[str, str], seconds: float, folder: Path | None = None, stdin: bytes = b""
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run git, with `more` variables. Raises `TimeoutExpired`, and `UserError` if it is not installed."""
     try:
         return subprocess.run(
             ["git", *words],
             cwd=folder,
-            env=environment(**more),
+            env=environment(more),
             input=stdin,
             capture_output=True,
             timeout=seconds,

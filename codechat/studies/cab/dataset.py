@@ -113,7 +113,8 @@ def _problems(own: Path, clone: Path, repository: str, commit: str) -> Iterator[
 
 
 def _git(own: Path, clone: Path, *words: str) -> "subprocess.CompletedProcess[bytes]":
-    return git(*words, seconds=PATIENCE_S, GIT_DIR=str(own), GIT_OBJECT_DIRECTORY=str(objects_of(clone)))
+    places = {"GIT_DIR": str(own), "GIT_OBJECT_DIRECTORY": str(objects_of(clone))}
+    return git(*words, more=places, seconds=PATIENCE_S)
 
 
 @contextmanager

@@ -242,7 +242,7 @@ def _mirror(url: str, target: Path) -> None:
         made = Path(folder, "made.git")
         words = ("clone", "--quiet", "--mirror", "--", url, str(made))
         try:
-            done = git(*words, seconds=CLONE_S, **{**proxies, "GIT_ALLOW_PROTOCOL": "https:http:file"})
+            done = git(*words, more={**proxies, "GIT_ALLOW_PROTOCOL": "https:http:file"}, seconds=CLONE_S)
         except subprocess.TimeoutExpired:
             raise InfrastructureError(f"{url} could not be cloned within {CLONE_S:g} s") from None
         if done.returncode:

@@ -4,6 +4,7 @@ import re
 import time
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -156,7 +157,7 @@ def test_commits_come_by_page_while_that_takes_fewer_requests(tmp_path: Path) ->
     """A page has four commits: those of two issues a day apart, and of one if they are further apart."""
     hosted = [with_issues("o/often", 1), with_issues("o/seldom", 3)]
     with GithubServer(hosted, token=TOKEN, page=4) as github:
-        options = {"languages": ["python"], "skip": WITHOUT_MODELS}
+        options: dict[str, Any] = {"languages": ["python"], "skip": WITHOUT_MODELS}
         run(tmp_path / "o", github, **options, until="issues")
         run(tmp_path / "o", github, **options, until="commits")
         asked = [path for path in github.requests if "/commits?" in path]
