@@ -25,15 +25,16 @@ class Config(BaseModel):
         """The options that can change a result, nested configs included: the input of the cell id's hash.
 
         `older` gives the identity of so many versions ago. Version 1 is left out, as are options with their default, so
-        that later additions change no id.
+        that later additions change no id; a nested config counts as its default if it differs in run options alone.
         """
         chosen: dict[str, Any] = {}
         for name, field in type(self).model_fields.items():
             part = part_of(field)
-            value = getattr(self, name)
-            added = part == "result" and name != "kind" and value == field.get_default(call_default_factory=True)
-            if part in ("result", "original") and not added:
-                chosen[name] = _plain(value, older)
+            if part not in ("result", "original"):
+                continue
+            value = _plain(getattr(self, name), older)
+            if part == "original" or name == "kind" or value != _plain(_default(field), older):
+                chosen[name] = value
         version = max(1, self.version - older)
         return chosen if version == 1 else {**chosen, "version": version}
 
@@ -41,6 +42,10 @@ class Config(BaseModel):
         """The highest version in this config and those within it."""
         inner = (getattr(self, name) for name in type(self).model_fields)
         return max([self.version, *(each.versions() for each in inner if isinstance(each, Config))])
+
+
+def _default(field: FieldInfo) -> Any:
+    return field.get_default(call_default_factory=True)
 
 
 def _plain(value: Any, older: int) -> Any:
@@ -134,7 +139,7 @@ def defaults_of(model: type[Config]) -> dict[str, Any]:
             nested = _config_at(field)
             values[name] = "???" if nested is None else defaults_of(nested)
         else:
-            default = field.get_default(call_default_factory=True)
+            default = _default(field)
             values[name] = default.model_dump(mode="json") if isinstance(default, BaseModel) else default
     return values
 

@@ -222,7 +222,7 @@ class LlmJudge:
         answers = answers or {VERDICT: WORDS[role]}
         again = reask(self.config.prompts.reask, answers)
         question = Question(role, prompt, answers, again, self.config.max_reasks)
-        place = Request((), f"judge:{WORDS[role][0].lower()}", 0, sample=vote, role=role, number=vote)
+        place = Request((), f"judge:{WORDS[role][0].lower()}", 0, sample=vote, role=role, number=vote, final=True)
         return await decide(self._models[role], question, place)
 
 

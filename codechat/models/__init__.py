@@ -76,6 +76,7 @@ class Request:
 
     `task_id`, `turn`, `role` and `number` (of a role's calls at one turn) select the recorded answer of a replay; they
     are never sent to an endpoint. `sample` numbers independent draws of one conversation if decoding is not greedy.
+    `final`: no later request repeats the last message, so that no prompt cache needs to keep it.
     """
 
     messages: tuple[Message, ...]
@@ -85,6 +86,7 @@ class Request:
     sample: int = 0
     role: str = UNDER_TEST
     number: int = 0
+    final: bool = False
 
 
 class Model(Protocol):

@@ -23,9 +23,13 @@ DATED = re.compile(r"-(\d{4}-?\d{2}-?\d{2}|latest)$")
 
 
 class Listed(Prices):
-    """A model's list prices; `caches_from` is the least length of what its provider caches, if not as the list says."""
+    """A model's list prices; `caches_from` is the least length of what its provider caches, if not as the list says.
+
+    `keeps` is the longest time for which the provider can be asked to keep it, at no price, in the provider's word.
+    """
 
     caches_from: int | None = run_option(None, "tokens from which a common beginning is cached")
+    keeps: str | None = run_option(None, "how long that can be kept")
 
 
 class PriceList(BaseModel):
@@ -41,11 +45,15 @@ class PriceList(BaseModel):
 
 
 class Known(NamedTuple):
-    """A model's prices, where they come from in words, and the shortest beginning, in tokens, that is cached."""
+    """A model's prices, where they come from in words, and the shortest beginning, in tokens, that is cached.
+
+    `keeps` is how long it can be kept, if that can be asked for.
+    """
 
     prices: Prices
     source: str
     caches_from: int
+    keeps: str | None
 
 
 @cache
@@ -62,7 +70,8 @@ def listed_prices(config: ModelConfig) -> Known | None:
         found = each.models.get(config.name) or each.models.get(DATED.sub("", config.name))
         if host in each.hosts and found is not None:
             source = f"{each.source}, {each.day}"
-            return Known(found, source, each.caches_from if found.caches_from is None else found.caches_from)
+            least = each.caches_from if found.caches_from is None else found.caches_from
+            return Known(found, source, least, found.keeps)
     return None
 
 

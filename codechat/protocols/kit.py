@@ -102,13 +102,14 @@ class Kit:
         instruction: Instruction | None = None,
         code: str | None = None,
         reference: str | None = None,
+        final: bool = False,
     ) -> Reply:
         """The reply of the model that plays a role (`UNDER_TEST`, or one that the protocol declares).
 
         Only baselines see `instruction`, the current `code` and `reference` (that of this turn, if not the task's).
-        Raises `ContextOverflow`.
+        `final`: no later request repeats the last message. Raises `ContextOverflow`.
         """
-        player, request = self._player(role), self._request(role, turn, messages)
+        player, request = self._player(role), self._request(role, turn, messages, final=final)
         if player.baseline:
             request = replace(request, view=BaselineView(self._task, instruction, code, self._seed, reference))
 
@@ -132,7 +133,7 @@ class Kit:
 
     async def decide(self, role: str, turn: int, question: Question) -> Decision:
         """A role's decision: one of the question's answers, or undecided. See `codechat.judges.deciding`."""
-        player, place = self._player(role), self._request(role, turn, ())
+        player, place = self._player(role), self._request(role, turn, (), final=True)
 
         async def call() -> Decision:
             self._services.brake.check()
@@ -274,10 +275,10 @@ class Kit:
         digest = content_hash([program.source, suite.key])
         return await self._step(turn, f"check/{suite.kind}", digest, Verdict, lambda: check(program, suite))
 
-    def _request(self, role: str, turn: int, messages: tuple[Message, ...]) -> Request:
+    def _request(self, role: str, turn: int, messages: tuple[Message, ...], *, final: bool) -> Request:
         """A call of a role, numbered among its calls at this turn."""
         number = self._number(turn, role)
-        return Request(messages, self._task.task_id, turn, sample=self._seed, role=role, number=number)
+        return Request(messages, self._task.task_id, turn, None, self._seed, role, number, final)
 
     def _number(self, turn: int, what: str) -> int:
         number = self._numbers[turn, what]

@@ -182,8 +182,8 @@ class CellConfig(Config):
 
     def identity(self, older: int = 0) -> dict[str, Any]:
         """The options that can change a result, of the groups that the protocol uses."""
-        left_out = GROUPS.keys() - self.uses | (set() if self.stop.identity() else {"stop"})
-        return {name: value for name, value in super().identity(older).items() if name not in left_out}
+        unused = GROUPS.keys() - self.uses
+        return {name: value for name, value in super().identity(older).items() if name not in unused}
 
     def field_at(self, key: str) -> FieldInfo | None:
         """The declared field nearest to the end of a dotted key; None if a part of the key is unknown."""

@@ -16,6 +16,7 @@ from codechat.domain import BATCH, FLEX, Message, Reply, Tier
 from codechat.models import MODELS
 from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, Statement, statement_of
 from codechat.models.openai.protocol import PATHS, Api, Decoding, Unreadable, body_of, refusal_of, reply_of
+from codechat.models.prices import listed_prices
 from codechat.models.remote import Refused, Remote, Unreachable, key_from_environment
 from codechat.models.remote.config import RemoteConfig
 from codechat.models.remote.failures import Advice, Dialect, Failures, cause_of
@@ -46,6 +47,11 @@ class OpenAIConfig(RemoteConfig):
     base_url: str = run_option("http://127.0.0.1:8000/v1", "the endpoint's address up to /v1")
     served_by: Literal["vllm"] | None = run_option(
         None, "what is started on this machine if nothing answers at a base_url of this machine: vllm; null: nothing"
+    )
+    prompt_cache: Literal["24h", "off"] | None = run_option(
+        None,
+        "how long the endpoint is asked to keep what it caches of prompts in batches, which come by the hour; "
+        "null: as conf/prices says of OpenAI's models",
     )
     weights_gb: float | None = run_option(
         None, "gigabytes of the weights as they are published, to lay servers out on GPUs; null: not known", gt=0
@@ -82,6 +88,9 @@ class OpenAIWire:
         self._base_url, self._starts = config.base_url, 0  # of a server that codechat started: where it is now
         more = {**config.neutral, **config.extra_body}
         self._decoding = Decoding(config.temperature, config.max_tokens, config.reasoning_effort, more)
+        known = listed_prices(config)
+        kept = config.prompt_cache or (known.keeps if known else None)
+        self._batched = {} if kept in (None, "off") else {"prompt_cache_retention": kept}
 
     @property
     def address(self) -> str:
@@ -158,8 +167,9 @@ class OpenAIWire:
         arguments = servers.arguments(self.config) if servers is not None else None
         return {VLLM: version[:LONGEST], **({ARGUMENTS: arguments} if arguments is not None else {})}
 
-    async def send(self, body: dict[str, Any], tier: Tier) -> Reply:
-        response = await self._post({**body, "service_tier": tier} if tier == FLEX else body)
+    async def send(self, body: dict[str, Any], tier: Tier, *, final: bool = False) -> Reply:
+        more = {"service_tier": tier} if tier == FLEX else self._batched if tier == BATCH else {}
+        response = await self._post(body | more)
         try:
             return reply_of(self.config.api, response.content)
         except Unreadable as error:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from codechat.models.provider.library import Library
 
 
+Kept = Literal["5m", "1h"]
+
+
 class ProviderConfig(RemoteConfig):
     """The provider, and the settings that its protocol takes."""
 
@@ -43,7 +46,7 @@ class ProviderConfig(RemoteConfig):
         None, "environment variable that holds the key; null: no key (bedrock and google-cloud find their own)"
     )
 
-    prompt_cache: Literal["5m", "1h", "off"] | None = run_option(
+    prompt_cache: Literal[Kept, "off"] | None = run_option(
         None, "how long Anthropic keeps a dialogue's prefix, which is marked for that; null: 5m, in batches 1h"
     )
 
@@ -126,13 +129,12 @@ class ProviderWire:
             self._library = Library(self.config)
         return self._library
 
-    async def send(self, body: dict[str, Any], tier: Tier) -> Reply:
+    async def send(self, body: dict[str, Any], tier: Tier, *, final: bool = False) -> Reply:
         library = self._connect()
         settings = dict(body["settings"])
         if tier == FLEX:
             settings["service_tier"] = FLEX
-        if kept := self._prefix_kept(body["messages"]):
-            settings.setdefault("anthropic_cache_messages", kept)
+        kept, marked = self._kept(body["messages"], final=final)
         if "temperature" in body:
             if any(library.profile.get(flag) for flag in SAMPLING):
                 message = f"temperature is not supported by {self.config.name}"
@@ -142,26 +144,28 @@ class ProviderWire:
 
         try:
             with translate_errors(self.failures, library.mistakes, is_first=not self._has_reached):
-                response = await library.ask(_messages(body["messages"]), settings)
+                response = await library.ask(_messages(body["messages"], kept, marked), settings)
         except Refused:
             self._has_reached = True
             raise
         self._has_reached = True
         return self._reply(response)
 
-    def _prefix_kept(self, sent: Sequence[dict[str, str]]) -> str | None:
-        """How long the endpoint shall keep this conversation for the next turn, which begins with it; None: not at all.
+    def _kept(self, sent: Sequence[dict[str, str]], *, final: bool) -> tuple[Kept | None, int]:
+        """How long the endpoint shall keep this conversation, and up to which message; None: it keeps nothing.
 
-        Only conversations that have gone on will go on: the others are mostly judges' questions.
+        A conversation that has gone on goes on, and the next request begins with it: the others are mostly judges'
+        questions. The end of a `final` one is never read again, so that only what the request before it had is marked,
+        to be found: keeping more would cost more and save nothing.
         """
         config = self.config
-        if config.provider != "anthropic" or config.prompt_cache == "off":
-            return None
-        if all(message["role"] != "assistant" for message in sent):
-            return None
-        if sum(len(message["content"]) for message in sent) < CHARS_PER_TOKEN * least_cached(config.name):
-            return None
-        return config.prompt_cache or ("1h" if config.tier == BATCH else "5m")
+        answered = [place for place, message in enumerate(sent) if message["role"] == "assistant"]
+        if config.provider != "anthropic" or config.prompt_cache == "off" or len(answered) < 1 + final:
+            return None, 0
+        end = answered[-1] if final else len(sent)
+        if sum(len(message["content"]) for message in sent[:end]) < CHARS_PER_TOKEN * least_cached(config.name):
+            return None, 0
+        return config.prompt_cache or ("1h" if config.tier == BATCH else "5m"), end - 1
 
     def _reply(self, response: "ModelResponse") -> Reply:
         """The text of a response. Raises `Refused` if the prompt was stopped, `Passing` if it is no answer."""
@@ -197,17 +201,23 @@ class ProviderWire:
             await library.aclose()
 
 
-def _messages(sent: Sequence[dict[str, str]]) -> "list[ModelMessage]":
-    """A conversation as the library's messages: everything between two replies is one request."""
-    from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
+def _messages(sent: Sequence[dict[str, str]], kept: Kept | None, marked: int) -> "list[ModelMessage]":
+    """A conversation as the library's messages: everything between two replies is one request.
+
+    If it is kept, the end of the marked message, a user's, is where the provider looks and writes.
+    """
+    from pydantic_ai.messages import CachePoint, ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
 
     made: list[ModelMessage] = []
     waiting: list[SystemPromptPart | UserPromptPart] = []
-    for message in sent:
+    for place, message in enumerate(sent):
         text = message["content"]
         if message["role"] == "assistant":
             made += [ModelRequest(parts=waiting), ModelResponse(parts=[TextPart(text)])]
             waiting = []
+        elif message["role"] == "system":
+            waiting.append(SystemPromptPart(text))
         else:
-            waiting.append(SystemPromptPart(text) if message["role"] == "system" else UserPromptPart(text))
+            point = [CachePoint(ttl=kept)] if kept and place == marked else []
+            waiting.append(UserPromptPart([text, *point] if point else text))
     return [*made, ModelRequest(parts=waiting)] if waiting else made

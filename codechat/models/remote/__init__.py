@@ -81,8 +81,10 @@ class Wire(Protocol):
     async def introduce(self, seconds: float) -> Statement:
         """The endpoint's statement of the model, within about so many seconds. Raises `Unreachable` or `UserError`."""
 
-    async def send(self, body: dict[str, Any], tier: Tier) -> Reply:
+    async def send(self, body: dict[str, Any], tier: Tier, *, final: bool = False) -> Reply:
         """Make one attempt in a tier, without any repetition; the usage has the tier that the endpoint says it served.
+
+        `final`: no later request repeats the last message.
 
         Raises `Refused`, `Passing`, or an error that ends the call.
         """
@@ -294,7 +296,7 @@ class Remote:
             dialect = self._dialect
             body = self._wire.body(request.messages, dialect)
             try:
-                return await self._wire.send(body, tier)
+                return await self._wire.send(body, tier, final=request.final)
             except Refused as refused:
                 refusal, headers = refused.refusal, refused.headers
             except Passing as failed:

@@ -15,6 +15,7 @@ from codechat.report.generic.overview import section_of, standing
 from codechat.report.generic.paired import differences, pairs
 from codechat.report.generic.tables import Sheet, costs, counts, tables_of
 from codechat.report.study import Study, Verdicts
+from codechat.template import counted
 
 TextLine = tuple[str, str]
 LINE_SPECS: Mapping[Unit, str] = {"share": ".3f", "percent": "+.1f", "count": ".0f", "number": ".3f", "p": ".3g"}
@@ -23,7 +24,8 @@ NONE = "—"
 
 def summary_lines(measures: Measures, metrics: Mapping[str, Any]) -> Iterator[TextLine]:
     """Counts, finals with their intervals, both ends of each series, and the first final by every group."""
-    counts = ((value_of(metrics, count), count.label[:1].lower() + count.label[1:]) for count in measures.counts)
+    labels = ((count, count.label[:1].lower() + count.label[1:]) for count in measures.counts)
+    counts = ((value_of(metrics, count), label, label) for count, label in labels)
     yield "sessions", sessions_text(metrics, counts)
     for final in measures.finals:
         yield final.label, value_text(value_of(metrics, final), interval_of(metrics, final), LINE_SPECS[final.unit])
@@ -48,10 +50,11 @@ def summary_lines(measures: Measures, metrics: Mapping[str, Any]) -> Iterator[Te
         yield "outcomes", outcomes_text(metrics)
 
 
-def sessions_text(metrics: Mapping[str, Any], counts: Iterable[tuple[int | None, str]]) -> str:
-    """Completed sessions, and what else was counted if it is not nought."""
-    rest = ((metrics["errored"], "errored"), *counts)
-    return ", ".join([f"{metrics['completed']} completed", *(f"{count} {word}" for count, word in rest if count)])
+def sessions_text(metrics: Mapping[str, Any], counts: Iterable[tuple[int | None, str, str]]) -> str:
+    """Completed sessions, and what else was counted if it is not nought: each in words for one, and for several."""
+    rest = ((metrics["errored"], "errored", "errored"), *counts)
+    told = (counted(count, one, several) for count, one, several in rest if count)
+    return ", ".join([f"{metrics['completed']} completed", *told])
 
 
 def outcomes_text(metrics: Mapping[str, Any]) -> str:

@@ -85,10 +85,11 @@ class Dynamic:
         standing: list[Check] = []
         code = ""
         history: tuple[Message, ...] = (Message("user", self._instruction(task, current)),)
-        for turn in range(self.turns(task)):
+        turns = self.turns(task)
+        for turn in range(turns):
             round_ = Round(turn, kind, current, history)
             try:
-                reply = await kit.ask(UNDER_TEST, turn, history, code=code or None)
+                reply = await kit.ask(UNDER_TEST, turn, history, code=code or None, final=turn + 1 == turns)
             except ContextOverflow:
                 kit.finish_turn(turn_record(task, round_, fail_all(instructions, asked, NO_ROOM), None))
                 kit.log.ended = "context_overflow"

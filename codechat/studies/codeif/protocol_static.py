@@ -132,7 +132,8 @@ class Static:
             for turn in range(len(asked) + 1):
                 request = layout(self._config, task, asked[:turn], replies)
                 try:
-                    reply = await kit.ask(UNDER_TEST, turn, request, code=self._before(codes))
+                    is_last = turn == len(asked)
+                    reply = await kit.ask(UNDER_TEST, turn, request, code=self._before(codes), final=is_last)
                 except ContextOverflow:
                     grading.start(partial(self._overflow, kit, task, turn, request))
                     break

@@ -68,10 +68,11 @@ class Levels:
         checking = Checking(kit, task, self._config.harness)
         replies: list[str] = []
         async with grade_in_order() as grading:
-            for turn, level in enumerate(levels_of(task)):
+            levels = levels_of(task)
+            for turn, level in enumerate(levels):
                 round_ = Round(turn, level, layout(self._config, task, replies))
                 try:
-                    reply = await kit.ask(UNDER_TEST, turn, round_.request)
+                    reply = await kit.ask(UNDER_TEST, turn, round_.request, final=turn + 1 == len(levels))
                 except ContextOverflow:
                     grading.start(partial(self._overflow, checking, round_))
                     return

@@ -131,7 +131,8 @@ class Repair:
                 round_ = Round(turn, level, request, turn)
                 try:
                     code = last.found.extraction.code if last else None
-                    reply = await kit.ask(UNDER_TEST, turn, request, code=code)
+                    is_last = turn == self._config.rounds
+                    reply = await kit.ask(UNDER_TEST, turn, request, code=code, final=is_last)
                 except ContextOverflow:
                     kit.finish_turn(checking.overflow(round_))
                     kit.log.ended = "context_overflow"

@@ -136,8 +136,11 @@ class Refine:
                     pool[agenda[turn - 1]] = [one for one in candidates if one.id != selection.instruction.id]
                     history += (Message("user", self._prompts.ask(selection.instruction, task)),)
                 chosen = selection.instruction if selection else None
+                is_last = turn + 1 == self._agenda.turns
                 try:
-                    reply = await kit.ask(UNDER_TEST, turn, history, instruction=chosen, code=code or None)
+                    reply = await kit.ask(
+                        UNDER_TEST, turn, history, instruction=chosen, code=code or None, final=is_last
+                    )
                 except ContextOverflow:
                     remaining = range(turn, self._agenda.turns)
                     grading.start(partial(overflow, kit, remaining, selection, history))

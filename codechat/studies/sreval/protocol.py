@@ -146,7 +146,8 @@ class Stepwise:
                 request = layout(self._config, task, turn, replies, codes)
                 before = codes[-1] if codes else None
                 try:
-                    reply = await kit.ask(UNDER_TEST, turn, request, code=before, reference=step.reference)
+                    # `final`: the history words each request otherwise.
+                    reply = await kit.ask(UNDER_TEST, turn, request, code=before, reference=step.reference, final=True)
                 except ContextOverflow:
                     grading.start(partial(self._overflow, kit, len(steps), turn, request))
                     break

@@ -14,14 +14,16 @@ from support.provider_servers import AnthropicServer
 LONG = "word " * 1000
 
 
-def markers(messages: list[Message], name: str = "claude-sonnet-9", **options: Any) -> list[tuple[int, Any]]:
+def markers(
+    messages: list[Message], name: str = "claude-sonnet-9", *, final: bool = False, **options: Any
+) -> list[tuple[int, Any]]:
     """The markers in what is sent: the message that each ends, and what it says."""
     with AnthropicServer(lambda _: "well") as server:
         values = {"kind": "provider", "provider": "anthropic", "name": name, "base_url": server.base_url, **options}
 
         async def call() -> None:
             async with contextlib.aclosing(MODELS.build(MODELS.validate({"max_tokens": 9, **values}))) as model:
-                await model.complete(Request(tuple(messages), "t", 1))
+                await model.complete(Request(tuple(messages), "t", 1, final=final))
 
         asyncio.run(call())
         sent = server.calls[0].body["sent"]
@@ -52,6 +54,14 @@ def test_the_end_of_a_dialogue_that_goes_on_is_marked() -> None:
 )
 def test_nothing_is_marked_that_would_not_be_kept(messages: list[Message], options: dict[str, Any]) -> None:
     assert markers(messages, **options) == []
+
+
+def test_what_is_never_read_again_is_not_written() -> None:
+    """The last turn finds what the turn before it had marked, and a first reply's only follow-up found nothing."""
+    longer = [*GONE_ON, Message("assistant", "more code"), Message("user", "the last change")]
+    ((place, marker),) = markers(longer, final=True)
+    assert place == 2 and marker["type"] == "ephemeral"
+    assert markers(GONE_ON, final=True) == []
 
 
 def test_an_hour_if_asked_for() -> None:

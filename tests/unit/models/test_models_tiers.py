@@ -17,10 +17,10 @@ from codechat.engine.settings.compose import compose
 from codechat.errors import InfrastructureError, UserError
 from codechat.journal import Journal, Ledger
 from codechat.metrics.spending import spent_usd
-from codechat.models import MODELS, Request
+from codechat.models import MODELS, Request, prices
 from codechat.models.remote import Remote
 from codechat.records import TurnRecord
-from codechat.testing import Answer, Call, OpenAIServer, Result, rate_limited
+from codechat.testing import Answer, BatchServer, Call, OpenAIServer, Result, rate_limited
 
 PRICES = {"input": 2, "output": 8, "tiers": {"flex": {"input": 1, "output": 4}}}
 REQUEST = Request((Message("user", "one two three four"),), "t/0", 0)
@@ -37,10 +37,10 @@ def _without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ask(
-    behaviour: Callable[[Call], Result], times: int = 1, **options: Any
+    behaviour: Callable[[Call], Result], times: int = 1, kind: type[OpenAIServer] = OpenAIServer, **options: Any
 ) -> tuple[list[Reply], list[dict[str, Any]]]:
     """Replies of a model with such options, and the bodies that its endpoint got."""
-    with OpenAIServer(behaviour) as server:
+    with kind(behaviour) as server:
         config = MODELS.validate({"kind": "openai", "name": "m", "base_url": server.base_url, **options})
 
         async def call() -> list[Reply]:
@@ -110,6 +110,29 @@ def test_an_attempt_in_flex_has_three_times_as_long() -> None:
     model = MODELS.build(MODELS.validate({"kind": "openai", "name": "m", "tier": "flex"}))
     assert isinstance(model, Remote)
     assert [model._policies[tier].attempt_s for tier in ("standard", "flex")] == [300, 900]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("gpt-5", {}, "24h"),
+        ("gpt-5", {"prompt_cache": "off"}, None),
+        ("gpt-5-mini", {}, None),  # its provider keeps it for minutes
+        ("another", {}, None),
+        ("another", {"prompt_cache": "24h"}, "24h"),
+    ],
+)
+def test_prompts_in_batches_are_to_be_kept_until_the_next_turn(
+    name: str, options: dict[str, Any], said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tuple(each.model_copy(update={"hosts": ["127.0.0.1"]}) for each in prices.price_lists())
+    monkeypatch.setattr(prices, "price_lists", lambda: here)
+    batched = {"tier": "batch", "batch_poll_s": 0.01, "batch_age_s": 0.01, "cache": False}
+    (_, first), bodies = ask(served(None), 2, BatchServer, name=name, **batched, **options)
+    assert [body.get("prompt_cache_retention") for body in bodies] == [said, said]
+    assert first.usage.tiers.keys() == {"batch"}
+    _, (single,) = ask(served(None), name=name, cache=False, **options)
+    assert "prompt_cache_retention" not in single  # the next turn comes within minutes
 
 
 def test_a_provider_without_the_tier_is_refused() -> None:

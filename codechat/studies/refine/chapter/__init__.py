@@ -68,9 +68,9 @@ class RefineChapter(Chapter):
         last = len(metrics["pass_at_1"]) - 1
         trend = metrics["mann_kendall"]["pass_at_1"]
         counts = (
-            (metrics.get("without_code"), "without code"),
-            (metrics["skipped_turns"], "turns skipped"),
-            (metrics["undecided"], "turns undecided"),
+            (metrics.get("without_code"), "without code", "without code"),
+            (metrics["skipped_turns"], "turn skipped", "turns skipped"),
+            (metrics["undecided"], "turn undecided", "turns undecided"),
         )
         yield "sessions", sessions_text(metrics, counts)
         yield f"Pass@1, turn 0 → {last}", ends_text(metrics["pass_at_1"], metrics["delta_pct"])

@@ -116,7 +116,8 @@ def _facts(cells: Sequence[LoadedCell]) -> list[tuple[str, str]]:
     sessions, errored, skipped, undecided = (
         sum(cell.metrics[name] for cell in cells) for name in ("sessions", "errored", "skipped_turns", "undecided")
     )
-    counts = f"sessions; {errored:,} errored; {skipped:,} turns skipped, {undecided:,} undecided"
+    turns = "turn" if skipped == 1 else "turns"
+    counts = f"sessions; {errored:,} errored; {skipped:,} {turns} skipped, {undecided:,} undecided"
     return [*facts, (f"{sessions:,}", counts)]
 
 
