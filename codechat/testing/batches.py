@@ -20,6 +20,8 @@ from codechat.testing.server import OpenAIServer
 
 Expires = Callable[[str, int], bool]
 """Whether a request, by its body, of the batch with such a number expires."""
+Loses = Callable[[int, str], bool]
+"""Whether something is lost of the request about batches with such a number, by method and path."""
 
 
 @dataclass
@@ -43,7 +45,7 @@ class BatchServer(OpenAIServer):
 
     `expires` picks requests that expire, `fails` gives the reason why a batch of such a number is refused in validation
     (empty: it is not), `loses` says of which requests, numbered from 0, about batches the answer is lost although
-    they are carried out. `events` has what was asked, in order.
+    they are carried out, and `misses` which never arrive. `events` has what was asked, in order.
     """
 
     STATES: tuple[str, ...] = ("validating", "in_progress", "in_progress", "finalizing")
@@ -55,7 +57,8 @@ class BatchServer(OpenAIServer):
         seed: int = 0,
         expires: Expires = lambda body, number: False,
         fails: Callable[[int], str] = lambda number: "",
-        loses: Callable[[int, str], bool] = lambda number, event: False,
+        loses: Loses = lambda number, event: False,
+        misses: Loses = lambda number, event: False,
         **options: Any,
     ) -> None:
         super().__init__(behaviour, **options)
@@ -64,20 +67,23 @@ class BatchServer(OpenAIServer):
         self.done: Counter[bytes] = Counter()
         self.events: list[str] = []
         self._order = random.Random(seed)
-        self._expires, self._fails, self._loses = expires, fails, loses
+        self._expires, self._fails, self._loses, self._misses = expires, fails, loses, misses
         self._names = itertools.count()
 
     def serves(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Fault | None:
         parts = urlsplit(path)
-        found = self._about_batches(method, parts.path, parse_qs(parts.query), headers, body)
-        if found is None:
+        if not {"files", "batches"} & set(parts.path.split("/")):
             return None
-        self.events.append(f"{method} {parts.path}")
-        return Fault(cut=0) if self._loses(len(self.events) - 1, self.events[-1]) else found
+        event = len(self.events), f"{method} {parts.path}"
+        self.events.append(event[1])
+        if self._misses(*event):
+            return Fault(cut=0)
+        found = self._about_batches(method, parts.path, parse_qs(parts.query), headers, body)
+        return Fault(cut=0) if self._loses(*event) else found
 
     def _about_batches(
         self, method: str, path: str, query: dict[str, list[str]], headers: dict[str, str], body: bytes
-    ) -> Fault | None:
+    ) -> Fault:
         match (method, *path.removeprefix("/v1/").split("/")):
             case ("POST", "files"):
                 return self._take_file(headers, body)
@@ -87,9 +93,7 @@ class BatchServer(OpenAIServer):
                 return self._make(json.loads(body))
             case ("GET", "batches", *rest):
                 return self._show(rest, query, "after")
-            case (_, "files" | "batches", *_):
-                return error(404, f"no {method} {path} here")
-        return None
+        return error(404, f"no {method} {path} here")
 
     def _show(self, rest: list[str], query: dict[str, list[str]], after: str) -> Fault:
         """One batch, which is then a state further, or a page of them."""
@@ -198,10 +202,8 @@ class MessageBatches(BatchServer):
 
     def _about_batches(
         self, method: str, path: str, query: dict[str, list[str]], headers: dict[str, str], body: bytes
-    ) -> Fault | None:
+    ) -> Fault:
         parts = path.removeprefix("/v1/messages/").split("/")
-        if parts[0] != "batches":
-            return None
         assert headers["anthropic-version"] and ("x-api-key" in headers or "authorization" in headers)
         match (method, *parts[1:]):
             case ("POST",):

@@ -2,7 +2,8 @@
 
 import json
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from codechat import compose, run
 from codechat.calls import traffic
 from codechat.cli.app import main
+from codechat.engine.running import sessions
 from codechat.testing import (
     Answer,
     BatchServer,
@@ -38,9 +40,11 @@ ANTHROPIC = ["model=provider", "model.provider=anthropic", "model.max_tokens=500
 OTHERS = [(BatchServer, []), (Claude, ANTHROPIC)]
 
 
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOME_KEY", "k")
+@pytest.fixture(autouse=True, scope="module")
+def _key() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOME_KEY", "k")
+        yield
 
 
 def command(server: OpenAIServer, runs: Path, *more: str) -> list[str]:
@@ -104,32 +108,84 @@ def test_judges_batches_too(tmp_path: Path) -> None:
         assert 3 + 2 <= len(server.batches) <= 3 + 2 * 2
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("kind", "more"), OTHERS)
-def test_a_kill_at_any_request_pays_nothing_twice_and_loses_nothing(
-    kind: type[BatchServer], more: list[str], tmp_path: Path, expected: dict[str, list[Any]]
-) -> None:
-    """The killed process has sent the request, and never hears the answer."""
-    with runner() as commands:
+@dataclass(frozen=True)
+class Whole:
+    """A cell that nobody has killed: what its server was asked about batches, and its records."""
+
+    events: list[str]
+    records: list[Any]
+
+    def number(self, place: str, offset: int) -> int:
+        """A request by its distance from the sending or the making of the second batch, or from the third one's."""
+        _, second, third = [number for number, event in enumerate(self.events) if event.endswith(BEGINNINGS)]
+        made = next(n for n, event in enumerate(self.events) if n >= second and event.endswith("/batches"))
+        return {"sent": second, "made": made, "next": third}[place] + offset
+
+
+BEGINNINGS = ("/files", "s/batches")
+MOMENTS: dict[str, tuple[str, int, bool]] = {
+    "written down, but not sent": ("sent", 0, False),
+    "file handed over, its name not heard": ("sent", 0, True),
+    "file known, batch not made": ("made", 0, False),
+    "made, its name not heard": ("made", 0, True),
+    "waiting": ("made", 1, True),
+    "in progress": ("made", 2, True),
+    "ended, but not heard": ("next", -2, True),
+    "ended, but not read": ("next", -1, False),
+    "read, but not distributed": ("next", -1, True),
+    "distributed, the next one not sent": ("next", 0, False),
+    "distributed, the next one sent": ("next", 0, True),
+}
+"""When the process is killed: at a request of the second batch or of the next, which arrives or not."""
+HALF = "half distributed"
+OF_FILES = ("file handed over, its name not heard", "file known, batch not made")
+
+
+class Wholes(dict[type[BatchServer], Whole]):
+    """Held when they are asked for."""
+
+    def __init__(self, commands: Runner, folders: pytest.TempPathFactory) -> None:
+        super().__init__()
+        self.commands, self._folders = commands, folders
+
+    def __missing__(self, kind: type[BatchServer]) -> Whole:
+        runs = self._folders.mktemp("whole") / "runs"
         with kind(solve) as server:
-            assert commands.run(command(server, tmp_path / "whole", *more)) == 0
-            events = list(server.events)
-        points = _one_of_each(events)
-        for number in points if kind is BatchServer else (points[0], points[-2]):  # that provider's library is slow
-            runs = tmp_path / f"killed-{number}"
-            with kind(solve, loses=_killing(commands, number)) as server:
-                assert commands.run(command(server, runs, *more)) == -9, events[number]
-                assert commands.run(command(server, runs, *more)) == 0
-                assert set(server.done.values()) == {1}, f"paid twice after a kill at {events[number]}"
-                assert server.done.total() == ALL == server.answered
-            assert records(runs) == of(expected, kind), events[number]
+            assert self.commands.run(command(server, runs, *quick(kind))) == 0
+            self[kind] = Whole(list(server.events), records(runs))
+        return self[kind]
 
 
-def _one_of_each(events: list[str]) -> list[int]:
-    """The requests about the second batch: its file, its making, its first and last looks, its results; and one more."""
-    first, second, *_ = [number for number, event in enumerate(events) if event.endswith(("/files", "s/batches"))]
-    own = list(range(second, 2 * second - first))
-    return [*own[:3], *own[-2:], 2 * second - first]
+@pytest.fixture(scope="module")
+def wholes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wholes]:
+    with runner() as commands:
+        yield Wholes(commands, tmp_path_factory)
+
+
+def quick(kind: type[BatchServer]) -> list[str]:
+    return ["sandbox=passing", *dict(OTHERS)[kind]]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("kind", "moment"),
+    [(kind, each) for kind, _ in OTHERS for each in (*MOMENTS, HALF) if kind is BatchServer or each not in OF_FILES],
+)
+def test_a_kill_at_any_state_of_a_batch_pays_nothing_twice_and_loses_nothing(
+    kind: type[BatchServer], moment: str, wholes: Wholes, tmp_path: Path
+) -> None:
+    """At a request the killed process never hears the answer; half of a batch is one of its three answers."""
+    commands, whole = wholes.commands, wholes[kind]
+    place, offset, arrives = MOMENTS.get(moment, ("next", 99, True))
+    killing = _killing(commands, whole.number(place, offset))
+    with kind(solve, **{"loses" if arrives else "misses": killing}) as server:
+        run_it = command(server, tmp_path / "runs", *quick(kind))
+        assert commands.run(run_it, answers=3 + 1 if moment == HALF else None) == -9
+        assert 0 < server.done.total() < ALL
+        assert commands.run(run_it) == 0
+        assert set(server.done.values()) == {1}, "paid twice"
+        assert server.done.total() == ALL == server.answered
+    assert records(tmp_path / "runs") == whole.records
 
 
 def _killing(commands: Runner, number: int) -> Callable[[int, str], bool]:
@@ -209,6 +265,16 @@ def test_size_and_age_bound_a_batch(tmp_path: Path) -> None:
     with BatchServer(solve) as server:
         assert run(compose(command(server, tmp_path / "runs", "model.batch_size=2", "agenda.turns=2"))).status == 0
         assert sorted(len(each.requests) for each in server.batches.values()) == [1, 1, 2, 2]
+
+
+def test_sessions_beyond_what_memory_holds_begin_as_others_end(
+    tmp_path: Path, expected: dict[str, list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "MOST_BATCHED", 2)
+    with BatchServer(solve) as server:
+        assert run(compose(command(server, tmp_path / "runs"))).status == 0
+        assert [len(each.requests) for each in server.batches.values()] == [2, 2, 2, 1, 1, 1]
+    assert records(tmp_path / "runs") == expected["OpenAIServer"]
 
 
 def test_what_a_batch_will_cost_counts_when_it_is_submitted(tmp_path: Path) -> None:

@@ -192,14 +192,18 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
             await unwrap_group(run_together([workers.work(queue) for _ in range(count)]))
 
 
+MOST_BATCHED = 4_000
+"""Most sessions at once whose calls are batched: each takes a quarter of a megabyte, so that all take one gigabyte."""
+
+
 def _sessions_at_once(cell: Cell) -> int:
-    """The most sessions at once: all of them if calls are batched, so that a batch holds a turn of each.
+    """The most sessions at once: as many as memory holds if calls are batched, so that a batch holds a turn of each.
 
     Else twice as many as slots: a session being tested leaves no slot idle, and a cell of middling size does not end
     with a few late sessions that fill only some of the slots.
     """
     if any(getattr(model, "tier", None) == BATCH for model in cell.endpoints.values()):
-        return len(cell.tasks)
+        return MOST_BATCHED
     return 2 * (cell.config.model.max_concurrency + cell.resources.workers)
 
 
