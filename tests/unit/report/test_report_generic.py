@@ -16,6 +16,7 @@ from codechat.report import write_figures, write_tables
 from codechat.report.build import build_report
 from codechat.report.chapters import Chapter
 from codechat.report.data import Drawing, ReportData
+from codechat.report.generic import sessions_text
 from codechat.report.loading import load_cells
 from codechat.report.study import Study
 from codechat.studies.codeif.metrics import static_measures
@@ -215,3 +216,9 @@ def test_settings_of_one_protocol_stand_side_by_side(tmp_path: Path) -> None:
         ("context single", True),
     ]
     assert "static_pairs" in [each.name for each in data.tables]
+
+
+def test_one_of_what_is_counted_has_no_plural() -> None:
+    counts = ((1, "turn undecided", "turns undecided"), (0, "none", "none"), (2, "turn skipped", "turns skipped"))
+    told = sessions_text({"completed": 4, "errored": 1}, counts)
+    assert told == "4 completed, 1 errored, 1 turn undecided, 2 turns skipped"
