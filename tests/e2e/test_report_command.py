@@ -64,6 +64,7 @@ def report(place: Path) -> Path:
     return place / "report"
 
 
+@pytest.mark.long
 def test_a_report_of_a_folder_of_runs(report: Path) -> None:
     out = report
     assert (out / "index.html").stat().st_size > 10_000

@@ -15,6 +15,7 @@ from codechat.report.loading import load_cells
 from codechat.studies.multicodeif.chapter.kept import words
 from support.constrained_cells import SIZES, Constrained, write_constrained
 
+pytestmark = pytest.mark.long
 DRAWN = True
 
 PAPER: dict[str, Any] = {"harness": "official", "feedback": "paper", "rejudge": True}
@@ -96,7 +97,6 @@ def test_categories_by_round(study: Path) -> None:
     assert [rows[-1][f"ifrepair_{k}"] for k in range(5)] == pytest.approx([100 * share for share in shares])
 
 
-@pytest.mark.long
 def test_means_are_unweighted_and_by_weights(study: Path) -> None:
     rows = {row["category"]: row for row in rows_of(study, "repair_means")}
     rate = {
@@ -125,7 +125,6 @@ def test_levels_stand_under_both_harnesses_beside_the_paper(study: Path) -> None
     assert len(rows) == 2 * 2 + 5
 
 
-@pytest.mark.long
 def test_the_papers_figures_are_drawn(tmp_path: Path) -> None:
     cells = [Constrained(model, share=0.05, options={"rounds": 2}) for model in ("gpt4o", "qwen3_1_7b")]
     report(tmp_path, *cells, Constrained("gpt4o", "levels"))
@@ -185,7 +184,6 @@ def test_one_model_has_no_means_and_no_repair_no_rounds(tmp_path: Path) -> None:
     assert guarded["undecided"] == pytest.approx(100 * undecided) and undecided > 0.3
 
 
-@pytest.mark.long
 def test_means_are_over_one_setup_whatever_the_repairs(tmp_path: Path) -> None:
     options: list[dict[str, Any]] = [{"rounds": 1}, {"rounds": 0}, {"rounds": 1, "harness": "official"}]
     models = ("gpt4o", "qwen3_1_7b", "mine")
