@@ -1,6 +1,7 @@
 """JUnit tests of Java programs: what is one unit, what is told, and what the tool chain asks of a machine."""
 
 import asyncio
+import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from codechat.sandbox import SANDBOXES, Command, Ended, Job, Ran, Reader
 from codechat.suites.jdk import JavaConfig, find_home
 from codechat.suites.junit import JUnit, compiler
 from codechat.suites.junit.compiler import Compiled, Kind
-from codechat.suites.junit.toolchain import PARTS, Toolchain, _Build, find_jars, toolchain
+from codechat.suites.junit.toolchain import CALLS, PARTS, RUNNER, Toolchain, _Build, find_jars, toolchain
 from support.java import needs_java
 
 TESTS = """
@@ -312,14 +313,14 @@ class TestMachine:
         stopped: list[bool] = []
         made = SimpleNamespace(compile=lambda *_, **__: Compiled(kind, "SampleTest Other", b"unit"),
                                stop=lambda: stopped.append(True))  # fmt: skip
-        tools: Any = SimpleNamespace(folder=tmp_path, archive=tmp_path / "archive", compiler=lambda: made)
-        tools.run = lambda _, classes, more: ["sh", "-c", f'test -e unit && echo "{classes} {more}" > archive']
+        tools: Any = SimpleNamespace(folder=tmp_path, compiler=lambda: made)
+        tools.run = lambda _, classes, more: ["sh", "-c", f'test -e unit && echo "{classes} {more}" > {RUNNER}']
         tools.call = lambda _, arguments, more: ["cp", *arguments, more[0].partition("=")[2]]
         build = _Build(tools, (), (), 1)
         if kind is Kind.COMPILED:
             build._archive()
-            assert "['SampleTest', 'Other'] ['-XX:ArchiveClassesAtExit=" in tools.archive.read_text()
-            assert tools.archive.stat().st_mode & 0o777 == 0o644 and (tmp_path / "unit").read_bytes() == b"unit"
+            assert "['SampleTest', 'Other'] ['-XX:ArchiveClassesAtExit=" in (tmp_path / RUNNER).read_text()
+            assert (tmp_path / RUNNER).stat().st_mode & 0o777 == 0o644 and (tmp_path / "unit").read_bytes() == b"unit"
         else:
             with pytest.raises(InfrastructureError, match="does not compile a sample: SampleTest Other"):
                 build._archive()
@@ -349,3 +350,7 @@ class TestMachine:
         assert "codechat.junit" in modules and "java.se" not in modules
         assert not {"jdk.unsupported", "java.instrument", "jdk.attach", "jdk.management", "jdk.jdi"} & set(modules)
         assert not [name for name in modules if "incubator" in name]
+        for name, command in ((RUNNER, tools.run(400, ())), (CALLS, tools.call(400, ()))):
+            assert f"-XX:SharedArchiveFile={tools.folder / name}" in command
+            java = [word.replace("-Xshare:auto", "-Xshare:on") for word in command[: command.index("-cp") + 2]]
+            assert subprocess.run([*java, "-version"], capture_output=True, check=False).returncode == 0, "it fits"
