@@ -139,7 +139,7 @@ def _flat(parts: list[Any]) -> tuple[list[Any], Nodes]:
             number, fields, single = read
             write(number)
             nodes[kind].append(part)
-            if single:
+            if fields and single:
                 add(fields(part))
             elif fields:
                 parts += fields(part)
