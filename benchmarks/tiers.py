@@ -63,7 +63,8 @@ class Provider(BatchServer):
         super().__init__(self._answer, keep_calls=False)
         self._solve = fading_solver(dataset_tasks("starter"))
         self._luck = random.Random(seed)
-        self._kept: dict[bytes, tuple[float, float]] = {}  # by prefix: when it was last used, and for how long it stays
+        # by prefix: when it was written, when it was last used, and for how long it stays then
+        self._kept: dict[bytes, tuple[float, float, float]] = {}
         self.now = self.calls_s = 0.0
         self.rounds, self._open, self._round_s = 0, set[str](), 0.0
 
@@ -85,13 +86,19 @@ class Provider(BatchServer):
             key = so_far.digest()
             going = going and self.has(key)
             found += STEP * going
-            self._kept[key] = self.now, kept_s
+            self.keep(key, kept_s)
         return found if found >= LEAST else 0, 0
 
     def has(self, key: bytes) -> bool:
-        """Whether a prefix is still kept, and not by a request of the same batch."""
-        used, kept_s = self._kept.get(key, (-math.inf, 0.0))
-        return self.now - used <= kept_s and (not self.rounds or self.now > used)
+        """Whether a prefix is still kept, and not written by a request of the same batch."""
+        written, used, kept_s = self._kept.get(key, (0.0, -math.inf, 0.0))
+        return self.now - used <= kept_s and (not self.rounds or self.now > written)
+
+    def keep(self, key: bytes, kept_s: float) -> None:
+        """Write a prefix, or use it: what was there before this batch stays there for all of it."""
+        written, used, before_s = self._kept.get(key, (0.0, -math.inf, 0.0))
+        lives = self.now - used <= before_s
+        self._kept[key] = written if lives else self.now, self.now, kept_s
 
     def counts(self, sent: int, said: int, cached: int, written: int) -> dict[str, Any]:
         """Usage as the protocol says it."""
@@ -157,10 +164,11 @@ class Claude(MessageBatches, Provider):
             tokens += len(f"{message['role']}: {message['content']}\n") // CHARS
             key = so_far.digest()
             if any(call.body["marks"]) and self.has(key):
-                found, self._kept[key] = tokens, (self.now, self._kept[key][1])
+                found = tokens
+                self.keep(key, self._kept[key][2])
             if mark and tokens >= LEAST:
                 written = tokens - found
-                self._kept[key] = self.now, LIFETIMES[mark.get("ttl", "5m")]
+                self.keep(key, LIFETIMES[mark.get("ttl", "5m")])
         return found, written
 
     def counts(self, sent: int, said: int, cached: int, written: int) -> dict[str, Any]:
@@ -242,7 +250,8 @@ def study(way: Way, dialogues: int, turns: int, *, judge: str) -> Found:
             words += [f"{place}.{option}" for option in (*way.words, f"base_url={server.base_url}")]
         cell = build_cell(compose(words))
         many = [dataclasses.replace(cell.tasks[n % len(cell.tasks)], task_id=f"t/{n}") for n in range(dialogues)]
-        many = [dataclasses.replace(task, prompt=f"{task.prompt}\n# Number {n}") for n, task in enumerate(many)]
+        # As the paper's tasks, no two begin alike: what dialogues share is the system prompt and the judges' questions.
+        many = [dataclasses.replace(task, prompt=f"# Number {n}\n{task.prompt}") for n, task in enumerate(many)]
         cell, budget = dataclasses.replace(cell, tasks=tuple(many)), Budget.of(cell.config)
         journal = Journal(cell.folder / "journal.db")
         asyncio.run(run_missing_sessions(cell, journal, Silent(), Brake(), budget))
