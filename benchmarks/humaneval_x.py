@@ -340,7 +340,7 @@ async def again(language: str, path: str, plus: str, times: str) -> None:
     """Check every reference, and show what each time took and the verdicts that differ from the first time's."""
     first: dict[str, Verdict] = {}
     for turn in range(int(times)):
-        sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "process"}), workers=2)
+        sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "auto"}), workers=2)
         found: dict[str, Verdict] = {}
         began = time.monotonic()
         for task, _ in tasks_with_tests(language, path, plus):
