@@ -28,7 +28,9 @@ BESIDE = "def twice(n):\n    return 2 * n\n"
 REFERENCE = "import math\ndef solve(n):\n    return [math.sqrt(n), math.sqrt(n + 1), math.sqrt(n + 2)]\n"
 CALLS = Calls("solve", REFERENCE, base=((2,), (5,)), plus=((70,), (1000,)), atol=1e-6)
 LIMITS = {"min_cpu_s": 0.3, "load_cpu_s": 0.6, "total_cpu_s": 1.0, "idle_s": 0.7, "memory_mb": 512, "processes": 16}
-LONGEST_S = 15.0  # load + total CPU + idle + what the machine adds
+LONGEST_S = (
+    60.0  # load + total CPU + idle, and what a busy machine adds: who yields for ever spends a second of CPU slowly
+)
 # One of so many programs runs there, since a part stands for all if bubblewrap is tested with all.
 SHARES = {"bubblewrap": 1, "process": 3, "docker": 6} if shutil.which("bwrap") else {"process": 1, "docker": 1}
 WATCHED = [Path(name) for name in ("/tmp", "/var/tmp", "/dev/shm", "/") if Path(name).is_dir()]
@@ -100,7 +102,7 @@ async def test_an_attack_fails_and_leaves_nothing(sandbox: Any, listener: socket
     assert not verdict.passed
     assert not verdict.passed_base
     assert verdict.failure is not None
-    assert took < (2 if sandbox.config.kind == "docker" else 1) * LONGEST_S
+    assert took < LONGEST_S
     assert descendants() == processes, "a process was left, or the sandbox's own died"
     assert names() == files
     assert SECRET not in str(verdict)

@@ -292,7 +292,7 @@ def test_a_store_that_refuses_costs_nothing_and_is_told_once(
     address = f"tracking.uri=http://127.0.0.1:{free_port()}"
     without, _ = sessions_took([*words, address, "runs_dir=without", "tracking.live=false"], capsys)
     took, told = sessions_took([*words, address], capsys)
-    assert took < without + 2
+    assert took < without + 8
     assert told.count("warning: the cell goes on, but is not shown while it runs: cannot log to MLflow at http") == 1
     assert told.count("warning: not tracked") == told.count("Later: ") == 1
 
@@ -309,7 +309,7 @@ def test_a_store_that_hangs_costs_nothing(
         without, _ = sessions_took([*words, "tracking=none", "runs_dir=without"], capsys)
         monkeypatch.setattr("codechat.engine.run.track", untracked)
         took, _ = sessions_took([*words, address], capsys)
-    assert took < without + live.PATIENCE_S + 2
+    assert took < without + live.PATIENCE_S + 8
 
 
 def untracked(*_: Any) -> Any:
