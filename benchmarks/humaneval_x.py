@@ -169,7 +169,7 @@ def flat(value: Any) -> Iterator[Any]:
 
 async def decide(language: str, path: str, plus: str, *numbers: str) -> None:
     """Replace the language's decisions, or those on the tasks of some numbers; what is mended stays."""
-    config = SANDBOXES.validate({"kind": "process"})
+    config = SANDBOXES.validate({"kind": "auto"})
     assert isinstance(config, SandboxConfig)
     sandbox = SANDBOXES.build(config, workers=1)
     found: dict[str, list[Decided]] = {}
@@ -275,7 +275,7 @@ async def own(language: str, path: str, plus: str, many: str) -> None:
 
     Mutants of a task whose published test kills the right program, mended or not, are counted apart.
     """
-    sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "process"}), workers=2)
+    sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "auto"}), workers=2)
     gate, counts, mistaken = asyncio.Semaphore(2), Counter[tuple[str, str, str]](), set[str]()
 
     async def one(kind: str, task: Task, program: str, test: str) -> None:
@@ -308,7 +308,7 @@ async def own(language: str, path: str, plus: str, many: str) -> None:
 
 async def cost(language: str, path: str, plus: str, many: str) -> None:
     """The median CPU seconds and the largest memory of both, over the references of some tasks."""
-    sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "process"}), workers=1)
+    sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "auto"}), workers=1)
     peaks: list[int] = []
     conclude = CallsReader.conclude
 
