@@ -1,34 +1,11 @@
 """What leaves all but the engine out of a measurement: a model that answers and a sandbox that passes at once."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from codechat.config import run_option
-from codechat.domain import Reply, Usage, Verdict
+from codechat.domain import Reply, Usage
 from codechat.models import MODELS, ModelConfig, Request
-from codechat.sandbox import SANDBOXES, Command, Ran, SandboxConfig
-
-
-class Instant(SandboxConfig):
-    """Options of the sandbox that runs nothing."""
-
-    kind: Literal["instant"] = run_option("instant", "passes everything")
-
-
-class InstantSandbox:
-    """Passes everything at once, whatever a suite would do in a box."""
-
-    weak, notice = False, None
-
-    def __init__(self, config: Instant) -> None:
-        self.config = config
-
-    async def lend(self, work: Any, tools: Any = ()) -> Any:
-        return Verdict("pass", passed_base=True)
-
-    async def run(self, command: Command) -> Ran:
-        return Ran(0)
-
-    async def aclose(self) -> None: ...
+from codechat.testing.instant import register_instant
 
 
 class InstantConfig(ModelConfig):
@@ -62,7 +39,4 @@ def register(programs: list[str]) -> None:
         """Answers at once."""
         return InstantModel(programs)
 
-    @SANDBOXES.register("instant", Instant)
-    def instant(config: Instant, workers: int) -> InstantSandbox:
-        """Passes everything at once."""
-        return InstantSandbox(config)
+    register_instant()

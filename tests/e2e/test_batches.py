@@ -163,7 +163,7 @@ def wholes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wholes]:
 
 
 def quick(kind: type[BatchServer]) -> list[str]:
-    return ["sandbox=passing", *dict(OTHERS)[kind]]
+    return ["sandbox=instant", *dict(OTHERS)[kind]]
 
 
 @pytest.mark.long

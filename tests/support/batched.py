@@ -8,11 +8,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from codechat.config import run_option
-from codechat.domain import Verdict
-from codechat.sandbox import SANDBOXES, Command, Ran, SandboxConfig
 from codechat.testing.cells import without_times
 
 # Each line of the input is a command, run by a fork of a process that has imported everything. With a number, the answers
@@ -23,8 +20,8 @@ sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 import codechat.calls.transport, openai, pydantic_ai.direct, pydantic_ai.models.anthropic, pydantic_ai.providers.anthropic
 from codechat.calls import collecting
 from codechat.cli.app import main
-from support.batched import register_passing
-register_passing()
+from codechat.testing.instant import register_instant
+register_instant()
 def give_no_more_than(most, give=collecting._give):
     given = itertools.count(1)
     def giving(answer, result):
@@ -49,38 +46,6 @@ for line in sys.stdin:
     print("child", child, flush=True)
     print("ended", os.waitpid(child, 0)[1], flush=True)
 """
-
-
-class Passing(SandboxConfig):
-    """Options of a sandbox that starts no process, so that many cells take little time."""
-
-    kind: Literal["passing"] = run_option("passing", "passes everything")
-
-
-class PassingSandbox:
-    """Passes everything, short and long programs alike."""
-
-    weak, notice = False, None
-
-    def __init__(self, config: Passing) -> None:
-        self.config = config
-
-    async def lend(self, work: Any, tools: Any = ()) -> Any:
-        return Verdict("pass", passed_base=True)
-
-    async def run(self, command: Command) -> Ran:
-        return Ran(0)
-
-    async def aclose(self) -> None: ...
-
-
-def register_passing() -> None:
-    """Make `sandbox=passing` known."""
-
-    @SANDBOXES.register("passing", Passing)
-    def passing(config: Passing, workers: int) -> PassingSandbox:
-        """Passes everything."""
-        return PassingSandbox(config)
 
 
 def words(url: str, runs: Path, *more: str) -> list[str]:
