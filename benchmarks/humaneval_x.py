@@ -169,6 +169,7 @@ def flat(value: Any) -> Iterator[Any]:
 
 async def decide(language: str, path: str, plus: str, *numbers: str) -> None:
     """Replace the language's decisions, or those on the tasks of some numbers; what is mended stays."""
+    driven.REFERENCE_INPUT_S = INPUT_S  # type: ignore[attr-defined]
     config = SANDBOXES.validate({"kind": "auto"})
     assert isinstance(config, SandboxConfig)
     sandbox = SANDBOXES.build(config, workers=1)
@@ -366,5 +367,4 @@ COMMANDS: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
 }
 
 if __name__ == "__main__":
-    driven.REFERENCE_INPUT_S = INPUT_S  # type: ignore[attr-defined]
     asyncio.run(COMMANDS[sys.argv[1]](*sys.argv[2:]))
