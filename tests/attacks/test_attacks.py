@@ -1,4 +1,7 @@
-"""No hostile program passes, outlives its limits, leaves anything behind, or disturbs the next verdict."""
+"""No hostile program passes, outlives its limits, leaves anything behind, or disturbs the next verdict.
+
+Programs run some at a time, each followed by a right one, and after each group right ones must pass in every worker.
+"""
 
 import asyncio
 import dataclasses
@@ -17,7 +20,7 @@ from attack_malformed import MALFORMED
 from attack_stalling import STALLING
 from attack_values import SLOW, VALUES
 
-from codechat.domain import Program
+from codechat.domain import Program, Verdict
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES
 from codechat.suites.calls import Calls
@@ -31,6 +34,7 @@ LIMITS = {"min_cpu_s": 0.3, "load_cpu_s": 0.6, "total_cpu_s": 1.0, "idle_s": 0.7
 LONGEST_S = (
     60.0  # load + total CPU + idle, and what a busy machine adds: who yields for ever spends a second of CPU slowly
 )
+WORKERS, GROUP = 4, 10
 # One of so many programs runs there, since a part stands for all if bubblewrap is tested with all.
 SHARES = {"bubblewrap": 1, "process": 3, "docker": 6} if shutil.which("bwrap") else {"process": 1, "docker": 1}
 WATCHED = [Path(name) for name in ("/tmp", "/var/tmp", "/dev/shm", "/") if Path(name).is_dir()]
@@ -48,6 +52,13 @@ CORPUS: dict[str, str] = {
 }
 
 
+async def right_in_all(room: Any, remark: str) -> None:
+    """Right programs pass in every worker at once: each takes so long that no worker gets two."""
+    program = f"import time\ntime.sleep(0.3)\n{REFERENCE}"
+    verdicts = await asyncio.gather(*(right(room, f"{remark}, {place}", program) for place in range(WORKERS)))
+    assert all(verdict.passed for verdict in verdicts), (remark, verdicts)
+
+
 @pytest.fixture(scope="module")
 def sandbox(
     request: pytest.FixtureRequest,
@@ -59,10 +70,11 @@ def sandbox(
     monkeypatch.setenv("CODECHAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
     config = SANDBOXES.validate({**of_kind(request.param), **LIMITS})
     try:
-        room: Any = SANDBOXES.build(config, workers=1)
+        room: Any = SANDBOXES.build(config, workers=WORKERS)
     except UserError as error:
         pytest.skip(str(error))
     assert asyncio.run(CALLS.check(Program(REFERENCE), room)).passed
+    asyncio.run(right_in_all(room, "first in a worker"))  # no worker is to be taken for what a program left
     yield room
     asyncio.run(room.aclose())
     monkeypatch.undo()
@@ -72,44 +84,60 @@ def sandbox(
 NEED_NAMESPACES = {"disk filled", "files everywhere", "everything deleted", "host name", "shared memory"}
 
 
-@pytest.fixture
-def listener() -> Iterator[socket.socket]:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.setblocking(False)
-        yield server
-
-
 def names() -> set[str]:
     return {
         str(path) for folder in WATCHED for path in folder.glob("*") if "was-here" in path.name or "fill" in path.name
     }
 
 
-@pytest.mark.parametrize(
-    ("sandbox", "name"),
-    [(kind, name) for kind, share in SHARES.items() for name in CORPUS if zlib.crc32(name.encode()) % share == 0],
-    indirect=["sandbox"],
-)
-async def test_an_attack_fails_and_leaves_nothing(sandbox: Any, listener: socket.socket, name: str) -> None:
-    if not sandbox.contained and name.partition(": ")[2] in NEED_NAMESPACES:
-        pytest.skip("the system grants no namespaces")
-    processes, files = descendants(), names()
-    began = time.monotonic()
-    program = CORPUS[name].replace(PORT_MARK, str(listener.getsockname()[1]))
-    verdict = await CALLS.check(Program(program), sandbox)
-    took = time.monotonic() - began
+def groups() -> Iterator[Any]:
+    """The kinds of sandboxes, each with the programs that meet it, some at a time."""
+    for kind, share in SHARES.items():
+        met = [name for name in CORPUS if zlib.crc32(name.encode()) % share == 0]
+        for needing in (False, True):
+            alike = [name for name in met if (name.partition(": ")[2] in NEED_NAMESPACES) == needing]
+            for start in range(0, len(alike), GROUP):
+                yield pytest.param(kind, alike[start : start + GROUP], id=f"{kind}-{alike[start]}")
 
-    assert not verdict.passed
-    assert not verdict.passed_base
-    assert verdict.failure is not None
-    assert took < LONGEST_S
-    assert descendants() == processes, "a process was left, or the sandbox's own died"
-    assert names() == files
-    assert SECRET not in str(verdict)
-    assert socket.gethostname() not in str(verdict)
-    with pytest.raises(BlockingIOError):
-        listener.accept()
-    assert (await CALLS.check(Program(f"# after {name}\n{REFERENCE}"), sandbox)).passed
+
+@pytest.mark.parametrize(("sandbox", "together"), [*groups()], indirect=["sandbox"])
+async def test_attacks_fail_and_leave_nothing(sandbox: Any, together: list[str]) -> None:
+    if not sandbox.contained and together[0].partition(": ")[2] in NEED_NAMESPACES:
+        pytest.skip("the system grants no namespaces")
+    processes, files, places = descendants(), names(), asyncio.Semaphore(WORKERS)
+
+    async def attack(name: str) -> None:
+        async with places:
+            await fails(sandbox, name)
+
+    await asyncio.gather(*(attack(name) for name in together))
+    assert descendants() == processes, f"a process of {together} was left, or the sandbox's own died"
+    assert names() == files, together
+    await right_in_all(sandbox, f"after {together}")
+
+
+async def fails(sandbox: Any, name: str) -> None:
+    """A program of the corpus does not pass, ends in time, tells and reaches nothing; the next program is right."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        program = CORPUS[name].replace(PORT_MARK, str(listener.getsockname()[1]))
+        began = time.monotonic()
+        verdict = await CALLS.check(Program(program), sandbox)
+        took = time.monotonic() - began
+        with pytest.raises(BlockingIOError):
+            pytest.fail(f"{name} connected from {listener.accept()[1]}")
+    assert not verdict.passed, name
+    assert not verdict.passed_base, name
+    assert verdict.failure is not None, name
+    assert took < LONGEST_S, name
+    assert SECRET not in str(verdict), name
+    assert socket.gethostname() not in str(verdict), name
+    following = await right(sandbox, f"after {name}")
+    assert following.passed, (name, following)
+
+
+async def right(sandbox: Any, remark: str, program: str = REFERENCE) -> Verdict:
+    return await CALLS.check(Program(f"# {remark}\n{program}"), sandbox)
 
 
 @pytest.mark.parametrize("oracle", ["equal", "set_equal"])
