@@ -12,6 +12,7 @@ import pytest
 
 from codechat.testing import OpenAIServer
 from codechat.testing.cells import command
+from support.commands import in_process
 from support.launched import Slow, records_of, sweeps_of, wait_until
 from support.slurm import lacking, slurm
 
@@ -31,7 +32,7 @@ def sweep_of(url: str, folder: Path, *more: str, seeds: str = "1,2,3,4") -> "sub
     words = command(url, 2, "runs", f"agenda.turns={TURNS}", f"seed={seeds}", *more)
     words.remove("tracking=none")  # it may be among the further ones
     words.insert(words.index("codechat") + 1, "-m")
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=LONG, check=False)
+    return in_process(words, folder)
 
 
 def logs_in(folder: Path) -> list[str]:
@@ -50,8 +51,6 @@ def test_cells_are_ended_at_the_time_limit_requeued_and_resumed(tmp_path: Path) 
     folders = [tmp_path / "serial", tmp_path / "slurm"]
     for folder in folders:
         folder.mkdir()
-    with OpenAIServer(Slow(0)) as server:
-        assert sweep_of(server.base_url, folders[0]).returncode == 0
     slow = Slow(LONG / TURNS)  # no cell ends before its time limit
     with OpenAIServer(slow) as server:
         options = ["launcher=slurm", "launcher.time=3", "launcher.setup=echo prepared"]
@@ -63,6 +62,8 @@ def test_cells_are_ended_at_the_time_limit_requeued_and_resumed(tmp_path: Path) 
         done = sweep_of(server.base_url, folders[1], *options)
         assert "submitted" not in done.stderr, "what is in the queue is not submitted again"
         assert done.stdout.count(" runs ") == 4, done.stdout
+        with OpenAIServer(Slow(0)) as other:  # while their time passes
+            assert sweep_of(other.base_url, folders[0]).returncode == 0
         wait_until(lambda: all("interrupted: calls under way" in text for text in logs_in(folders[1])), LONG)
         assert len(server.calls) < 4 * 2 * TURNS
         slow.seconds = 0
@@ -105,7 +106,7 @@ def test_a_cancelled_cell_stays_away_until_it_is_submitted_again(tmp_path: Path)
     ],
 )
 def test_what_slurm_refuses_is_told(tmp_path: Path, option: str, told: str) -> None:
-    done = sweep_of("http://127.0.0.1:9/v1", tmp_path, "launcher=slurm", option)
+    done = sweep_of("http://127.0.0.1:9/v1", tmp_path, "launcher=slurm", option, seeds="1,2")
     assert done.returncode == 2, done.stdout
     assert told in done.stderr
     assert "`sinfo` lists its partitions" in done.stderr
@@ -137,7 +138,7 @@ def test_a_cell_that_cannot_run_is_shown_after_waiting(tmp_path: Path) -> None:
         "launcher.wait=true",
         "launcher.setup=rm tasks.jsonl",
     ]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=LONG, check=False)
+    done = in_process(words, tmp_path)
     assert done.returncode == 2, done.stdout + done.stderr
     assert " not run " in done.stdout
 
@@ -146,6 +147,6 @@ def test_without_sbatch_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     if shutil.which("sbatch"):
         pytest.skip("SLURM is beside this Python")
-    done = sweep_of("http://127.0.0.1:9/v1", tmp_path, "launcher=slurm")
+    done = sweep_of("http://127.0.0.1:9/v1", tmp_path, "launcher=slurm", seeds="1,2")
     assert done.returncode == 2
     assert done.stderr.startswith("error: launcher=slurm needs SLURM's `sbatch`")

@@ -14,3 +14,8 @@ def codechat(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = main(list(words))
     return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
+
+
+def in_process(words: list[str], folder: Path) -> "subprocess.CompletedProcess[str]":
+    """The same of a whole command line, `python -m codechat …`: what a process takes to load is most of a small cell."""
+    return codechat(folder, *words[words.index("codechat") + 1 :])
