@@ -14,6 +14,7 @@ import pytest
 from codechat.cli.app import main
 from codechat.testing import OpenAIServer
 from codechat.testing.cells import command
+from support import commands
 from support.launched import Slow, cells_in, metrics_of, records_of, sweeps_of, wait_until
 from support.processes import below, descendants
 
@@ -45,7 +46,7 @@ def test_four_cells_by_each_launcher(tmp_path: Path) -> None:
         folder = tmp_path / launcher
         folder.mkdir()
         options = ["launcher.jobs=4"] if launcher == "joblib" else []
-        done = codechat(folder, "-m", *SMALL, f"launcher={launcher}", *options)
+        done = (codechat if options else commands.codechat)(folder, "-m", *SMALL, f"launcher={launcher}", *options)
         assert done.returncode == 0, done.stdout + done.stderr
         tags |= sweeps_of(folder, 4)
         table = done.stdout.partition("\nsweep adhoc-")[2]
@@ -84,7 +85,7 @@ def test_a_launcher_takes_a_single_cell(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_starts_no_process(tmp_path: Path) -> None:
-    done = codechat(tmp_path, "-m", *SMALL, "launcher=joblib", "dry_run=true")
+    done = commands.codechat(tmp_path, "-m", *SMALL, "launcher=joblib", "dry_run=true")
     assert done.returncode == 0
     assert "4 cells, each as if run alone" in done.stdout
     assert not (tmp_path / "runs").exists()
@@ -116,63 +117,68 @@ def test_help_and_list_know_the_launchers(capsys: pytest.CaptureFixture[str]) ->
     assert "launcher.jobs" in told
 
 
-def sweep_of(url: str, *more: str) -> list[str]:
-    words = command(url, 4, "runs", "agenda.turns=6", "seed=1,2,3,4", "launcher=joblib", *more)
+def sweep_of(url: str, turns: int, seeds: str, *more: str) -> list[str]:
+    """Cells of two tasks, for each seed one, two at a time."""
+    words = command(url, 2, "runs", f"agenda.turns={turns}", f"seed={seeds}", "launcher=joblib", "launcher.jobs=2")
     words.insert(words.index("codechat") + 1, "-m")
-    return words
+    return [*words, *more]
 
 
-@pytest.mark.parametrize("how", ["ctrl-c", "SIGTERM", "SIGUSR1"])
-def test_an_interruption_ends_all_cells_and_keeps_what_they_have(tmp_path: Path, how: str) -> None:
-    """No call is paid for twice, as in a single cell. Ctrl-C goes to the whole group of the terminal's processes."""
-    with OpenAIServer(Slow(0.3)) as server:
-        words = sweep_of(server.base_url, "launcher.jobs=2")
-        process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   start_new_session=True)  # fmt: skip
-        wait_until(lambda: len(server.calls) > 20)
-        if how == "ctrl-c":
-            os.killpg(process.pid, signal.SIGINT)
-        else:
-            process.send_signal(getattr(signal, how))
-        output, errors = process.communicate(timeout=LONG)
-        assert process.returncode == 130, output + errors
-        assert "Traceback" not in errors
-        assert "interrupted: calls under way are finished" in errors
-        table = output.partition("\nsweep adhoc-")[2]
-        assert table.count(" interrupted ") == 2, table
-        assert "2 cells were not begun" in output
-        asked = len(server.calls)
-        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=LONG, check=False)
+def start(words: list[str], folder: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            start_new_session=True)  # fmt: skip
+
+
+def test_an_interruption_ends_all_cells_and_keeps_what_they_have(tmp_path: Path) -> None:
+    """One sweep meets all in turn, and no call is paid for twice, as in a single cell.
+
+    Ctrl-C goes to the whole group of the terminal's processes. The cells of a launcher that is killed stop by themselves.
+    """
+    slow = Slow(0.5)
+    with OpenAIServer(slow) as server:
+        words = sweep_of(server.base_url, 16, "1,2,3,4")
+        for how in ("ctrl-c", "SIGTERM", "SIGUSR1", "SIGKILL"):
+            asked = len(server.calls)
+            with start(words, tmp_path) as process:
+                wait_until(lambda asked=asked: len(server.calls) > asked + 4)  # type: ignore[misc]
+                if how == "ctrl-c":
+                    os.killpg(process.pid, signal.SIGINT)
+                elif how == "SIGKILL":
+                    stop_with_its_launcher(process)
+                    continue
+                else:
+                    process.send_signal(getattr(signal, how))
+                output, errors = process.communicate(timeout=LONG)
+            assert process.returncode == 130, (how, output, errors)
+            assert "Traceback" not in errors, how
+            assert "interrupted: calls under way are finished" in errors, how
+            table = output.partition("\nsweep adhoc-")[2]
+            assert table.count(" interrupted ") == 2, (how, table)
+            assert "2 cells were not begun" in output, how
+        slow.seconds, asked = 0, len(server.calls)
+        done = codechat(tmp_path, *words[words.index("codechat") + 1 :])
         assert done.returncode == 0, done.stderr
-        assert asked < len(server.calls) == 4 * 4 * 6, "a reply was paid for twice"
+        assert asked < len(server.calls) == 4 * 2 * 16, "a reply was paid for twice"
 
 
-def test_the_cells_of_a_killed_launcher_stop(tmp_path: Path) -> None:
-    with OpenAIServer(Slow(0.3)) as server:
-        words = sweep_of(server.base_url, "launcher.jobs=2")
-        process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_until(lambda: len(server.calls) > 20)
-        children = below(process.pid)
-        assert len(children) >= 2
-        process.kill()
-        process.wait()
-        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children))
-        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=LONG, check=False)
-        assert done.returncode == 0, done.stderr
-        assert len(server.calls) == 4 * 4 * 6
+def stop_with_its_launcher(process: "subprocess.Popen[str]") -> None:
+    """Kill a launcher, and wait until its cells have ended."""
+    children = below(process.pid)
+    assert len(children) >= 2
+    process.kill()
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children))
 
 
 def test_a_killed_process_of_a_cell_is_replaced_once(tmp_path: Path) -> None:
     with OpenAIServer(Slow(0.3)) as server:
-        words = sweep_of(server.base_url, "launcher.jobs=2")
-        process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        wait_until(lambda: len(server.calls) > 20)
-        victim = next(pid for pid in below(process.pid) if has_journal(pid))
-        os.kill(victim, signal.SIGKILL)
-        output, errors = process.communicate(timeout=LONG)
+        with start(sweep_of(server.base_url, 12, "1,2"), tmp_path) as process:
+            wait_until(lambda: len(server.calls) > 12)
+            victim = next(pid for pid in below(process.pid) if has_journal(pid))
+            os.kill(victim, signal.SIGKILL)
+            output, errors = process.communicate(timeout=LONG)
         assert process.returncode == 0, output + errors
-        assert output.partition("\nsweep adhoc-")[2].count(" done ") == 4
-        assert len(server.calls) <= 4 * 4 * 6 + 2 * 4, "only what was under way is asked again"
+        assert output.partition("\nsweep adhoc-")[2].count(" done ") == 2
+        assert len(server.calls) <= 2 * 2 * 12 + 2 * 2, "only what was under way is asked again"
 
 
 def has_journal(pid: int) -> bool:
