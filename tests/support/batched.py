@@ -21,7 +21,11 @@ import codechat.calls.transport, openai, pydantic_ai.direct, pydantic_ai.models.
 from codechat.calls import collecting
 from codechat.cli.app import main
 from codechat.testing.instant import register_instant
+from support.batched import words
 register_instant()
+import numpy, codechat.cli.launching, codechat.cli.run, codechat.engine.run
+from codechat import compose
+compose([*words("http://nowhere", "."), "sandbox=instant"])  # each fork would load all of this anew
 def give_no_more_than(most, give=collecting._give):
     given = itertools.count(1)
     def giving(answer, result):
