@@ -8,16 +8,20 @@ import pytest
 
 from codechat.testing import OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import command, without_times
+from support.commands import in_process
 
 pytestmark = pytest.mark.long
 SMALL = ("agenda.turns=3", "seed=0,1")
 
 
 def run(words: list[str], folder: Path, flag: tuple[str, ...] = ("-m",)) -> str:
+    """What a command prints; in a process of its own if it starts others, which it leaves for what comes next."""
     place = words.index("codechat") + 1
-    done = subprocess.run(
-        [*words[:place], *flag, *words[place:]], cwd=folder, capture_output=True, text=True, timeout=200, check=False
-    )
+    command = [*words[:place], *flag, *words[place:]]
+    if "launcher=joblib" in words:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200, check=False)
+    else:
+        done = in_process(command, folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

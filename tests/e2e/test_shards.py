@@ -17,6 +17,7 @@ import pytest
 
 from codechat.testing import Call, OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import command, digest, records, without_times
+from support.commands import in_process as run
 
 pytestmark = pytest.mark.long
 
@@ -31,10 +32,6 @@ def words(server: OpenAIServer, runs: str, *more: str) -> list[str]:
 
 def shard(index: int, count: int) -> list[str]:
     return [f"shard.index={index}", f"shard.count={count}"]
-
-
-def run(command: list[str], folder: Path) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=LONG, check=False)
 
 
 def together(commands: list[list[str]], folder: Path) -> list["subprocess.CompletedProcess[str]"]:

@@ -16,6 +16,7 @@ import pytest
 from codechat.testing import Call, OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import CONCURRENCY, command, digest, records
 from codechat.testing.cells import without_times as without_seconds
+from support.commands import in_process as run
 
 pytestmark = pytest.mark.long
 
@@ -40,8 +41,8 @@ def start(words: list[str], folder: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def run(words: list[str], folder: Path, **options: Any) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=LONG, check=False, **options)
+def process(words: list[str], folder: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=LONG, check=False)
 
 
 def until_busy(server: OpenAIServer, process: "subprocess.Popen[str]") -> None:
@@ -170,10 +171,10 @@ def test_a_budget_in_dollars_needs_a_price(tmp_path: Path) -> None:
 def with_mounts(script: str, words: list[str], folder: Path) -> "subprocess.CompletedProcess[str]":
     """Run a shell script whose mounts nobody else sees; `"$@"` are the words."""
     unshare = ["unshare", "-m" if os.geteuid() == 0 else "-Urm"]
-    if not shutil.which("unshare") or run([*unshare, "mount", "-t", "tmpfs", "none", "/mnt"], folder).returncode:
+    if not shutil.which("unshare") or process([*unshare, "mount", "-t", "tmpfs", "none", "/mnt"], folder).returncode:
         pytest.skip("mounting is not permitted here")
     (folder / "runs").mkdir()
-    return run([*unshare, "sh", "-c", script, "sh", *words], folder)
+    return process([*unshare, "sh", "-c", script, "sh", *words], folder)
 
 
 def test_a_full_disk_is_told_and_leaves_what_resumes(tmp_path: Path) -> None:
