@@ -17,6 +17,7 @@ import pytest
 
 from codechat.environment import cache_root
 from support import engines
+from support.undrawn import copied_stores
 
 LOCATION = "CODECHAT_CACHE_DIR"
 MARKS = ("engines", "browser", "slurm", "postgres", "ray", "simulations", "long")  # said in pyproject.toml
@@ -34,6 +35,7 @@ hypothesis.settings.load_profile("same")
 # all tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+copied_stores.install()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -139,6 +141,21 @@ def cache_of_the_session(new_cache: Callable[[], Path]) -> Iterator[None]:
     """For fixtures that live longer than a test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(LOCATION, str(new_cache()))
+        yield
+
+
+@pytest.fixture(scope="session")
+def made_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the store is, or is going to be, of which new ones are copies."""
+    return tmp_path_factory.mktemp("made") / "store.db"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _copied_stores(request: pytest.FixtureRequest, made_store: Path) -> Iterator[None]:
+    """New stores of MLflow are copies of one, unless the module says `MIGRATED = True`: its subject is how one is made."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not getattr(request.module, "MIGRATED", False):
+            patch.setenv(copied_stores.NAME, str(made_store))
         yield
 
 

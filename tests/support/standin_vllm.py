@@ -15,9 +15,10 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pytest
+if TYPE_CHECKING:  # each start of the stand-in would load it
+    import pytest
 
 FOLDER = "CODECHAT_STANDIN_VLLM"
 VERSION = "0.33.0"
@@ -68,7 +69,7 @@ def is_zombie(pid: int) -> bool:
         return True
 
 
-def install(folder: Path, patch: pytest.MonkeyPatch) -> Standin:
+def install(folder: Path, patch: "pytest.MonkeyPatch") -> Standin:
     """Put a `vllm` on PATH, before anything else."""
     programs, files = folder / "programs", folder / "standin"
     for each in (programs, files):

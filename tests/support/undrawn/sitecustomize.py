@@ -1,9 +1,11 @@
-"""Python reads this at the start of processes that tests start: their cells draw no figures, as in tests themselves."""
+"""Python reads this at the start of processes that tests start: their cells draw no figures, and new stores of MLflow are copies, as in tests themselves."""
 
 import sys
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
+
+import copied_stores
 
 
 class _Undrawn(MetaPathFinder):
@@ -22,3 +24,4 @@ class _Undrawn(MetaPathFinder):
 
 
 sys.meta_path.insert(0, _Undrawn())
+copied_stores.install()
