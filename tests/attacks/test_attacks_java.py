@@ -1,14 +1,18 @@
-"""No hostile Java program passes, none outlives its limits, and the next verdict is right."""
+"""No hostile Java program passes, none outlives its limits, and the next verdict is right.
+
+Programs run some at a time.
+"""
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterable, Iterator
+from typing import Any
 
 import pytest
 
 from attacks.attack_java import JAVA_ATTACKS, REFUSED, written
 from attacks.attack_java_more import ENDS, FORGES, KNOWN, REACHES, TEXTS, forging, reaching
-from codechat.domain import Program, Target
+from codechat.domain import Program, Target, Verdict
 from codechat.sandbox import SANDBOXES, Sandbox
 from codechat.suites.junit import INSIDE, JUnit
 from codechat.suites.junit import REFUSED as REASONS
@@ -29,12 +33,14 @@ class SquareTest {
 RIGHT = Program("class Solution { int square(int n) { return n * n; } }", Target("java"))
 LIMITS = {"total_cpu_s": 4.0, "load_cpu_s": 4.0}
 LONGEST_S = 60.0  # by the clock, on a busy machine: far more than any limit
+WORKERS, GROUP = 3, 9
+Java = tuple[asyncio.Runner, Sandbox]
 
 
 @pytest.fixture(scope="module")
-def java() -> Iterator[tuple[asyncio.Runner, Sandbox]]:
+def java() -> Iterator[Java]:
     with asyncio.Runner() as runner:
-        sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "bubblewrap", **LIMITS}), workers=1)
+        sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "bubblewrap", **LIMITS}), workers=WORKERS)
         TESTS.make_ready(sandbox.config, print)
         yield runner, sandbox
         runner.run(sandbox.aclose())
@@ -44,30 +50,61 @@ def test_there_are_many() -> None:
     assert len(JAVA_ATTACKS) >= 40 and set(JAVA_ATTACKS) >= REFUSED
 
 
-@pytest.mark.parametrize("name", JAVA_ATTACKS)
-def test_a_hostile_program_never_passes(java: tuple[asyncio.Runner, Sandbox], name: str) -> None:
-    runner, sandbox = java
-    began = time.monotonic()
-    verdict = runner.run(TESTS.check(Program(written(JAVA_ATTACKS[name]), Target("java")), sandbox))
-    assert time.monotonic() - began < LONGEST_S
-    assert not verdict.passed and verdict.failure is not None
-    refused = verdict.failure.reason in {reason for _, reason in REASONS.values()}
-    assert refused == (name in REFUSED), verdict
-    assert verdict.cpu_s < 2 * LIMITS["total_cpu_s"] + LIMITS["load_cpu_s"]
-    if verdict.outcome in ("crash", "timeout"):
-        after = runner.run(TESTS.check(RIGHT, sandbox))
-        assert after.passed, after
+def groups(names: Iterable[str]) -> list[list[str]]:
+    """The names, some at a time."""
+    every = [*names]
+    return [every[start : start + GROUP] for start in range(0, len(every), GROUP)]
 
 
-@pytest.mark.parametrize("name", TEXTS | ENDS)
-def test_no_text_makes_a_wrong_program_pass(java: tuple[asyncio.Runner, Sandbox], name: str) -> None:
+def together(java: Java, attacks: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Wait for all, as many at a time as there are workers; right programs then pass in every worker."""
     runner, sandbox = java
-    verdict = runner.run(TESTS.check(Program(written((TEXTS | ENDS)[name]), Target("java")), sandbox))
-    assert not verdict.passed, verdict
+    places = asyncio.Semaphore(WORKERS)
+
+    async def wait(attack: Coroutine[Any, Any, None]) -> None:
+        async with places:
+            await attack
+
+    async def wait_for_all() -> list[Verdict]:
+        await asyncio.gather(*map(wait, attacks))
+        return await asyncio.gather(*(TESTS.check(RIGHT, sandbox) for _ in range(WORKERS)))
+
+    after = runner.run(wait_for_all())
+    assert all(verdict.passed for verdict in after), after
+
+
+@pytest.mark.parametrize("names", groups(JAVA_ATTACKS), ids=lambda names: names[0])
+def test_hostile_programs_never_pass(java: Java, names: list[str]) -> None:
+    sandbox = java[1]
+
+    async def attack(name: str) -> None:
+        began = time.monotonic()
+        verdict = await TESTS.check(Program(written(JAVA_ATTACKS[name]), Target("java")), sandbox)
+        assert time.monotonic() - began < LONGEST_S, name
+        assert not verdict.passed and verdict.failure is not None, (name, verdict)
+        refused = verdict.failure.reason in {reason for _, reason in REASONS.values()}
+        assert refused == (name in REFUSED), (name, verdict)
+        assert verdict.cpu_s < 2 * LIMITS["total_cpu_s"] + LIMITS["load_cpu_s"], (name, verdict)
+        if verdict.outcome in ("crash", "timeout"):
+            after = await TESTS.check(RIGHT, sandbox)
+            assert after.passed, (name, after)
+
+    together(java, map(attack, names))
+
+
+@pytest.mark.parametrize("names", groups(TEXTS | ENDS), ids=lambda names: names[0])
+def test_no_text_makes_a_wrong_program_pass(java: Java, names: list[str]) -> None:
+    sandbox = java[1]
+
+    async def attack(name: str) -> None:
+        verdict = await TESTS.check(Program(written((TEXTS | ENDS)[name]), Target("java")), sandbox)
+        assert not verdict.passed, (name, verdict)
+
+    together(java, map(attack, names))
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_what_passes_all_the_same_is_marked(java: tuple[asyncio.Runner, Sandbox], name: str) -> None:
+def test_what_passes_all_the_same_is_marked(java: Java, name: str) -> None:
     runner, sandbox = java
     tests, program = KNOWN[name]
     head = "import static org.junit.jupiter.api.Assertions.*; import org.junit.jupiter.api.Test;"
@@ -78,7 +115,7 @@ def test_what_passes_all_the_same_is_marked(java: tuple[asyncio.Runner, Sandbox]
     )
 
 
-def test_nothing_out_of_a_programs_reach_is_reached(java: tuple[asyncio.Runner, Sandbox]) -> None:
+def test_nothing_out_of_a_programs_reach_is_reached(java: Java) -> None:
     """All attempts in one virtual machine, whose tests then pass: the program is right, and says what it got."""
     runner, sandbox = java
     tests = TESTS.tests.replace(
@@ -89,7 +126,7 @@ def test_nothing_out_of_a_programs_reach_is_reached(java: tuple[asyncio.Runner, 
     assert verdict.passed, verdict
 
 
-def test_no_act_makes_a_wrong_program_pass(java: tuple[asyncio.Runner, Sandbox]) -> None:
+def test_no_act_makes_a_wrong_program_pass(java: Java) -> None:
     """All acts in one virtual machine; if its tests pass, each is tried alone, to name those that do it."""
     runner, sandbox = java
 
