@@ -1,9 +1,12 @@
-"""Nothing that a program does passes assertions decided outside; what passes inside is marked so, and listed here."""
+"""Nothing that a program does passes assertions decided outside; what passes inside is marked so, and listed here.
+
+Attacks run some at a time, each followed by a right program, and after each group right ones pass in all workers at once.
+"""
 
 import asyncio
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +19,7 @@ from codechat.sandbox import SANDBOXES, Sandbox
 from codechat.suites.assertions import Assertions
 
 LIMITS = {"load_cpu_s": 0.6, "total_cpu_s": 1.0, "idle_s": 0.7, "memory_mb": 1500, "processes": 16, "output_mb": 16}
+WORKERS, GROUP = 4, 16
 CEILING_S = 60.0  # two runs with all their limits, on a busy machine
 RIGHT = "def solve(n: int) -> int:\n    return n * n\n"
 CASES = """
@@ -77,7 +81,7 @@ def sandbox(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     monkeypatch.setenv("CODECHAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
     config = SANDBOXES.validate({"kind": request.param, **LIMITS})
     try:
-        room: Any = SANDBOXES.build(config, workers=1)
+        room: Any = SANDBOXES.build(config, workers=WORKERS)
     except UserError as error:
         pytest.skip(str(error))
     if not (room.contained or room.start()["namespaces"]):
@@ -91,15 +95,39 @@ async def assess(sandbox: Sandbox, source: str, snippets: tuple[str, ...]) -> Ve
     return await Assertions(snippets).check(Program(source, Target(entry_point="solve")), sandbox)
 
 
-async def passing(sandbox: Sandbox, program: str, styles: dict[str, tuple[str, ...]]) -> set[str]:
+async def right(sandbox: Sandbox, remark: str, program: str = RIGHT) -> None:
+    verdict = await assess(sandbox, f"# {remark}\n{program}", STYLES["plain"])
+    assert (verdict.passed, verdict.decided) == (True, "outside"), (remark, verdict)
+
+
+def groups(names: Iterable[str]) -> list[list[str]]:
+    """The names, some at a time."""
+    every = [*names]
+    return [every[start : start + GROUP] for start in range(0, len(every), GROUP)]
+
+
+async def together(sandbox: Sandbox, attack: Callable[[str], Awaitable[None]], names: list[str]) -> None:
+    """Wait for attacks, as many at a time as there are workers, and for right programs in all of these."""
+    places = asyncio.Semaphore(WORKERS)
+
+    async def wait(name: str) -> None:
+        async with places:
+            await attack(name)
+
+    await asyncio.gather(*map(wait, names))
+    slow = f"import time\ntime.sleep(0.3)\n{RIGHT}"  # so that no worker gets two
+    await asyncio.gather(*(right(sandbox, f"after {names[0]}, {place}", slow) for place in range(WORKERS)))
+
+
+async def passing(sandbox: Sandbox, name: str, program: str, styles: dict[str, tuple[str, ...]]) -> set[str]:
     """The styles of tests that the program passes: never outside."""
     passed = set()
     for style, snippets in styles.items():
         began = time.monotonic()
         verdict = await assess(sandbox, program, snippets)
-        assert time.monotonic() - began < CEILING_S, style
-        assert verdict.decided == "inside" or not verdict.passed, style
-        assert verdict.passed or verdict.failure is not None
+        assert time.monotonic() - began < CEILING_S, (name, style)
+        assert verdict.decided == "inside" or not verdict.passed, (name, style)
+        assert verdict.passed or verdict.failure is not None, (name, style)
         if verdict.passed:
             passed.add(style)
         if verdict.outcome == "timeout":
@@ -113,12 +141,14 @@ async def test_a_right_program_passes_outside(sandbox: Any, style: str) -> None:
     assert (verdict.passed, verdict.decided) == (True, "outside"), verdict
 
 
-@pytest.mark.parametrize("name", OUTSIDE_ATTACKS)
-async def test_an_attack_does_not_pass_outside(sandbox: Any, name: str) -> None:
-    passed = await passing(sandbox, OUTSIDE_ATTACKS[name], STYLES)
-    assert bool(passed) == (name in OF_ARRAYS), passed
-    verdict = await assess(sandbox, f"# after {name}\n{RIGHT}", STYLES["plain"])
-    assert (verdict.passed, verdict.decided) == (True, "outside"), verdict
+@pytest.mark.parametrize("names", groups(OUTSIDE_ATTACKS), ids=lambda names: names[0])
+async def test_attacks_do_not_pass_outside(sandbox: Any, names: list[str]) -> None:
+    async def attack(name: str) -> None:
+        passed = await passing(sandbox, name, OUTSIDE_ATTACKS[name], STYLES)
+        assert bool(passed) == (name in OF_ARRAYS), (name, passed)
+        await right(sandbox, f"after {name}")
+
+    await together(sandbox, attack, names)
 
 
 @pytest.mark.parametrize("name", LYING)
@@ -148,11 +178,14 @@ async def test_a_right_text_is_read_outside(sandbox: Any, name: str) -> None:
     assert (verdict.passed, verdict.decided) == (True, "outside"), verdict
 
 
-@pytest.mark.parametrize("name", TEXT_ATTACKS)
-async def test_a_text_that_lies_does_not_pass_outside(sandbox: Any, name: str) -> None:
-    program, reader, passes = TEXT_ATTACKS[name]
-    passed = await passing(sandbox, program, {reader: (READERS.get(reader, reader),)})
-    assert passed == ({reader} if passes else set())
+@pytest.mark.parametrize("names", groups(TEXT_ATTACKS), ids=lambda names: names[0])
+async def test_texts_that_lie_do_not_pass_outside(sandbox: Any, names: list[str]) -> None:
+    async def attack(name: str) -> None:
+        program, reader, passes = TEXT_ATTACKS[name]
+        passed = await passing(sandbox, name, program, {reader: (READERS.get(reader, reader),)})
+        assert passed == ({reader} if passes else set()), name
+
+    await together(sandbox, attack, names)
 
 
 def test_the_corpus_is_large_enough() -> None:
