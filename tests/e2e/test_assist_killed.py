@@ -2,12 +2,10 @@
 
 import asyncio
 import json
-import os
 import random
-import subprocess
-import sys
 import time
 from collections import Counter
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,8 @@ import pytest
 
 from codechat.files import content_hash
 from codechat.testing import Call, OpenAIServer
+from support import forked
 from support.assisting import judges, says
-from support.plugins import ROOT
 
 pytestmark = pytest.mark.long
 
@@ -54,20 +52,14 @@ def comparable(value: Any) -> Any:
     return [comparable(each) for each in value] if isinstance(value, list) else value
 
 
-def start(server: OpenAIServer, folder: Path) -> subprocess.Popen[bytes]:
+def start(server: OpenAIServer, folder: Path) -> BaseProcess:
     words = ["protocol=assist", "dataset=assist_starter", "tracking=none", "runs_dir=runs", "model=openai"]
     for place, name in (("model", "model"), ("protocol.roles.user", "user"), ("protocol.roles.judge", "judge")):
         words += [] if place == "model" else [f"model@{place}=openai"]
         words += [f"{place}.base_url={server.base_url}", f"{place}.api_key_env=null", f"{place}.name={name}"]
         words += [f"{place}.max_concurrency={SLOTS}", f"{place}.cache=false"]
     folder.mkdir(exist_ok=True)
-    return subprocess.Popen(
-        [sys.executable, "-m", "codechat", *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    return forked.start(folder, *words)
 
 
 def sessions(folder: Path) -> list[Any]:
@@ -77,23 +69,23 @@ def sessions(folder: Path) -> list[Any]:
 
 def test_nothing_is_paid_twice_and_nothing_differs(tmp_path: Path) -> None:
     with OpenAIServer(speak, models=["model", "user", "judge"]) as server:
-        assert start(server, tmp_path / "whole").wait(300) == 0
+        assert forked.ended(start(server, tmp_path / "whole")) == 0
         needed = len(server.calls)
         assert needed == 3 * (7 + 3 + 1)
         server.calls.clear()
         chosen, kills = random.Random(4), 0
         while kills < KILLS:
             process, asked = start(server, tmp_path / "killed"), server.answered
-            while process.poll() is None and server.answered == asked:  # it starts, and resumes what is recorded
+            while process.is_alive() and server.answered == asked:  # it starts, and resumes what is recorded
                 time.sleep(0.005)
             time.sleep(chosen.uniform(0, 4 * LATENCY_S))
-            if process.poll() is not None:
+            if not process.is_alive():
                 break
             process.kill()
-            process.wait()
+            process.join()
             kills += 1
         assert kills >= 3, "it was killed in its midst"
-        assert start(server, tmp_path / "killed").wait(300) == 0
+        assert forked.ended(start(server, tmp_path / "killed")) == 0
         asked_for = Counter(content_hash([call.body["model"], call.messages]) for call in server.calls)
     repeated = sum(asked_for.values()) - len(asked_for)
     assert len(asked_for) == needed, "the same requests, commands and their files included"

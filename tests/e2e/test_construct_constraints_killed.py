@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import multiprocessing
 import random
-import sys
 import time
 from collections import Counter
 from multiprocessing.process import BaseProcess
@@ -12,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from codechat.cli.app import main
 from codechat.testing import Call, OpenAIServer
+from support import forked
 from support.constraint_agents import ROLES, Agents, snippet
 from support.constructing import written
 
@@ -22,11 +20,6 @@ pytestmark = pytest.mark.long
 KILLS = 10
 SLOTS = 3
 LATENCY_S = 0.1
-FORKED = multiprocessing.get_context("forkserver")  # starts without importing all anew
-
-
-def command(words: list[str]) -> None:
-    sys.exit(main(words))
 
 
 def start(server: OpenAIServer, folder: Path, out: str) -> BaseProcess:
@@ -36,14 +29,7 @@ def start(server: OpenAIServer, folder: Path, out: str) -> BaseProcess:
     models = [f"model@{place}.{role}=openai" for role in ROLES]
     words = ["types=[library,data_structure_size]", "expand=[data_structure_size]", "languages=[python]", "number=3"]
     words += ["levels=2", "rounds=2", f"seeds={folder / 'seeds.jsonl'}", f"out={folder / out}", "tracking=none"]
-    process = FORKED.Process(target=command, args=(["construct", "recipe=constraints", *words, *models, *at],))
-    process.start()
-    return process
-
-
-def ended(process: BaseProcess) -> int | None:
-    process.join(300)
-    return process.exitcode
+    return forked.start(folder, "construct", "recipe=constraints", *words, *models, *at)
 
 
 def test_it_makes_the_same_file(tmp_path: Path) -> None:
@@ -54,11 +40,8 @@ def test_it_makes_the_same_file(tmp_path: Path) -> None:
         return agents(call)
 
     (tmp_path / "seeds.jsonl").write_text("".join(json.dumps(snippet(number)) + "\n" for number in range(9)))
-    FORKED.set_forkserver_preload(
-        ["codechat.cli.app", "codechat.construct.run", "codechat.studies.multicodeif.construct"]
-    )
     with OpenAIServer(answer, models=ROLES) as server:
-        assert ended(start(server, tmp_path, "whole")) == 0
+        assert forked.ended(start(server, tmp_path, "whole")) == 0
         paid = Counter(json.dumps(call.messages) for call in server.calls)
         items = (tmp_path / "whole" / "items.jsonl").read_text().splitlines()
         assert {json.loads(line)["provenance"]["snippet"]["id"] for line in items} >= {"snippet/6", "snippet/7"}, (
@@ -77,7 +60,7 @@ def test_it_makes_the_same_file(tmp_path: Path) -> None:
             process.join()
             kills += 1
         assert kills == KILLS, "it ended before the last kill: nothing is shown by that"
-        assert ended(start(server, tmp_path, "killed")) == 0
+        assert forked.ended(start(server, tmp_path, "killed")) == 0
         again = Counter(json.dumps(call.messages) for call in server.calls) - paid
         assert again.total() <= KILLS * SLOTS * len(ROLES), "only calls under way when it was killed"
     assert written(tmp_path / "killed") == written(tmp_path / "whole")

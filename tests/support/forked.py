@@ -1,0 +1,40 @@
+"""Commands that are killed again and again, in processes that begin as forks of one that has loaded codechat."""
+
+import multiprocessing
+import os
+import sys
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from codechat.cli.app import main
+
+_FORKED = multiprocessing.get_context("forkserver")
+_FORKED.set_forkserver_preload(
+    [
+        *("numpy", "codechat.cli.app", "codechat.cli.launching", "codechat.cli.run", "codechat.engine.run"),
+        *("codechat.construct.run", "codechat.studies.multicodeif.construct", "composed"),
+    ]
+)
+
+
+def start(folder: Path, *words: str) -> BaseProcess:
+    """`codechat` with these words in the folder. What it prints is not kept."""
+    process = _FORKED.Process(target=_command, args=(words, str(folder), dict(os.environ)))
+    process.start()
+    return process
+
+
+def ended(process: BaseProcess) -> int | None:
+    """The exit status, once there is one."""
+    process.join(300)
+    return process.exitcode
+
+
+def _command(words: tuple[str, ...], folder: str, environment: dict[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    sys.exit(main(list(words)))
