@@ -52,10 +52,19 @@ def served(*nodes: str, url: str) -> list[str]:
 
 
 @pytest.mark.long
-def test_model_presets_are_composed(here: Path) -> None:
+def test_model_presets_are_composed_and_those_that_reason_are_given_time(here: Path) -> None:
+    """Their limit is no part of an id: a longer one makes no other cell."""
+    reasoning = [
+        name for name in PRESETS if name.startswith(("gpt5", "gpt_oss")) or name.endswith(("_thinking", "_r1"))
+    ]
+    assert len(reasoning) >= 13
     for preset in sorted(set(PRESETS) - set(SERVERS)):
         composed = compose([*SMALL, f"model={preset}", "model.api_key_env=null"])
         assert composed.choices["model"] == preset
+        config: Any = composed.config.model
+        if hasattr(config, "timeout_s"):
+            assert config.timeout_s == (1800 if preset in reasoning else 300), preset
+            assert "timeout_s" not in config.identity()
 
 
 @pytest.mark.parametrize("preset", ["gpt5", "gpt_oss_20b_low", "qwen3_30b_thinking", "qwen25_coder_7b"])
@@ -225,20 +234,6 @@ def test_the_papers_recipes_have_its_limits_and_prompts(name: str) -> None:
         **dict.fromkeys(open_models, (1024, None)), "deepseek_v3": (4096, None),
         **dict.fromkeys(("gpt5", "gpt5_nano"), (None, "medium")),
     }  # fmt: skip
-
-
-@pytest.mark.long
-def test_presets_that_reason_are_given_time(here: Path) -> None:
-    """Their limit is no part of an id: a longer one makes no other cell."""
-    reasoning = [
-        name for name in PRESETS if name.startswith(("gpt5", "gpt_oss")) or name.endswith(("_thinking", "_r1"))
-    ]
-    assert len(reasoning) >= 13
-    for name in PRESETS:
-        config: Any = compose([*SMALL, f"model={name}"]).config.model if name not in SERVERS else None
-        if config is not None and hasattr(config, "timeout_s"):
-            assert config.timeout_s == (1800 if name in reasoning else 300), name
-            assert "timeout_s" not in config.identity()
 
 
 def test_the_cab_recipe_has_the_papers_models() -> None:
