@@ -160,14 +160,11 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return tasks, recording
 
 
-@pytest.mark.parametrize(("words", "shown"), CASES)
+@pytest.mark.parametrize("words", MODES)
 def test_no_repair_of_the_published_tasks_tells_a_line_of_their_solutions(
-    tmp_path: Path,
-    published: tuple[Path, Path],
-    serve: Callable[..., OpenAIServer],
-    words: tuple[str, str],
-    shown: bool,
+    tmp_path: Path, published: tuple[Path, Path], serve: Callable[..., OpenAIServer], words: tuple[str, str]
 ) -> None:
+    """The judge is shown them: one that is not has nothing to quote."""
     tasks, recording = published
     dataset = DATASETS.build(DATASETS.validate({"kind": "multicodeif", "path": str(tasks)}))
     solutions = [
@@ -175,6 +172,6 @@ def test_no_repair_of_the_published_tasks_tells_a_line_of_their_solutions(
     ]
     judge = serve(quoting([each for each in solutions if "\n" in each]))
     keys = [f"dataset.path={tasks}", CATEGORIES, "model=replay", f"model.path={recording}", "protocol.rounds=1"]
-    sessions = held(tmp_path, *words, *keys, *judged_by(judge, shown=shown))
+    sessions = held(tmp_path, *words, *keys, *judged_by(judge, shown=True))
     assert (len(sessions), {len(session.turns) for session in sessions}) == (285, {2})
     assert all_leaks(sessions, tasks) == []

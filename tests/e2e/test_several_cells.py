@@ -82,7 +82,11 @@ def test_an_export_of_one_or_of_several() -> None:
 
 def test_one_of_a_thing_is_singular_and_no_foreign_bar_is_shown(tmp_path: Path) -> None:
     """In a process of its own, because MLflow's bars are drawn on its standard error."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "160"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", ""))),
+        "COLUMNS": "160",
+    }
 
     def codechat(*words: str) -> Any:
         command = [sys.executable, "-m", "codechat", *words]
