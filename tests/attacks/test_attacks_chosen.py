@@ -58,7 +58,7 @@ def sandbox(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.setenv("CODECHAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
     try:
-        room: Any = SANDBOXES.build(SANDBOXES.validate({"kind": request.param, **LIMITS}), workers=2)
+        room: Any = SANDBOXES.build(SANDBOXES.validate({"kind": request.param, **LIMITS}), workers=AT_ONCE)
     except UserError as error:
         pytest.skip(str(error))
     if not (room.contained or room.start()["namespaces"]):
