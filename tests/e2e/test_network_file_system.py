@@ -13,6 +13,7 @@ import pytest
 
 from codechat.testing import Call, OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import command, digest, records
+from support.commands import codechat, in_process
 from support.mounts import write_mounts
 
 pytestmark = pytest.mark.long
@@ -43,6 +44,16 @@ def cell(here: Path, server: OpenAIServer, *more: str) -> list[str]:
 
 
 def run(words: list[str], here: Path) -> "subprocess.CompletedProcess[str]":
+    """The same in this process."""
+    if FORCED not in words:
+        return in_process(words, here)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("codechat.mounts.MOUNTS", here / "mounts")
+        patch.setattr("codechat.journal.database.WAIT_S", 3.0)
+        return codechat(here, *words[words.index(FORCED) + 2 :])
+
+
+def ran(words: list[str], here: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(words, cwd=here, capture_output=True, text=True, timeout=LONG, check=False)
 
 
@@ -54,7 +65,7 @@ def test_a_cell_there_is_killed_and_resumed_and_other_commands_read_it(here: Pat
         if killed and call.number == 5:
             seen.extend(path.name for path in (here / "nfs").rglob("journal.db*"))
             estimate = cell(here, server, "dry_run=true", "model.max_concurrency=1")
-            thread = threading.Thread(target=lambda: refused.append(run(estimate, here)))
+            thread = threading.Thread(target=lambda: refused.append(ran(estimate, here)))
             thread.start()
             thread.join()
             os.kill(killed[0], signal.SIGKILL)
@@ -116,7 +127,7 @@ def test_the_caches_go_to_the_scratch_folder(here: Path) -> None:
                 *cell(here, server, "model.cache=true", f"hardware.scratch={here / 'scratch'}"),
                 f"runs_dir={runs}",
             ]
-            done = run(words, here)
+            done = ran(words, here)  # this process may know what references return
             assert done.returncode == 0, done.stderr
         assert len(server.calls) == TASKS * TURNS, "the second cell found all replies"
     assert (here / "scratch" / "replies" / "replies.db").exists()
