@@ -1,5 +1,6 @@
 """What a cell is built of and asks, and what is refused or remarked before it runs."""
 
+import asyncio
 from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from codechat.domain import Failure, Program, Verdict
-from codechat.engine.cell import Cell, build_cell, endpoints_of, fitting
+from codechat.engine.cell import Cell, build_cell, endpoints_of, fitting, session_id
 from codechat.engine.cell.budget import Budget
 from codechat.engine.cell.estimate import _count_replies
 from codechat.engine.cell.fitting import Judging
@@ -132,6 +133,25 @@ def test_a_cell_that_ran_is_read_from_its_journal(tmp_path: Path) -> None:
         assert [each.task_id for each in Recorded(ended.cell, journal)] == [task.task_id]
     assert _count_replies(ended.cell, [ended.folder / "journal.db"]) == {task.task_id: 1_000_000}
     assert _count_replies(ended.cell, [tmp_path / "new.db"]) == {task.task_id: 0}
+
+
+def test_a_session_that_is_stopped_is_kept_as_unfinished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Budget, "reason_to_stop", lambda *_: "enough")
+    words = ["model=echo", "judge=rules", "dataset.limit=1", "agenda.turns=2", "tracking=none", "hardware.workers=1"]
+    ended = run(compose([*words, f"runs_dir={tmp_path}"]))
+    with closing(Journal(ended.folder / "journal.db")) as journal:
+        (session,) = Recorded(ended.cell, journal)
+    assert (session.status, session.error) == ("errored", "not finished: enough") and ended.status
+
+
+def test_a_record_under_todays_name_of_its_dataset_stays_as_it_was_written(cell: Cell, tmp_path: Path) -> None:
+    (task, _) = cell.tasks
+    written = '{"schema":1,"dataset":"%s","agenda":[]}'
+    with closing(Journal(tmp_path / "journal.db")) as journal:
+        line = written % cell.dataset.name
+        asyncio.run(journal.finish(session_id(cell.id, task.task_id), line, "{}", completed=True))
+        own = replace(cell, dataset=replace(cell.dataset, own=True))
+        assert list(Recorded(cell, journal).lines()) == list(Recorded(own, journal).lines()) == [line + "\n"]
 
 
 def test_a_cell_that_is_scored_again_says_whose_replies_it_has(cell: Cell, tmp_path: Path) -> None:

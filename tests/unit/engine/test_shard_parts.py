@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codechat.domain import Reply, Usage
-from codechat.engine.cell import Cell, build_cell
+from codechat.engine.cell import Cell, build_cell, session_id
 from codechat.engine.cell.budget import Budget
 from codechat.engine.running.shards import Shard, _shards, fill, merge, share_of, without_shard
 from codechat.engine.settings.compose import compose
@@ -120,3 +120,13 @@ async def test_a_shard_counts_as_spent_before_what_shards_of_its_split_did_not_s
     assert fill(cell, Shard(0, 2)).tokens == 10 + 20, "the merge changes nothing of it"
     shutil.rmtree(cell.folder / "shards")
     assert fill(cell, Shard(0, 2)).tokens == 10 + 40, "what a removed folder's shards spent is spent"
+
+
+async def test_a_shard_begins_with_its_own_sessions_of_the_cell(cell: Cell) -> None:
+    shard = Shard(0, 2)
+    names = [session_id(cell.id, task.task_id) for task in cell.tasks[:2]]
+    await _record(cell.folder / "journal.db", dict.fromkeys(names, True))
+    fill(cell, shard)
+    journal = Journal(shard.part_of(cell).folder / "journal.db")
+    assert [journal.record(name) for name in names] == [f"said {names[0]}", None]
+    journal.close()
