@@ -1,6 +1,7 @@
 """What a cell is built of and asks, and what is refused or remarked before it runs."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
 from codechat.files import from_yaml
 from codechat.journal import Journal
+from codechat.tracking import read_tracking
 
 JUDGED = ["model=openai", "model.name=m", "judge=llm", "dataset.limit=2"]
 
@@ -127,8 +129,15 @@ async def test_references_that_pass_are_run_once_and_counted_as_they_end(cell: C
 
 def test_a_cell_that_ran_is_read_from_its_journal(tmp_path: Path) -> None:
     words = ["model=echo", "judge=rules", "dataset.limit=1", "agenda.turns=2", "tracking=none", "hardware.workers=1"]
-    ended = run(compose([*words, f"runs_dir={tmp_path}"]))
+    shown: list[Any] = []
+
+    class Notes(Silent):
+        def measured(self, cell: Cell, metrics: Mapping[str, Any], seconds: float) -> None:
+            shown.append(metrics)
+
+    ended = run(compose([*words, f"runs_dir={tmp_path}"]), Notes())
     (task,) = ended.cell.tasks
+    assert shown == [ended.metrics] and read_tracking(ended.folder).folder == ended.folder
     with closing(Journal(ended.folder / "journal.db")) as journal:
         assert [each.task_id for each in Recorded(ended.cell, journal)] == [task.task_id]
     assert _count_replies(ended.cell, [ended.folder / "journal.db"]) == {task.task_id: 1_000_000}

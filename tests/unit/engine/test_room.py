@@ -2,31 +2,35 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from codechat.engine.cell import build_cell
 from codechat.engine.cell.budget import Budget
 from codechat.engine.cell.estimate import ROUND_S, estimate_of
+from codechat.engine.running import room
 from codechat.engine.running.room import KNOWN_FROM, Room, room_of
 from codechat.engine.settings.compose import compose
+from codechat.protocols import Ask
 from codechat.serving.probing import kv_tokens
 from codechat.testing import Fault, OpenAIServer
 
 CONFIG = 'vllm:cache_config_info{block_size="16",cache_dtype="auto",engine="0",num_gpu_blocks="500"} 1.0\n'
 
 
-def most_at_once(room: Room, sessions: int) -> int:
+def most_at_once(places: Room, sessions: int) -> int:
     """The most of so many sessions of a turn each that were under way together."""
     inside, most = 0, 0
 
     async def session() -> None:
         nonlocal inside, most
-        async with room.place():
+        async with places.place():
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(0.005)
-            room.turn()
+            places.turn()
             inside -= 1
 
     async def main() -> None:
@@ -54,13 +58,27 @@ def test_a_model_without_such_a_server_has_no_bound() -> None:
     assert room_of(build_cell(compose([]))).allowed == float("inf")
 
 
+@pytest.mark.parametrize("tasks", [0, 1, 2])
+def test_the_room_is_for_conversations_of_the_mean_length(tasks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = SimpleNamespace(served_by="vllm")
+    servers = SimpleNamespace(kv_tokens=lambda asked: 8000 if asked is model else None)
+    monkeypatch.setattr(room, "SERVERS", SimpleNamespace(get=lambda: servers))
+    asks = [Ask("model", turn, 400, 800, replies=turn) for turn in range(4)] + [Ask("judge", 0, 10_000)]
+    cell: Any = SimpleNamespace(
+        config=SimpleNamespace(model=model), protocol=SimpleNamespace(asks=lambda _: asks), tasks=range(tasks)
+    )
+    found = room_of(cell)
+    asyncio.run(found.look())
+    assert found.allowed == (int(8000 / (0.8 * (400 + 4 * 800) / 4)) if tasks else 8000)
+
+
 def test_lengths_that_were_seen_replace_the_estimate() -> None:
-    room = Room(1000, lambda: 8000)
-    asyncio.run(room.look())
+    known = Room(1000, lambda: 8000)
+    asyncio.run(known.look())
     for _ in range(KNOWN_FROM):
-        assert room.allowed == 10
-        room.session(500)
-    assert room.allowed == 20
+        assert known.allowed == 10
+        known.session(500)
+    assert known.allowed == 20
 
 
 @pytest.mark.parametrize(("page", "tokens"), [(CONFIG, 8000), ("vllm:other 1.0\n", None), (CONFIG[:40] + "\n", None)])

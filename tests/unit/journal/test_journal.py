@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import sqlite3
@@ -143,6 +144,35 @@ async def test_a_step_that_nobody_waits_for_any_more_is_kept(tmp_path: Path) -> 
     await journal.abandon()
     with pytest.raises(asyncio.CancelledError):
         await waiting
+    journal.close()
+
+
+async def test_a_step_that_fails_when_nobody_waits_or_is_dropped_is_no_unheard_error(tmp_path: Path) -> None:
+    journal, told = Journal(tmp_path / "journal.db"), list[object]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    go = asyncio.Event()
+
+    async def fail() -> None:
+        await go.wait()
+        raise InfrastructureError("the server is gone")
+
+    waiting = [asyncio.create_task(journal.step(name, "x", "d", Reply, fail)) for name in "ab"]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    await asyncio.wait(waiting[:1])
+    go.set()
+    with pytest.raises(InfrastructureError):
+        await waiting[1]
+    await journal.finish_steps(5.0)
+    go.clear()
+    waiting = [asyncio.create_task(journal.step("c", "x", "d", Reply, fail))]
+    await asyncio.sleep(0.01)
+    await journal.abandon()
+    await asyncio.wait(waiting)
+    del waiting
+    gc.collect()
+    await asyncio.sleep(0)
+    assert told == []
     journal.close()
 
 

@@ -13,7 +13,7 @@ from codechat.domain import Change, Instruction
 from codechat.errors import UserError
 from codechat.files import from_yaml
 from codechat.instructions.pool import EMBEDDED, read_pool
-from codechat.judges import JUDGES
+from codechat.judges import JUDGES, JudgeConfig
 from codechat.patterns import adherence, applicable, read
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "rules"
@@ -29,6 +29,7 @@ async def test_judge_is_registered_and_decides_by_rules() -> None:
     config = JUDGES.validate({"kind": "rules"})
     judge = JUDGES.build(config)
     await judge.check()
+    assert isinstance(config, JudgeConfig) and not config.asks(POOL["cosmetic-remove-comments"])
     fits = await judge.applicable(CODE, POOL["cosmetic-remove-comments"])
     done = await judge.adherence(CODE, CODE.replace("    # all\n", ""), POOL["cosmetic-remove-comments"])
     await judge.aclose()

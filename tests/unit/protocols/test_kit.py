@@ -1,5 +1,6 @@
 """The verbs of a protocol: what they give without the component that they ask for, and for an answer without code."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from codechat.journal import Journal
 from codechat.judges import ConstraintQuestion
 from codechat.protocols.kit import Kit
 from codechat.protocols.services import CheckOnce, Services
+from codechat.records import TurnRecord
 from codechat.tasks import Task
 
 ASKED = ConstraintQuestion("t", 0, 2, "prompt", "no loops", "x = 1")
@@ -76,3 +78,15 @@ async def test_an_answer_without_a_program_is_not_tested(tmp_path: Path) -> None
         verdict = await one.check(1, Extraction(None, None if problem is None else "y", problem, "why"), whole)  # type: ignore[arg-type]
         assert verdict.outcome == outcome and verdict.failure is not None and verdict.failure.reason == "why"
     assert tests.seen == ["x = 1"]
+
+
+async def test_recorded_calls_stay_but_those_of_roles_that_are_asked_anew(tmp_path: Path) -> None:
+    players: Any = {"model": None, "user": None, "judge": None}
+    one = kit(tmp_path)
+    one._services = replace(one._services, players=players)
+    calls: list[dict[str, Any]] = [
+        {"role": role, "request": [], "response": role} for role in ("model", "user", "judge")
+    ]
+    one.recall(TurnRecord.model_validate({"turn": 0, "calls": calls}), anew=("judge",))
+    one.finish_turn(TurnRecord(turn=0))
+    assert [call.response for call in one.log.turns[0].calls()] == ["model", "user"]

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from codechat.domain import Extraction, Message, Target, Verdict
+from codechat.domain import Extraction, Message, Reply, Target, Verdict
 from codechat.protocols import PROTOCOLS
 from codechat.protocols.recorded import MEASURES, Recorded, RecordedConfig, recorded_metrics
 from codechat.records import SessionRecord, TurnRecord
@@ -16,6 +16,9 @@ class Kept:
     def __init__(self) -> None:
         self.turns: list[TurnRecord] = []
         self.checked: list[str | None] = []
+
+    async def ask(self, role: str, turn: int, messages: tuple[Message, ...]) -> Reply:
+        return Reply(f"turn {turn} of {len(messages)}")
 
     async def check(self, turn: int, extraction: Extraction, suite: Any) -> Verdict:
         self.checked.append(extraction.code)
@@ -45,3 +48,6 @@ async def test_a_reply_is_read_again_as_it_was_recorded(tmp_path: Path) -> None:
         await Recorded(config, MEASURES, recorded_metrics).score(task, kit, session)
         assert [each.response for each in kit.turns] == [turns[0].response, None]
         assert [(each or "").strip() for each in kit.checked] == [read, "x = 3"]
+        kit = Kept()
+        await Recorded(config, MEASURES, recorded_metrics).run(task, kit)
+        assert [each.response for each in kit.turns] == ["turn 0 of 1", None], "where nothing was said nobody is asked"

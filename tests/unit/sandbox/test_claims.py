@@ -26,7 +26,7 @@ from codechat.suites.calls.oracle import ORACLES, Comparison, Oracle
 from codechat.suites.calls.reader import CallsReader
 from codechat.suites.calls.show import show
 from codechat.suites.calls.truth import Recorder, Truth, encode_expected
-from codechat.suites.claims import Table, equals_itself, read_claim
+from codechat.suites.claims import Table, equals_itself, read_claim, read_or_opaque
 
 MOST_S = 2.0  # far above what any takes (0.3 s), far below what a set of equal hashes took
 P = 2**61 - 1
@@ -249,6 +249,10 @@ def test_whatever_is_claimed_there_is_a_verdict(sent: list[tuple[bytes, bytes]],
         assert (verdict.failure is None) == (verdict.outcome == "pass")
         if isinstance(reader, AssertionsReader):
             assert not verdict.passed
+
+
+def test_what_cannot_be_read_is_no_value() -> None:
+    assert isinstance(read_or_opaque(b"rubbish"), Opaque) and read_or_opaque(marshal.dumps(None, 2)) is None
 
 
 @given(frames)

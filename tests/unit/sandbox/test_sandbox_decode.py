@@ -140,6 +140,7 @@ def test_long_values_are_digested() -> None:
     for at in (0, 5000, MANY):
         assert encode([*many[:at], -1, *many[at + 1 :]], False)[0] != encode(many, False)[0]
     assert encode([None] * (MANY + 1), False)[1] > DIGEST_OVER, "a short size would be no digest's"
+    assert encode([2**31 - 1] * (2 * MANY), False)[1] > 2 * MANY * 5 > DIGEST_OVER + 1
 
 
 UTC, EAST = datetime.UTC, datetime.timezone(datetime.timedelta(hours=2, minutes=30))
@@ -149,7 +150,7 @@ COMPARED: list[Any] = [
     MOMENT.replace(tzinfo=UTC).astimezone(EAST), MOMENT.date(), MOMENT.time(), MOMENT.time().replace(tzinfo=UTC),
     MOMENT.time().replace(tzinfo=EAST), datetime.time(10, 0, 15, 7, tzinfo=UTC), datetime.timedelta(1, 2, 3),
     datetime.timedelta(0, 86402, 3), datetime.timedelta(2), datetime.timedelta(0, 0, 5),
-    range(0), range(5, 5), range(3), range(0, 3, 1), range(0, 4, 2), range(0, 3, 2), range(1, 2), range(1, 9, 10),
+    range(0), range(5, 5), range(3), range(0, 3, 1), range(0, 4, 2), range(0, 3, 2), range(0, 4, 3), range(1, 2), range(1, 9, 10),
     Decimal("0.1"), 0.1, Fraction(1, 10), Decimal("0.5"), 0.5, Fraction(1, 3), Fraction(2, 6), Decimal("1e400"), 10**400,
     Decimal("NaN"), bytearray(b"ab"), b"ab", memoryview(b"ab"), 3, 3.0, True, 1, "3", None, ..., complex(3, 0),
 ]  # fmt: skip

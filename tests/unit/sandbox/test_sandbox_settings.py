@@ -15,7 +15,7 @@ from codechat.domain import Failure
 from codechat.engine.cell.references import describe
 from codechat.errors import InfrastructureError, UserError
 from codechat.sandbox import SANDBOXES, AddedOptions, Ended, Sandbox, SandboxConfig, admit, interpreters
-from codechat.sandbox.command import Command, Outputs
+from codechat.sandbox.command import PROC, Command, Outputs, places
 from codechat.sandbox.inside import wire
 from codechat.sandbox.process import secret_folder
 from codechat.suites.maven import MavenOptions
@@ -113,3 +113,12 @@ def test_a_container_has_the_python_of_its_image(tmp_path: Path, monkeypatch: py
 )
 def test_a_references_failure_in_one_line(failure: Failure, said: str) -> None:
     assert describe(failure) == f"its reference {said}"
+
+
+def test_a_tool_in_a_folder_that_a_box_shows_needs_no_place_of_its_own(tmp_path: Path) -> None:
+    for name in ("jdk/bin", "seen/bin", "node"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "node")
+    tools = [str(tmp_path / name) for name in ("jdk", "jdk/bin", "seen/bin", "link", "jdk")]
+    jdk, node, link = (str(tmp_path / name) for name in ("jdk", "node", "link"))
+    assert places([*tools, PROC], [str(tmp_path / "seen")]) == ((jdk, jdk), (node, node), (node, link))

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -201,3 +202,14 @@ def test_who_computes_or_queues_does_not_sleep(monkeypatch: pytest.MonkeyPatch) 
     assert usage.cpu_s == 0.04 and parents == [5] * 3
     found += [(0.04, {1: 220_000_000}), (0.04, {1: 220_000_000}), (0.04, {})]
     assert [pytest.approx(usage.look([5], 0.1)) for _ in range(3)] == [0.0, 0.1, 0.01], "work that is reported late"
+
+
+def test_the_time_that_a_runs_bytes_take_here_counts() -> None:
+    clock = Clock()
+    clock.begin()
+    clock.waited(0.0, whole=True)
+    began = time.thread_time()
+    while time.thread_time() - began < 0.02:
+        pass
+    clock.handled()
+    assert clock.s >= 0.02

@@ -1,11 +1,15 @@
 """What Maven says of tests, read as a verdict: as many as are named must have passed."""
 
+import os
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from codechat.sandbox import Command, Ran
-from codechat.suites.maven import Maven, Part, judge_build
+from codechat.errors import UserError
+from codechat.sandbox import SANDBOXES, Command, Ran
+from codechat.suites.maven import LEAST, Maven, Part, judge_build
 
 PART = Part("A.java", (1, 1), "")
 SUITE = Maven("shop", None, PART, PART, "", ("test", "-Dtest=a.ATest#b"))
@@ -26,6 +30,17 @@ def summary(*counts: tuple[int, int]) -> str:
 )
 def test_how_many_tests_are_named(words: tuple[str, ...], named: int) -> None:
     assert replace(SUITE, words=words).named == named
+
+
+def test_a_repository_that_programs_cannot_read_is_refused_at_the_start(tmp_path: Path) -> None:
+    def config(place: Path | None) -> Any:
+        return SANDBOXES.validate({"kind": "process", "maven_repository": str(place), **LEAST})
+
+    for place in (tmp_path / "missing", tmp_path / "closed"):
+        (tmp_path / "closed").mkdir(mode=0o700, exist_ok=True)
+        if os.getuid() == 0 or not place.exists():
+            with pytest.raises(UserError, match=f"programs cannot read a folder {place}"):
+                SUITE.make_ready(config(place), print)
 
 
 FORGED = "[INFO] Tests run: 2, Failures: 0, Errors: 0, Skipped: 0\n"

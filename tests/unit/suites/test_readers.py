@@ -1,19 +1,22 @@
 """The streams of candidates, frame by frame: each in its turn, and what comes at the end or never."""
 
 import signal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from codechat.domain import Verdict
-from codechat.sandbox import Ended
+from codechat.errors import BrokenTask
+from codechat.sandbox import SANDBOXES, Ended
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.encode import canonical, encode
 from codechat.suites.assertions.reader import AssertionsReader, Forced
 from codechat.suites.calls.oracle import Comparison
+from codechat.suites.calls.python import Calls
 from codechat.suites.calls.reader import CallsReader
 from codechat.suites.calls.show import show
-from codechat.suites.calls.truth import Expected, Recorder, Truth, encode_expected, load, save
+from codechat.suites.calls.truth import Expected, Recorder, Truth, compute, encode_expected, load, save
 from codechat.suites.endings import SHOWN
 
 P, L, M, S, Z = ((kind, b"") for kind in (wire.STARTED, wire.LOADED, wire.MISSING, wire.SYNTAX, wire.DONE))
@@ -159,3 +162,32 @@ def test_snippets_pass_by_the_token_alone(forced: Forced | None) -> None:
         assert found(*wrong).outcome == "crash"
     failed = found(*starts, L, *at, value(1), printed=5).failure
     assert failed is not None and failed.stdout == "until" and failed.index == 1 and len(failed.input or "") == 800
+
+
+def test_a_reference_gives_a_result_and_a_time_for_every_input() -> None:
+    took = wire.CPU, wire.DOUBLE.pack(0.5)
+
+    def stream(*frames: tuple[bytes, bytes]) -> Any:
+        return lambda recorder: recorder.read(framed(P, L, *frames)) and None
+
+    truth = compute("f", 2, stream(took, value(1), took, value(2), Z))
+    assert (len(truth.expected), truth.cpu_s) == (2, (0.5, 0.5))
+    for frames in [
+        (took, value(1), took, value(2)), (took, value(1), Z), (took, value(1), value(2), Z),
+        (took, took, value(1), Z), (took, value(1), took, value(2), took, value(3), Z),
+    ]:  # fmt: skip
+        with pytest.raises(BrokenTask, match="the reference of f fails"):
+            compute("f", 2, stream(*frames))
+
+
+def test_a_program_may_take_some_times_as_long_as_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    config: Any = SANDBOXES.validate(
+        {"kind": "process", "min_cpu_s": 1, "cpu_factor": 4, "load_cpu_s": 3, "total_cpu_s": 20}
+    )
+    for seconds, limits, whole in [
+        ((0.1, 0.5), (1.0, 2.0), 3.0), ((4.0, 2.0), (16.0, 8.0), 24.0), ((0.1,) * 50, (1.0,) * 50, 20.0),
+    ]:  # fmt: skip
+        truth = Truth((encode_expected(1, elements=False),) * len(seconds), seconds)
+        monkeypatch.setattr(Calls, "truth", lambda *_, truth=truth: truth)
+        prepared = Calls("f", "", (((1,),) * len(seconds)))._prepare(SimpleNamespace(), config)  # type: ignore[arg-type]
+        assert (prepared.limits, prepared.cpu) == (limits, 3 + whole + 1)

@@ -9,8 +9,8 @@ import pytest
 
 from codechat.datasets.reading.rows import load_rows
 from codechat.domain import Program, Target
-from codechat.errors import UserError
-from codechat.sandbox import SANDBOXES
+from codechat.errors import BrokenTask, UserError
+from codechat.sandbox import SANDBOXES, Ended, SandboxConfig
 from codechat.sandbox.inside import snippets
 from codechat.sandbox.inside.snippets import (
     NotRun,
@@ -114,6 +114,23 @@ def test_what_nothing_would_run_is_refused(name: str) -> None:
 def test_a_check_needs_an_entry_point() -> None:
     with pytest.raises(NotRun, match="no entry point"):
         refuse_unrun(["def check(candidate): assert candidate()"], "")
+
+
+async def test_a_test_that_would_never_run_is_broken_and_fails_no_program() -> None:
+    no_sandbox: Any = None
+    suite = Assertions(("def test_it(tmp_path): assert solve()",))
+    with pytest.raises(BrokenTask, match="the tests of solve cannot be run: "):
+        await suite.check(Program("def solve(): ...", Target(entry_point="solve")), no_sandbox)
+
+
+def test_no_more_output_is_read_than_the_sandbox_allows() -> None:
+    config = SANDBOXES.validate({"kind": "process", "output_mb": 1})
+    assert isinstance(config, SandboxConfig)
+    for size, more in ((1 << 20, False), ((1 << 20) + 1, True)):
+        reader = Assertions(("assert solve()",))._start(Program("", Target(entry_point="solve")), config).reader
+        reader.read(b"?" * size)
+        failure = reader.conclude(Ended(0, 0.0, 0), 1).failure
+        assert failure is not None and ("more output than is read" in failure.reason) is more
 
 
 def test_what_one_snippet_defines_another_may_use() -> None:
