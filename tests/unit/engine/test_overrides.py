@@ -112,6 +112,7 @@ def test_a_role_that_a_protocol_lacks_is_told_with_those_that_it_has() -> None:
     [
         (["model=echo", "model.base_url=http://x"], "model=echo has no option model.base_url", "model=openai, model=provider have it"),
         (["judge=rules", "model@judge.adherence=gpt5"], "Could not override 'model@judge.adherence'.", "judge=llm"),
+        (["judge=llm", "judge.name=m"], "there is no option judge.name", "set judge.applicability.name or judge."),
         (["agenda.turns=3", "protocol.harnes=official"], "there is no option protocol.harnes", "(options of protocol)"),
     ],
 )  # fmt: skip

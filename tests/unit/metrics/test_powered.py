@@ -53,6 +53,16 @@ def test_by_hand() -> None:
     assert 0.45 < low < 0.62 < high < 0.78
 
 
+def test_an_interval_is_that_of_the_parts_and_symmetric_in_log_odds() -> None:
+    share = Powered(0.62, {"a": 0.01, "b": -0.01}, 1.0)
+    assert share.interval is not None
+    low, high = share.interval
+    assert high - low == pytest.approx(2 * REACH * sqrt(2 * 0.01**2 * 2), rel=0.01)
+    assert low / (1 - low) * high / (1 - high) == pytest.approx((0.62 / 0.38) ** 2)
+    assert Powered(0.62, {"a": 0.01}, 1.0).interval is None
+    assert Powered(1.0, {"a": 0.0, "b": 0.0}, 1.0).interval is None
+
+
 def test_all_verdicts_correct_a_draw_that_has_too_many_of_one() -> None:
     """Of this cell 160 of 200 are judged adhered; the labels, 20 of each verdict, have the weights of the sample."""
     share = found(known(*labels((18, 20), (4, 20))), "a", {"cosmetic": figure(160, 200)})

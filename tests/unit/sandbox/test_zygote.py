@@ -2,6 +2,7 @@
 
 import io
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any, cast
@@ -10,7 +11,8 @@ import pytest
 
 from codechat.sandbox.inside import zygote
 from codechat.sandbox.inside.zygote import OWN_USERS
-from codechat.sandbox.workers import Launch, Worker
+from codechat.sandbox.watch import WorkerDied
+from codechat.sandbox.workers import Inside, Launch, Worker
 
 
 @pytest.mark.parametrize(
@@ -63,3 +65,22 @@ def test_the_end_of_what_a_dead_zygote_printed_is_told(printed: bytes, told: str
         stream.write(printed)
         worker._errors = cast(Any, stream)
         assert worker._errors_tail() == told
+
+
+CONNECTS = "import socket, sys\none = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\none.connect(sys.argv[1] + '/control')\none.send(b'here')"
+
+
+@pytest.mark.parametrize(("code", "told"), [(CONNECTS, ""), ("import sys\nsys.exit('no engine')", "no engine")])
+def test_a_zygote_that_inherits_nothing_connects_or_says_why_not(code: str, told: str) -> None:
+    def command(arguments: list[str], folder: str) -> list[str]:
+        return [sys.executable, "-S", "-c", code, folder]
+
+    worker = Worker(Launch(command, "", Inside([], {}, []), strict=False, meeting="/meeting/control"))
+    worker._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by `stop`
+    if told:
+        with pytest.raises(WorkerDied, match=f"the sandbox did not start: {told}"):
+            worker._meet()
+        return
+    with worker._meet() as control:
+        assert control.recv(10) == b"here"
+    worker.stop()
