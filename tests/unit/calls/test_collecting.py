@@ -4,10 +4,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterator
 
+import httpx2
 import pytest
 
 from codechat.calls.batches import (
     DESK,
+    LABEL,
     Batch,
     BatchProtocol,
     Declined,
@@ -22,6 +24,7 @@ from codechat.calls.batches import (
 )
 from codechat.calls.brake import BRAKE, Brake
 from codechat.calls.collecting import Collector
+from codechat.calls.transport import BatchClient
 from codechat.domain import Usage
 
 GOOD = Result(200, b"{}")
@@ -132,3 +135,14 @@ async def test_who_waits_when_it_is_closed_has_no_answer() -> None:
     await one.aclose()
     with pytest.raises(Lost, match="closed"):
         await waiting
+
+
+async def test_who_waits_when_a_client_is_closed_has_no_answer() -> None:
+    client = BatchClient("http://127.0.0.1:9/v1", lambda *_: Provider(), Pace(2, 60.0, 0.0))
+    LABEL.set(label("a"))
+    request = httpx2.Request("POST", "http://127.0.0.1:9/v1/chat", content=b"x")
+    waiting = asyncio.create_task(client.send(request))
+    await asyncio.sleep(0.01)
+    await client.aclose()
+    with pytest.raises(httpx2.RemoteProtocolError, match="closed"):
+        await asyncio.wait_for(waiting, 2.0)
