@@ -139,6 +139,8 @@ class Worker:
         """The isolation that a started zygote needs and lacks, for a message; empty if it lacks none."""
         if self.launch.strict and not hello["namespaces"]:
             return f"the system grants no namespaces to the sandbox: {hello['refusal']}"
+        if (self.launch.strict or self.launch.meeting is not None) and not hello["seccomp"]:
+            return "the system lets the sandbox install no filter of system calls"
         if self.launch.inside.proc and hello["namespaces"] and not hello["proc"]:
             return "the system grants programs no /proc of their own, which tests of processes need"
         return f"the sandbox's user cannot read the interpreter's folder {hello['blind']}" if hello["blind"] else ""

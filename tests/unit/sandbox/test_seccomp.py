@@ -3,6 +3,8 @@
 import errno
 import platform
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -83,3 +85,27 @@ def test_no_denied_call_passes_and_no_other_machines() -> None:
         assert (answer(lonely, number), answer(FREE, number)) == (REFUSED, ALLOW)
     for of in (FREE, ALONE, ONLINE, lonely, reaping):
         assert answer(of, READ, machine=HERE ^ 1) == KILL
+
+
+INSTALLING = """
+import ctypes, errno, os
+from codechat.sandbox.inside import isolate, seccomp
+filters = {
+    "free": (seccomp.general(True), True), "alone": (seccomp.general(False), True),
+    "online": (seccomp.general(True, sockets=True), True), "lonely": (seccomp.lonely(), False),
+    "reaping": (seccomp.reaping(), False),
+}
+for name, (made, refuses) in filters.items():
+    child = os.fork()
+    if child == 0:
+        isolate.libc.prctl(isolate.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        taken, _ = made.install(isolate.libc), isolate.libc.mount(None, None, None, 0, None)
+        os._exit(0 if taken and (ctypes.get_errno() == errno.EPERM or not refuses) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, name
+isolate.libc.prctl(isolate.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+assert isolate.filter_works()
+"""
+
+
+def test_the_kernel_takes_the_filters_and_refuses_by_them() -> None:
+    subprocess.run([sys.executable, "-c", INSTALLING], check=True, timeout=60)

@@ -84,3 +84,23 @@ def test_a_zygote_that_inherits_nothing_connects_or_says_why_not(code: str, told
     with worker._meet() as control:
         assert control.recv(10) == b"here"
     worker.stop()
+
+
+WHOLE = {"namespaces": True, "refusal": "", "proc": True, "seccomp": True, "blind": ""}
+
+
+@pytest.mark.parametrize(
+    ("launch", "hello", "told"),
+    [
+        ({}, {}, ""), ({"strict": True}, {}, ""), ({"strict": True}, {"namespaces": False}, "no namespaces"),
+        ({}, {"namespaces": False, "proc": False, "seccomp": False}, ""),
+        ({"strict": True}, {"seccomp": False}, "no filter"), ({"meeting": "/m"}, {"seccomp": False}, "no filter"),
+        ({"meeting": "/m"}, {"namespaces": False}, ""), ({"proc": True}, {"proc": False}, "no /proc"),
+        ({"proc": True}, {"proc": False, "namespaces": False}, ""), ({}, {"blind": "/opt"}, "/opt"),
+    ],
+)  # fmt: skip
+def test_what_a_zygote_must_have_and_lacks_is_told(launch: dict[str, Any], hello: dict[str, Any], told: str) -> None:
+    inside = Inside([], {}, [], proc=launch.get("proc", False))
+    made = Launch(lambda *_: [], "", inside, strict=launch.get("strict", False), meeting=launch.get("meeting"))
+    found = Worker(made)._lacking(WHOLE | hello)
+    assert bool(found) is bool(told) and told in found
