@@ -11,6 +11,7 @@ from codechat.domain import Usage
 from codechat.engine.cell.budget import Budget, tariff_of
 from codechat.errors import Stopped, UserError
 from codechat.journal import Charge, Ledger
+from codechat.journal.ledger import charge_for
 from codechat.judges import JUDGES
 from codechat.metrics.spending import Effort, Price, Tariff, spending_of
 from codechat.models import MODELS, ModelConfig
@@ -117,3 +118,14 @@ def test_a_role_that_calls_no_endpoint_needs_no_price() -> None:
     roles = Two.model_validate({"user": {"kind": "rehearsed_user"}, "judge": {"kind": "openai", "name": "m"}})
     assert tariff_of(model(CHEAP), protocol=roles).unpriced == ("protocol.judge",)
     assert tariff_of(model(CHEAP), protocol=roles).prices["user"] is None
+
+
+def test_the_tokens_of_a_payer_are_those_of_all_tiers() -> None:
+    ledger = Ledger()
+    for usage in (Usage(10, 1), Usage(100, 10).served_as("batch"), Usage(1, 0), Usage(5, 0).served_as("flex")):
+        ledger.add(charge_for("model", usage))
+    ledger.add(charge_for("user", Usage(7, 7)))
+    assert {name: (used.input_tokens, used.output_tokens) for name, used in ledger.spent.items()} == {
+        "model": (116, 11), "user": (7, 7),
+    }  # fmt: skip
+    assert ledger.tokens == 116 + 11 + 14

@@ -208,6 +208,7 @@ WORDS = ("ADHERED", "VIOLATED")
         ("VERDICT: ADHERED\nunless the request meant something else", None),
         ("So my VERDICT: ADHERED", None),
         ("VERDICT: APPLICABLE", None),
+        (f"VERDICT:{' ' * 100}ADHERED", None),  # longer than a line that says a verdict
     ],
 )
 def test_only_one_clear_verdict_at_the_end_counts(answer: str, found: tuple[str, str] | None) -> None:

@@ -26,7 +26,7 @@ from codechat.suites.calls.oracle import ORACLES, Comparison, Oracle
 from codechat.suites.calls.reader import CallsReader
 from codechat.suites.calls.show import show
 from codechat.suites.calls.truth import Recorder, Truth, encode_expected
-from codechat.suites.claims import Table, equals_itself, read_claim, read_or_opaque
+from codechat.suites.claims import Table, equals_itself, opaque_in, read_claim, read_or_opaque
 
 MOST_S = 2.0  # far above what any takes (0.3 s), far below what a set of equal hashes took
 P = 2**61 - 1
@@ -249,6 +249,20 @@ def test_whatever_is_claimed_there_is_a_verdict(sent: list[tuple[bytes, bytes]],
         assert (verdict.failure is None) == (verdict.outcome == "pass")
         if isinstance(reader, AssertionsReader):
             assert not verdict.passed
+
+
+def test_the_first_value_that_equals_nothing_is_found_wherever_it_is() -> None:
+    first, then = Opaque("first"), Opaque("then")
+    for value in (
+        first,
+        [1, first, then],
+        (1, [first]),
+        Marked("deque", (1, [first])),
+        Iterated([first]),
+        [Marked("x", first)],
+    ):
+        assert opaque_in(value) == "first"
+    assert opaque_in([1, Marked("deque", (1, 2)), "x", None]) is None
 
 
 def test_what_cannot_be_read_is_no_value() -> None:

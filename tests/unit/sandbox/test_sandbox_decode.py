@@ -4,6 +4,7 @@ import array
 import datetime
 import itertools
 import marshal
+import sys
 import time
 from collections import Counter, OrderedDict, namedtuple
 from contextlib import suppress
@@ -248,3 +249,15 @@ def test_frames_come_whole_however_the_stream_is_cut(frames: list[tuple[bytes, b
 def test_a_frame_longer_than_any_honest_one_is_refused_at_its_header() -> None:
     with pytest.raises(Malformed):
         list(Frames().feed(HEADER.pack(b"V", 1 << 30, 0)))
+
+
+def test_what_is_loaded_changes_nothing_of_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without NumPy a value is first tried as it is."""
+    value: Any = {Decimal("0.1")}
+    for _ in range(MAX_DEPTH + 2):
+        sent = encode(value, False)[0]
+        with monkeypatch.context() as bare:
+            bare.delitem(sys.modules, "numpy")
+            assert encode(value, False)[0] == sent
+        value = [value]
+    assert isinstance(claimed(value), Opaque) or opaque_in(claimed(value)) is not None

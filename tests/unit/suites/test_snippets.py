@@ -185,6 +185,18 @@ def test_constructs_are_found_in_the_text(snippet: str) -> None:
     assert (found.inside, found.world) == CONSTRUCTS[snippet]
 
 
+@pytest.mark.parametrize(
+    ("snippet", "reads"),
+    [
+        ("assert solve.__doc__", {"doc"}), ("import inspect\nassert inspect.getdoc(solve)", {"doc", "source"}),
+        ("assert solve.__name__ == 'solve'", {"definition"}), ("assert solve.__annotations__", {"annotations"}),
+        ("from inspect import signature\nsignature(solve)", {"annotations", "signature"}), ("assert solve(1)", set()),
+    ],
+)  # fmt: skip
+def test_what_is_read_of_the_programs_text_is_known(snippet: str, reads: set[str]) -> None:
+    assert reads <= find_constructs(snippet).reads and ("doc" in reads) is ("doc" in find_constructs(snippet).reads)
+
+
 def test_names_come_from_the_program_unless_a_snippet_before_binds_them() -> None:
     first = "import math, a.b\nten: int = 10\ndef test_it(f):\n    global kept\n    kept = g(ten, f)\nassert late"
     second = "assert total(ten) == math.pi\nclass T:\n    n = one\nlate = kept"
