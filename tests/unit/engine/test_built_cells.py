@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +19,7 @@ from codechat.engine.cell.references import References
 from codechat.engine.cell.rescored import Recording, RescoredCell
 from codechat.engine.results.measured import remeasure
 from codechat.engine.run import Outcome, run
+from codechat.engine.running import sessions
 from codechat.engine.running.observer import Silent
 from codechat.engine.running.sessions import Recorded
 from codechat.engine.settings.compose import compose
@@ -167,3 +168,11 @@ def test_a_cell_that_is_scored_again_says_whose_replies_it_has(cell: Cell, tmp_p
     parts = {each.name: getattr(cell, each.name) for each in fields(cell) if each.init}
     again = RescoredCell(**parts, recording=Recording("abc", {}, 0, {}, None), place=tmp_path)
     assert again.settings() == {**cell.settings(), "rescored_from": "abc"} and again.folder == tmp_path
+
+
+async def test_a_weak_sandbox_says_so(tmp_path: Path) -> None:
+    words = ["model=echo", "judge=rules", "dataset.limit=1", f"runs_dir={tmp_path}", "sandbox=process"]
+    noted = list[str]()
+    async with AsyncExitStack() as stack:
+        room = sessions._sandbox(build_cell(compose(words)), stack, noted.append)
+    assert noted == [room.notice]

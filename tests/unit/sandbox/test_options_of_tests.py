@@ -25,8 +25,11 @@ class Third(Config):
     kind: str = run_option("x", "third")
 
 
-@pytest.mark.parametrize("added", [[One, Other], [One, Third]])
-def test_no_option_stands_for_two_things(added: list[type[Config]], monkeypatch: pytest.MonkeyPatch) -> None:
+TWICE: list[list[Any]] = [[One, Other], [One, Third]]
+
+
+@pytest.mark.parametrize("added", TWICE)
+def test_no_option_stands_for_two_things(added: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "AddedOptions", SimpleNamespace(__subclasses__=lambda: added))
     name = "mine" if Other in added else "kind"
     with pytest.raises(TypeError, match=rf"{added[1].__name__}: sandbox.{name} is an option already"):

@@ -1,6 +1,7 @@
 """What a zygote does where the system grants no namespaces, and what its parent says of one that died."""
 
 import io
+import json
 import os
 import sys
 import tempfile
@@ -84,6 +85,18 @@ def test_a_zygote_that_inherits_nothing_connects_or_says_why_not(code: str, told
     with worker._meet() as control:
         assert control.recv(10) == b"here"
     worker.stop()
+
+
+def test_a_zygote_that_has_started_may_take_its_time() -> None:
+    hello = {"namespaces": True, "refusal": "", "proc": True, "seccomp": True, "blind": "", "mine": 1}
+    code = CONNECTS.replace("b'here'", repr(json.dumps(hello).encode())) + "\none.recv(10)"
+    inside = Inside([], {}, [])
+    worker = Worker(Launch(lambda _, folder: [sys.executable, "-c", code, folder], "", inside, False, "/meeting"))
+    worker.start()
+    try:
+        assert worker.hello == hello and worker._control is not None and worker._control.gettimeout() is None
+    finally:
+        worker.stop()
 
 
 WHOLE = {"namespaces": True, "refusal": "", "proc": True, "seccomp": True, "blind": ""}
