@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 import httpx2
 import pytest
 
+from codechat.calls import batches
 from codechat.calls.batches import (
     DESK,
     LABEL,
@@ -146,3 +147,29 @@ async def test_who_waits_when_a_client_is_closed_has_no_answer() -> None:
     await client.aclose()
     with pytest.raises(httpx2.RemoteProtocolError, match="closed"):
         await asyncio.wait_for(waiting, 2.0)
+
+
+async def test_a_desk_looks_now_and_then_and_only_while_somebody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Waiting:
+        looks = 0
+
+        @property
+        def is_old(self) -> bool:
+            self.looks += 1
+            assert self.looks < 50, "it looks without a pause"
+            return False
+
+        def flush(self) -> None: ...
+
+        def give_up(self, why: str) -> None: ...
+
+    monkeypatch.setattr(batches, "TICK_S", 0.01)
+    desk, one = Desk(), Waiting()
+    desk.collectors.append(one)
+    with desk.waits("a"):
+        await asyncio.sleep(0.1)
+    assert 1 <= one.looks < 50
+    await asyncio.sleep(0.05)
+    looked = one.looks
+    await asyncio.sleep(0.05)
+    assert one.looks == looked and desk._ticking is not None and desk._ticking.done()
