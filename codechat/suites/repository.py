@@ -1,6 +1,7 @@
 """A repository's own tests, run in the sandbox on a copy with the program in place of one function."""
 
 import importlib.util
+import io
 import secrets
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -83,7 +84,7 @@ class Repository:
     def replace_function(self, path: Path, source: str) -> bytes:
         """The file's content with the function's lines replaced by the program, indented as they were."""
         try:
-            lines = file_content(path).decode("utf-8").splitlines(keepends=True)
+            lines = list(io.StringIO(file_content(path).decode("utf-8"), newline=""))  # `splitlines` knows other ends
         except UnicodeDecodeError:
             raise UserError(f"{path} is not UTF-8 text", "leave the task out: dataset.tasks") from None
         first, last = self.lines
