@@ -102,3 +102,30 @@ def test_the_dry_run_says_what_it_rests_on(capsys: pytest.CaptureFixture[str]) -
     assert "prices  model gpt-5: https://developers.openai.com/api/docs/pricing, 2026-11-05, tier flex" in said
     assert "prices  judge.applicability openai/gpt-oss-20b: none is known" in said
     assert "pilot   none: reasoning is in no figure" in said
+
+
+@pytest.mark.parametrize(("prices", "written"), [({"cache_write": 3}, True), ({}, False), (None, False)])
+def test_an_endpoint_that_charges_for_its_cache_writes_it(prices: dict[str, float] | None, written: bool) -> None:
+    own = None if prices is None else {"input": 1, "output": 2, **prices}
+    sizes = Sizes.of({"model": model("m", "http://127.0.0.1:9/v1", prices=own)}, {})
+    assert (sizes.written == {"model"}) is written and sizes.caches_from == {} and sizes.free == frozenset()
+    assert sizes.at_once["model"] == model("m", OPENAI).max_concurrency and sizes.tiers == {"model": "standard"}
+
+
+def test_needs_of_sessions_are_summed_and_the_longest_kept() -> None:
+    both = Need()
+    both.add(Need(1, 2, 3, 4, 5, written=6))
+    both.add(Need(1, 2, 3, 4, 7, written=6))
+    assert both == Need(2, 4, 6, 8, 12, 7, 12)
+    assert both.seconds(1) == 12 and both.seconds(2) == 7 and both.seconds(12) == 7
+    assert Need(1, 2, 3, 4, 5, 9, 6).times(2.5) == Need(2.5, 5, 7.5, 10, 12.5, written=15)
+    assert Need(1, 2.4, 3.6, 4.6, 5, written=6.4).usage == Usage(2, 5, 4, 6)
+
+
+def test_a_call_is_as_long_as_its_parts() -> None:
+    sizes = Sizes({"model": 10.0}, {}, frozenset({"free"}))
+    asks = [Ask("model", 0, 400, 4_000), Ask("free", 0, 400, 4), Ask("model", 1, 400, 4_000, times=0.5, replies=2)]
+    found = sizes.session(asks, 0)
+    assert {*found} == {"model"} and (found["model"].calls, found["model"].said) == (1.5, 15.0)
+    assert found["model"].sent == 100 + 0.5 * (100 + 2 * 10)
+    assert sizes.session(asks, 1)["model"].calls == 0.5 and sizes.session(asks, 2) == {}

@@ -7,7 +7,7 @@ import pytest
 
 from codechat.domain import Instruction, Target
 from codechat.engine.cell.fitting import Judging, _check_languages, _types, check_fit, check_texts, other_languages
-from codechat.engine.settings.compose import compose
+from codechat.engine.settings.compose import compose, owners
 from codechat.errors import UserError
 from codechat.judges import ADHERENCE, APPLICABILITY, CONSTRAINT, JudgeTraits
 from codechat.tasks import Task
@@ -189,3 +189,42 @@ def test_each_option_is_of_one_kind(key: str, result: bool, run: bool, rescoring
     assert (config.can_change_result(key), config.is_run_option(key)) == (result, run)
     if rescoring is not None:
         assert config.can_change_in_rescoring(key) is rescoring
+
+
+def drawing(turns: int = 3) -> Any:
+    return compose(["model=echo", "judge=rules", f"agenda.turns={turns}", "agenda.axis=scope"]).config.agenda
+
+
+@pytest.mark.parametrize(
+    ("pool", "told"),
+    [
+        ([("cosmetic", True), ("structural", True), ("semantic", True)], ""),
+        ([("cosmetic", True), ("structural", False), ("semantic", True)], "cannot decide.* the type structural"),
+        ([("cosmetic", True), ("semantic", False)], "the agenda asks for the type structural"),
+        ([], "the agenda asks for the types"),
+        ([("cosmetic", False), ("structural", False), ("semantic", True)], "cannot decide.* the types"),
+    ],
+)
+def test_an_agenda_asks_for_types_that_the_judge_can_decide(pool: list[tuple[str, bool]], told: str) -> None:
+    rules = {"pattern": "comment"}
+    instructions = [Instruction(f"i{at}", "text", scope, "add", rules if rule else None) for at, (scope, rule) in enumerate(pool)]  # type: ignore[arg-type]  # fmt: skip
+    one, tasks = judging(needs_rules=True), (task("a"), task("b"))
+    if told:
+        with pytest.raises(UserError, match=told):
+            one._check_decidable(drawing(9), instructions, tasks, 0)
+    else:
+        one._check_decidable(drawing(9), instructions, tasks, 0)
+    one.check_decidable(SimpleNamespace(), tasks, 0)  # type: ignore[arg-type]  # no agenda, nothing to draw
+
+
+@pytest.mark.parametrize(
+    ("group", "names", "known"),
+    [
+        ("judge", ["adherence"], True), ("judge", ["nothing"], False), ("judge", ["adherence", "base_url"], True),
+        ("judge", ["adherence", "nothing"], False), ("judge", ["prompts", "reask"], True), ("judge", ["prompts", "nothing"], False),
+        ("judge", ["votes", "more"], True),
+    ],
+)  # fmt: skip
+def test_a_role_takes_every_key_that_any_model_has(group: str, names: list[str], known: bool) -> None:
+    found = owners(group, names)
+    assert ("llm" in found) is known and "rules" not in found

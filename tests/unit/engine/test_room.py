@@ -11,8 +11,9 @@ from codechat.engine.cell import build_cell
 from codechat.engine.cell.budget import Budget
 from codechat.engine.cell.estimate import ROUND_S, estimate_of
 from codechat.engine.running import room
-from codechat.engine.running.room import KNOWN_FROM, Room, room_of
+from codechat.engine.running.room import CHARS_PER_TOKEN, KNOWN_FROM, Room, _length, room_of
 from codechat.engine.settings.compose import compose
+from codechat.models import UNDER_TEST
 from codechat.protocols import Ask
 from codechat.serving.probing import kv_tokens
 from codechat.testing import Fault, OpenAIServer
@@ -102,3 +103,14 @@ def test_estimates_know_the_tier(tmp_path: Path) -> None:
     assert full is not None and half is not None and half == pytest.approx(full / 2)
     assert found["batch"].seconds["model"] == 4 * ROUND_S  # all dialogues together, a batch a turn
     assert found["standard"].seconds["model"] < 4 * ROUND_S
+
+
+def test_the_longest_conversation_with_the_model_counts_its_last_reply() -> None:
+    asks = [
+        Ask(UNDER_TEST, 0, 40, 8),
+        Ask(UNDER_TEST, 1, 40, 8, replies=1),
+        Ask("judge", 1, 4000, 8),
+        Ask(UNDER_TEST, 2, 44),
+    ]
+    assert _length(asks) == (40 + 2 * 8) / CHARS_PER_TOKEN
+    assert _length(asks[2:3]) == _length([]) == 0.0

@@ -144,3 +144,19 @@ def test_a_cell_that_rules_decide_runs_without_an_endpoint(tmp_path: Path, monke
     assert outcome.status == 0
     assert outcome.metrics is not None
     assert outcome.metrics["errored"] == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "ruled", "asks"), [(True, True, False), (True, False, True), (False, True, True), (False, False, True)]
+)
+def test_an_estimate_counts_the_questions_that_rules_do_not_decide(first: bool, ruled: bool, asks: bool) -> None:
+    words = ["judge=hybrid", f"judge.rules_first={first}", "judge.llm.batch=4", "judge.llm.votes=3"]
+    config: Any = JUDGES.validate(compose_values(words)[0]["judge"])
+    assert config.asks(RULED if ruled else FREE) is asks
+    assert config.asked_together() == (4 if first else 1)
+    assert config.votes_on_constraint() == config.llm.votes_on_constraint() == 3
+    for role in ("applicability", "adherence"):
+        assert config.question_length(role) == config.llm.question_length(role)
+        assert config.head_length(role) == config.llm.head_length(role)
+    assert 0 < config.head_length("adherence") < config.question_length("adherence")
+    assert config.llm.asks(RULED) is True

@@ -12,7 +12,7 @@ from codechat.cli.commands.plan import run_plan
 from codechat.errors import UserError
 from codechat.files import from_yaml
 from codechat.metrics.outline import SessionOutline, TurnOutline
-from codechat.metrics.power import Spread, parts_of, spread_of
+from codechat.metrics.power import Spread, _differences, parts_of, spread_of
 from codechat.records import read_sessions
 
 Z = 1.959964 + 0.841621
@@ -243,3 +243,10 @@ def test_what_the_command_refuses(tmp_path: Path) -> None:
     ):
         with pytest.raises(UserError, match=what):
             run_plan(words)
+
+
+def test_samples_without_a_common_seed_are_paired_in_order_as_far_as_they_go() -> None:
+    assert _differences({"a": {0: 5.0, 1: 4.0, 2: 9.0}, "b": {0: 1.0}, "c": {0: 1.0}}, {"a": {7: 1.0, 8: 2.0}, "b": {7: 3.0}}) == [
+        [4.0, 2.0], [-2.0]
+    ]  # fmt: skip
+    assert _differences({"a": {0: 5.0, 1: 4.0}, "b": {3: 1.0}}, {"a": {1: 1.0, 2: 2.0}, "b": {4: 3.0}}) == [[3.0], []]
