@@ -121,7 +121,8 @@ def troubled(solver: Solver, slow_s: float = 0.0, fault: str | None = None, ever
     """A solver that waits before each answer, and to each call whose number `every` divides answers with a fault."""
 
     async def answer(call: Call) -> Result:
-        await asyncio.sleep(slow_s)
+        if slow_s:  # a batch is answered at once
+            await asyncio.sleep(slow_s)
         return FAULTS[fault] if fault is not None and (call.number + 1) % every == 0 else solver(call)
 
     return answer

@@ -13,8 +13,8 @@ from codechat.datasets import DATASETS
 from codechat.errors import UserError
 from codechat.tasks import Task
 from codechat.template import counted
+from codechat.testing.batches import BatchServer
 from codechat.testing.behaviour import FAULTS, dataset_tasks, fading_solver, reference_solver, troubled
-from codechat.testing.server import OpenAIServer
 
 # Blocked and waited for, not handled: a program that a script starts in the background inherits SIGINT as ignored.
 ENDING = {signal.SIGINT, signal.SIGTERM}
@@ -23,7 +23,10 @@ NEEDS_A_FILE = "give the dataset's file, .jsonl or .jsonl.gz: --path FILE"
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Serve the reference solutions of a dataset on loopback until interrupted. Judges hear APPLICABLE and VIOLATED."""
+    """Serve the reference solutions of a dataset on loopback until interrupted. Judges hear APPLICABLE and VIOLATED.
+
+    It takes batches too (model.tier=batch), but not with --slow.
+    """
     chosen = _parser().parse_args(words)
     try:
         _serve(_tasks_of(chosen.dataset, chosen.path), chosen)
@@ -95,7 +98,7 @@ def _serve(tasks: tuple[Task, ...], chosen: argparse.Namespace) -> None:
         # The server's thread, started below, inherits what is blocked here: no signal goes to it.
         stack.callback(signal.pthread_sigmask, signal.SIG_SETMASK, signal.pthread_sigmask(signal.SIG_BLOCK, ENDING))
         try:
-            made = OpenAIServer(
+            made = BatchServer(
                 behaviour,
                 port=chosen.port,
                 models=[chosen.model],

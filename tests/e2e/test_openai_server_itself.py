@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from codechat import compose, run
 from codechat.domain import Message
 from codechat.models import MODELS, Request
 from codechat.tasks import Task
@@ -104,6 +105,14 @@ async def test_the_command_serves_references(command: str) -> None:
         await model.aclose()
     assert task.reference is not None
     assert task.reference in reply.text
+
+
+def test_the_command_takes_batches(command: str, tmp_path: Path) -> None:
+    model = ["model=openai", f"model.base_url={command}", "model.api_key_env=null", "model.name=reference"]
+    batches = ["model.tier=batch", "model.batch_poll_s=0.1", "model.cache=false"]
+    short = ["dataset.limit=2", "agenda.turns=2", "tracking=none", f"runs_dir={tmp_path}"]
+    outcome = run(compose([*model, *batches, *short]))
+    assert outcome.metrics is not None and outcome.metrics["pass_at_1"] == [1.0, 1.0]
 
 
 @pytest.mark.parametrize(
