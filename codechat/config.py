@@ -160,7 +160,9 @@ def validate(model: type[C], values: dict[str, Any], where: str) -> C:
     """Build a config, or raise a `UserError` that names the key, the problem and the nearest valid key."""
     missing = sorted(name for name, value in values.items() if value == "???")
     if missing:
-        raise UserError(f"{where}.{missing[0]} is required", f"set it: {where}.{missing[0]}=VALUE")
+        field = model.model_fields.get(missing[0])
+        about = f" ({field.description})" if field and field.description else ""
+        raise UserError(f"{where}.{missing[0]} is required", f"set it: {where}.{missing[0]}=VALUE{about}")
     try:
         return model.model_validate(values, context={WHERE: where})
     except ValidationError as error:

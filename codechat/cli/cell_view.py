@@ -45,6 +45,8 @@ def show_estimate(cell: Cell, estimate: Estimate) -> None:
         out.print(f"asks  {asked}", markup=False)
     for line in basis_of(cell):
         out.print(line, markup=False, soft_wrap=True)
+    for remark in cell.remarks:
+        err.print(remark, markup=False)
 
 
 def basis_of(cell: Cell) -> Iterator[str]:
@@ -60,13 +62,15 @@ def basis_of(cell: Cell) -> Iterator[str]:
         yield "pilot   none: reasoning is in no figure (pilot=DIR, the folder of a small cell that was run, has it in)"
 
 
-def show_sum(estimate: Estimate, title: str) -> None:
-    """Print calls, tokens, cost and time of every payer."""
+def show_sum(estimate: Estimate, title: str, *, idle: bool = True) -> None:
+    """Print calls, tokens, cost and time of every payer; of those that are asked nothing only if `idle`."""
     headers = ("", "calls", "tokens in", "of them cached", "tokens out", "US dollars", "without cache", "time")
     table = plain_table(*headers, title=title, left=1)
     for payer, cost in estimate.usd.items():
         roles = (*QUESTIONS, JUDGE) if payer == JUDGE else (payer,)
         calls = sum(estimate.calls.get(role, 0) for role in roles)
+        if not calls and not idle:
+            continue
         usage = sum((estimate.tokens.get(role, Usage()) for role in roles), Usage())
         tokens = (usage.input_tokens, usage.cached_input_tokens, usage.output_tokens)
         money = ("not known" if each is None else f"{each:,.2f}" for each in (cost, estimate.uncached_usd[payer]))
@@ -98,10 +102,10 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 2 * 3600 else f"{seconds / 3600:,.1f} h"
 
 
-def show_assumptions() -> None:
+def show_assumptions(assumptions: Sequence[str] = ASSUMPTIONS) -> None:
     """Print the assumptions behind the figures."""
     out.print("\nNothing was run. Assumed:")
-    for assumption in ASSUMPTIONS:
+    for assumption in assumptions:
         out.print(f"  - {assumption}", markup=False)
     out.print(
         "Prices are those of model.prices, else of a list in conf/prices; budget_usd and budget_tokens set a bound."

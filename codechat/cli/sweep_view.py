@@ -26,6 +26,8 @@ from codechat.template import counted
 
 STATES = {DONE: "done", BUG: "bug", MISTAKE: "not run", TOO_MANY_ERRORS: "errors", INTERRUPTED: "interrupted"}
 
+LONGEST = 100  # characters of a word of a cell
+
 
 class SweepView:
     """The sweep at a terminal."""
@@ -149,8 +151,8 @@ def _headline(metrics: Mapping[str, Any]) -> _Headline:
 
 
 def _named(words: Sequence[str]) -> str:
-    """The words that distinguish a cell from others."""
-    return " ".join(words) or "the defaults"
+    """The words that distinguish a cell from others, long ones without their ends."""
+    return " ".join(word if len(word) <= LONGEST else f"{word[:LONGEST]} …" for word in words) or "the defaults"
 
 
 def _table(sweep: Sweep, constant: set[str], results: Mapping[int, Result]) -> Table:

@@ -10,6 +10,7 @@ from codechat.construct.recipe import RECIPES, RecipeConfig
 from codechat.engine.settings.compose import Root, compose_values, key_of
 from codechat.errors import UserError, nearest
 from codechat.hardware import HARDWARE, HardwareConfig
+from codechat.models import MODELS
 from codechat.registry import Registry
 from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.tracking import TRACKING
@@ -18,6 +19,7 @@ GROUPS: Mapping[str, Registry[Any, Any]] = {
     registry.group: registry for registry in (RECIPES, SANDBOXES, HARDWARE, TRACKING)
 }
 ROOT = Root("construction", GROUPS, RECIPES.group)
+TEMPERATURE = "temperature"
 RENAMED = {"recipe": RECIPES.group, "from": f"{RECIPES.group}.rows"}
 """Words of the command line whose keys are called otherwise: `from` is a word of Python's own."""
 
@@ -57,6 +59,7 @@ def compose_construction(words: Sequence[str]) -> tuple[ConstructionConfig, Mapp
             remedy = nearest("", (each.name for each in RECIPES)) if needed == "recipe" else "out=DIR, a folder"
             raise UserError(f"construct needs {needed}=…", remedy)
     values, choices = compose_values([_placed(word) for word in _with_new_roles(words)], ROOT)
+    _leave_out(values[RECIPES.group].get("roles") or {}, keys)
     parts = {group: registry.validate(values.get(group) or {}, group) for group, registry in GROUPS.items()}
     recipe = parts.pop(RECIPES.group)
     rest = {name: value for name, value in values.items() if name not in GROUPS}
@@ -72,6 +75,15 @@ def _with_new_roles(words: Sequence[str]) -> list[str]:
     roles = compose_values([recipe], ROOT)[0][RECIPES.group].get("roles") or {}
     empty = {f"{place}{role}" for role, model in roles.items() if model is None}
     return [f"+{word}" if key_of(word) in empty and word.startswith(place) else word for word in words]
+
+
+def _leave_out(roles: Mapping[str, Any], keys: Sequence[str]) -> None:
+    """Take a recipe's temperature from roles whose model has none, such as one of replies written beforehand."""
+    without = {each.name for each in MODELS if TEMPERATURE not in each.config.model_fields}
+    for role, model in roles.items():
+        given = f"{RECIPES.group}.roles.{role}.{TEMPERATURE}" in keys
+        if isinstance(model, dict) and model.get(MODELS.key) in without and not given:
+            model.pop(TEMPERATURE, None)
 
 
 def _placed(word: str) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
+SEVERAL = "; "
+"""Between the reasons of an item that is dropped for several; each is counted."""
 OnQuestion = Literal["wait", "suggestion", "keep", "drop"]
 """What becomes of an item with a question that nobody has answered."""
 

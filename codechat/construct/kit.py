@@ -91,7 +91,7 @@ class Kit:
         sent = (Message("user", messages),) if isinstance(messages, str) else messages
         number = self._number(role)
         sample = self._services.seed + DRAWS * draw
-        request = Request(sent, self._item, 0, sample=sample, role=role, number=number)
+        request = Request(sent, self._item, number, sample=sample, role=role, number=number)
         model = self._services.models.get(role)
         if model is None:
             raise ValueError(

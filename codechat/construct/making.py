@@ -1,5 +1,6 @@
 """A construction before it runs: the recipe with its items, its identity, and whose folder it is."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,13 +17,14 @@ from codechat.construct.rows import read_rows
 from codechat.engine.cell import as_yaml
 from codechat.errors import UserError, nearest
 from codechat.files import content_hash, from_yaml
+from codechat.journal import Journal
 from codechat.models import ModelConfig
 from codechat.models.endpoints import address_of
 from codechat.models.roles import models_in, role_of
 from codechat.texts import problem_of_name, writable
 from codechat.tracking.address import without_password
 
-SETTINGS = "config.yaml"
+SETTINGS, YIELD = "config.yaml", "yield.json"
 MADE = "made"
 """The key, in a folder's settings, of what was made in it."""
 STAGE = "stage"
@@ -137,6 +139,8 @@ class Construction:
             recipe, seeds, identity = made["recipe"], made["seeds"], made["id"]
         except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError):
             raise UserError(f"{self.folder} holds something else than a construction", remedy) from None
+        if not (self.folder / YIELD).exists() and self._nothing_paid():
+            return  # such as after a wrong address: what is in the journal is of use to its own settings alone
         if recipe != self.name:
             raise UserError(f"{self.folder} was made by recipe={recipe}, not by recipe={self.name}", remedy)
         if seeds != self.made["seeds"]:
@@ -146,6 +150,13 @@ class Construction:
                 f"{self.folder} was made with other settings: {', '.join(self._changed(values)) or 'another version'}",
                 f"{remedy}, or set them as in {self.folder / SETTINGS}",
             )
+
+    def _nothing_paid(self) -> bool:
+        path = self.folder / "journal.db"
+        if not path.exists():
+            return True
+        with contextlib.closing(Journal(path)) as journal:
+            return not journal.ledger.of
 
     def _changed(self, values: Mapping[str, Any]) -> list[str]:
         """The settings that differ from those of the folder, and count."""

@@ -8,16 +8,17 @@ from typing import Any
 
 from codechat.construct.ends import Calls, End
 from codechat.construct.engine import Made
-from codechat.construct.interface import Item
-from codechat.construct.making import SEAL, STAGE, Construction, seal_of
+from codechat.construct.interface import SEVERAL, Item
+from codechat.construct.making import SEAL, STAGE, YIELD, Construction, seal_of
 from codechat.domain import Usage
 from codechat.files import write_atomically
 from codechat.journal import Journal
 from codechat.metrics import Point
 from codechat.metrics.spending import Tariff
 from codechat.models.roles import role_of
+from codechat.template import counted as counted_as
 
-ITEMS, DROPPED, QUESTIONS, YIELD, CARD = "items.jsonl", "dropped.jsonl", "questions.jsonl", "yield.json", "card.md"
+ITEMS, DROPPED, QUESTIONS, CARD = "items.jsonl", "dropped.jsonl", "questions.jsonl", "card.md"
 
 
 def write_output(made: Construction, found: Made, journal: Journal, tariff: Tariff) -> dict[str, Any]:
@@ -130,7 +131,7 @@ def _passed(stage: str, ends: list[End]) -> dict[str, Any]:
     here = [end for end in ends if end.visited and end.visited[-1] == stage]
     ended = Counter(end.status for end in here)
     came = sum(stage in end.visited for end in ends) - ended["spread"] + sum(end.made for end in here)
-    reasons = Counter(end.reason for end in here if end.status == "dropped")
+    reasons = Counter(each for end in here if end.status == "dropped" for each in end.reason.split(SEVERAL))
     return {
         "reached": came,
         "passed": came - ended["dropped"] - ended["waits"] - ended["errored"],
@@ -156,10 +157,10 @@ def _spent(calls: list[Calls], tariff: Tariff) -> dict[str, Any]:
 def _card(made: Construction, yields: Mapping[str, Any], counted: Mapping[str, Mapping[str, int]]) -> str:
     """The card in Markdown: how the tasks were made, by whom, how many came through, and their distributions."""
     lines = [
-        f"# {yields['kept']} tasks by recipe={made.name}",
+        f"# {counted_as(yields['kept'], 'task')} by recipe={made.name}",
         "",
-        f"From {yields['seeds']} seeds; {yields['dropped']} items dropped, {yields['waiting']} wait for people, "
-        f"{yields['errored']} errored, {yields['held']} held back by these.",
+        f"From {counted_as(yields['seeds'], 'seed')}; {yields['dropped']} items dropped, "
+        f"{yields['waiting']} wait for people, {yields['errored']} errored, {yields['held']} held back by these.",
         f"Random seed {made.config.seed}; SHA-256 of {ITEMS}: `{yields['content']}`.",
         "",
         *_table(("role", "model"), [(role, model.name) for role, model in sorted(made.roles.items())]),
@@ -178,7 +179,7 @@ def stage_rows(yields: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """The table of stages: counts, drops by reason, calls, tokens in and out, dollars."""
     rows: list[tuple[str, ...]] = []
     for name, row in [*yields["stages"].items(), ("all", yields["all"]), ("per task kept", yields["per_kept"])]:
-        dropped = ", ".join(f"{count} {reason}" for reason, count in row.get("dropped", {}).items())
+        dropped = SEVERAL.join(f"{count} {reason}" for reason, count in row.get("dropped", {}).items())
         counts = [str(row.get(key, "")) for key in ("reached", "passed")]
         used = [row["calls"], None if row["calls"] is None else row["input_tokens"] + row["output_tokens"]]
         shown = ("—" if each is None else f"{each:,.1f}" if isinstance(each, float) else f"{each:,}" for each in used)

@@ -28,6 +28,7 @@ DECISIONS = Path(__file__).with_name("humaneval_x.jsonl")
 LEAST_KEPT = 0.95
 """The part of a task's inputs, of those that the language can express, without which the task is left out."""
 REMEDY = "give the file of HumanEval-X for the language: dataset.path=FILE, .jsonl or .jsonl.gz"
+PLUS = "give HumanEval+'s file, HumanEvalPlus.jsonl.gz as EvalPlus releases it: dataset.plus=FILE"
 Language = Literal["javascript", "java"]
 PREFIXES: Mapping[str, str] = {"javascript": "JavaScript", "java": "Java"}
 HEADS: Mapping[str, re.Pattern[str]] = {
@@ -115,7 +116,10 @@ def decisions() -> Mapping[tuple[str, str], tuple[Decided | Mended, ...]]:
 @DATASETS.register("humaneval_x", HumanEvalXConfig)
 def humaneval_x(config: HumanEvalXConfig) -> Dataset:
     """HumanEval's 164 tasks in JavaScript or Java, with HumanEval+'s inputs and results (dataset.path)."""
-    python = humaneval.humaneval(humaneval.HumanEvalConfig(path=config.plus))
+    try:
+        python = humaneval.humaneval(humaneval.HumanEvalConfig(path=config.plus))
+    except UserError as error:
+        raise UserError(error.message.replace("dataset.path", "dataset.plus"), PLUS) from error
     known = {task.task_id: task for task in python.tasks}
     language = config.language
 

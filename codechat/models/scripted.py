@@ -19,7 +19,9 @@ class ScriptedConfig(ModelConfig):
     kind: Literal["scripted"] = original_option("scripted", "which provider answers")
     name: str = original_option("scripted", "the name that the records show", min_length=1)
     replies: list[str] | dict[str, list[str]] = original_option(
-        ..., "the replies, entry t for turn t, or such a list for every task id", min_length=1
+        ...,
+        "the replies, entry t for turn t (of a construction: question t of a stage), or a list for every task id",
+        min_length=1,
     )
 
 

@@ -40,6 +40,7 @@ def test_from_seeds_to_labels(folder: Path) -> None:
     with OpenAIServer(answer) as server:
         status, text = codechat(folder, *words_of(server, "dry_run=true"))
         assert status == 0 and "6 items of 6 seeds" in text and not server.calls
+        assert "judges" not in text and "session" not in text, "what a cell has, and a construction has not"
         status, text = codechat(folder, *words_of(server))
         assert status == 0, text
         assert "3 tasks kept of 6 seeds" in text and "answers=FILE" in text
@@ -80,8 +81,10 @@ def test_what_cannot_be_is_told_before_any_call(folder: Path) -> None:
     (folder / "torn.jsonl").write_text('{"id": "t", "subject": "thing 9"}\n{"id": "u", "subj')
     (folder / "strange").mkdir()
     (folder / "strange" / "letter.txt").write_text("mine")
+    status, text = codechat(folder, *words_of(None, "seeds=other.jsonl"))
+    assert status == 2 and "nothing answers" in text
     with OpenAIServer(answer) as server:
-        assert codechat(folder, *words_of(server))[0] == 0
+        assert codechat(folder, *words_of(server))[0] == 0, "what never began keeps no folder"
         asked = len(server.calls)
         for words, said in (
             (words_of(server, "seeds=other.jsonl"), "other seeds"),

@@ -47,6 +47,17 @@ def command(folder: Path, line: str) -> str:
     return run(folder, "-m", "codechat", *words, *([ANYWHERE] if runs_a_cell else []))
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("page", ["sreval", "multicodeif"])
+def test_a_construction_without_a_model_runs_as_its_page_says(page: str, tmp_path: Path) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").split("**Try it without a model**")[1]
+    ((name, content),) = NAMED_FILE.findall(text)
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    construct, use = blocks(text, "bash")[0].splitlines()
+    assert "1 task kept of 1 seed" in command(tmp_path, f"{construct} tracking=none")
+    assert "1 completed" in command(tmp_path, f"{use} tracking=none")
+
+
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page's package, installed as pip does it: its modules and what its metadata says of them."""

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from codechat.cli.app import main
+from codechat.cli.sweep import read_recipe
 from codechat.datasets import DATASETS
 from codechat.engine.cell import build_cell
 from codechat.engine.run import Outcome
@@ -119,9 +120,30 @@ def test_a_report_pairs_the_languages_by_task(here: Path) -> None:
     assert main(["-m", "+sweep=languages", tasks, "agenda.turns=4", "tracking=none", "hardware.workers=1"]) == 0
     assert main(["report", "runs=runs", "out=report"]) == 0
     (row,) = csv.DictReader((here / "report/tables/by_language.csv").read_text().splitlines())
+    assert row["datasets"] == "starter, starter_javascript"
     assert (row["model"], row["a"], row["b"], row["tasks"]) == ("drifter", "python", "javascript", "3")
     assert float(row["first_a"]) == float(row["first_b"]) == 1.0
     assert float(row["mst_difference"]) == pytest.approx(float(row["mst_a"]) - float(row["mst_b"]))
+
+
+def test_the_sweep_over_languages_draws_the_same_tasks_in_both(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (grid,) = read_recipe("languages").grids
+    words = [f"dataset.tasks={grid['dataset.tasks']}", "protocol.prompts=neutral"]
+    cells = [build_cell(compose([f"dataset={name}", *words])) for name in grid["dataset"]]
+    python, javascript = ([task.task_id for task in cell.tasks] for cell in cells)
+    assert python == javascript and len(python) == 20
+    monkeypatch.setenv("COLUMNS", "500")
+    assert main(["-m", "+sweep=languages", "dataset.limit=2", "dry_run=true", "tracking=none"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.count("would hold 2 sessions") == 2
+    assert max(len(line) for line in printed.out.splitlines() if line.startswith("cell ")) < 250
+
+
+def test_an_estimate_warns_of_prompts_that_speak_of_python(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dataset=starter_javascript", "model=gpt5_nano", "dry_run=true", "tracking=none"]) == 0
+    assert "protocol.prompts=neutral speaks of theirs" in capsys.readouterr().err
 
 
 def test_no_node_is_told_before_anything_runs() -> None:

@@ -18,6 +18,7 @@ from codechat.construct.making import Construction
 from codechat.construct.output import CARD, QUESTIONS, funnel_of, stage_rows
 from codechat.construct.run import INTERRUPTED, Outcome, construct
 from codechat.engine.cell.budget import Budget
+from codechat.engine.cell.estimate import OF_ALL, OF_SEEDS
 from codechat.environment import shell_command
 from codechat.journal import Ledger
 from codechat.template import counted
@@ -59,9 +60,9 @@ def run_construct(words: list[str]) -> int:
     made = outcome.made
     if outcome.estimate is not None:
         items = counted(outcome.estimate.sessions, "item")
-        out.print(f"[bold]{escape(made.name)}[/bold] would make {items} of {len(made.items)} seeds")
-        show_sum(outcome.estimate, "")
-        show_assumptions()
+        out.print(f"[bold]{escape(made.name)}[/bold] would make {items} of {counted(len(made.items), 'seed')}")
+        show_sum(outcome.estimate, "", idle=False)
+        show_assumptions((*OF_SEEDS, *OF_ALL))
         return outcome.status
     assert outcome.yields is not None
     _show(outcome, outcome.yields)

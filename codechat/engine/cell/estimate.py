@@ -32,11 +32,14 @@ FIRST_TOKEN_S, INPUT_PER_S, OUTPUT_PER_S = 0.5, 5_000, 40
 ROUND_S, FLEX_TIMES, MOST_IN_BATCH = 7 * 60.0, 3, 1_000_000
 """The median wait for a batch (nine of ten are there within an hour); how many times as long a call in flex takes."""
 
-ASSUMPTIONS = (
-    f"{CHARS_PER_TOKEN} characters are a token",
+OF_CELLS = (
     f"a reply is the reference solution and {PROSE} characters of prose, no reasoning, at most max_tokens",
     "every session has all its turns, and each request holds the whole conversation so far",
     f"a judge checks {CHECKS} candidates a turn (rounded up to judge.lookahead) and answers in {JUDGEMENT} tokens",
+)
+OF_SEEDS = ("the calls and tokens of each role are those of an average seed, as the recipe expects them",)
+OF_ALL = (
+    f"{CHARS_PER_TOKEN} characters are a token",
     "no retries, no re-asks, nothing from the response cache",
     "cached: the endpoint still has what a request shares with an earlier one, replies included, as vLLM has in enough "
     "memory; of a provider with a price list (conf/prices) nothing below the length that it caches from; what it takes "
@@ -46,6 +49,7 @@ ASSUMPTIONS = (
     f"tiers: in flex a call takes {FLEX_TIMES} times as long; the calls of a dialogue in batches take "
     f"{ROUND_S / 60:.0f} minutes each, the median of providers (one in ten takes more than an hour)",
 )
+ASSUMPTIONS = (*OF_CELLS, *OF_ALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,16 @@ def test_a_wrong_row_is_named(tmp_path: Path, row: dict[str, Any], said: str) ->
         build(tmp_path, "javascript", row)
 
 
+def test_other_tasks_in_place_of_humaneval_plus_are_told_by_the_option_that_has_them(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"'Mbpp/2'\n.*dataset\.plus=FILE"):
+        build(tmp_path, "javascript", JAVASCRIPT, plus=PLUS | {"task_id": "Mbpp/2"})
+
+
+def test_the_language_that_is_lacking_is_told_with_those_to_choose_from() -> None:
+    with pytest.raises(UserError, match=r"set it: dataset\.language=VALUE .*javascript or java"):
+        validate(HumanEvalXConfig, {"kind": "humaneval_x", "language": "???", "path": "x"}, "dataset")
+
+
 def test_the_file_of_decisions_is_whole() -> None:
     known = decisions()
     assert {language for language, _ in known} == {"javascript", "java"}

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 from codechat.constraints import Constraint, Harness, constraint_type
 from codechat.construct import Dropped, Item, Kept, Kit, Outcome
+from codechat.construct.interface import SEVERAL
 from codechat.errors import UserError
 from codechat.studies.multicodeif.construct.attempts import attempts, plain_programs
 from codechat.studies.multicodeif.construct.demands import relation, unsaid
@@ -51,7 +52,7 @@ class Check:
             return Kept(item)
         names = [fault for fault in FAULTS if any(fault == each for each, _ in found)]
         details = dict.fromkeys(f"{fault}: {detail}" for fault, detail in found)
-        return Dropped("; ".join(names), "; ".join(details))
+        return Dropped(SEVERAL.join(names), "; ".join(details))
 
     def _found(self, task: ConstrainedTask) -> Iterator[tuple[Fault, str]]:
         """Every fault of every level, with what it is seen by."""

@@ -19,7 +19,7 @@ def by_language(study: RefineStudy) -> Table | None:
     if not compared:
         return None
     columns = (
-        *columns_of(model="Model", setting="Setting", a="A", b="B"), Column("tasks", "Tasks", "d"),
+        *columns_of(model="Model", setting="Setting", datasets="Datasets", a="A", b="B"), Column("tasks", "Tasks", "d"),
         *_columns("first", "Pass@1 first"), *_columns("last", "Pass@1 last"), *_columns("mst", "MST"),
     )  # fmt: skip
     return Table(
@@ -47,9 +47,10 @@ def _pair(sides: tuple[Outcomes, Outcomes]) -> Pair[Outcomes] | None:
 def _row(pair: Pair[Outcomes]) -> tuple[Value, ...]:
     (first_a, first_b), (last_a, last_b) = pair.at(0), pair.at(-1)
     mst_a, mst_b = (_sustained(pair, side) for side in pair.verdicts)
+    datasets = f"{pair.a.cell.dataset}, {pair.b.cell.dataset}"
     (name_a,), (name_b,) = pair.a.languages, pair.b.languages
     return (
-        *(pair.a.cell.model, pair.a.cell.setting, name_a, name_b, len(pair.tasks)),
+        *(pair.a.cell.model, pair.a.cell.setting, datasets, name_a, name_b, len(pair.tasks)),
         *_compared(pair, first_a, first_b), *_compared(pair, last_a, last_b), *_compared(pair, mst_a, mst_b),
     )  # fmt: skip
 

@@ -60,6 +60,10 @@ def test_each_fault_is_named_and_the_list_excludes_its_tasks(tmp_path: Path) -> 
         "chain/0/L3": "not stated",
         "chain/0/L4": "repeated; not stated",
     }
+    counts = json.loads((tmp_path / "out" / "yield.json").read_text())["stages"]["check"]["dropped"]
+    assert counts == {
+        "not stated": 6, "repeated": 2, "unpassable": 1, "unpassable, official": 1, "vacuous, official": 1
+    }, "each fault by itself"  # fmt: skip
     assert "L4 data_structure_type java;HashMap after Java;HashMap" in found["chain/0"]["detail"]
     fewer = check(path, tmp_path / "fewer", "faults=[repeated,unpassable]")
     assert set(fewer) == {"brace", "chain/0", "chain/0/L4"}
