@@ -1,18 +1,24 @@
-"""An HTTP server that speaks as much of GitHub's REST interface as issues are read by, only on loopback."""
+"""An HTTP server that speaks as much of GitHub's REST interface as issues are read by, only on loopback.
+
+As a command, `python -m codechat.testing.github`, it has one small repository, for `recipe=issues_rehearsed`.
+"""
 
 import hashlib
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from codechat.errors import UserError
 from codechat.testing.behaviour import Fault
 from codechat.testing.server import OpenAIServer
 
 T = TypeVar("T")
+PORT = 8017
 SHOWN = 1_000
 """Results after which a search shows no more."""
 _TERM = re.compile(r'(\w+):(?:"([^"]*)"|(\S+))')
@@ -70,9 +76,10 @@ class GithubServer(OpenAIServer):
         *,
         token: str = "",
         page: int = 100,
+        port: int = 0,
         fault: Callable[[str, int], Fault | None] = lambda path, times: None,
     ) -> None:
-        super().__init__(lambda call: "")
+        super().__init__(lambda call: "", port=port)
         self.repositories = {each.name: each for each in repositories}
         self._issues = {
             name: {issue.number: issue for issue in each.issues} for name, each in self.repositories.items()
@@ -203,3 +210,36 @@ def _issue(repository: Hosted, issue: HostedIssue) -> dict[str, Any]:
 
 def _account(name: str | None) -> dict[str, str] | None:
     return name and {"login": name, "type": "Bot" if name.endswith("[bot]") else "User"}  # type: ignore[return-value]
+
+
+def example() -> Hosted:
+    """A repository with four closed issues, one of which `recipe=issues` keeps."""
+    moment = "2025-03-01T10:00:00Z"
+    answer = ("keeper", "2025-03-02T09:00:00Z", "The reader stops at the last newline. Add one, or update to 1.2.")
+    thanks = ("asker", "2025-03-02T12:00:00Z", "Thank you!")
+    more = ("asker", "2025-03-01T11:00:00Z", "It has no newline at its end.")
+    issues = (
+        HostedIssue(1, "A line is lost", "Of a file of three lines the last line is missing.", "asker", moment,
+                    (more, answer, thanks)),
+        HostedIssue(2, "Nobody answers", "Does it read tabs?", "asker", moment),
+        HostedIssue(3, "With a picture", "![shot](shot.png)", "asker", moment, (answer,)),
+        HostedIssue(4, "Not planned", "Could it read audio?", "asker", moment, (answer,), state_reason="not_planned"),
+    )  # fmt: skip
+    return Hosted("octo/lines", labelled={"question": 3}, issues=issues, commits=(("2025-02-20T08:00:00Z", "c" * 40),))
+
+
+def main() -> int:
+    """Serve the example at 127.0.0.1:8017 until interrupted."""
+    from codechat.testing.openai_server import served
+
+    try:
+        with served(GithubServer([example()], port=PORT), PORT) as server:
+            print(f"octo/lines at {server.base_url}", flush=True)
+    except UserError:
+        print(f"error: port {PORT} is taken\nend what listens there", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

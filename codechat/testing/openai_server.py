@@ -7,7 +7,8 @@ import argparse
 import contextlib
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from codechat.datasets import DATASETS
 from codechat.errors import UserError
@@ -15,7 +16,9 @@ from codechat.tasks import Task
 from codechat.template import counted
 from codechat.testing.batches import BatchServer
 from codechat.testing.behaviour import FAULTS, dataset_tasks, fading_solver, reference_solver, troubled
+from codechat.testing.server import OpenAIServer
 
+S = TypeVar("S", bound=OpenAIServer)
 # Blocked and waited for, not handled: a program that a script starts in the background inherits SIGINT as ignored.
 ENDING = {signal.SIGINT, signal.SIGTERM}
 BEHAVIOURS = {"reference": reference_solver, "fading": fading_solver}
@@ -94,26 +97,33 @@ def _serve(tasks: tuple[Task, ...], chosen: argparse.Namespace) -> None:
     behaviour = troubled(BEHAVIOURS[chosen.behaviour](solvable), chosen.slow, chosen.fault, chosen.every)
     told = {key: getattr(chosen, key) for key in ("root", "created", "max_model_len")}
     facts = {key: value for key, value in told.items() if value is not None}
-    with contextlib.ExitStack() as stack:
-        # The server's thread, started below, inherits what is blocked here: no signal goes to it.
-        stack.callback(signal.pthread_sigmask, signal.SIG_SETMASK, signal.pthread_sigmask(signal.SIG_BLOCK, ENDING))
-        try:
-            made = BatchServer(
-                behaviour,
-                port=chosen.port,
-                models=[chosen.model],
-                keep_calls=False,
-                facts=facts,
-                fingerprint=chosen.fingerprint,
-            )
-            server = stack.enter_context(made)
-        except OSError as problem:
-            reason = f"--port: cannot listen on port {chosen.port}: {problem.strerror or problem}"
-            raise UserError(reason, "choose another: --port 0 takes a free one") from problem
+    made = BatchServer(
+        behaviour,
+        port=chosen.port,
+        models=[chosen.model],
+        keep_calls=False,
+        facts=facts,
+        fingerprint=chosen.fingerprint,
+    )
+    with served(made, chosen.port) as server:
         print(
             f"{counted(len(solvable), 'task')} of {chosen.dataset} ({chosen.behaviour}) at {server.base_url}",
             flush=True,
         )
+
+
+@contextlib.contextmanager
+def served(made: S, port: int) -> Iterator[S]:
+    """The server, running; leaving waits for SIGINT or SIGTERM. Raises `UserError` for a taken port."""
+    with contextlib.ExitStack() as stack:
+        # The server's thread, started below, inherits what is blocked here: no signal goes to it.
+        stack.callback(signal.pthread_sigmask, signal.SIG_SETMASK, signal.pthread_sigmask(signal.SIG_BLOCK, ENDING))
+        try:
+            stack.enter_context(made)
+        except OSError as problem:
+            reason = f"--port: cannot listen on port {port}: {problem.strerror or problem}"
+            raise UserError(reason, "choose another: --port 0 takes a free one") from problem
+        yield made
         signal.sigwait(ENDING)
 
 

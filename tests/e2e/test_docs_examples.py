@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tomllib
@@ -56,6 +57,26 @@ def test_a_construction_without_a_model_runs_as_its_page_says(page: str, tmp_pat
     construct, use = blocks(text, "bash")[0].splitlines()
     assert "1 task kept of 1 seed" in command(tmp_path, f"{construct} tracking=none")
     assert "1 completed" in command(tmp_path, f"{use} tracking=none")
+
+
+@pytest.mark.long
+def test_a_construction_without_github_runs_as_its_page_says(tmp_path: Path) -> None:
+    line = next(
+        line
+        for line in (ROOT / "docs" / "codeassist.md").read_text(encoding="utf-8").splitlines()
+        if "issues_rehearsed out" in line
+    )
+    with subprocess.Popen(
+        [sys.executable, "-m", "codechat.testing.github"], stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None and server.stdout.readline().startswith("octo/lines at")
+            said = command(tmp_path, f"{line.removeprefix('GITHUB_TOKEN=none ')} github.token_env=HOME tracking=none")
+            server.send_signal(signal.SIGINT)
+            assert server.wait(60) == 0
+        finally:
+            server.kill()
+    assert "1 task kept of 1 seed" in said and "1 media; 1 not completed; 1 one participant" in said
 
 
 @pytest.fixture(scope="module")
