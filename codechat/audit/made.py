@@ -70,12 +70,19 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _text(data: Mapping[str, Any]) -> str:
-    """An item to read: every entry below its name."""
-    lines = (
-        f"## {name}\n{each if isinstance(each, str) else json.dumps(each, indent=1, ensure_ascii=False)}"
-        for name, each in data.items()
-    )
-    return "\n\n".join(lines)
+    """An item to read: every entry below its name, texts of several lines inside of others too."""
+    return "\n\n".join(f"## {name}\n{text}" for key, each in data.items() for name, text in _entries(key, each))
+
+
+def _entries(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield name, value
+    elif "\\n" not in (text := json.dumps(value, indent=1, ensure_ascii=False)):
+        yield name, text
+    else:
+        parts = value.items() if isinstance(value, dict) else enumerate(value, 1)
+        for key, each in parts:
+            yield from _entries(f"{name} {key}", each)
 
 
 MADE = register(
