@@ -25,12 +25,13 @@ from codechat.engine.cell.budget import Budget, is_free
 from codechat.engine.cell.stopping import measures_of
 from codechat.engine.run import INTERRUPTED, TOO_MANY_ERRORS, Outcome, run, run_built
 from codechat.engine.running.observer import Counts, Silent
-from codechat.engine.running.sessions import first_request
+from codechat.engine.running.sessions import first_request, is_batched
 from codechat.engine.running.shards import Part, without_shard
 from codechat.engine.settings.compose import Composed
 from codechat.journal import Ledger
 from codechat.judges import JUDGES
 from codechat.launchers import Report, TurnCounts
+from codechat.metrics.sequences import STOPPED
 from codechat.models import MODELS
 from codechat.models.roles import models_in
 from codechat.records import SessionRecord, TurnRecord, read_sessions
@@ -91,6 +92,8 @@ class Terminal(Silent):
         inside = inside_line(metrics, read_sessions(cell.folder / "sessions.jsonl"))
         if inside:
             out.print(f"\n{inside}", markup=False)
+        if stopped := metrics.get(STOPPED):
+            out.print(f"\nended after {stopped['tasks']} of {stopped['of']} tasks: {stopped['why']}", markup=False)
         _print_identity(cell)
 
 
@@ -117,7 +120,8 @@ def run_built_cell(cell: Cell, command: Sequence[str]) -> Outcome:
 def _report(outcome: Outcome, command: Sequence[str]) -> Outcome:
     """Print the tracked run, and why the cell ended early if it did."""
     if outcome.status == INTERRUPTED:
-        err.print(f"interrupted; everything finished is kept. Resume: {shlex.join(command)}", markup=False)
+        kept = "everything finished is kept" + ", and batches go on at their provider" * is_batched(outcome.cell)
+        err.print(f"interrupted; {kept}. Resume: {shlex.join(command)}", markup=False)
         return outcome
     show_tracking(outcome.tracking, outcome.cell.config.tracking, outcome.folder)
     if outcome.part is not None:

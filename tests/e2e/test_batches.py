@@ -198,7 +198,9 @@ def _killing(commands: Runner, number: int) -> Callable[[int, str], bool]:
 
 
 @pytest.mark.long
-def test_an_interruption_waits_for_no_batch_and_cancels_none(tmp_path: Path, expected: dict[str, list[Any]]) -> None:
+def test_an_interruption_waits_for_no_batch_and_cancels_none(
+    tmp_path: Path, expected: dict[str, list[Any]], capfd: pytest.CaptureFixture[str]
+) -> None:
     with runner() as commands:
 
         def interrupts(event: int, _: str) -> bool:
@@ -209,6 +211,7 @@ def test_an_interruption_waits_for_no_batch_and_cancels_none(tmp_path: Path, exp
         with BatchServer(solve, loses=interrupts) as server:
             server.STATES = ("validating",) * 10_000  # it would not end by itself
             assert commands.run(command(server, tmp_path / "runs")) == 130
+            assert "batches go on" in capfd.readouterr().err
             server.STATES = BatchServer.STATES
             assert commands.run(command(server, tmp_path / "runs")) == 0
             assert server.done.total() == ALL and len(server.batches) == 3

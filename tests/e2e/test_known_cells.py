@@ -52,11 +52,13 @@ def run(*words: str, status: int = 0) -> None:
     assert main([*WORDS, *words]) == status
 
 
-def test_a_cell_ends_when_its_interval_is_narrow() -> None:
+def test_a_cell_ends_when_its_interval_is_narrow(capsys: pytest.CaptureFixture[str]) -> None:
     run("model=echo", "stop.width=1.2")
+    said = capsys.readouterr().out
     folder = cells()["echo"]
     about, found = metrics(folder)["stopped"], sessions(folder)
     assert 0 < about["tasks"] == len(found) < 12 == about["of"]
+    assert f"{len(found)} of 12 tasks" in said
     low, high = metrics(folder)["ci"]["mst"]
     assert (low, high) == mean_interval([2] * len(found), 2, 12)
     assert high - low <= 1.2

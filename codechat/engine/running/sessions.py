@@ -192,6 +192,11 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
             await unwrap_group(run_together([workers.work(queue) for _ in range(count)]))
 
 
+def is_batched(cell: Cell) -> bool:
+    """Whether calls to one of a cell's models go into batches."""
+    return any(getattr(model, "tier", None) == BATCH for model in cell.endpoints.values())
+
+
 MOST_BATCHED = 4_000
 """Most sessions at once whose calls are batched: each takes a quarter of a megabyte, so that all take one gigabyte."""
 
@@ -202,7 +207,7 @@ def _sessions_at_once(cell: Cell) -> int:
     Else twice as many as slots: a session being tested leaves no slot idle, and a cell of middling size does not end
     with a few late sessions that fill only some of the slots.
     """
-    if any(getattr(model, "tier", None) == BATCH for model in cell.endpoints.values()):
+    if is_batched(cell):
         return MOST_BATCHED
     return 2 * (cell.config.model.max_concurrency + cell.resources.workers)
 
