@@ -73,11 +73,16 @@ def show_sum(estimate: Estimate, title: str, *, idle: bool = True) -> None:
             continue
         usage = sum((estimate.tokens.get(role, Usage()) for role in roles), Usage())
         tokens = (usage.input_tokens, usage.cached_input_tokens, usage.output_tokens)
-        money = ("not known" if each is None else f"{each:,.2f}" for each in (cost, estimate.uncached_usd[payer]))
+        money = map(_dollars, (cost, estimate.uncached_usd[payer]))
         seconds = sum(estimate.seconds.get(role, 0.0) for role in roles)
         name = "judges" if payer == JUDGE else payer
         table.add_row(name, f"{calls:,}", *(f"{count:,}" for count in tokens), *money, _duration(seconds))
     out.print(table)
+
+
+def _dollars(usd: float | None) -> str:
+    """An amount with its cents; one below a dollar with tenths of a cent too."""
+    return "not known" if usd is None else f"{usd:,.{3 if 0 < usd < 1 else 2}f}"
 
 
 def show_layout(lines: Sequence[str]) -> None:
