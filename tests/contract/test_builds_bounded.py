@@ -104,7 +104,9 @@ def test_a_maintainers_build_is_ended(name: str, driven: Driven, repository: Rep
     assert len(built.log) < 20_000 and time.monotonic() - began < 100
     assert settled(before), (before, left())
     assert room.text("echo on") == "on\n", "the room goes on"
-    assert driven.wait(room.room.build({}, "FROM tiny\nRUN true\n")).ok, "and so does the next build"
+    # A busy machine may take four seconds for nothing.
+    again = any(driven.wait(room.room.build({}, "FROM tiny\nRUN true\n")).ok for _ in range(3))
+    assert again, "and so does the next build"
     room.close()
 
 
