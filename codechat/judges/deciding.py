@@ -271,7 +271,7 @@ def _word_of(label: str, line: str) -> str | None:
     """The word, in capitals, of a line that has nothing but a label and a word, and is not quoted."""
     if len(line) > MAX_LINE or is_quoted(line):
         return None
-    pattern = rf"(?:#{{2,6}} +)?[*_]*{re.escape(label)}[\s*_]*:[\s*_]*(\w+(?:[ -]\w+)?)[\s*_.]*$"
+    pattern = rf"(?:#{{2,6}} +)?[*_]*{re.escape(label)}[\s*_]*:[\s*_]*(\w+?(?:[ -]\w+?)?)[\s*_.]*$"
     match = re.match(pattern, line, re.IGNORECASE)
     return re.sub("[ -]", "_", match.group(1)).upper() if match else None
 

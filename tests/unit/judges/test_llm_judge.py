@@ -193,6 +193,7 @@ WORDS = ("ADHERED", "VIOLATED")
     [
         ("VERDICT: ADHERED", ("ADHERED", "")),
         ("Well.\n\n**VERDICT: ADHERED**\n\n", ("ADHERED", "Well.")),
+        ("Well.\n\nVERDICT: __ADHERED__\n", ("ADHERED", "Well.")),
         ("**Reason:** it was done.\n**VERDICT:** VIOLATED.", ("VIOLATED", "it was done.")),
         ("```\nVERDICT: ADHERED\n```", ("ADHERED", "")),
         ("Verdict: adhered", ("ADHERED", "")),
