@@ -5,7 +5,6 @@ All other bytes of the file stay the same. The files are a repository's: they ar
 
 import ast
 import functools
-import io
 import textwrap
 import warnings
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from codechat.errors import UserError
 from codechat.languages.python.syntax import parse
+from codechat.sandbox.inside.text import split_lines
 from codechat.suites.checkout import file_content
 
 OTHERS = "use the repositories that the tasks were made from"
@@ -52,7 +52,7 @@ def read_source(path: Path) -> Source:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of its escape sequences
             tree = ast.parse(data)
-        lines = tuple(io.StringIO(data.decode("utf-8"), newline=""))
+        lines = tuple(split_lines(data.decode("utf-8")))
     except (SyntaxError, ValueError, RecursionError) as error:
         raise UserError(f"{path} is no Python in UTF-8: {error}", "leave the task out: dataset.tasks") from None
     return Source(path, lines, tree)

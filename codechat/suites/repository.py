@@ -1,7 +1,6 @@
 """A repository's own tests, run in the sandbox on a copy with the program in place of one function."""
 
 import importlib.util
-import io
 import secrets
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from codechat.domain import Program, Verdict
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.sandbox import PYTHON, Box, Command, Sandbox
+from codechat.sandbox.inside.text import split_lines
 from codechat.suites import SUITES
 from codechat.suites.checkout import FOLDER, file_content, packed_with, read_contents, room_mb, root_of
 from codechat.suites.endings import judge_status, run_in_box
@@ -84,7 +84,7 @@ class Repository:
     def replace_function(self, path: Path, source: str) -> bytes:
         """The file's content with the function's lines replaced by the program, indented as they were."""
         try:
-            lines = list(io.StringIO(file_content(path).decode("utf-8"), newline=""))  # `splitlines` knows other ends
+            lines = split_lines(file_content(path).decode("utf-8"))
         except UnicodeDecodeError:
             raise UserError(f"{path} is not UTF-8 text", "leave the task out: dataset.tasks") from None
         first, last = self.lines

@@ -41,21 +41,30 @@ def _copy(source: str | Path, target: str | Path) -> None:
         read.backup(written)
 
 
-class _Copied(MetaPathFinder):
+class Changed(MetaPathFinder):
+    """Changes a module as soon as it is imported."""
+
+    def __init__(self, module: str, change: Callable[[Any], None]) -> None:
+        self._module, self._change = module, change
+
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(name, path) if name == MODULE else None
+        spec = PathFinder.find_spec(name, path) if name == self._module else None
         if spec is None or spec.loader is None:
             return None
         execute = spec.loader.exec_module
 
         def exec_module(module: Any) -> None:
             execute(module)
-            module._initialize_tables = copying(module._initialize_tables)
+            self._change(module)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
 
 
+def _copies(module: Any) -> None:
+    module._initialize_tables = copying(module._initialize_tables)
+
+
 def install() -> None:
     """For stores that this process is going to make."""
-    sys.meta_path.insert(0, _Copied())
+    sys.meta_path.insert(0, Changed(MODULE, _copies))
