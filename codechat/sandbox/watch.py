@@ -211,8 +211,11 @@ class Run:
             self._kill("cpu")
         elif self.usage.cpu_s - self.cpu_before > limit:
             self._kill("input")
-        elif self.idle - self.idle_before > self.job.idle_s or self.idle > self.job.idle_total_s:
+        elif self._is_idle() and not self.usage.runnable():
             self._kill("idle")
+
+    def _is_idle(self) -> bool:
+        return self.idle - self.idle_before > self.job.idle_s or self.idle > self.job.idle_total_s
 
     def _position(self) -> int:
         """The position of the child's stream, its buffer included: a claim, bounded by `idle_total_s`."""
@@ -328,6 +331,17 @@ class Usage:
         # Work that the kernel reports late counts in the next look; more than that cannot be saved up for sleeping.
         self._spare = min(max(0.0, worked - waited), waited)
         return max(0.0, waited - worked)
+
+    def runnable(self) -> bool:
+        """Whether a thread of the last look computes or queues for a processor now: it is no idle one.
+
+        The kernel reports time in the queue once it is over, which on a busy machine can be later than a limit.
+        """
+        for task in self._tasks:
+            with suppress(OSError, IndexError):  # it has ended
+                if _stat(task)[0] == b"R":
+                    return True
+        return False
 
 
 def _read_tree(roots: list[int]) -> tuple[float, dict[int, int]]:

@@ -24,7 +24,7 @@ ASSERTIONS = Assertions(("assert total([1, 2]) == 3", "assert total([]) == 0"))
 
 @pytest.fixture(scope="module", params=[component.name for component in SANDBOXES if component.name != "auto"])
 def sandbox(request: pytest.FixtureRequest, of_kind: Callable[[str], dict[str, str]]) -> Iterator[Any]:
-    config = SANDBOXES.validate({**of_kind(request.param), "idle_s": 0.7, "load_cpu_s": 2.0})
+    config = SANDBOXES.validate({**of_kind(request.param), "idle_s": 1.5, "load_cpu_s": 2.0})
     try:
         room: Any = SANDBOXES.build(config, workers=1)
     except UserError as error:

@@ -20,7 +20,7 @@ from codechat.suites.jdk import JavaOptions
 from support.processes import below
 
 OfKind = Callable[[str], dict[str, Any]]
-LIMITS = {"idle_s": 0.7, "min_cpu_s": 0.5, "memory_mb": 1024}
+LIMITS = {"idle_s": 1.5, "min_cpu_s": 0.5, "memory_mb": 1024}
 REFERENCE = "def total(numbers):\n    return sum(numbers)\n"
 CALLS = Calls("total", REFERENCE, base=(([1, 2],), ([],)), plus=(([0.5, 0.25],), ([10**30, 1],)), name="contract/0")
 

@@ -12,7 +12,7 @@ from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES
 from codechat.suites.calls import Calls
 
-LIMITS = {"idle_s": 0.7, "min_cpu_s": 0.5, "memory_mb": 1024}
+LIMITS = {"idle_s": 1.5, "min_cpu_s": 0.5, "memory_mb": 1024}
 
 
 @pytest.fixture(scope="module", params=[component.name for component in SANDBOXES])

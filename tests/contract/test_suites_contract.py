@@ -29,7 +29,7 @@ JUNIT = """
 import org.junit.jupiter.api.*;
 class MathsTest { @Test void doubles() { Assertions.assertEquals(4, Maths.twice(2)); } }
 """
-LIMITS = {"idle_s": 0.5, "load_cpu_s": 0.5, "min_cpu_s": 0.3, "total_cpu_s": 2.0, "memory_mb": 2048, "processes": 16}
+LIMITS = {"idle_s": 1.5, "load_cpu_s": 0.5, "min_cpu_s": 0.3, "total_cpu_s": 2.0, "memory_mb": 2048, "processes": 16}
 
 
 @dataclass(frozen=True)

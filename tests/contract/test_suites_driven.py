@@ -15,7 +15,7 @@ from codechat.suites.calls import Calls, Driven
 from support.java import needs_java
 from support.node import needs_node
 
-LIMITS = {"min_cpu_s": 0.3, "idle_s": 0.5, "total_cpu_s": 3.0, "load_cpu_s": 1.0}
+LIMITS = {"min_cpu_s": 0.3, "idle_s": 2.0, "total_cpu_s": 3.0, "load_cpu_s": 1.0}
 ECHO = "const same = (...all) => all.length > 1 ? all : all[0]\n"
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 2**31, -(2**31) - 1, 2**53 - 1, -(2**53) + 1, 0.5, -0.0, 1e300, math.inf, -math.inf),

@@ -2,6 +2,8 @@
 
 import os
 import socket
+import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -162,6 +164,33 @@ def test_results_make_a_child_wait_anew_but_not_for_ever(
     one.gathered(b"xxx", start=0)
     one.run._look()
     assert one.run.why == "idle", "2.7 of the 2 seconds in all"
+
+
+def test_who_queues_is_not_killed_for_idling(child: Callable[..., Child], monkeypatch: pytest.MonkeyPatch) -> None:
+    one = child()
+    monkeypatch.setattr(one.run.usage, "look", lambda pids, waited: 1.1)
+    computing = [True]
+    monkeypatch.setattr(one.run.usage, "runnable", lambda: computing[0])
+    one.run._look()
+    assert one.run.why is None and not one.killed()
+    computing[0] = False
+    one.run._look()
+    assert one.run.why == "idle" and one.killed()
+
+
+def test_a_thread_that_computes_is_told_from_one_that_sleeps_or_ended() -> None:
+    usage = Usage()
+    sleeps, ended = subprocess.Popen(["sleep", "60"]), subprocess.Popen(["true"])
+    try:
+        ended.wait()
+        time.sleep(0.1)
+        usage._tasks = {sleeps.pid: 0, ended.pid: 0}
+        assert not usage.runnable()
+        usage._tasks |= {threading.get_native_id(): 0}
+        assert usage.runnable()
+    finally:
+        sleeps.kill()
+        sleeps.wait()
 
 
 def test_a_killed_child_that_does_not_end_is_the_systems_fault(child: Callable[..., Child]) -> None:
