@@ -1,19 +1,23 @@
 """From overrides to a validated cell config: the only file that composes with Hydra."""
 
+import pickle
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codechat.config import Config, defaults_of, is_identity
 from codechat.engine.settings.config import GROUPS, CellConfig
-from codechat.engine.settings.words import SAMPLES, quoted, read_prompt, read_words
+from codechat.engine.settings.words import SAMPLES, parse_word, quoted, read_prompt, read_words
 from codechat.environment import data_folder
 from codechat.errors import UserError, nearest
 from codechat.models import MODELS
 from codechat.models.roles import PRESET, presets_in
 from codechat.registry import Component, Registry
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
 NAMED = ("model", "model.name", "dataset", "agenda", "agenda.turns")
 """Keys that every cell's name already shows."""
@@ -87,9 +91,8 @@ def _departures(
     return tuple(word for word in naming if departs(word))
 
 
-@lru_cache(maxsize=256)  # composing takes 0.1 s, and the cells of a sweep depart from the same few
 def _usual(*chosen: str) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-    """The result of `compose_values` for words that choose options of groups and nothing else: not to be changed."""
+    """The result of `compose_values` for words that choose options of groups and nothing else."""
     return compose_values(chosen)
 
 
@@ -119,27 +122,74 @@ def compose_values(overrides: Sequence[str], root: Root = CELL) -> tuple[dict[st
 
     Raises `UserError`.
     """
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     offer_components({**GROUPS, **root.groups})
-    conf = str(data_folder("conf"))
     words = read_words(overrides)
     try:
-        with initialize_config_dir(config_dir=conf, version_base="1.3", job_name="codechat"):
-            config = hydra_compose(root.file, words.overrides, return_hydra_config=True)
-        labels = {key: value for key, value in config.hydra.runtime.choices.items() if key in root.groups}
-        OmegaConf.set_struct(config, False)
-        del config["hydra"]
+        config, choices = _composed(words.overrides, root)
+        labels = {key: value for key, value in choices.items() if key in root.groups}
         values = OmegaConf.to_container(config, resolve=True)
     except (HydraException, OmegaConfBaseException) as error:
         raise _explain(error, overrides, root) from error
     assert isinstance(values, dict)
     words.place_texts(values)
     return {str(key): value for key, value in values.items()}, labels
+
+
+def _composed(words: Sequence[str], root: Root) -> tuple["DictConfig", dict[str, str]]:
+    """What Hydra makes of the words, and the option that it chose in every group. Raises what Hydra raises.
+
+    Hydra takes a tenth of a second, nearly all of it for the choices, so these are kept; values of keys that there are
+    go into a copy, as Hydra itself puts them. Whatever else a word may be, and every mistake, is Hydra's.
+    """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    conf = data_folder("conf")
+    stamp = tuple(sorted((str(path), path.stat().st_mtime_ns) for path in conf.rglob("*.yaml")))
+    changes_keys = any(word.startswith(("+", "~")) for word in words)
+    valued = [] if changes_keys else [word for word in words if _sets_value(word, root)]
+    chosen, choices = _choose(root.file, tuple(word for word in words if word not in valued), stamp, len(_offered))
+    config = pickle.loads(chosen)
+    try:
+        for word in valued:
+            override = parse_word(word)
+            assert override is not None
+            OmegaConf.update(config, override.key_or_group, override.value(), merge=True)
+    except OmegaConfBaseException:  # said in Hydra's words, with what it would take to add the key
+        chosen, choices = _choose(root.file, tuple(words), stamp, len(_offered))
+        config = pickle.loads(chosen)
+    OmegaConf.set_struct(config, False)
+    return config, choices
+
+
+def _sets_value(word: str, root: Root) -> bool:
+    """Whether a word gives one value to a key, rather than choosing an option, or several values."""
+    override = parse_word(word)
+    if override is None or override.is_sweep_override() or override.package:
+        return False
+    first, dot, _ = override.key_or_group.partition(".")
+    is_group = not dot and (first in GROUPS or first in root.groups or (data_folder("conf") / first).is_dir())
+    return first != "hydra" and not is_group
+
+
+@lru_cache(maxsize=256)
+def _choose(file: str, words: tuple[str, ...], stamp: object, offered: int) -> tuple[bytes, dict[str, str]]:
+    """What Hydra composes, pickled so that nobody changes it, and its choices: as long as no file or kind is new."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from omegaconf import OmegaConf
+
+    with initialize_config_dir(config_dir=str(data_folder("conf")), version_base="1.3", job_name="codechat"):
+        config = hydra_compose(file, list(words), return_hydra_config=True)
+    choices = dict(config.hydra.runtime.choices)
+    OmegaConf.set_struct(config, False)
+    del config["hydra"]
+    OmegaConf.set_struct(config, True)
+    return pickle.dumps(config), choices
 
 
 def _explain(error: Exception, overrides: Sequence[str], root: Root) -> UserError:

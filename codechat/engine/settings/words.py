@@ -7,6 +7,7 @@ with a file for each prompt that it has.
 import shlex
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +92,7 @@ def _text_of(word: str, override: "Override | None") -> str | None:
     return value if override is None and not value.startswith(("'", '"', "[", "{", "$")) else None
 
 
+@lru_cache(maxsize=1024)  # the words of a sweep's cells are the same few
 def parse_word(word: str) -> "Override | None":
     """The override that Hydra reads in a word; None if it is not written by its grammar."""
     from hydra.core.override_parser.overrides_parser import OverridesParser

@@ -1,12 +1,20 @@
 """Texts on a command line: prompts from files or as they stand, and no exception of Hydra's lexer."""
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
 
 from codechat.cli.sweep import expand
 from codechat.engine.cell import build_cell
 from codechat.engine.settings.compose import compose, compose_values
+from codechat.engine.settings.words import read_words
+from codechat.environment import data_folder
 from codechat.errors import UserError
 
 KEY = "protocol.prompts.initial"
@@ -121,3 +129,52 @@ def test_an_option_of_another_kind_is_told_with_who_has_it(words: list[str], mis
         compose(words)
     told = str(raised.value).splitlines()
     assert told[0] == mistake and remedy in told[1]
+
+
+def by_hydra(words: list[str]) -> object:
+    """What Hydra alone composes of a cell's words, which are written for it."""
+    with initialize_config_dir(config_dir=str(data_folder("conf")), version_base="1.3"):
+        config = hydra_compose("config", read_words(words).overrides)
+    return OmegaConf.to_container(config, resolve=True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["seed=3"],
+        ["seed=3", "model=echo", "dataset.limit=2", "agenda=cosmetic", "seed=4"],
+        ["model=gpt5", "model.temperature=0.25", "model.base_url='http://${seed}'", "seed=7"],
+        ["stop={width: 0.5}", "agenda.turns=3"],
+        ["dataset.names=[HumanEval/1, 'HumanEval/2']", "budget_usd=null"],
+        ["+seed_of_mine=1", "seed=2", "++seed_of_mine=2"],
+        ["++seed=1", "seed=2", "++seed=3"],
+        ["seed=2", "~judge", "dataset.limit=1"],
+        ["judge=llm", "model@judge.adherence=gpt5", "judge.adherence.temperature=1", "hardware=h100_3"],
+        ["protocol=stepwise", "protocol.roles.corrector.seed=null", "hydra.verbose=true"],
+    ],
+)
+def test_values_are_composed_as_hydra_does(words: list[str]) -> None:
+    compose_values([])  # every kind is an option by now
+    try:
+        expected = by_hydra(words)
+    except HydraException:
+        with pytest.raises(UserError):
+            compose_values(words)
+    else:
+        for _ in range(2):
+            assert compose_values(words)[0] == expected
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    conf = tmp_path / "conf"
+    shutil.copytree(data_folder("conf"), conf)
+    monkeypatch.setattr("codechat.engine.settings.compose.data_folder", lambda name: tmp_path / name)
+    mine = conf / "model" / "mine.yaml"
+    for temperature in (0.25, 0.5):
+        mine.write_text(f"kind: openai\nname: mine\ntemperature: {temperature}\n")
+        os.utime(mine, ns=(0, int(temperature * 1e9)))
+        assert compose_values(["model=mine"])[0]["model"]["temperature"] == temperature
+    values, _ = compose_values(["model=mine"])
+    values["model"]["temperature"] = 9
+    assert compose_values(["model=mine"])[0]["model"]["temperature"] == 0.5, "what was given out is nobody else's"
