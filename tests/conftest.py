@@ -4,6 +4,7 @@ What the sandbox worked out about references is shared, as is its Java runtime: 
 test.
 """
 
+import gc
 import itertools
 import os
 import sys
@@ -36,6 +37,8 @@ hypothesis.settings.load_profile("same")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 copied_stores.install()
+# Tests and what they import are many objects that all stay: collecting garbage would look at them over and over again.
+gc.disable()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -59,6 +62,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(LONGER_S))
         else:
             item.add_marker("short")
+
+
+def pytest_collection_finish() -> None:
+    """Collects garbage from here on, as codechat does, among what tests make."""
+    gc.freeze()
+    gc.set_threshold(100_000, 10, 10)
+    gc.enable()
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -88,10 +89,17 @@ def read_rows(path: Path) -> list[Row | UserError]:
         raise UserError(
             f"cannot read the pool {path}: {error.strerror}", "set instructions.path to a CSV, JSONL or YAML file"
         ) from error
-    rows = list(reader(text, path))
+    rows = _rows(reader, text, path)
     if not rows:
         raise UserError(f"{path}: the pool is empty", "give it one instruction a row")
-    return rows
+    return list(rows)
+
+
+@lru_cache(maxsize=8)  # the cells of a sweep read the same pool
+def _rows(
+    reader: Callable[[str, Path], Iterator[Row | UserError]], text: str, path: Path
+) -> tuple[Row | UserError, ...]:
+    return tuple(reader(text, path))
 
 
 def _csv(text: str, path: Path) -> Iterator[Row | UserError]:
