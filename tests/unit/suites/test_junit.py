@@ -328,6 +328,27 @@ class TestMachine:
         with pytest.raises(InfrastructureError, match=r"sh fails \(3\): b \| c \| d"):
             build._run(["sh", "-c", "printf 'a\nb\nc\nd\n' >&2; exit 3"])
 
+    @pytest.mark.parametrize(
+        ("version", "guard"),
+        [
+            (17, "-Djava.security.manager=allow"),
+            (23, "-Djava.security.manager=allow"),
+            (24, "--illegal-native-access=deny"),
+        ],
+    )
+    def test_a_programs_runtime_is_guarded_and_bounded(self, tmp_path: Path, version: int, guard: str) -> None:
+        tools = Toolchain(tmp_path, tmp_path / "jdk", ("a.jar", "b.jar"), version)
+        ends = {"run": ["codechat.junit.Runner", "token", "unit", "T"], "call": ["codechat.junit.Calls", "unit", "T"]}
+        for command, archive in ((tools.run(1024, ["T"]), RUNNER), (tools.call(1024, ["T"]), CALLS)):
+            assert command[0] == f"{tools.image}/bin/java" and command[command.index("-cp") + 1] == "a.jar:b.jar"
+            assert {guard, "-Xmx256m", "-XX:+DisableAttachMechanism", "-Xshare:auto"} <= set(command)
+            assert f"-XX:SharedArchiveFile={tmp_path / archive}" in command
+        assert tools.run(1024, ["T"])[-4:] == ends["run"] and tools.call(1024, ["T"])[-3:] == ends["call"]
+        assert tools.tools == (f"{tools.image}", f"{tmp_path / RUNNER}", f"{tmp_path / CALLS}", "a.jar", "b.jar")
+        assert tools.environment["LD_LIBRARY_PATH"] == f"{tools.image}/lib:{tools.image}/lib/server"
+        bare = Toolchain(tmp_path, tmp_path, (), version).run(1024, [])
+        assert bare[bare.index("-cp") + 1] == str(tmp_path / "nothing")
+
     def test_no_junit(self, tmp_path: Path) -> None:
         with zipfile.ZipFile(tmp_path / "own.jar", "w") as jar:
             jar.writestr("org/junit/jupiter/api/Test.class", b"")
