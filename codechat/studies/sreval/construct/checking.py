@@ -17,7 +17,6 @@ from codechat.suites import SUITES, Suite
 from codechat.suites.placing import names_of_tests
 
 Found = Literal["passes", "fails", "unfit", "not_run", "timeout", "crash", "broken"]
-SKIPS = re.compile(r"\b(?:skipTest|SkipTest|skip|skipIf|skipUnless|expectedFailure)\b")
 _JAVA_TEST = re.compile(r"@(?:org\.junit\.jupiter\.api\.)?Test\b(?!\s*\()")
 _IN_JAVA = re.compile(r'"""(?:\\.|.)*?"""|"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*', re.DOTALL)
 Check = Callable[[Program, Suite], Awaitable[Verdict]]
