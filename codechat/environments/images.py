@@ -53,6 +53,11 @@ STEP = re.compile(rb"^ ---> ([0-9a-f]{12,64})\r?$", re.MULTILINE)
 MOST_STEPS = 500  # images that the output may name between two looks; a program can print lines as the engine's
 SETTLED = 4  # looks in a row, `WATCH_S` apart, without a further image: then an ended build is taken to be over
 LINE = 100  # bytes of the output that are read again, since a line can come in two parts
+FAILED = re.compile(
+    rb'returned a non-zero code: \d+|building at STEP "RUN '
+)  # docker's and podman's words for a command
+LAST = 1000  # bytes of an output, in which they stand
+TRIES = 3  # of a build that ends otherwise: a step that it shares with another one may go with that one's image
 
 Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
 
@@ -284,7 +289,8 @@ class Builder:
     def build(self, lower: Path, files: Mapping[str, str], dockerfile: str, tag: str, *, tried: bool = False) -> Build:
         """Build a Dockerfile over the commit and further files. Raises `InfrastructureError` if the engine is away.
 
-        A failed build that was only `tried` leaves no image; others leave those of their steps, for the next attempt.
+        A failed build that was only `tried` leaves no image; others leave those of their steps, for the next attempt. A
+        build that ends for another reason than a command of its own is tried again.
         """
         began, watch = time.monotonic(), Watch(self.engine.program, self.engine.run, self.bounds)
 
@@ -295,7 +301,10 @@ class Builder:
             made = recipe(dockerfile, self.bases, network=self.network)
             self._refuse_absent(made)
             with _context(lower, files, made.text) as context:
-                status, output = watch.build(self._words(tag, context), BUILDER, LOG_KB << 9)
+                for _ in range(TRIES):
+                    status, output = watch.build(self._words(tag, context), BUILDER, LOG_KB << 9)
+                    if status == 0 or FAILED.search((output.tail or output.head)[-LAST:]):
+                        break
         except Refused as refused:
             return ended(False, str(refused))
         except Exceeded as why:

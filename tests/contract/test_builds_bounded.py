@@ -1,16 +1,22 @@
-"""Builds that would take all: each is ended, nothing of it is left, and it is the fault of whoever wrote it."""
+"""Builds that would take all: each is ended, nothing of it is left, and it is the fault of whoever wrote it.
+
+Nor does one spoil another: steps that they share go with the image of whichever is done first.
+"""
 
 import asyncio
 import re
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from codechat.domain import Build
 from codechat.environments import ENVIRONMENTS
+from codechat.environments.docker import DockerConfig
 from codechat.errors import InfrastructureError
 from support.assisting import ISSUE, hold, judges, says
 from support.driven import DOCKERFILE, Driven, in_kind
@@ -136,3 +142,21 @@ def test_a_maintainer_whose_build_is_ended_is_incorrect(repository: Repository, 
     )
     (message,) = held.requests("judge")[0]
     assert "wrote more than 64 MiB" in message.content, "the judge is told why"
+
+
+def test_equal_builds_at_once_spoil_none(repository: Repository, engine: None, tmp_path: Path) -> None:
+    builder = DockerConfig.model_validate({"kind": "docker", **LIMITS}).builder("docker")
+    steps = "FROM tiny\nCOPY . /work\nRUN echo one > /x\nRUN echo two > /y\n"
+    (tmp_path / "ready").write_text("yes")
+
+    def build(number: int) -> Build:
+        tag = f"codechat-tried:equal-{number}"
+        try:
+            return builder.build(tmp_path, {}, steps, tag, tried=True)
+        finally:
+            builder.engine.run("image", "rm", "--force", tag)
+
+    before = left()
+    with ThreadPoolExecutor(4) as threads:
+        logs = [built.log for built in threads.map(build, range(24)) if not built.ok]
+    assert logs == [] and settled(before)
