@@ -100,6 +100,28 @@ async def test_as_many_requests_as_fit_make_a_batch_and_each_has_its_answer() ->
     await one.aclose()
 
 
+async def test_a_batch_is_written_down_before_the_provider_hears_of_it() -> None:
+    told = list[str]()
+
+    class Told(Store):
+        async def begin(self, batch: Batch, keys: Collection[str]) -> None:
+            told.append(f"begin {len(keys)}")
+
+        async def update(self, batch: Batch) -> None:
+            told.append(f"update {batch.remote}")
+
+    class Telling(Provider):
+        async def upload(self, batch: Batch, requests: dict[str, bytes]) -> str:
+            told.append("upload")
+            return "file"
+
+    DESK.set(Desk(Told(Brake(), 1000)))
+    one = Collector(Telling(), Pace(1, 60.0, 0.0))
+    assert await one.ask(b"x", label("a")) == GOOD
+    assert told[:4] == ["begin 1", "upload", "update ", "update made 1"]
+    await one.aclose()
+
+
 async def test_requests_beyond_the_budget_are_in_no_batch_and_nobody_waits_for_them() -> None:
     provider = Provider()
     one, store = collector(provider, size=3, most=20)

@@ -12,7 +12,8 @@ from codechat.engine.cell.libraries import modules_of, packages_by_task, refuse_
 from codechat.errors import UserError
 from codechat.languages.python.imports import imported_modules, requirements
 from codechat.sandbox import SANDBOXES, SandboxConfig
-from codechat.sandbox.interpreters import libraries_at
+from codechat.sandbox.bubblewrap import _interpreter
+from codechat.sandbox.interpreters import Libraries, libraries_at
 from codechat.studies.sreval.rows import Step, StepTask
 from codechat.suites.assertions import Assertions
 from codechat.tasks import Task
@@ -141,3 +142,15 @@ def test_lines_for_pip() -> None:
         "tensorflow-cpu==2.15.1",
     ]
     assert requirements(["bs4"], {}) == ["beautifulsoup4"]
+
+
+def test_a_systems_interpreter_keeps_its_path_and_any_other_shows_no_path_of_the_host() -> None:
+    path = ("/usr/lib/python3", "/srv/packages")
+    system = Libraries("/usr/bin/python3", Path("/usr"), path, "3", (3, 11))
+    binds, paths, python = _interpreter(system)
+    assert python == "/usr/bin/python3" and ("/usr/bin/python3", "/usr/bin/python3") in binds
+    assert paths == ["/usr/lib/python3", "/packages/1"] and ("/srv/packages", "/packages/1") in binds
+    own = Libraries("/opt/own/bin/python3", Path("/opt/own"), ("/opt/own/lib", "/srv/packages"), "3", (3, 11))
+    binds, paths, python = _interpreter(own)
+    assert python == "/python/bin/python3" and ("/opt/own", "/python") in binds
+    assert paths == ["/python/lib", "/packages/1"] and not any(inside.startswith("/opt") for _, inside in binds)
