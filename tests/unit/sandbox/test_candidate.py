@@ -2,11 +2,13 @@
 
 import ast
 import mmap
+import random
 import socket
 import sys
 from collections.abc import Iterator
 from typing import Any
 
+import numpy
 import pytest
 
 from codechat.sandbox.inside import candidate, tester, wire
@@ -114,3 +116,14 @@ def test_the_modules_that_snippets_import() -> None:
     text = "import os.path, json as j\nfrom collections import abc\nfrom . import near\nfrom .far import x\nprint(1)"
     assert set(_imports(ast.parse(text))) >= {"os.path", "json", "collections"}
     assert not {"", "far", "near", None} & set(_imports(ast.parse(text)))
+
+
+def test_random_numbers_are_those_of_seed_0() -> None:
+    before, of_numpy = random.getstate(), numpy.random.get_state()
+    try:
+        candidate.seed_numbers()
+        assert random.random() == random.Random(0).random()
+        assert numpy.random.random() == numpy.random.RandomState(0).random_sample()
+    finally:
+        random.setstate(before)
+        numpy.random.set_state(of_numpy)
