@@ -82,6 +82,7 @@ def test_a_finished_cell_has_its_files_and_is_only_looked_at_again(tmp_path: Pat
         and edited(folder) == ""
     )
     assert json.loads((folder / "metrics.json").read_text()) == json.loads(json.dumps(outcome.metrics))
+    assert not any("more than once" in note for note in first.notes)
     assert (first.begun, first.finishes, len(first.measures)) == ([TASKS * TURNS], [], 1)
     before = (folder / "sessions.jsonl").read_bytes()
     second = ran(tmp_path, watcher=again)
