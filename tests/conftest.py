@@ -64,7 +64,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("short")
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
     """Collects garbage from here on, as codechat does, among what tests make."""
     gc.freeze()
     gc.set_threshold(100_000, 10, 10)

@@ -53,9 +53,8 @@ STEP = re.compile(rb"^ ---> ([0-9a-f]{12,64})\r?$", re.MULTILINE)
 MOST_STEPS = 500  # images that the output may name between two looks; a program can print lines as the engine's
 SETTLED = 4  # looks in a row, `WATCH_S` apart, without a further image: then an ended build is taken to be over
 LINE = 100  # bytes of the output that are read again, since a line can come in two parts
-FAILED = re.compile(
-    rb'returned a non-zero code: \d+|building at STEP "RUN '
-)  # docker's and podman's words for a command
+FAILED = re.compile(rb'returned a non-zero code: \d+|building at STEP "RUN ')
+"""The words of docker and podman for a command of a build that failed."""
 LAST = 1000  # bytes of an output, in which they stand
 TRIES = 3  # of a build that ends otherwise: a step that it shares with another one may go with that one's image
 
@@ -292,7 +291,7 @@ class Builder:
         A failed build that was only `tried` leaves no image; others leave those of their steps, for the next attempt. A
         build that ends for another reason than a command of its own is tried again.
         """
-        began, watch = time.monotonic(), Watch(self.engine.program, self.engine.run, self.bounds)
+        began = time.monotonic()
 
         def ended(ok: bool, log: str) -> Build:
             return Build(ok, log, round(time.monotonic() - began, 3))
@@ -301,8 +300,11 @@ class Builder:
             made = recipe(dockerfile, self.bases, network=self.network)
             self._refuse_absent(made)
             with _context(lower, files, made.text) as context:
-                for _ in range(TRIES):
+                for _ in range(TRIES):  # each by itself within the bounds
+                    watch = Watch(self.engine.program, self.engine.run, self.bounds)
                     status, output = watch.build(self._words(tag, context), BUILDER, LOG_KB << 9)
+                    if status != 0 and tried:
+                        watch.discard(tag)
                     if status == 0 or FAILED.search((output.tail or output.head)[-LAST:]):
                         break
         except Refused as refused:
@@ -312,8 +314,6 @@ class Builder:
             return ended(False, str(why))
         if status != 0:
             self.engine.check()
-            if tried:
-                watch.discard(tag)
         return ended(status == 0, legible(bytes(output.head), bytes(output.tail), output.total, LOG_KB))
 
     def _words(self, tag: str, context: Path) -> list[str]:

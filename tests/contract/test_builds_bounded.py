@@ -144,7 +144,7 @@ def test_a_maintainer_whose_build_is_ended_is_incorrect(repository: Repository, 
     assert "wrote more than 64 MiB" in message.content, "the judge is told why"
 
 
-def test_equal_builds_at_once_spoil_none(repository: Repository, engine: None, tmp_path: Path) -> None:
+def test_equal_builds_at_once_spoil_none(engine: None, tmp_path: Path) -> None:
     builder = DockerConfig.model_validate({"kind": "docker", **LIMITS}).builder("docker")
     steps = "FROM tiny\nCOPY . /work\nRUN echo one > /x\nRUN echo two > /y\n"
     (tmp_path / "ready").write_text("yes")

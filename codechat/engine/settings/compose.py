@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codechat.config import Config, defaults_of, is_identity
@@ -149,7 +150,8 @@ def _composed(words: Sequence[str], root: Root) -> tuple["DictConfig", dict[str,
     from omegaconf.errors import OmegaConfBaseException
 
     conf = data_folder("conf")
-    stamp = tuple(sorted((str(path), path.stat().st_mtime_ns) for path in conf.rglob("*.yaml")))
+    files = filter(Path.exists, conf.rglob("*.yaml"))  # an editor's lock can be a link to nowhere
+    stamp = tuple((str(path), path.stat().st_mtime_ns) for path in sorted(files))
     changes_keys = any(word.startswith(("+", "~")) for word in words)
     valued = [] if changes_keys else [word for word in words if _sets_value(word, root)]
     chosen, choices = _choose(root.file, tuple(word for word in words if word not in valued), stamp, len(_offered))

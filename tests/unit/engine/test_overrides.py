@@ -146,12 +146,12 @@ def by_hydra(words: list[str]) -> object:
         ["seed=3", "model=echo", "dataset.limit=2", "agenda=cosmetic", "seed=4"],
         ["model=gpt5", "model.temperature=0.25", "model.base_url='http://${seed}'", "seed=7"],
         ["stop={width: 0.5}", "agenda.turns=3"],
-        ["dataset.names=[HumanEval/1, 'HumanEval/2']", "budget_usd=null"],
+        ["dataset.tasks=[HumanEval/1, 'HumanEval/2']", "budget_usd=null"],
         ["+seed_of_mine=1", "seed=2", "++seed_of_mine=2"],
         ["++seed=1", "seed=2", "++seed=3"],
         ["seed=2", "~judge", "dataset.limit=1"],
         ["judge=llm", "model@judge.adherence=gpt5", "judge.adherence.temperature=1", "hardware=h100_3"],
-        ["protocol=stepwise", "protocol.roles.corrector.seed=null", "hydra.verbose=true"],
+        ["protocol=stepwise", "hydra.verbose=true", "seed=5"],
     ],
 )
 def test_values_are_composed_as_hydra_does(words: list[str]) -> None:
@@ -171,6 +171,7 @@ def test_a_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.Monkey
     shutil.copytree(data_folder("conf"), conf)
     monkeypatch.setattr("codechat.engine.settings.compose.data_folder", lambda name: tmp_path / name)
     mine = conf / "model" / "mine.yaml"
+    (conf / "model" / ".#mine.yaml").symlink_to("someone@somewhere")  # as an editor leaves it
     for temperature in (0.25, 0.5):
         mine.write_text(f"kind: openai\nname: mine\ntemperature: {temperature}\n")
         os.utime(mine, ns=(0, int(temperature * 1e9)))
