@@ -13,6 +13,7 @@ from codechat.seeding import generator
 
 RESAMPLES = 2_000
 CHUNK = 50  # resamples computed at once
+AT_ONCE = 100_000  # draws of tasks made at once, and whose counts are kept as floats
 TAILS = (0.025, 0.975)  # of a 95 % interval
 
 Interval = tuple[float, float]
@@ -152,8 +153,11 @@ class TaskBootstrap:
             [[count for figure in figures for count in figure.by_task.get(task, (0, 0))] for task in self._tasks],
             dtype=np.float64,
         )
-        rows = range(0, RESAMPLES, CHUNK)
-        sums = np.concatenate([self._weights[row : row + CHUNK].astype(np.float64) @ tallies for row in rows])
+        if self._weights.dtype == np.float64:
+            sums = self._weights @ tallies
+        else:
+            rows = range(0, RESAMPLES, CHUNK)
+            sums = np.concatenate([self._weights[row : row + CHUNK].astype(np.float64) @ tallies for row in rows])
         return sums.reshape(RESAMPLES, len(figures), 2)
 
     def weighted(self, values: Mapping[str, float]) -> Any:
@@ -162,34 +166,49 @@ class TaskBootstrap:
 
         assert self._weights is not None
         places = [place for place, task in enumerate(self._tasks) if task in values]
-        return self._weights[:, places] @ np.array([values[self._tasks[place]] for place in places])
+        return np.ascontiguousarray(self._weights[:, places]) @ np.array([values[self._tasks[place]] for place in places])
 
     def interval(self, figure: Figure) -> Interval | None:
-        """The figure's own interval."""
-        return percentile_interval(self.ratios(figure))
+        """The figure's own interval: that of its `ratios`."""
+        import numpy as np
+
+        sums = self.sums([figure])
+        if sums is None:
+            return None
+        hits, totals = sums[:, 0].T
+        known = totals > 0
+        return _central(np.sort(hits[known] / totals[known]).tolist())
 
 
 def _draw(tasks: int, seed: int) -> Any:
-    """How often each task was drawn: an integer array of shape (resamples, tasks), of the narrowest type possible.
+    """How often each task was drawn, of shape (resamples, tasks): floats of few tasks, else the narrowest integers.
 
-    It is drawn row by row: full-width integers for ten thousand tasks would take hundreds of megabytes.
+    It is drawn some rows at a time: full-width integers for ten thousand tasks would take hundreds of megabytes.
     """
     import numpy as np
 
     stream = generator(seed, "", "bootstrap")
-    drawn_often = np.zeros((RESAMPLES, tasks), dtype=np.uint8)
-    for resample in range(RESAMPLES):
-        words = np.frombuffer(stream.randbytes(4 * tasks), dtype="<u4").astype(np.int64)
-        counts = np.bincount((words * tasks) >> 32, minlength=tasks)
-        if counts.max() > np.iinfo(drawn_often.dtype).max:
+    kind = np.float64 if RESAMPLES * tasks <= AT_ONCE else np.uint8
+    drawn_often = np.zeros((RESAMPLES, tasks), dtype=kind)
+    several = max(1, AT_ONCE // tasks)
+    for row in range(0, RESAMPLES, several):
+        rows = min(several, RESAMPLES - row)
+        words = np.frombuffer(stream.randbytes(4 * tasks * rows), dtype="<u4").astype(np.int64).reshape(rows, tasks)
+        drawn = ((words * tasks) >> 32) + tasks * np.arange(rows)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=rows * tasks).reshape(rows, tasks)
+        if kind is np.uint8 and counts.max() > np.iinfo(drawn_often.dtype).max:
             drawn_often = drawn_often.astype(np.int64)
-        drawn_often[resample] = counts
+        drawn_often[row : row + rows] = counts
     return drawn_often
 
 
 def percentile_interval(values: Iterable[float | None]) -> Interval | None:
     """The central 95 % of the values, missing ones dropped; None if none is left."""
-    ordered = sorted(value for value in values if value is not None)
+    return _central(sorted(value for value in values if value is not None))
+
+
+def _central(ordered: Sequence[float]) -> Interval | None:
+    """The central 95 % of ordered values; None if there is none."""
     if not ordered:
         return None
     low, high = (_quantile(ordered, share) for share in TAILS)
