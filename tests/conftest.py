@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import hypothesis
@@ -179,23 +180,35 @@ def cache_folder(new_cache: Callable[[], Path], monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _figures(request: pytest.FixtureRequest) -> Iterator[None]:
+def left_out_figures(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     """Drawing figures takes longer than a small cell, and most of a report's time: they are left out unless the module
-    says `RENDERED = True`, or, in unit tests, `DRAWN = True` for figures that are drawn and written to no file.
+    says `RENDERED = True`, a test asks for `rendered`, or the module says `DRAWN = True` for a report's figures that
+    are drawn and written to empty files. What was left out, by its name.
     """
-    if getattr(request.module, "RENDERED", False):
-        yield
-        return
+    own: dict[str, Any] = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(UNDRAWN), os.environ.get("PYTHONPATH")])))
-        if "codechat.engine.run" in sys.modules or request.path.parent.name == "e2e":
-            patch.setattr("codechat.engine.run.write_figures", lambda *_, **__: [])
-        if "codechat.report.build" in sys.modules and "unit" in request.path.parts:
+
+        def replace(name: str, instead: Any) -> None:
+            module = name.rpartition(".")[0]
+            if module in sys.modules or "unit" not in request.path.parts:  # most unit tests need neither
+                own[name] = resolve_name(name)
+                patch.setattr(name, instead)
+
+        if not getattr(request.module, "RENDERED", False):
+            patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(UNDRAWN), os.environ.get("PYTHONPATH")])))
+            replace("codechat.engine.run.write_figures", lambda *_, **__: [])
             if getattr(request.module, "DRAWN", False):
-                patch.setattr("codechat.report.build.save", save_nothing)
+                replace("codechat.report.build.save", save_nothing)
             else:
-                patch.setattr("codechat.report.build._figures", lambda *_: iter(()))
-        yield
+                replace("codechat.report.build._figures", lambda *_: iter(()))
+        yield own
+
+
+@pytest.fixture
+def rendered(left_out_figures: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cells and reports of this test have figures."""
+    for name, own in left_out_figures.items():
+        monkeypatch.setattr(name, own)
 
 
 def save_nothing(figure: Any, folder: Path, name: str) -> tuple[Path, Path]:

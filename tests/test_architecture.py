@@ -5,6 +5,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -145,10 +146,16 @@ def imports(tree: ast.AST) -> Iterator[tuple[str, bool]]:
             yield from ((f"{node.module}.{alias.name}", at_top) for alias in node.names)
 
 
+@cache
+def imports_of(path: Path) -> tuple[tuple[str, bool], ...]:
+    """The imports of a file, which is parsed once for all rules about them."""
+    return tuple(imports(ast.parse(path.read_text())))
+
+
 def imported_in(room: str) -> Iterator[tuple[Path, str, bool]]:
     """What the files of a room import: the file, the name, and whether it is imported when the file is loaded."""
     for path in ROOMS[room]:
-        yield from ((path, name, at_top) for name, at_top in imports(ast.parse(path.read_text())))
+        yield from ((path, name, at_top) for name, at_top in imports_of(path))
 
 
 def runs_late(node: ast.AST) -> bool:
@@ -277,7 +284,7 @@ def test_an_inner_room_imports_only_inner_rooms_below_it(room: str) -> None:
     for path in (PACKAGE / room).rglob("*.py"):
         inner = path.relative_to(PACKAGE / room).parts[0].removesuffix(".py")
         assert inner in level, f"{inner} has no place in INNER: decide where it belongs"
-        for name, _ in imports(ast.parse(path.read_text())):
+        for name, _ in imports_of(path):
             if name.startswith(f"codechat.{room}."):
                 other = name.split(".")[2]
                 assert other == inner or level.get(other, len(level)) < level[inner], f"{path}: {name} is above it"
@@ -323,7 +330,7 @@ def test_the_engine_knows_no_test_server() -> None:
 
 def libraries(path: Path) -> set[str]:
     """The first word of every name that a file imports, inside its functions too."""
-    return {name.split(".")[0] for name, _ in imports(ast.parse(path.read_text()))}
+    return {name.split(".")[0] for name, _ in imports_of(path)}
 
 
 @pytest.mark.parametrize("room", ROOMS)

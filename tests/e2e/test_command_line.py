@@ -14,7 +14,6 @@ from codechat.engine.settings.compose import compose
 from codechat.launchers import Job
 from support import commands
 
-RENDERED = True
 ROOT = Path(__file__).parents[2]
 
 
@@ -192,6 +191,7 @@ def test_list_describes_every_option_in_one_line(tmp_path: Path, group: str) -> 
     assert codechat(tmp_path, "list", group).returncode == 0
 
 
+@pytest.mark.usefixtures("rendered")
 def test_a_small_cell_leaves_what_the_contract_says(tmp_path: Path) -> None:
     done = codechat(tmp_path, "model=echo", "dataset.limit=3", "tracking=none")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -270,7 +270,7 @@ def test_a_store_that_is_down_never_loses_a_cell(tmp_path: Path) -> None:
 def test_a_second_process_on_the_same_cell_says_so(tmp_path: Path) -> None:
     from filelock import FileLock
 
-    assert started(tmp_path, "dataset.limit=1", "tracking=none").returncode == 0
+    assert codechat(tmp_path, "dataset.limit=1", "tracking=none").returncode == 0
     (folder,) = (tmp_path / "runs").iterdir()
     with FileLock(folder / ".lock"):
         done = started(tmp_path, "dataset.limit=1", "tracking=none")

@@ -10,6 +10,7 @@ from support.plugins import codechat, install
 
 pytestmark = pytest.mark.long
 
+RENDERED = True
 SENSITIVITY, SPECIFICITY = 0.85, 0.75
 
 

@@ -21,7 +21,6 @@ from codechat.seal import SEAL, edited
 from codechat.suites.calls import Calls
 from codechat.testing import dataset_tasks
 
-RENDERED = True
 SMALL = ["model=echo", "dataset.limit=2", "agenda.turns=3", "tracking=none", "hardware.workers=1"]
 
 
@@ -120,6 +119,7 @@ def test_the_package_says_what_it_offers() -> None:
         codechat.nothing  # noqa: B018
 
 
+@pytest.mark.usefixtures("rendered")
 def test_the_summary_comes_last_and_a_seal_says_that_all_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     there: list[set[str]] = []
 

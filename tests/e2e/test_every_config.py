@@ -300,6 +300,7 @@ def test_a_failed_cell_does_not_stop_the_others(here: Path, capsys: pytest.Captu
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("rendered")
 def test_smoke_runs_offline_and_reports(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_sweep(["+sweep=smoke", "tracking=none", "dataset.limit=2"]) == 0
     printed = capsys.readouterr().out

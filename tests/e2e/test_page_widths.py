@@ -16,6 +16,7 @@ from support.page_input import made_cell, made_report
 pytestmark = pytest.mark.browser
 
 VARIANT = "balanced, first 5 tasks, 5 turns, initial prompt “…please write this function in Python…”, seed 0"
+RENDERED = True
 CUT = """return [...document.querySelectorAll('main *')].filter((each) => !each.closest('svg') && !each.closest('.unseen')
   && ['hidden', 'clip'].includes(getComputedStyle(each).overflowX) && each.scrollWidth > each.clientWidth + 1)
   .map((each) => each.textContent)"""

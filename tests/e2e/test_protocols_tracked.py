@@ -16,6 +16,7 @@ from support.mlflow_store import client_of
 
 pytestmark = pytest.mark.long
 
+RENDERED = True
 TASKS = [
     {
         "task_id": f"mine/{number}", "prompt": "Write double(x), which doubles a number.", "entry_point": "double",

@@ -23,6 +23,7 @@ from support.mlflow_store import client_of
 from support.recount import near, recount
 from support.refine_cells import Made, write_cell
 
+DRAWN = True
 STARTER = DATASETS.build(DATASETS.validate({"kind": "starter"})).tasks
 MODELS = ("fading-5", "fading-30")
 

@@ -17,7 +17,6 @@ from codechat.files import from_yaml, write_atomically
 from codechat.testing import Call, OpenAIServer, dataset_tasks, error, overflow
 from support.mlflow_store import client_of
 
-RENDERED = True
 TASKS = dataset_tasks("starter")[:4]
 UNSEALED = shutil.ignore_patterns("seal.json")  # what a test edits is a recording of its own
 # Little of every scope, so that turns are skipped.
@@ -94,6 +93,7 @@ def test_the_source_has_every_kind_of_turn(source: Path) -> None:
     assert {turn["adherence"]["verdict"] for turn in turns if turn["adherence"]} == {"adhered", "violated"}
 
 
+@pytest.mark.usefixtures("rendered")
 def test_the_same_judge_and_sandbox_give_the_same_records(source: Path, here: Path) -> None:
     assert run_rescore([f"run={source}", "out=again"]) == 0
     old, new = sessions(source), sessions(here / "again")

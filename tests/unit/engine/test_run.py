@@ -18,7 +18,6 @@ from codechat.errors import InfrastructureError, UserError
 from codechat.models.baselines import Echo
 from codechat.seal import SEAL, edited
 
-RENDERED = True
 TASKS, TURNS = 4, 2
 WORDS = ("model=echo", f"dataset.limit={TASKS}", f"agenda.turns={TURNS}", "tracking=none")
 
@@ -68,6 +67,7 @@ def ids(folder: Path) -> list[str]:
     return [task.task_id for task in build_cell(compose([*WORDS, f"runs_dir={folder}"])).tasks]
 
 
+@pytest.mark.usefixtures("rendered")
 def test_a_finished_cell_has_its_files_and_is_only_looked_at_again(tmp_path: Path) -> None:
     first, again = Watching(), Watching()
     outcome = ran(tmp_path, watcher=first)
