@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codechat.testing import Call, OpenAIServer
-from support.plugins import codechat, install
+from support.plugins import codechat, install, several
 
 pytestmark = pytest.mark.long
 
@@ -86,7 +86,7 @@ def test_what_cannot_be_is_told_before_any_call(folder: Path) -> None:
     with OpenAIServer(answer) as server:
         assert codechat(folder, *words_of(server))[0] == 0, "what never began keeps no folder"
         asked = len(server.calls)
-        for words, said in (
+        mistakes = [
             (words_of(server, "seeds=other.jsonl"), "other seeds"),
             (words_of(server, "seed=1"), "seed"),
             (words_of(server, "out=p", "until=weigh"), "measure"),
@@ -100,9 +100,10 @@ def test_what_cannot_be_is_told_before_any_call(folder: Path) -> None:
             (words_of(server, "out=p", "onquestion=drop"), "on_question"),
             (["construct", "recipe=couplets"], "out="),
             (["construct", "out=p"], "couplets"),
-        ):
-            status, text = codechat(folder, *words)
+        ]
+        ends = several(folder, *(words for words, _ in mistakes))
+        for (words, said), (status, text) in zip(mistakes, ends, strict=True):
             assert status == 2, (words, text)
             assert said in text and "Traceback" not in text, (words, text)
-            assert not (folder / "p" / "items.jsonl").exists()
+        assert not (folder / "p" / "items.jsonl").exists()
         assert len(server.calls) == asked

@@ -79,9 +79,9 @@ def _departures(
 ) -> tuple[str, ...]:
     """The words that change a default: `seed=0` must name the same cell, and folder, as no word at all."""
     groups = {key_of(word) for word in naming} & set(choices)
-    usual_choices = _usual()[1] if groups else {}
+    usual_choices = compose_values([])[1] if groups else {}
     plain = [word for word in naming if key_of(word) not in groups]
-    usual_values = _usual(*(word for word in overrides if key_of(word) in choices))[0] if plain else {}
+    usual_values = compose_values([word for word in overrides if key_of(word) in choices])[0] if plain else {}
 
     def departs(word: str) -> bool:
         key = key_of(word)
@@ -90,11 +90,6 @@ def _departures(
         return word.startswith(("+", "~")) or _at(values, key) != _at(usual_values, key)
 
     return tuple(word for word in naming if departs(word))
-
-
-def _usual(*chosen: str) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-    """The result of `compose_values` for words that choose options of groups and nothing else."""
-    return compose_values(chosen)
 
 
 def key_of(override: str) -> str:
