@@ -5,7 +5,6 @@ Nor does one spoil another: steps that they share go with the image of whichever
 
 import asyncio
 import re
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from codechat.environments.docker import DockerConfig
 from codechat.errors import InfrastructureError
 from support.assisting import ISSUE, hold, judges, says
 from support.driven import DOCKERFILE, Driven, in_kind
+from support.engines import Images, asked
 from support.repositories import Repository, make_repository
 
 pytestmark = pytest.mark.engines
@@ -60,12 +60,7 @@ def driven(request: pytest.FixtureRequest, engine: None) -> Iterator[Driven]:
     made.close()
 
 
-def asked(*words: str) -> set[str]:
-    done = subprocess.run(["docker", *words], capture_output=True, text=True, check=True)
-    return set(done.stdout.split())
-
-
-def left() -> tuple[set[str], set[str], int]:
+def left() -> tuple[set[str], Images, int]:
     """Containers, images, and processes with the mark."""
     marked = 0
     for place in Path("/proc").glob("[0-9]*/cmdline"):
@@ -73,27 +68,20 @@ def left() -> tuple[set[str], set[str], int]:
             marked += MARK.encode() in place.read_bytes().split(b"\0")
         except OSError:
             continue
-    return asked("ps", "-aq"), asked("images", "-aq"), marked
+    return asked("ps", "-aq"), Images(), marked
 
 
-def settled(before: tuple[set[str], set[str], int]) -> bool:
-    """Whether nothing more than before is left, within a few seconds, but the one step that was just being made.
-
-    Such a step right above a base image cannot be told from one of somebody else's build. If it is the last of its
-    build, the engine puts the labels over it, as a second image.
-    """
+def settled(before: tuple[set[str], Images, int]) -> bool:
+    """Whether nothing more than before is left, within a few seconds, but the one step that was just being made."""
     until = time.monotonic() + 30
-    while not _only_a_step_is_left(before) and time.monotonic() < until:
+    while not _as_before(before) and time.monotonic() < until:
         time.sleep(0.2)
-    return _only_a_step_is_left(before)
+    return _as_before(before)
 
 
-def _only_a_step_is_left(before: tuple[set[str], set[str], int]) -> bool:
-    containers, images, marked = left()
-    more = images - before[1]
-    below = asked("image", "inspect", "--format", "{{.Parent}}", *more) if more else set()
-    known = asked("image", "inspect", "--format", "{{.Id}}", "tiny", *more)
-    return (containers, marked) == (before[0], before[2]) and len(more) <= 2 and below <= known and images >= before[1]
+def _as_before(before: tuple[set[str], Images, int]) -> bool:
+    containers, _, marked = left()
+    return (containers, marked) == (before[0], before[2]) and before[1].are_left(ended=1)
 
 
 @pytest.mark.parametrize(

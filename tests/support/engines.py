@@ -91,6 +91,34 @@ def _answers() -> bool:
         return False
 
 
+def asked(*words: str) -> set[str]:
+    """The words of an answer of `docker`."""
+    done = subprocess.run(["docker", *words], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+class Images:
+    """The engine's images now: all, those of steps among them, and those that have a name."""
+
+    def __init__(self) -> None:
+        self.all, self.named = (
+            asked("images", "-aq", "--no-trunc"),
+            asked("images", "--format", "{{.Repository}}:{{.Tag}}"),
+        )
+
+    def are_left(self, ended: int) -> bool:
+        """Whether these have their names still, and all others are steps that were being made as so many builds were ended.
+
+        Such a step right above a base image cannot be told from one of somebody else's build. If it is the last of its
+        build, the engine puts the labels over it, as a second image; it may be removed later.
+        """
+        now = Images()
+        more = now.all - self.all
+        below = asked("image", "inspect", "--format", "{{.Parent}}", *more) if more else set()
+        known = {*asked("image", "inspect", "--format", "{{.Id}}", TINY), *more}
+        return len(more) <= 2 * ended and below <= known and now.named == self.named
+
+
 def make_image() -> None:
     """Make the image `tiny`: a shell and its commands, nothing else."""
     _import(TINY, _pack_shell)
