@@ -60,7 +60,8 @@ class Recipe:
     tests. `more` gives the items of another round, none if there are enough: it gets all items that were begun, and
     those that came through, when all have come to their ends. `distributions` count the kept rows for the card. `asks`
     are the calls that an item is expected to need, for `dry_run`; their `turn` is 0. `funnel` begins a count for a
-    table of the recipe's own. `aclose` is awaited when a run ends, in the event loop of the stages.
+    table of the recipe's own. `aclose` is awaited when a run ends, in the event loop of the stages. `cell` are the
+    words of a cell over the kept items, such as `dataset=jsonl`, to which `dataset.path` and a model are added.
     """
 
     seeds: Callable[[], Iterable[Item]]
@@ -76,6 +77,7 @@ class Recipe:
     more: Callable[[Sequence[Item], Sequence[Item]], Iterable[Item]] | None = None
     funnel: Callable[[], Funnel] | None = None
     aclose: Callable[[], Awaitable[None]] | None = None
+    cell: Sequence[str] = ()
 
 
 class RecipeRoles(Roles):

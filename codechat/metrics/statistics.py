@@ -166,7 +166,8 @@ class TaskBootstrap:
 
         assert self._weights is not None
         places = [place for place, task in enumerate(self._tasks) if task in values]
-        return np.ascontiguousarray(self._weights[:, places]) @ np.array([values[self._tasks[place]] for place in places])
+        known = np.array([values[self._tasks[place]] for place in places])
+        return np.ascontiguousarray(self._weights[:, places]) @ known
 
     def interval(self, figure: Figure) -> Interval | None:
         """The figure's own interval: that of its `ratios`."""

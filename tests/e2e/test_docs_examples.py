@@ -55,7 +55,10 @@ def test_a_construction_without_a_model_runs_as_its_page_says(page: str, tmp_pat
     ((name, content),) = NAMED_FILE.findall(text)
     (tmp_path / name).write_text(content, encoding="utf-8")
     construct, use = blocks(text, "bash")[0].splitlines()
-    assert "1 task kept of 1 seed" in command(tmp_path, f"{construct} tracking=none")
+    told = command(tmp_path, f"{construct} tracking=none")
+    assert "1 task kept of 1 seed" in told
+    (proposed,) = (line for line in told.splitlines() if line.startswith("run them"))
+    assert {*shlex.split(proposed)[3:]} - {"model=NAME"} < {*shlex.split(use)}
     assert "1 completed" in command(tmp_path, f"{use} tracking=none")
 
 
@@ -77,6 +80,7 @@ def test_a_construction_without_github_runs_as_its_page_says(tmp_path: Path) -> 
         finally:
             server.kill()
     assert "1 task kept of 1 seed" in said and "1 media; 1 not completed; 1 one participant" in said
+    assert "0 of 0" not in said, "languages of which nothing was to be built"
 
 
 @pytest.fixture(scope="module")

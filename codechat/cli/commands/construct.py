@@ -15,7 +15,7 @@ from codechat.cli.terminal import err, out, plain_table
 from codechat.construct.config import compose_construction
 from codechat.construct.ends import Counts
 from codechat.construct.making import Construction
-from codechat.construct.output import CARD, QUESTIONS, funnel_of, stage_rows
+from codechat.construct.output import CARD, ITEMS, QUESTIONS, funnel_of, stage_rows
 from codechat.construct.run import INTERRUPTED, Outcome, construct
 from codechat.engine.cell.budget import Budget
 from codechat.engine.cell.estimate import OF_ALL, OF_SEEDS
@@ -104,3 +104,7 @@ def _show(outcome: Outcome, yields: Mapping[str, Any]) -> None:
             markup=False,
         )
     out.print(f"folder      {folder} (begin with {CARD})", markup=False)
+    made = outcome.made
+    if made.recipe.cell and yields["kept"] and not made.is_partial:
+        cell = [shell_command("codechat"), *made.recipe.cell, f"dataset.path={folder / ITEMS}"]
+        out.print(f"run them    {shlex.join(cell)} model=NAME", markup=False)

@@ -476,6 +476,7 @@ def issues(config: IssuesConfig) -> Recipe:
         asks=made.asks,
         funnel=lambda: IssueFunnel(names, config.until),
         aclose=made.aclose,
+        cell=("dataset=cab", "protocol=assist", *([f"dataset.repos={config.repos}"] if config.repos else [])),
     )
 
 

@@ -234,4 +234,5 @@ def constraints(config: ConstraintsConfig) -> Recipe:
         asks=made.asks,
         prepare=made.prepare,
         more=made.more,
+        cell=("dataset=multicodeif", "protocol=repair"),
     )

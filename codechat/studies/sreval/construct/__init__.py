@@ -226,4 +226,5 @@ def steps(config: StepsConfig) -> Recipe:
         distributions=made.distributions,
         asks=made.asks,
         prepare=made.prepare,
+        cell=("dataset=jsonl", "protocol=stepwise"),
     )
