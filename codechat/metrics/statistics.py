@@ -1,7 +1,7 @@
 """The statistics that protocols share: rates, trends, association, and intervals by resampling tasks."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from codechat.seeding import generator
 
 RESAMPLES = 2_000
 CHUNK = 50  # resamples computed at once
-AT_ONCE = 100_000  # draws of tasks made at once, and whose counts are kept as floats
+AT_ONCE = 20_000  # draws of tasks made at once, where few tasks allow more resamples than that
 TAILS = (0.025, 0.975)  # of a 95 % interval
 
 Interval = tuple[float, float]
@@ -153,11 +153,8 @@ class TaskBootstrap:
             [[count for figure in figures for count in figure.by_task.get(task, (0, 0))] for task in self._tasks],
             dtype=np.float64,
         )
-        if self._weights.dtype == np.float64:
-            sums = self._weights @ tallies
-        else:
-            rows = range(0, RESAMPLES, CHUNK)
-            sums = np.concatenate([self._weights[row : row + CHUNK].astype(np.float64) @ tallies for row in rows])
+        chunks = (self._weights[rows].astype(np.float64) for rows in _rows(len(self._tasks)))
+        sums = np.concatenate([chunk @ tallies for chunk in chunks])
         return sums.reshape(RESAMPLES, len(figures), 2)
 
     def weighted(self, values: Mapping[str, float]) -> Any:
@@ -166,8 +163,7 @@ class TaskBootstrap:
 
         assert self._weights is not None
         places = [place for place, task in enumerate(self._tasks) if task in values]
-        known = np.array([values[self._tasks[place]] for place in places])
-        return np.ascontiguousarray(self._weights[:, places]) @ known
+        return self._weights[:, places] @ np.array([values[self._tasks[place]] for place in places])
 
     def interval(self, figure: Figure) -> Interval | None:
         """The figure's own interval: that of its `ratios`."""
@@ -181,25 +177,26 @@ class TaskBootstrap:
         return _central(np.sort(hits[known] / totals[known]).tolist())
 
 
-def _draw(tasks: int, seed: int) -> Any:
-    """How often each task was drawn, of shape (resamples, tasks): floats of few tasks, else the narrowest integers.
+def _rows(tasks: int) -> Iterator[slice]:
+    """The resamples in parts: some at a time, since of ten thousand tasks all would take hundreds of megabytes."""
+    several = max(CHUNK, AT_ONCE // tasks)
+    return (slice(row, min(row + several, RESAMPLES)) for row in range(0, RESAMPLES, several))
 
-    It is drawn some rows at a time: full-width integers for ten thousand tasks would take hundreds of megabytes.
-    """
+
+def _draw(tasks: int, seed: int) -> Any:
+    """How often each task was drawn: an integer array of shape (resamples, tasks), of the narrowest type possible."""
     import numpy as np
 
     stream = generator(seed, "", "bootstrap")
-    kind = np.float64 if RESAMPLES * tasks <= AT_ONCE else np.uint8
-    drawn_often = np.zeros((RESAMPLES, tasks), dtype=kind)
-    several = max(1, AT_ONCE // tasks)
-    for row in range(0, RESAMPLES, several):
-        rows = min(several, RESAMPLES - row)
-        words = np.frombuffer(stream.randbytes(4 * tasks * rows), dtype="<u4").astype(np.int64).reshape(rows, tasks)
-        drawn = ((words * tasks) >> 32) + tasks * np.arange(rows)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=rows * tasks).reshape(rows, tasks)
-        if kind is np.uint8 and counts.max() > np.iinfo(drawn_often.dtype).max:
+    drawn_often = np.zeros((RESAMPLES, tasks), dtype=np.uint8)
+    for rows in _rows(tasks):
+        shape = (rows.stop - rows.start, tasks)
+        words = np.frombuffer(stream.randbytes(4 * math.prod(shape)), dtype="<u4").astype(np.int64).reshape(shape)
+        drawn = ((words * tasks) >> 32) + tasks * np.arange(shape[0])[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=math.prod(shape)).reshape(shape)
+        if counts.max() > np.iinfo(drawn_often.dtype).max:
             drawn_often = drawn_often.astype(np.int64)
-        drawn_often[row : row + rows] = counts
+        drawn_often[rows] = counts
     return drawn_often
 
 

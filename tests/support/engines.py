@@ -101,10 +101,8 @@ class Images:
     """The engine's images now: all, those of steps among them, and those that have a name."""
 
     def __init__(self) -> None:
-        self.all, self.named = (
-            asked("images", "-aq", "--no-trunc"),
-            asked("images", "--format", "{{.Repository}}:{{.Tag}}"),
-        )
+        self.all = asked("images", "-aq", "--no-trunc")
+        self.named = asked("images", "--format", "{{.Repository}}:{{.Tag}}")
 
     def are_left(self, ended: int) -> bool:
         """Whether these have their names still, and all others are steps that were being made as so many builds were ended.

@@ -12,6 +12,7 @@ from scipy.stats import norm
 
 from codechat.metrics.mann_kendall import original_test
 from codechat.metrics.statistics import (
+    RESAMPLES,
     Figure,
     TaskBootstrap,
     mann_kendall,
@@ -20,6 +21,7 @@ from codechat.metrics.statistics import (
     phi,
     rate,
 )
+from codechat.seeding import generator
 
 
 def test_phi_of_the_papers_table() -> None:
@@ -137,3 +139,19 @@ def test_the_interval_of_a_mean_is_about_the_textbooks() -> None:
         figure.count(f"task {number}", number % 2)
     interval = TaskBootstrap(figure.by_task, seed=3).interval(figure)
     assert interval == (pytest.approx(0.5 - 1.96 * 0.025, abs=0.006), pytest.approx(0.5 + 1.96 * 0.025, abs=0.006))
+
+
+@pytest.mark.parametrize("tasks", [2, 30, 300])  # all resamples at once, and in parts
+def test_tasks_are_drawn_one_after_the_other_from_one_stream(tasks: int) -> None:
+    names = [f"{number:03}" for number in range(tasks)]
+    figure, stream = Figure(), generator(5, "", "bootstrap")
+    for number, name in enumerate(names):
+        figure.count(name, number % 2, number % 3)
+    expected = []
+    for _ in range(RESAMPLES):
+        drawn = [int.from_bytes(stream.randbytes(4), "little") * tasks >> 32 for _ in names]
+        counts = [figure.by_task[names[place]] for place in drawn]
+        expected.append(rate(sum(hits for hits, _ in counts), sum(total for _, total in counts)))
+    bootstrap = TaskBootstrap(names, seed=5)
+    assert bootstrap.ratios(figure) == expected
+    assert bootstrap.interval(figure) == percentile_interval(expected)

@@ -76,7 +76,6 @@ class IssueFunnel:
         }
         rows = [HEADS, *((name, f"{own.get(name, 0):,}", *paper) for name, paper in PAPER.items())]
         for tag, (name, paper) in BUILT.items():
-            if not self.needed[tag]:
-                continue
-            rows.append((f"built in {name}", f"{self.built[tag]:,} of {self.needed[tag]:,}", "", "", paper))
+            if self.needed[tag]:
+                rows.append((f"built in {name}", f"{self.built[tag]:,} of {self.needed[tag]:,}", "", "", paper))
         return [*rows, *((name, "by `codechat audit`", "", "", paper) for name, paper in PEOPLE.items())]
