@@ -23,12 +23,10 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 KEPT_OPEN_S = 4.0
 """Idle connections are closed after so many seconds: before the server does it (uvicorn after 5), so that no request
 uses a closing connection."""
-DESCRIBING = "x-stainless-"
-"""Begins the headers in which SDKs describe this machine: no call sends them."""
+DESCRIBING = b"x-stainless-"
+"""Begins the headers in which SDKs describe this machine, and tell themselves how to read a response: none is sent."""
 EXCHANGE_S = 300.0
 """Seconds without a byte that end a request about a batch, such as a download of its results."""
-READING = "x-stainless-raw-response"
-"""The one of them by which the SDK itself knows how to read the response."""
 
 
 class Client(httpx2.AsyncClient):
@@ -60,8 +58,6 @@ class Client(httpx2.AsyncClient):
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
         """The whole response, whatever its status. Raises httpx2's errors."""
-        for name in [each for each in request.headers if each.startswith(DESCRIBING) and each != READING]:
-            del request.headers[name]
         response = await self._carrier.handle_async_request(request)
         response.request = request
         return response
@@ -95,12 +91,7 @@ class BatchClient(Client):
             return await super().send(request, **how)
         if self._collector is None:
             apart = ("content-length", "content-type", "host", "accept-encoding", "connection")
-            plain = [
-                (name, value)
-                for name, value in request.headers.multi_items()
-                if name not in apart and not name.startswith(DESCRIBING)
-            ]
-            self._headers = httpx2.Headers(plain)
+            self._headers = httpx2.Headers([each for each in request.headers.multi_items() if each[0] not in apart])
             path = str(request.url).removeprefix(self._address)
             self._collector = Collector(self._protocol(self._exchange, path), self._pace)
         try:
@@ -158,11 +149,16 @@ class Carrier(httpx2.AsyncBaseTransport):
         session = self._session = self._session or self._open()
         limits = request.extensions.get("timeout", {})
         timeout = aiohttp.ClientTimeout(None, sock_connect=limits.get("connect"), sock_read=limits.get("read"))
+        coded = request.headers.encoding
         with _translate_errors():
             sending = session.request(
                 request.method,
                 str(request.url),
-                headers=request.headers.multi_items(),
+                headers=[
+                    (name.decode(coded), value.decode(coded))
+                    for name, value in request.headers.raw
+                    if not name.lower().startswith(DESCRIBING)
+                ],
                 data=request.content or None,
                 allow_redirects=False,
                 timeout=timeout,

@@ -148,11 +148,14 @@ def _split(text: str, fences: Fences) -> Markdown:
     lines = text.split("\n")
     place = 0
     while place < len(lines):
-        current, line = splitter.current, lines[place]
-        if current is not None and current.end is None and "```" not in line and "~~~" not in line:
-            current.lines.append(line)  # most lines of a reply stand in a fence
-            place += 1
-            continue
+        current = splitter.current
+        if current is not None and current.end is None:  # most lines of a reply stand in a fence
+            begin = place
+            while place < len(lines) and "```" not in lines[place] and "~~~" not in lines[place]:
+                place += 1
+            current.lines += lines[begin:place]
+            if place == len(lines):
+                break
         taken = 1 if current is not None else _lines_of_tag(lines, place, fences)
         splitter.take(" ".join(lines[place : place + taken]))
         place += taken

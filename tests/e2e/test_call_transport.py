@@ -45,6 +45,16 @@ async def test_connections_are_kept_and_no_more_are_made_than_needed() -> None:
         assert len(server.calls) == 12
 
 
+async def test_no_header_that_describes_this_machine_is_sent() -> None:
+    with OpenAIServer(lambda call: "x") as server:
+        async with httpx2.AsyncClient(transport=Carrier(server.base_url), timeout=30) as client:
+            told = {"x-stainless-os": "Linux", "X-Stainless-Raw-Response": "true", "authorization": "key"}
+            asked = await client.post(f"{server.base_url}/chat/completions", json=ASK, headers=told)
+    assert asked.request.headers["x-stainless-raw-response"] == "true"  # by which the SDK reads the response
+    sent = server.calls[0].headers
+    assert sent["authorization"] == "key" and not [name for name in sent if "stainless" in name.lower()]
+
+
 async def test_a_proxy_of_the_environment_carries_what_leaves_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 

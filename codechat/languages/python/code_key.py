@@ -117,7 +117,7 @@ def code_key(program: str, also: frozenset[str] = frozenset()) -> str | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
         return None
     found, nodes = _flat([tree])
-    names = {part for part in found if type(part) is str}
+    names = {part for part in set(found) if type(part) is str}
     modules = {module for kind in _IMPORTS for node in nodes.get(kind, ()) for module in _imported(node)}
     if not modules <= MODULES | also or _REVEALING.search("\n".join(names)):
         return None

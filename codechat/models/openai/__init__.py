@@ -123,6 +123,7 @@ class OpenAIWire:
                 timeout=httpx2.Timeout(None, connect=min(CONNECT_TIMEOUT_S, self.config.timeout_s)),
                 http_client=self._carrier,
             )
+            self._client.platform_headers = dict  # type: ignore[method-assign]  # made for each call, and never sent
         return self._client
 
     async def introduce(self, seconds: float) -> Statement:

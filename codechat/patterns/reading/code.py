@@ -64,7 +64,7 @@ class Code:
         wanted = [kind for kind in _with_subclasses(kinds) if kind in self._by_kind]
         if len(wanted) < 2:
             return iter(self._by_kind[wanted[0]] if wanted else ())
-        return (node for node in self.nodes if type(node) in wanted)
+        return iter([node for node in self.nodes if type(node) in wanted])
 
     @cached_property
     def _by_kind(self) -> dict[type[ast.AST], list[Any]]:
@@ -277,31 +277,32 @@ def is_hint(code: Code, node: ast.AST) -> bool:
 def _gathered(tree: ast.Module, *, guarded: bool) -> tuple[tuple[ast.AST, ...], dict[ast.AST, ast.AST], str]:
     """The nodes in source order, their parents, and the reason if the tree is too deep to read.
 
-    With `guarded` the main guard is read as well.
+    With `guarded` the main guard is read as well; else it is not the program's own: dropped before it runs.
     """
-    nodes: list[ast.AST] = []
+    nodes: list[ast.AST] = [tree]
     parents: dict[ast.AST, ast.AST] = {}
-    stack: list[Iterator[ast.AST]] = [iter((tree,))]  # what is left of each level, the innermost last
-    problem = ""
-    while stack and not problem:
-        depth = len(stack) - 1
-        if depth > MAX_DEPTH:
-            problem = "nested too deeply to read"
-        for node in stack[-1]:
-            if type(node) is ast.Constant and isinstance(node.value, int) and node.value.bit_length() > MAX_BITS:
+    problem, depth = "", 1
+    below = children(tree) if guarded else [each for each in children(tree) if not is_main_guard(each)]
+    parents.update(dict.fromkeys(below, tree))
+    stack: list[ast.AST | None] = [*reversed(below)]  # None ends what is below a node
+    while stack:
+        node = stack.pop()
+        if node is None:
+            depth -= 1
+            continue
+        nodes.append(node)
+        if type(node) is ast.Constant:
+            if isinstance(node.value, int) and node.value.bit_length() > MAX_BITS:
                 problem = "a number with too many digits"
-            if depth == 1 and not guarded and is_main_guard(node):  # not the program's own: dropped before it runs
-                continue
-            nodes.append(node)
-            if below := children(node):
-                for child in below:
-                    parents[child] = node
-                stack.append(iter(below))
+        elif type(node) is not ast.Name and (below := children(node)):
+            parents.update(dict.fromkeys(below, node))
+            stack.append(None)
+            below.reverse()
+            stack += below
+            depth += 1
+            if depth > MAX_DEPTH or len(nodes) > MAX_NODES:
+                problem = "nested too deeply to read" if depth > MAX_DEPTH else f"more than {MAX_NODES:,} parts"
                 break
-        else:
-            stack.pop()
-        if len(nodes) > MAX_NODES:
-            problem = f"more than {MAX_NODES:,} parts"
     return ((), {}, f"does not parse: {problem}") if problem else (tuple(nodes), parents, "")
 
 
