@@ -146,5 +146,5 @@ def test_equal_builds_at_once_spoil_none(engine: None, tmp_path: Path) -> None:
 
     before = left()
     with ThreadPoolExecutor(4) as threads:
-        logs = [built.log for built in threads.map(build, range(24)) if not built.ok]
+        logs = [built.log for built in threads.map(build, range(12)) if not built.ok]
     assert logs == [] and settled(before)

@@ -24,7 +24,7 @@ from codechat.suites.versions import finding_of, suite_of
 pytestmark = pytest.mark.long
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
-LIMITS = {"load_cpu_s": 20.0, "file_mb": 8, "memory_mb": 4096}
+LIMITS = {"load_cpu_s": 8.0, "file_mb": 8, "memory_mb": 4096}
 
 
 def _has_java() -> bool:

@@ -303,7 +303,7 @@ def test_a_failed_cell_does_not_stop_the_others(here: Path, capsys: pytest.Captu
 @pytest.mark.long
 @pytest.mark.usefixtures("rendered")
 def test_smoke_runs_offline_and_reports(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_sweep(["+sweep=smoke", "tracking=none", "dataset.limit=2"]) == 0
+    assert run_sweep(["+sweep=smoke", "tracking=none", "dataset.limit=1"]) == 0
     printed = capsys.readouterr().out
     assert printed.count(" done ") == 16
     command = shlex.split(printed.splitlines()[-1].removeprefix("compare  "))

@@ -122,18 +122,18 @@ class Refine:
     async def run(self, task: Task, kit: Kit) -> None:
         agenda = kit.log.agenda
         history = self._prompts.begin(task)
-        pool = {name: list(each) for name, each in self._by_type(task.target.language).items()}
+        pool = {name: {one.id: one for one in each} for name, each in self._by_type(task.target.language).items()}
         selection: Selection | None = None
         code = ""
         async with grade_in_order() as grading:
             for turn in range(self._agenda.turns):
                 if turn > 0:
-                    candidates = pool.get(agenda[turn - 1], [])
-                    selection = await self._select(kit, turn, code, list(candidates))
+                    candidates = pool.get(agenda[turn - 1], {})
+                    selection = await self._select(kit, turn, code, list(candidates.values()))
                     if selection.instruction is None:
                         grading.start(partial(skip, kit, turn, selection))
                         continue
-                    pool[agenda[turn - 1]] = [one for one in candidates if one.id != selection.instruction.id]
+                    del candidates[selection.instruction.id]  # none is given twice
                     history += (Message("user", self._prompts.ask(selection.instruction, task)),)
                 chosen = selection.instruction if selection else None
                 is_last = turn + 1 == self._agenda.turns
