@@ -95,11 +95,17 @@ Nodes: TypeAlias = dict[type, list[Any]]
 """The nodes of a tree by their kind."""
 
 
-def _fields_of(kind: type[ast.AST]) -> tuple[Callable[[Any], Any] | None, bool]:
-    """Reads the fields that are hashed, and whether it is a single one: a context follows from the node above, a
-    constant is written apart."""
-    names = [] if kind is ast.Constant else [name for name in kind._fields if name != "ctx"]
-    return attrgetter(*names) if names else None, len(names) == 1
+_FOUND, _PART, _PARTS = range(3)
+
+
+def _fields_of(kind: type[ast.AST]) -> tuple[Callable[[Any], Any] | None, int]:
+    """Reads the fields that are hashed, and what they are: a text, a single part, or several parts.
+
+    A context follows from the node above, a constant is written apart, and no comment on types is read.
+    """
+    names = [] if kind is ast.Constant else [name for name in kind._fields if name not in ("ctx", "type_comment")]
+    read = attrgetter(*names) if names else None
+    return read, _FOUND if kind is ast.Name else _PART if len(names) == 1 else _PARTS
 
 
 _KINDS = {
@@ -132,17 +138,16 @@ def _flat(parts: list[Any]) -> tuple[list[Any], Nodes]:
     """All of some trees in one order: each node's kind, each list's length, each name; and the nodes."""
     found: list[Any] = []
     nodes: Nodes = defaultdict(list)
-    write, add, known = found.append, parts.append, _KINDS.get
+    write, known = found.append, _KINDS.get
+    put = (write, parts.append, parts.extend)
     for part in parts:
         kind = type(part)
         if read := known(kind):
-            number, fields, single = read
+            number, fields, where = read
             write(number)
             nodes[kind].append(part)
-            if fields and single:
-                add(fields(part))
-            elif fields:
-                parts += fields(part)
+            if fields:
+                put[where](fields(part))
         elif kind is list:
             write(len(part))
             parts += part
@@ -156,9 +161,9 @@ def _shows_addresses(nodes: Nodes, names: set[str]) -> bool:
     if names.isdisjoint(_SHOWING) and nodes.keys().isdisjoint(_SHOWN):
         return False
     imported = {alias.asname or alias.name: alias.name for alias in nodes.get(ast.alias, ())}
-    known = _CALLABLE.union((node.name for node in nodes.get(ast.FunctionDef, ())), imported)
     types = {*map(id, chain.from_iterable(_flat([*_annotations(nodes)])[1].values()))}
-    said = {_name(node) for kind in (ast.Name, ast.Attribute) for node in nodes.get(kind, ()) if id(node) not in types}
+    said = {node.id for node in nodes.get(ast.Name, ()) if id(node) not in types}
+    said.update(node.attr for node in nodes.get(ast.Attribute, ()) if id(node) not in types)
     sets = not said.isdisjoint(("set", "frozenset")) or ast.Set in nodes or ast.SetComp in nodes
     if not sets and said.isdisjoint(_SHOWING) and nodes.keys().isdisjoint(_SHOWN):
         return False
@@ -183,6 +188,7 @@ def _shows_addresses(nodes: Nodes, names: set[str]) -> bool:
         _name(part) for call in nodes.get(ast.Call, ()) if _name(call.func) != "isinstance" for part in call.args
     }:
         return True  # by which `map` makes classes
+    known = _CALLABLE.union((node.name for node in nodes.get(ast.FunctionDef, ())), imported)
     left = [node for kind in _HELD_IF for node in nodes.get(kind, ()) if id(node) not in taken]
     return any(_is_held(node, known, imported) for node in left)
 
