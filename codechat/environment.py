@@ -52,7 +52,7 @@ def shell_command(tool: str) -> str:
 
 
 @contextlib.contextmanager
-def collect_seldom(after: int = 100_000) -> Iterator[None]:
+def collect_seldom(after: int = 200_000) -> Iterator[None]:
     """Run the garbage collector less often: modules and replies make many objects, hardly any of them in cycles.
 
     At Python's default rate it takes a tenth of the time of a small cell, and a fifth of the engine's own. It runs

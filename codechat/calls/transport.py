@@ -6,6 +6,7 @@ Imported only to make a client, because the libraries are slow to import.
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,6 +26,7 @@ KEPT_OPEN_S = 4.0
 uses a closing connection."""
 DESCRIBING = b"x-stainless-"
 """Begins the headers in which SDKs describe this machine, and tell themselves how to read a response: none is sent."""
+_parsed = lru_cache(maxsize=64)(httpx2.URL)  # one address is asked over and over
 EXCHANGE_S = 300.0
 """Seconds without a byte that end a request about a batch, such as a download of its results."""
 
@@ -54,7 +56,7 @@ class Client(httpx2.AsyncClient):
         if any(value is not None for value in more.values()):
             return super().build_request(method, url, content=content, headers=headers, timeout=timeout, **more)
         limits = {"timeout": httpx2.Timeout(timeout).as_dict()}
-        return httpx2.Request(method, url, content=content, headers=headers, extensions=limits)
+        return httpx2.Request(method, _parsed(url), content=content, headers=headers, extensions=limits)
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
         """The whole response, whatever its status. Raises httpx2's errors."""
