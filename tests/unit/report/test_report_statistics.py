@@ -129,6 +129,12 @@ def test_log_rank_without_a_failure_or_a_session_is_not_made() -> None:
     assert log_rank([([1, 3], 3), ([], 3)]) is None
 
 
+@pytest.mark.parametrize("groups", [[([1], 3), ([1], 3)], [([0, 0], 3), ([0], 3)], [([1], 3), ([1], 3), ([1], 3)]])
+def test_log_rank_without_variance_is_not_made(groups: list[Survival]) -> None:
+    """Dialogues of one task that fail together: nothing tells the curves apart."""
+    assert log_rank(groups) is None
+
+
 def test_intervals_by_task_agree_with_scipys_bootstrap() -> None:
     draws = random.Random(5)
     values = {f"t{number}": draws.randint(0, 10) for number in range(60)}

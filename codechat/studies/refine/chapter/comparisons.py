@@ -111,8 +111,9 @@ def _curve(found: Outcomes) -> Survival:
 def log_rank(groups: Sequence[Survival]) -> tuple[float, float] | None:
     """χ² and p of the test that the curves are one, over the turns they share; a degree of freedom less than curves.
 
-    None if no session ever fails or a group is empty.
+    None if no session ever fails, a group is empty, or the variance is zero: whenever one fails, so do all the others.
     """
+    import numpy as np
     from statsmodels.duration.survfunc import survdiff
 
     shared = min(turns for _, turns in groups)
@@ -124,7 +125,10 @@ def log_rank(groups: Sequence[Survival]) -> tuple[float, float] | None:
         members += [number] * len(lasted)
     if not any(failed) or len(set(members)) < len(groups):
         return None
-    chi2, p = survdiff(times, failed, members)
+    try:
+        chi2, p = survdiff(times, failed, members)
+    except np.linalg.LinAlgError:
+        return None
     return float(chi2), float(p)
 
 
