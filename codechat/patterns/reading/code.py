@@ -300,9 +300,11 @@ def _gathered(tree: ast.Module, *, guarded: bool) -> tuple[tuple[ast.AST, ...], 
             below.reverse()
             stack += below
             depth += 1
-            if depth > MAX_DEPTH or len(nodes) > MAX_NODES:
-                problem = "nested too deeply to read" if depth > MAX_DEPTH else f"more than {MAX_NODES:,} parts"
+            if depth > MAX_DEPTH:
+                problem = "nested too deeply to read"
                 break
+    if len(nodes) > MAX_NODES:
+        problem = f"more than {MAX_NODES:,} parts"
     return ((), {}, f"does not parse: {problem}") if problem else (tuple(nodes), parents, "")
 
 

@@ -310,3 +310,24 @@ def test_f_strings_in_parts_are_one_string(monkeypatch: pytest.MonkeyPatch) -> N
     assert [one.type for one in whole] == [tokenize.NAME, tokenize.STRING, tokenize.COMMENT]
     assert whole[1].string == 'f"""{f\'a,b\'}\nc"""'
     assert (whole[1].start, whole[1].end) == ((1, 4), (2, 4))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("x = [" + "1," * 20_000 + "]", "more than 20,000 parts"),
+        ("x = 1\n" * 7_000, "more than 20,000 parts"),
+        ("if x:\n" + "".join(" " * (n + 1) + "if x:\n" for n in range(90)) + " " * 91 + "x = " + "-" * 95 + "1", "nested too deeply"),
+        (f"x = 1\ny = 0x{'f' * 3_000}", "a number with too many digits"),
+    ],
+    ids=["a long list", "many statements", "deep", "a long number"],
+)  # fmt: skip
+def test_what_takes_too_long_to_search_is_not_read(text: str, problem: str) -> None:
+    code = read(text)
+    assert code.tree is None and not code.nodes and problem in code.problem
+
+
+def test_the_main_guard_is_read_only_where_the_whole_is_asked_for() -> None:
+    code = read("def f(): pass\n\nif __name__ == '__main__':\n    f()\n")
+    assert [type(node).__name__ for node in code.nodes] == ["Module", "FunctionDef", "arguments", "Pass"]
+    assert [type(node).__name__ for node in code.whole.nodes][4:7] == ["If", "Compare", "Name"]
