@@ -111,7 +111,7 @@ def _curve(found: Outcomes) -> Survival:
 def log_rank(groups: Sequence[Survival]) -> tuple[float, float] | None:
     """χ² and p of the test that the curves are one, over the turns they share; a degree of freedom less than curves.
 
-    None if no session ever fails, a group is empty, or the variance is zero: whenever one fails, so do all the others.
+    None if no session ever fails, a group is empty, or the variance is singular, as when all at risk fail together.
     """
     import numpy as np
     from statsmodels.duration.survfunc import survdiff
