@@ -50,7 +50,11 @@ cell=$!
 state=
 end() {{
     kill -TERM "$cell" 2>/dev/null
-    state=${{state:-$(squeue --noheader --jobs="$element" --format=%T)}}
+    for _ in 1 2 3; do  # a busy cluster may not answer at once
+        state=${{state:-$(squeue --noheader --jobs="$element" --format=%T)}}
+        [ -n "$state" ] && break
+        sleep 1
+    done
 }}
 trap end TERM USR1 USR2
 
@@ -59,9 +63,13 @@ while :; do
     status=$?
     kill -0 "$cell" 2>/dev/null || break
 done
-if [ "$state" = RUNNING ] && {{ [ "$status" = 130 ] || [ "$status" = 143 ]; }}; then
+if [ "$status" = 130 ] || [ "$status" = 143 ]; then
     trap '' TERM
-    scontrol requeue "$element"
+    if [ "$state" = RUNNING ]; then
+        scontrol requeue "$element" || {{ sleep 5; scontrol requeue "$element"; }}
+    else
+        echo "element $SLURM_ARRAY_TASK_ID is not put back into the queue: its state is ${{state:-unknown}}"
+    fi
 fi
 exit "$status"
 """

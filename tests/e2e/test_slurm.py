@@ -68,7 +68,7 @@ def test_cells_are_ended_at_the_time_limit_requeued_and_resumed(tmp_path: Path) 
         assert len(server.calls) < 4 * 2 * TURNS
         slow.seconds = 0
         done = sweep_of(server.base_url, folders[1], *options, "launcher.wait=true")
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == 0, "\n".join([done.stdout, done.stderr, *logs_in(folders[1])])
         # a busy cluster may end elements before they ask to come back: they are submitted anew
         lost = sum(map(int, re.findall(r"submitted (\d+) cells? as job", done.stderr)))
         assert done.stdout.count(" done ") == 4

@@ -6,7 +6,7 @@ import sys
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from codechat.cli.app import main
+from codechat.cli.app import entry
 
 _FORKED = multiprocessing.get_context("forkserver")
 _FORKED.set_forkserver_preload(
@@ -37,4 +37,5 @@ def _command(words: tuple[str, ...], folder: str, environment: dict[str, str]) -
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
-    sys.exit(main(list(words)))
+    sys.argv[1:] = words
+    entry()

@@ -125,7 +125,9 @@ class Code:
         """
         if "#" not in self.text:
             return
-        if self.tree is None or any(map(may_quote_hash, walk(self.tree))):
+        guarded = self.tree is not None and any(map(is_main_guard, self.tree.body))  # `nodes` lacks the guard's
+        literals = walk(self.tree) if self.tree and guarded else [*self.find(ast.Constant), *self.find(ast.JoinedStr)]
+        if self.tree is None or any(map(may_quote_hash, literals)):
             yield from (token.start for token in self.tokens if token.type == tokenize.COMMENT)
         else:
             yield from ((line, text.index("#")) for line, text in enumerate(self.lines, 1) if "#" in text)
