@@ -81,6 +81,9 @@ def test_a_construction_without_github_runs_as_its_page_says(tmp_path: Path) -> 
             server.kill()
     assert "1 task kept of 1 seed" in said and "1 media; 1 not completed; 1 one participant" in said
     assert "0 of 0" not in said, "languages of which nothing was to be built"
+    (proposed,) = (line.partition("codechat ")[2] for line in said.splitlines() if line.startswith("run them"))
+    whole = proposed.replace("NAME", "gpt5").replace("dataset.repos=DIR", "environment=none")
+    assert "would hold 1 session" in command(tmp_path, f"codechat {whole} dry_run=true tracking=none")
 
 
 @pytest.fixture(scope="module")

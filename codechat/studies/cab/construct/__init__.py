@@ -476,7 +476,10 @@ def issues(config: IssuesConfig) -> Recipe:
         asks=made.asks,
         funnel=lambda: IssueFunnel(names, config.until),
         aclose=made.aclose,
-        cell=("dataset=cab", "protocol=assist", *([f"dataset.repos={config.repos}"] if config.repos else [])),
+        cell=(
+            *("dataset=cab", "protocol=assist", f"dataset.repos={config.repos or 'DIR'}"),
+            *(f"model@protocol.roles.{role}=NAME" for role in ("user", "judge")),  # the defaults know the starter alone
+        ),
     )
 
 
