@@ -45,8 +45,7 @@ def queue() -> str:
     return subprocess.run(["squeue", "--noheader"], capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.usefixtures("cluster")
-def test_cells_are_ended_at_the_time_limit_requeued_and_resumed(tmp_path: Path) -> None:
+def test_cells_are_ended_at_the_time_limit_requeued_and_resumed(cluster: Path, tmp_path: Path) -> None:
     """Four cells, 80 calls; the records and the tag are those of the serial launcher."""
     folders = [tmp_path / "serial", tmp_path / "slurm"]
     for folder in folders:
@@ -68,7 +67,9 @@ def test_cells_are_ended_at_the_time_limit_requeued_and_resumed(tmp_path: Path) 
         assert len(server.calls) < 4 * 2 * TURNS
         slow.seconds = 0
         done = sweep_of(server.base_url, folders[1], *options, "launcher.wait=true")
-        assert done.returncode == 0, "\n".join([done.stdout, done.stderr, *logs_in(folders[1])])
+        assert done.returncode == 0, "\n".join(
+            [done.stdout, done.stderr, *logs_in(folders[1]), (cluster / "slurmctld.log").read_text()]
+        )
         # a busy cluster may end elements before they ask to come back: they are submitted anew
         lost = sum(map(int, re.findall(r"submitted (\d+) cells? as job", done.stderr)))
         assert done.stdout.count(" done ") == 4
