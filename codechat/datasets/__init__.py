@@ -49,7 +49,7 @@ def compared(dataset: Dataset, published: str, contents: Container[str]) -> Data
     if dataset.content_hash in contents:
         return dataset
     found = f"{counted(len(dataset.tasks), 'task')} with the content {dataset.content_hash[:8]}"
-    departure = f"{found} {'is' if len(dataset.tasks) == 1 else 'are'} not {published}: compare no figure with those of the release"
+    departure = f"{found} are not {published}: compare no figure with those of the release"
     return replace(dataset, departure=departure)
 
 
