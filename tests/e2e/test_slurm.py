@@ -89,6 +89,7 @@ def test_a_cancelled_cell_stays_away_until_it_is_submitted_again(tmp_path: Path)
         wait_until(lambda: len(server.calls) >= 2)
         subprocess.run(["scancel", "--me"], check=True)
         wait_until(lambda: not queue())
+        assert all("is not put back into the queue" in text for text in logs_in(tmp_path))
         slow.seconds = 0
         done = sweep_of(server.base_url, tmp_path, *words, "launcher.wait=true", seeds="1,2")
         assert "submitted 2 cells" in done.stderr

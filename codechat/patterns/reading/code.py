@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from typing import Any, TypeVar, overload
 
 from codechat.languages.python.syntax import tree_of
-from codechat.patterns.reading.tree import FUNCTIONS, Function, children, is_main_guard, may_quote_hash, walk
+from codechat.patterns.reading.tree import FUNCTIONS, Function, children, is_main_guard, may_quote_hash
 
 MAX_NODES = 20_000  # some patterns compare nodes with each other; no program for a task has so many
 MAX_BITS = 10_000  # of a whole number: Python refuses to write longer ones in decimal digits
@@ -125,9 +125,7 @@ class Code:
         """
         if "#" not in self.text:
             return
-        guarded = self.tree is not None and any(map(is_main_guard, self.tree.body))  # `nodes` lacks the guard's
-        literals = walk(self.tree) if self.tree and guarded else [*self.find(ast.Constant), *self.find(ast.JoinedStr)]
-        if self.tree is None or any(map(may_quote_hash, literals)):
+        if self.tree is None or any(map(may_quote_hash, self.whole.find(ast.Constant, ast.JoinedStr))):
             yield from (token.start for token in self.tokens if token.type == tokenize.COMMENT)
         else:
             yield from ((line, text.index("#")) for line, text in enumerate(self.lines, 1) if "#" in text)
