@@ -180,7 +180,7 @@ async def decide(language: str, path: str, plus: str, *numbers: str) -> None:
         calls.make_ready(config, print)
         groups: dict[tuple[str, str], list[tuple[int, str, str]]] = {}
         work = functools.partial(listed, calls, config)
-        for place, decision, why, right, own in await sandbox.lend(work, calls.tools(config)):
+        for place, decision, why, right, own in await sandbox.lend(work, await calls.tools(config)):
             groups.setdefault((decision, why), []).append((place, right, own))
         found[calls.name] = [
             Decided.model_validate(

@@ -56,9 +56,11 @@ class Usage:
     tiers: Annotated[Mapping[str, "Usage"], _ADDED] = field(default_factory=dict, hash=False)
 
     def __add__(self, other: "Usage") -> "Usage":
+        if other is NO_USAGE:  # that of all that asks no model
+            return self
         tiers = self.tiers
         if other.tiers:
-            tiers = {**tiers, **{name: tiers.get(name, _NONE) + part for name, part in other.tiers.items()}}
+            tiers = {**tiers, **{name: tiers.get(name, NO_USAGE) + part for name, part in other.tiers.items()}}
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -68,13 +70,13 @@ class Usage:
         )
 
     def __sub__(self, other: "Usage") -> "Usage":
-        tiers = {name: part - other.tiers.get(name, _NONE) for name, part in self.tiers.items()}
+        tiers = {name: part - other.tiers.get(name, NO_USAGE) for name, part in self.tiers.items()}
         return Usage(
             self.input_tokens - other.input_tokens,
             self.output_tokens - other.output_tokens,
             self.cached_input_tokens - other.cached_input_tokens,
             self.cache_write_tokens - other.cache_write_tokens,
-            {name: part for name, part in tiers.items() if part != _NONE},
+            {name: part for name, part in tiers.items() if part != NO_USAGE},
         )
 
     def served_as(self, tier: str) -> "Usage":
@@ -89,7 +91,7 @@ class Usage:
         rest = replace(self, tiers={})
         for part in self.tiers.values():
             rest -= part
-        if rest != _NONE:
+        if rest != NO_USAGE:
             yield STANDARD, rest
         yield from self.tiers.items()
 
@@ -109,7 +111,7 @@ class Usage:
         return cls(**{**fields, "tiers": {name: cls(**part) for name, part in fields.get("tiers", {}).items()}})
 
 
-_NONE = Usage()
+NO_USAGE = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ class Spent:
     the usage of its first time, but nothing was paid now.
     """
 
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     retries: int = 0
     rate_limited: int = 0
     cached: bool = False

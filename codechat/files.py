@@ -13,6 +13,8 @@ import yaml
 
 from codechat.errors import UserError
 
+LONGEST_KEPT = 8192
+"""Characters of a text whose JSON is remembered: 2,048 of them take 32 MB."""
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -55,17 +57,17 @@ def canonical_json(value: Any) -> str:
 class GrowingHash:
     """`content_hash` of a growing list: items that were hashed before are not encoded again."""
 
-    def __init__(self, plain: Callable[[Any], Any]) -> None:
-        self._plain = plain
+    def __init__(self, written: Callable[[Any], str]) -> None:
+        self._written = written
         self._seen: tuple[Any, ...] = ()
         self._hash = hashlib.sha256(b"[")
 
     def of(self, items: tuple[Any, ...]) -> str:
-        """The hash of the items, each converted by `plain` to a JSON value."""
+        """The hash of the items, each converted by `written` to canonical JSON."""
         if items[: len(self._seen)] != self._seen:
             self._seen, self._hash = (), hashlib.sha256(b"[")
         for place, item in enumerate(items[len(self._seen) :], len(self._seen)):
-            text = ("," if place else "") + canonical_json(self._plain(item))
+            text = ("," if place else "") + self._written(item)
             self._hash.update(text.encode("utf-8", "surrogatepass"))
         self._seen = items
         whole = self._hash.copy()
@@ -78,15 +80,18 @@ def content_hash(value: Any) -> str:
     if isinstance(value, bytes):
         return hashlib.sha256(value).hexdigest()
     if isinstance(value, list):  # canonical_json(value), but a text of several lists is encoded once
-        text = f"[{','.join([_json_of(each) if type(each) is str else canonical_json(each) for each in value])}]"
+        text = f"[{','.join([text_json(each) if type(each) is str else canonical_json(each) for each in value])}]"
     else:
         text = canonical_json(value)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-@lru_cache(maxsize=256)  # what judges and tests are asked about a program begins with its text
-def _json_of(text: str) -> str:
-    return canonical_json(text)
+def text_json(text: str) -> str:
+    """`canonical_json` of a text: those of a dialogue are asked for again at every turn."""
+    return _encoded(text) if len(text) <= LONGEST_KEPT else canonical_json(text)
+
+
+_encoded = lru_cache(maxsize=2048)(canonical_json)  # as many messages as 100 dialogues of ten turns have
 
 
 def file_hash(path: Path, remedy: str) -> str:

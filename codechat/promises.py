@@ -7,7 +7,7 @@ where it enters and at each of its answers, and its author reads which plugin ga
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -18,7 +18,8 @@ WHOLE = "it"
 GUIDE = "docs/write-your-own.md shows one of each that runs"
 
 
-def is_plugin(maker: Any) -> bool:
+@functools.lru_cache(maxsize=256)  # asked about the same few for every program
+def is_plugin(maker: Hashable) -> bool:
     """Whether a function or class is another package's: codechat's own are held to their types by its type checker."""
     return str(getattr(maker, "__module__", "")).partition(".")[0] != HOME
 

@@ -151,13 +151,12 @@ class Carrier(httpx2.AsyncBaseTransport):
         session = self._session = self._session or self._open()
         limits = request.extensions.get("timeout", {})
         timeout = aiohttp.ClientTimeout(None, sock_connect=limits.get("connect"), sock_read=limits.get("read"))
-        coded = request.headers.encoding
         with _translate_errors():
             sending = session.request(
                 request.method,
                 str(request.url),
                 headers=[
-                    (name.decode(coded), value.decode(coded))
+                    (name.decode("latin-1"), value.decode("latin-1"))
                     for name, value in request.headers.raw
                     if not name.lower().startswith(DESCRIBING)
                 ],

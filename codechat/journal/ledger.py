@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from codechat.domain import STANDARD, Reply, Spent, Usage
+from codechat.domain import NO_USAGE, STANDARD, Reply, Spent, Usage
 
 APART = "@"
 """Comes between a payer and the tier that served its tokens, if that is not the standard one: `model@batch`."""
@@ -47,7 +47,7 @@ def charges_of(payer: str, value: Any) -> tuple[Charge, ...]:
     """
     if not isinstance(value, Spent):
         return ()
-    asked = isinstance(value, Reply) or value.usage != Usage()
+    asked = isinstance(value, Reply) or value.usage != NO_USAGE
     if not (asked or value.retries or value.rate_limited):
         return ()
     own = Charge(payer, int(asked), int(value.cached), retries=value.retries, rate_limited=value.rate_limited)

@@ -224,12 +224,12 @@ def test_a_head_that_is_none_is_said(signature: str) -> None:
         Driven.of(Calls("f", "", ((1,),)), "java", signature).inexpressible()
 
 
-def test_a_language_without_a_driver_is_refused() -> None:
+async def test_a_language_without_a_driver_is_refused() -> None:
     with pytest.raises(UserError, match="no driver calls functions in cobol"):
-        replace(driven(1), language="cobol").tools(SANDBOXES.validate({"kind": "process"}))  # type: ignore[arg-type]
+        await replace(driven(1), language="cobol").tools(SANDBOXES.validate({"kind": "process"}))  # type: ignore[arg-type]
 
 
-def test_a_missing_tool_is_named() -> None:
+async def test_a_missing_tool_is_named() -> None:
     config = SANDBOXES.validate({"kind": "process", "node": "/nowhere/node"})
     with pytest.raises(UserError, match=r"sandbox\.node"):
-        driven(1).tools(config)  # type: ignore[arg-type]
+        await driven(1).tools(config)  # type: ignore[arg-type]

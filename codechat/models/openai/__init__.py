@@ -3,6 +3,8 @@
 This file makes one attempt; the SDK's own retries are off. `codechat.models.remote` has everything around it.
 """
 
+import itertools
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +17,7 @@ from codechat.config import original_option, run_option
 from codechat.domain import BATCH, FLEX, Message, Reply, Tier
 from codechat.models import MODELS
 from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, Statement, statement_of
-from codechat.models.openai.protocol import PATHS, Api, Decoding, Unreadable, body_of, refusal_of, reply_of
+from codechat.models.openai.protocol import PATHS, Api, Decoding, Unreadable, body_of, encoded, refusal_of, reply_of
 from codechat.models.prices import listed_prices
 from codechat.models.remote import Refused, Remote, Unreachable, key_from_environment
 from codechat.models.remote.config import RemoteConfig
@@ -85,6 +87,7 @@ class OpenAIWire:
         self.failures = Failures(config, Advice(unknown_model="is there a /v1 missing in base_url?"))
         self._client: openai.AsyncOpenAI | None = None
         self._carrier: Client | None = None
+        self._keys = map(f"{secrets.token_hex(8)}-{{}}".format, itertools.count())
         self._base_url, self._starts = config.base_url, 0  # of a server that codechat started: where it is now
         more = {**config.neutral, **config.extra_body}
         self._decoding = Decoding(config.temperature, config.max_tokens, config.reasoning_effort, more)
@@ -131,17 +134,21 @@ class OpenAIWire:
         import openai
 
         await self._find()
-        probe = self._connect().with_options(timeout=min(seconds, self.config.timeout_s))
+        limit = min(seconds, self.config.timeout_s)
         try:
-            answer = await probe.models.with_raw_response.list()
-            listed = answer.http_response.json()
+            listed = (await self._get(f"{self._base_url}/models", limit)).json()
         except openai.APIConnectionError as error:
             raise Unreachable(cause_of(error)) from None
         except (openai.APIStatusError, ValueError):
             return Statement(self.config.base_url)
         self.failures.served = _model_names(listed)
         found = statement_of(self.config.base_url, self.config.name, listed, time.time())
-        return replace(found, facts={**found.facts, **await self._about_vllm(probe)})
+        return replace(found, facts={**found.facts, **await self._about_vllm(limit)})
+
+    async def _get(self, address: str, seconds: float) -> "httpx2.Response":
+        import httpx2
+
+        return await self._connect().get(address, cast_to=httpx2.Response, options={"timeout": seconds})
 
     async def _find(self) -> None:
         """Ask the cell where the model is served, once its server is ready."""
@@ -152,16 +159,15 @@ class OpenAIWire:
             await self.aclose()
             self._base_url = found
 
-    async def _about_vllm(self, probe: "openai.AsyncOpenAI") -> dict[str, str]:
+    async def _about_vllm(self, seconds: float) -> dict[str, str]:
         """The version of the vLLM that serves the model, and its arguments if codechat started it; else nothing."""
-        import httpx2
         import openai
 
         if self.config.served_by != "vllm":
             return {}
         try:
             address = self._base_url.removesuffix("/v1") + "/version"
-            version = str((await probe.get(address, cast_to=httpx2.Response)).json()["version"])
+            version = str((await self._get(address, seconds)).json()["version"])
         except (openai.OpenAIError, ValueError, KeyError, TypeError):
             return {}
         servers = SERVERS.get()
@@ -180,13 +186,17 @@ class OpenAIWire:
         """The response of a good status."""
         import httpx2
         import openai
+        from openai._models import FinalRequestOptions
 
         servers = SERVERS.get()
         if servers is not None and servers.starts(self.config) != self._starts:
             await self._find()  # it was started again, perhaps elsewhere
         try:
             address = self._base_url + PATHS[self.config.api]
-            return await self._connect().post(address, cast_to=httpx2.Response, body=body)
+            content = encoded(self.config.api, body)
+            # without a key, which it does not send here, the SDK would ask the system for a random one
+            options = FinalRequestOptions(method="post", url=address, content=content, idempotency_key=next(self._keys))
+            return await self._connect().request(httpx2.Response, options)
         except openai.APIStatusError as error:
             refused = Refused(refusal_of(error.status_code, error.response.text), error.response.headers)
         except openai.APIConnectionError as error:

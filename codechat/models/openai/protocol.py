@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from codechat.domain import FLEX, Message, Reply, Usage
+from codechat.files import text_json
 from codechat.models.remote.failures import Dialect, Refusal
 from codechat.texts import visible, writable
 
@@ -69,6 +70,14 @@ def body_of(api: Api, model: str, messages: Iterable[Message], how: Decoding, di
         else:
             body["reasoning_effort"] = how.reasoning_effort
     return body | dict(how.extra_body)
+
+
+def encoded(api: Api, body: Mapping[str, Any]) -> bytes:
+    """A body as JSON. A dialogue sends its messages again with every turn, and each is encoded once."""
+    listed = "input" if api == "responses" else "messages"
+    messages = [f'{{"role":{text_json(each["role"])},"content":{text_json(each["content"])}}}' for each in body[listed]]
+    rest = json.dumps({key: value for key, value in body.items() if key != listed}, ensure_ascii=False, allow_nan=False)
+    return f'{{"{listed}":[{",".join(messages)}],{rest[1:]}'.encode()
 
 
 def reply_of(api: Api, body: bytes) -> Reply:

@@ -11,7 +11,7 @@ from pydantic import field_validator
 
 from codechat.agendas import draw, type_of
 from codechat.config import Config, original_option, result_option
-from codechat.domain import Adherence, Extraction, Failure, Instruction, Message, Reply, Usage
+from codechat.domain import NO_USAGE, Adherence, Extraction, Failure, Instruction, Message, Reply, Usage
 from codechat.errors import ContextOverflow, UserError
 from codechat.judges import ADHERENCE, APPLICABILITY
 from codechat.languages import extract, without_thinking
@@ -162,7 +162,7 @@ class Refine:
         """Shuffle the candidates and take the first applicable one, checking `lookahead` of them at once."""
         kit.generator(f"agdis/{turn}", self._agenda.seed).shuffle(candidates)
         tried: list[CandidateRecord] = []
-        usage = Usage()
+        usage = NO_USAGE
         if not code:  # no reply had code, and no instruction applies to that
             return Selection(None, (), usage)
         if self._together > 1:
@@ -183,7 +183,7 @@ class Refine:
     async def _select_together(self, kit: Kit, turn: int, code: str, candidates: Sequence[Instruction]) -> Selection:
         """Take the first applicable candidate, asking about several of them with one question."""
         tried: list[CandidateRecord] = []
-        usage = Usage()
+        usage = NO_USAGE
         for start in range(0, len(candidates), self._together):
             asked = candidates[start : start + self._together]
             found = await kit.applicable_together(turn, code, asked)
@@ -220,11 +220,11 @@ class Refine:
         """The recorded selection. The instruction has the pool's rule if its text in the pool is still the same."""
         chosen = turn.instruction
         if chosen is None:
-            return Selection(None, tuple(turn.candidates), Usage())
+            return Selection(None, tuple(turn.candidates), NO_USAGE)
         known = pool.get(chosen.id)
         if known is None or known.text != chosen.text:
             known = Instruction(chosen.id, chosen.text, chosen.scope, chosen.change)
-        return Selection(known, tuple(turn.candidates), Usage())
+        return Selection(known, tuple(turn.candidates), NO_USAGE)
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
         return refine_metrics(sessions, seed=seed, effort=effort)
@@ -259,7 +259,7 @@ async def grade(kit: Kit, answer: TurnAnswer, earlier: Graded | None) -> TurnRec
         if earlier is not None:
             await earlier
     selection, reply = answer.selection, answer.reply
-    judging = (selection.usage if selection else Usage()) + (adherence.usage if adherence else Usage())
+    judging = (selection.usage if selection else NO_USAGE) + (adherence.usage if adherence else NO_USAGE)
     record = TurnRecord.of(
         answer.turn,
         answer.request,
@@ -321,7 +321,7 @@ async def overflow(
             passed_base=False,
             decided="outside",
             failure=Failure(reason="the conversation no longer fits the model's context"),
-            judge_usage=selection.usage if asked and selection else Usage(),
+            judge_usage=selection.usage if asked and selection else NO_USAGE,
         )
         kit.finish_turn(record)
     kit.log.ended = "context_overflow"

@@ -1,5 +1,6 @@
 """Calls of a program in any language that has a driver, each program in a process of its own."""
 
+import asyncio
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -47,8 +48,8 @@ class Driven(Calls):
         of_model = [self.model.key, sorted(self.own)] if self.model is not None else []
         return [*super().rules(), self.language, self._driver.version, self.signature, *of_model]
 
-    def tools(self, config: SandboxConfig) -> Sequence[str]:
-        return self._driver.tools(config, lambda text: None)
+    async def tools(self, config: SandboxConfig) -> Sequence[str]:
+        return await asyncio.to_thread(self._driver.tools, config, lambda text: None)
 
     def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
         """See `Demanding`."""

@@ -1,6 +1,5 @@
 """Calls of a Python program, in a fork of the warm interpreter."""
 
-import asyncio
 import functools
 import hashlib
 import marshal
@@ -133,16 +132,16 @@ class Calls:
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
         if not self.inputs:
             raise BrokenTask(f"{self.name} has no tests: every program would pass", "add tests to it or leave it out")
-        tools = await asyncio.to_thread(self.tools, sandbox.config)
+        tools = await self.tools(sandbox.config)
         return await run_in_box(sandbox, lambda box: self.run(box, program, sandbox.config), tools)
 
     async def cost_s(self, sandbox: Sandbox) -> float:
         """CPU seconds of the reference over all inputs, on this machine. Raises as `check`."""
-        tools = await asyncio.to_thread(self.tools, sandbox.config)
+        tools = await self.tools(sandbox.config)
         prepared = await sandbox.lend(lambda box: self.find_prepared(box, sandbox.config), tools)
         return sum(prepared.truth.cpu_s)
 
-    def tools(self, config: SandboxConfig) -> Sequence[str]:
+    async def tools(self, config: SandboxConfig) -> Sequence[str]:
         """The paths that a box must show; none: it has Python. Raises `UserError` if they are missing."""
         return ()
 

@@ -137,12 +137,10 @@ def test_which_verdicts_are_shared_and_which_outlast_a_process(
     assert (not again.seen) is outlasts
 
 
-def test_verdicts_of_another_packages_tests_do_not_outlast_a_process(
-    store: KeptVerdicts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Suite, "__module__", "plugin")
+def test_verdicts_of_another_packages_tests_do_not_outlast_a_process(store: KeptVerdicts) -> None:
+    foreign = type("Foreign", (Suite,), {"__module__": "plugin"})
     for _ in range(2):
-        suite = Suite()
+        suite = foreign()
         assert check(checker(store), suite, ONE, SAME) == [PASSED] * 2
         assert suite.seen == [ONE]
 
