@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from codechat.cli.terminal import err, out
-from codechat.environment import VERSION, WHILE_LOADING, collect_seldom, leave_uncollected, shell_command, silence
+from codechat.environment import VERSION, collect_seldom, leave_uncollected, shell_command, silence
 from codechat.errors import InfrastructureError, UserError, nearest
 from codechat.texts import visible, writable
 
@@ -17,7 +17,7 @@ MISTAKE, FAILED, INTERRUPTED = 2, 3, 130
 
 def entry() -> None:
     """The console script, and `python -m codechat`: the process ends with it."""
-    with collect_seldom(WHILE_LOADING):
+    with collect_seldom():
         status = main(sys.argv[1:])
         leave_uncollected()
     sys.exit(status)

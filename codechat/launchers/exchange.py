@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codechat.engine.run import INTERRUPTED
-from codechat.environment import WHILE_LOADING, collect_seldom
+from codechat.environment import collect_seldom
 from codechat.hardware import CELLS_AT_ONCE
 from codechat.launchers import Job, Printed, Report, Result, Run, TurnCounts
 
@@ -74,7 +74,7 @@ def run_apart(run: Run, job: Job, exchange: Exchange, at_once: int) -> Result | 
         return None
     exchange.begin(job.number)
     os.environ[CELLS_AT_ONCE] = str(at_once)
-    with _BUSY, _obeying(exchange), collect_seldom(WHILE_LOADING):
+    with _BUSY, _obeying(exchange), collect_seldom():
         return run_recorded(run, job, _Seldom(exchange, job.number))
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 
-from codechat.environment import WHILE_LOADING, collect_seldom
+from codechat.environment import collect_seldom
 from codechat.errors import UserError
 from codechat.tracking import TrackingError
 from codechat.tracking.address import Address
@@ -82,7 +82,7 @@ def mark(uri: str, experiment: str, process: str, status: str) -> None:
 def main() -> None:
     """Read which runs, and their status; a store that still does not answer is left as it is."""
     runs, status = sys.stdin.read().splitlines()
-    with collect_seldom(WHILE_LOADING), contextlib.suppress(TrackingError, UserError):
+    with collect_seldom(), contextlib.suppress(TrackingError, UserError):
         mark(**json.loads(runs), status=status)
 
 
