@@ -109,6 +109,7 @@ HEAVY = {
 # Modules that consist of what they do with a slow library, and import it at their top: others import them late.
 LATE = {
     "codechat.calls.transport",
+    "codechat.models.openai.client",
     "codechat.models.baselines.refactoring.cosmetic",
     "codechat.models.baselines.refactoring.structural",
     "codechat.models.baselines.refactoring.trees",

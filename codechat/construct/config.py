@@ -59,7 +59,7 @@ def compose_construction(words: Sequence[str]) -> tuple[ConstructionConfig, Mapp
             remedy = nearest("", (each.name for each in RECIPES)) if needed == "recipe" else "out=DIR, a folder"
             raise UserError(f"construct needs {needed}=…", remedy)
     values, choices = compose_values([_placed(word) for word in _with_new_roles(words)], ROOT)
-    _leave_out(values[RECIPES.group].get("roles") or {}, keys)
+    _leave_out(values[RECIPES.group].get("roles"), keys)
     parts = {group: registry.validate(values.get(group) or {}, group) for group, registry in GROUPS.items()}
     recipe = parts.pop(RECIPES.group)
     rest = {name: value for name, value in values.items() if name not in GROUPS}
@@ -77,10 +77,10 @@ def _with_new_roles(words: Sequence[str]) -> list[str]:
     return [f"+{word}" if key_of(word) in empty and word.startswith(place) else word for word in words]
 
 
-def _leave_out(roles: Mapping[str, Any], keys: Sequence[str]) -> None:
+def _leave_out(roles: Any, keys: Sequence[str]) -> None:
     """Take a recipe's temperature from roles whose model has none, such as one of replies written beforehand."""
     without = {each.name for each in MODELS if TEMPERATURE not in each.config.model_fields}
-    for role, model in roles.items():
+    for role, model in roles.items() if isinstance(roles, Mapping) else ():  # else validation refuses them
         given = f"{RECIPES.group}.roles.{role}.{TEMPERATURE}" in keys
         if isinstance(model, dict) and model.get(MODELS.key) in without and not given:
             model.pop(TEMPERATURE, None)

@@ -11,9 +11,9 @@ import sqlite3
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 from pydantic import TypeAdapter
 
@@ -44,14 +44,14 @@ FROM steps JOIN sessions USING (session) WHERE completed AND payer IS NOT NULL G
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Put:
-    """One write: a row for a table, or only charges."""
+class _Put(NamedTuple):
+    """One write: a row for a table, or only charges; the key of the step that it is of."""
 
     done: "asyncio.Future[None]"
-    into: str = ""
-    row: tuple[Any, ...] = ()
-    charges: tuple[Charge, ...] = ()
+    into: str
+    row: tuple[Any, ...]
+    charges: tuple[Charge, ...]
+    step: tuple[str, str, str] | None
 
 
 @functools.cache
@@ -165,15 +165,8 @@ class Journal:
 
     def _record(self, key: tuple[str, str, str], value: Any, text: str, payer: str | None) -> "asyncio.Future[None]":
         """Write a step's value, `text` as JSON; the future is done when it is on disk."""
-
-        def remember(done: "asyncio.Future[None]") -> None:
-            if not done.cancelled() and done.exception() is None and key[0] in self._steps:
-                self._steps[key[0]].add(key[1:])
-
         charges = () if payer is None else charges_of(payer, value)
-        done = self._put("steps (session, name, digest, value, payer)", (*key, text, payer), charges)
-        done.add_done_callback(remember)
-        return done
+        return self._put("steps (session, name, digest, value, payer)", (*key, text, payer), charges, key)
 
     def _forget(self, step: "asyncio.Task[Any]") -> None:
         self._begun.discard(step)
@@ -251,10 +244,14 @@ class Journal:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def _put(
-        self, into: str = "", row: tuple[Any, ...] = (), charges: tuple[Charge, ...] = ()
+        self,
+        into: str = "",
+        row: tuple[Any, ...] = (),
+        charges: tuple[Charge, ...] = (),
+        step: tuple[str, str, str] | None = None,
     ) -> "asyncio.Future[None]":
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._pending.append(_Put(done, into, row, charges))
+        self._pending.append(_Put(done, into, row, charges, step))
         if charges:
             for charge in charges:
                 self.ledger.add(charge)
@@ -275,6 +272,8 @@ class Journal:
                         put.done.set_exception(error)
             else:
                 for put in batch:
+                    if put.step is not None and (unit := put.step[0]) in self._steps:
+                        self._steps[unit].add(put.step[1:])
                     if not put.done.cancelled():
                         put.done.set_result(None)
 

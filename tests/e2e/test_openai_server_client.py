@@ -565,6 +565,16 @@ async def test_the_key_is_sent_as_a_bearer(serve: Serve, key: str) -> None:
     assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
 
 
+async def test_every_call_has_the_same_headers_and_its_own_body(serve: Serve, key: str) -> None:
+    server, texts = serve(script("x")), ["short", "länger" * 9000, "s"]
+    async with model_at(server.base_url, api_key_env=key) as model:
+        for text in texts:
+            await model.complete(replace(QUESTION, messages=(Message("user", text),)))
+    assert [call.body["messages"][0]["content"] for call in server.calls] == texts
+    first, *others = [{**call.headers, "content-length": ""} for call in server.calls]
+    assert first["authorization"] == f"Bearer {KEY}" and others == [first] * 2
+
+
 async def test_nothing_is_told_of_this_machine(serve: Serve) -> None:
     server = serve(script("x"))
     await ask(server)

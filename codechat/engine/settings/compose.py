@@ -123,7 +123,7 @@ def compose_values(overrides: Sequence[str], root: Root = CELL) -> tuple[dict[st
     from omegaconf.errors import OmegaConfBaseException
 
     offer_components({**GROUPS, **root.groups})
-    words = read_words(overrides)
+    words = read_words([_named(word, root) for word in overrides])
     try:
         config, choices = _composed(words.overrides, root)
         labels = {key: value for key, value in choices.items() if key in root.groups}
@@ -133,6 +133,16 @@ def compose_values(overrides: Sequence[str], root: Root = CELL) -> tuple[dict[st
     assert isinstance(values, dict)
     words.place_texts(values)
     return {str(key): value for key, value in values.items()}, labels
+
+
+def _named(word: str, root: Root) -> str:
+    """The word; if it chooses an option by what Hydra reads as a number or a list (`judge=3`), with that as a name."""
+    override = parse_word(word)
+    chooses = override is not None and override.key_or_group in root.groups and not override.is_delete()
+    if override is None or not chooses or override.is_sweep_override() or isinstance(override.value(), str):
+        return word
+    key, _, value = word.replace("'", "").partition("=")
+    return f"{key}='{value}'"
 
 
 def _composed(words: Sequence[str], root: Root) -> tuple["DictConfig", dict[str, str]]:

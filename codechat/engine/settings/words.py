@@ -66,7 +66,7 @@ def read_words(words: Sequence[str]) -> Words:
         text = _text_of(word, override)
         key = word.partition("=")[0]
         if text is not None:
-            ready.texts[key.removeprefix("++")] = text
+            ready.texts[key.lstrip("+")] = text
             ready.overrides.append(f"{key}=''")
             continue
         if override is None:
@@ -79,7 +79,9 @@ def read_words(words: Sequence[str]) -> Words:
 
 def _text_of(word: str, override: "Override | None") -> str | None:
     """The text that a word gives to its key; None if Hydra is to read it. Raises `UserError` for a missing file."""
-    key, _, value = word.partition("=")
+    key, equals, value = word.partition("=")
+    if not equals:
+        return None
     # a group cannot hold a text, nor what Hydra reads as a package or a deletion
     if override is None and (key in GROUPS or not all(part.isidentifier() for part in key.split("."))):
         return None

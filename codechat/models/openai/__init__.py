@@ -3,8 +3,6 @@
 This file makes one attempt; the SDK's own retries are off. `codechat.models.remote` has everything around it.
 """
 
-import itertools
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,9 +24,9 @@ from codechat.models.remote.served import SERVERS
 
 if TYPE_CHECKING:
     import httpx2
-    import openai
 
     from codechat.calls.transport import Client
+    from codechat.models.openai.client import Caller
 
 NEUTRAL: Mapping[str, float] = {
     "repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0, "top_p": 1, "top_k": -1, "min_p": 0,
@@ -85,9 +83,8 @@ class OpenAIWire:
     def __init__(self, config: OpenAIConfig) -> None:
         self.config = config
         self.failures = Failures(config, Advice(unknown_model="is there a /v1 missing in base_url?"))
-        self._client: openai.AsyncOpenAI | None = None
+        self._client: Caller | None = None
         self._carrier: Client | None = None
-        self._keys = map(f"{secrets.token_hex(8)}-{{}}".format, itertools.count())
         self._base_url, self._starts = config.base_url, 0  # of a server that codechat started: where it is now
         more = {**config.neutral, **config.extra_body}
         self._decoding = Decoding(config.temperature, config.max_tokens, config.reasoning_effort, more)
@@ -104,13 +101,13 @@ class OpenAIWire:
     def body(self, messages: Sequence[Message], dialect: Dialect) -> dict[str, Any]:
         return body_of(self.config.api, self.config.name, messages, self._decoding, dialect)
 
-    def _connect(self) -> "openai.AsyncOpenAI":
+    def _connect(self) -> "Caller":
         if self._client is None:
             import httpx2
-            import openai
 
             from codechat.calls.batch_protocols import OpenAIBatches
             from codechat.calls.transport import BatchClient, Client
+            from codechat.models.openai.client import Caller
 
             key = key_from_environment(self.config)
             self._carrier = (
@@ -118,7 +115,7 @@ class OpenAIWire:
                 if self.config.tier == BATCH
                 else Client(self._base_url)
             )
-            self._client = openai.AsyncOpenAI(
+            self._client = Caller(
                 base_url=self._base_url,
                 api_key=key or NO_KEY,
                 max_retries=0,
@@ -126,7 +123,6 @@ class OpenAIWire:
                 timeout=httpx2.Timeout(None, connect=min(CONNECT_TIMEOUT_S, self.config.timeout_s)),
                 http_client=self._carrier,
             )
-            self._client.platform_headers = dict  # type: ignore[method-assign]  # made for each call, and never sent
         return self._client
 
     async def introduce(self, seconds: float) -> Statement:
@@ -186,17 +182,13 @@ class OpenAIWire:
         """The response of a good status."""
         import httpx2
         import openai
-        from openai._models import FinalRequestOptions
 
         servers = SERVERS.get()
         if servers is not None and servers.starts(self.config) != self._starts:
             await self._find()  # it was started again, perhaps elsewhere
         try:
             address = self._base_url + PATHS[self.config.api]
-            content = encoded(self.config.api, body)
-            # without a key, which it does not send here, the SDK would ask the system for a random one
-            options = FinalRequestOptions(method="post", url=address, content=content, idempotency_key=next(self._keys))
-            return await self._connect().request(httpx2.Response, options)
+            return await self._connect().call(address, encoded(self.config.api, body))
         except openai.APIStatusError as error:
             refused = Refused(refusal_of(error.status_code, error.response.text), error.response.headers)
         except openai.APIConnectionError as error:

@@ -94,6 +94,11 @@ MISTAKES = {
     "model.nme=a (b)": "there is no option model.nme\ndid you mean 'name'? (options of model)",
     "model@protocol.roles.boss=gpt5": "there is no role protocol.roles.boss\n"
     "leave it out: protocol=refine asks model=NAME alone",
+    "agenda=10": "no agenda is called '10'\nchoose from: balanced, cosmetic, escalating, fixed, iid, quota, semantic, structural, "
+    "weighted (`codechat list agenda` describes them)",
+    "judge={a: 'ruls'}": "no judge is called '{a: ruls}'\ndid you mean 'rules'? (`codechat list judge` describes them)",
+    "judge=null": "no judge is called 'null'\ndid you mean 'llm'? (`codechat list judge` describes them)",
+    "seed": "cannot read 'seed'\nsettings are written key=value",
     "~seed(": "cannot read '~seed('\nsettings are written key=value",
 }
 
@@ -105,6 +110,11 @@ def test_what_cannot_be_read_is_told_with_the_option_and_the_quotes(folder: Path
     with pytest.raises(UserError) as raised:
         compose([*([] if word.startswith("model=") else ["model=openai"]), word])
     assert str(raised.value) == MISTAKES[word]
+
+
+def test_a_prompt_that_is_added_to_a_judge_without_prompts_is_told() -> None:
+    with pytest.raises(UserError, match=r"judge\.prompts is not an option"):
+        compose(["+judge.prompts.solution=1.5"])
 
 
 def test_a_role_that_a_protocol_lacks_is_told_with_those_that_it_has() -> None:
