@@ -57,17 +57,17 @@ def canonical_json(value: Any) -> str:
 class GrowingHash:
     """`content_hash` of a growing list: items that were hashed before are not encoded again."""
 
-    def __init__(self, written: Callable[[Any], str]) -> None:
-        self._written = written
+    def __init__(self, plain: Callable[[Any], list[Any]]) -> None:
+        self._plain = plain
         self._seen: tuple[Any, ...] = ()
         self._hash = hashlib.sha256(b"[")
 
     def of(self, items: tuple[Any, ...]) -> str:
-        """The hash of the items, each converted by `written` to canonical JSON."""
+        """The hash of the items, each converted by `plain` to a list of JSON values."""
         if items[: len(self._seen)] != self._seen:
             self._seen, self._hash = (), hashlib.sha256(b"[")
         for place, item in enumerate(items[len(self._seen) :], len(self._seen)):
-            text = ("," if place else "") + self._written(item)
+            text = ("," if place else "") + _list_json(self._plain(item))
             self._hash.update(text.encode("utf-8", "surrogatepass"))
         self._seen = items
         whole = self._hash.copy()
@@ -79,11 +79,13 @@ def content_hash(value: Any) -> str:
     """Hex SHA-256 of a JSON value, or of bytes."""
     if isinstance(value, bytes):
         return hashlib.sha256(value).hexdigest()
-    if isinstance(value, list):  # canonical_json(value), but a text of several lists is encoded once
-        text = f"[{','.join([text_json(each) if type(each) is str else canonical_json(each) for each in value])}]"
-    else:
-        text = canonical_json(value)
+    text = _list_json(value) if isinstance(value, list) else canonical_json(value)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _list_json(values: list[Any]) -> str:
+    """`canonical_json`, but a text that several lists hold is encoded once."""
+    return f"[{','.join([text_json(each) if type(each) is str else canonical_json(each) for each in values])}]"
 
 
 def text_json(text: str) -> str:

@@ -44,14 +44,16 @@ FROM steps JOIN sessions USING (session) WHERE completed AND payer IS NOT NULL G
 """
 
 
+STEPS = "steps (session, name, digest, value, payer)"
+
+
 class _Put(NamedTuple):
-    """One write: a row for a table, or only charges; the key of the step that it is of."""
+    """One write: a row for a table, or only charges."""
 
     done: "asyncio.Future[None]"
     into: str
     row: tuple[Any, ...]
     charges: tuple[Charge, ...]
-    step: tuple[str, str, str] | None
 
 
 @functools.cache
@@ -166,7 +168,7 @@ class Journal:
     def _record(self, key: tuple[str, str, str], value: Any, text: str, payer: str | None) -> "asyncio.Future[None]":
         """Write a step's value, `text` as JSON; the future is done when it is on disk."""
         charges = () if payer is None else charges_of(payer, value)
-        return self._put("steps (session, name, digest, value, payer)", (*key, text, payer), charges, key)
+        return self._put(STEPS, (*key, text, payer), charges)
 
     def _forget(self, step: "asyncio.Task[Any]") -> None:
         self._begun.discard(step)
@@ -244,14 +246,10 @@ class Journal:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def _put(
-        self,
-        into: str = "",
-        row: tuple[Any, ...] = (),
-        charges: tuple[Charge, ...] = (),
-        step: tuple[str, str, str] | None = None,
+        self, into: str = "", row: tuple[Any, ...] = (), charges: tuple[Charge, ...] = ()
     ) -> "asyncio.Future[None]":
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._pending.append(_Put(done, into, row, charges, step))
+        self._pending.append(_Put(done, into, row, charges))
         if charges:
             for charge in charges:
                 self.ledger.add(charge)
@@ -272,8 +270,8 @@ class Journal:
                         put.done.set_exception(error)
             else:
                 for put in batch:
-                    if put.step is not None and (unit := put.step[0]) in self._steps:
-                        self._steps[unit].add(put.step[1:])
+                    if put.into == STEPS and put.row[0] in self._steps:
+                        self._steps[put.row[0]].add(put.row[1:3])
                     if not put.done.cancelled():
                         put.done.set_result(None)
 

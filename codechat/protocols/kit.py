@@ -29,7 +29,7 @@ from codechat.domain import (
 )
 from codechat.environments import Environment
 from codechat.errors import ContextOverflow
-from codechat.files import GrowingHash, content_hash, text_json
+from codechat.files import GrowingHash, content_hash
 from codechat.judges import (
     ADHERENCE,
     APPLICABILITY,
@@ -298,7 +298,7 @@ class Kit:
         return services.judge, services.judge_gate
 
     def _conversation(self, role: str) -> GrowingHash:
-        return self._conversations.setdefault(role, GrowingHash(_written))
+        return self._conversations.setdefault(role, GrowingHash(lambda message: [message.role, message.content]))
 
     async def _step(
         self,
@@ -322,8 +322,3 @@ class Kit:
         journal, step = self._services.journal, f"{turn}/{name}"
         result: T = await journal.step(self._session, step, digest, kind, begin, payer=payer, free=free)
         return result
-
-
-def _written(message: Message) -> str:
-    """The canonical JSON of `[role, content]`."""
-    return f"[{text_json(message.role)},{text_json(message.content)}]"
