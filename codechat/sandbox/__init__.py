@@ -3,7 +3,7 @@
 It runs programs in boxes and knows neither tasks nor tests: `codechat.suites` makes verdicts of the runs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
@@ -84,10 +84,10 @@ class Helper(Protocol):
 class Box(Protocol):
     """A place for one run at a time. Its methods block: call them in the thread that `Sandbox.lend` gives."""
 
-    def parts_processes(self) -> bool:
-        """Whether two processes of one run can't reach each other's files and processes; starts the box if need be.
+    def parts_processes(self, needs: Collection[str] = ()) -> bool:
+        """Whether two processes of one run can't reach each other's files and processes, and tests have what they need.
 
-        Raises `WorkerDied`.
+        It starts the box if need be. Raises `WorkerDied`.
         """
 
     def python(self, job: Job, reader: Reader) -> Ended:
@@ -115,13 +115,15 @@ class TakenDown(Exception):
 
 
 class Sandbox(Protocol):
-    """Runs hostile code. `weak`: such code could read the user's files; `notice`: a warning to show at the start.
+    """Runs hostile code. `weak`: such code could read the user's files; `notice`: a warning to show at the start;
+    `refused`: what stronger kinds met, in whose place this is.
 
     Every program has no network, no rights, its own empty folder, and the limits of `config`.
     """
 
     weak: bool
     notice: str | None
+    refused: str
     config: SandboxConfig
 
     async def lend(self, work: Callable[[Box], T], tools: Sequence[str] = ()) -> T:
@@ -148,11 +150,12 @@ class Preloading(Protocol):
 
 
 def admit(sandbox: Sandbox, config: SandboxConfig) -> None:
-    """Refuse to run a model's code in a weak sandbox unless allowed; raises `UserError` with the package to install."""
+    """Refuse to run a model's code in a weak sandbox unless allowed. Raises `UserError`."""
     if sandbox.weak and not config.allow_weak:
+        why = f". {sandbox.refused}" if sandbox.refused else ""
         raise UserError(
-            f"sandbox={config.kind} is weak: a model's code could read this user's files",
-            "install the package 'bubblewrap' and use sandbox=bubblewrap, or accept it with sandbox.allow_weak=true",
+            f"sandbox={config.kind} is weak: a model's code could read this user's files{why}",
+            "make sandbox=bubblewrap or sandbox=landlock work, or accept it with sandbox.allow_weak=true",
         )
 
 

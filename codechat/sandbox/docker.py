@@ -13,7 +13,8 @@ from codechat.config import run_option
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.command import COMMANDS, PROC, place_of, places
-from codechat.sandbox.process import NOBODY, limits_of
+from codechat.sandbox.inside.isolate import NOBODY
+from codechat.sandbox.process import limits_of
 from codechat.sandbox.watch import WorkerDied
 from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, environment_of
 
@@ -47,7 +48,7 @@ def docker(config: DockerConfig, workers: int = 1) -> Sandbox:
     inside = Inside(
         paths=[f"/packages/{number}" for number in range(len(paths))],
         limits=limits_of(config),
-        scratch=["/tmp"],
+        scratch=["/dev/shm", "/tmp"],
         own_path=True,
     )
 
@@ -57,7 +58,7 @@ def docker(config: DockerConfig, workers: int = 1) -> Sandbox:
             return [program, *_options(config, paths, folder, tools), config.image, "python3", *arguments]
 
         own = replace(inside, proc=PROC in tools)
-        return Launch(command, "/harness", own, False, "/meeting/control", dict(os.environ))
+        return Launch(command, "/harness", own, None, "/meeting/control", dict(os.environ))
 
     sandbox = ZygoteSandbox(config, launch, workers, weak=False, notice=None)
     try:

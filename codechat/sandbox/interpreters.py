@@ -88,7 +88,8 @@ print(json.dumps([name for name in given["names"] if importlib.util.find_spec(na
 @dataclass(frozen=True)
 class Libraries:
     """An interpreter without its virtual environment (`program`), the folder it is installed in (`base`), and the
-    module path of programs. `packages` are the versions of what is installed, by name."""
+    module path of programs. `linked` are folders elsewhere whose files stand in `base` as links, as conda may make it.
+    `packages` are the versions of what is installed, by name."""
 
     program: str
     base: Path
@@ -96,6 +97,7 @@ class Libraries:
     version: str
     minor: tuple[int, int]
     packages: Mapping[str, str] = field(default_factory=dict)
+    linked: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -125,7 +127,8 @@ def libraries_at(python: str | None) -> Libraries:
     if python is None:
         base, version = Path(sys.base_prefix).resolve(), ".".join(map(str, sys.version_info[:3]))
         program = str(Path(getattr(sys, "_base_executable", "") or sys.executable).resolve())
-        return Libraries(program, base, _module_path(base, sys.path), version, sys.version_info[:2])
+        path = _module_path(base, sys.path)
+        return Libraries(program, base, path, version, sys.version_info[:2], linked=_linked_into(base, path))
     found = interpreter_at(python, REMEDY, "sandbox.python")
     if found.minor < OLDEST:
         oldest = ".".join(map(str, OLDEST))
@@ -135,7 +138,15 @@ def libraries_at(python: str | None) -> Libraries:
         )
     base, packages = found.base.resolve(), dict(reversed(found.packages))  # of one name the first counts
     path = _module_path(base, found.entries)
-    return Libraries(str(found.program.resolve()), base, path, found.version, found.minor, packages)
+    program = str(found.program.resolve())
+    return Libraries(program, base, path, found.version, found.minor, packages, _linked_into(base, path))
+
+
+def _linked_into(base: Path, path: Iterable[str]) -> tuple[str, ...]:
+    """The folder of the standard library's own files, with the libraries beside it, if `base` has links to them."""
+    modules = (Path(entry, "os.py") for entry in path)
+    real = next((module.resolve() for module in modules if module.is_symlink()), None)
+    return () if real is None or real.is_relative_to(base) else (str(real.parent.parent),)
 
 
 def _module_path(base: Path, entries: Iterable[str]) -> tuple[str, ...]:

@@ -10,13 +10,13 @@ from codechat.environment import cache_root, home
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.command import PROC
+from codechat.sandbox.inside.isolate import NOBODY
 from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, environment_of
 
-NOBODY = 65534
 SCRATCH = ("/dev/shm", "/var/tmp", "/tmp")
 NOTICE = (
     "sandbox=process is weak: programs can read this user's files. "
-    "Install bubblewrap (package 'bubblewrap') and use sandbox=bubblewrap to test code of a model."
+    "Use sandbox=bubblewrap or sandbox=landlock to test code of a model."
 )
 
 
@@ -32,12 +32,13 @@ def process(config: ProcessConfig, workers: int = 1) -> Sandbox:
     return limits_only(config, workers)
 
 
-def limits_only(config: SandboxConfig, workers: int, why: str = "") -> ZygoteSandbox:
-    """The weak sandbox; if it replaces another, `why` begins its notice."""
-    uid = NOBODY if os.getuid() == 0 else None
+def limits_only(config: SandboxConfig, workers: int, refused: str = "") -> ZygoteSandbox:
+    """The weak sandbox; `refused` is what stronger kinds met, if it takes their place."""
+    uid = another_user()
     libraries = config.libraries()
     paths = list(libraries.path)
-    covered = [Path(folder) for folder in SCRATCH if not any(Path(path).is_relative_to(folder) for path in paths)]
+    read = [str(libraries.base), *libraries.linked, *(path for path in paths if "-packages" in path)]
+    covered = [Path(folder) for folder in SCRATCH if not any(Path(path).is_relative_to(folder) for path in read)]
 
     @functools.cache
     def launch(proc: bool) -> Launch:
@@ -46,14 +47,26 @@ def limits_only(config: SandboxConfig, workers: int, why: str = "") -> ZygoteSan
             limits=limits_of(config),
             scratch=[str(folder) for folder in covered if folder.is_dir()],
             uid=uid,
-            reach=[str(libraries.base), *(path for path in paths if "-packages" in path)] if uid else [],
+            reach=read if uid else [],
             hide=list(dict.fromkeys([*secrets(), *libraries.hidden()])),
             proc=proc,
         )
         root, environment = str(Path(__file__).parent), environment_of(config)
-        return Launch(lambda rest, _: [libraries.program, *rest], root, inside, strict=False, environment=environment)
+        return Launch(lambda rest, _: [libraries.program, *rest], root, inside, place=None, environment=environment)
 
-    return ZygoteSandbox(config, lambda tools: launch(PROC in tools), workers, weak=True, notice=why + NOTICE)
+    notice = f"{refused}; using sandbox=process. {NOTICE}" if refused else NOTICE
+    return ZygoteSandbox(
+        config, lambda tools: launch(PROC in tools), workers, weak=True, notice=notice, refused=refused
+    )
+
+
+def another_user() -> int | None:
+    """The user that root's programs become; None without root, or if root's namespace has no other user."""
+    if os.getuid():
+        return None
+    mapped = Path("/proc/self/uid_map").read_text().split()
+    ranges = zip(map(int, mapped[::3]), map(int, mapped[2::3]), strict=True)
+    return NOBODY if any(first <= NOBODY < first + count for first, count in ranges) else None
 
 
 def limits_of(config: SandboxConfig) -> dict[str, int]:
@@ -82,4 +95,5 @@ def secret_folder(name: str) -> Path:
 def secrets() -> list[str]:
     """Folders with expected values or embedded datasets, hidden if namespaces can be had."""
     named = [secret_folder("expected"), Path(__file__).resolve().parent.parent, home() / ".cache"]
-    return [str(folder) for folder in named if folder.is_dir()]
+    # Path.is_dir() raises an error below a folder that is closed
+    return [str(folder) for folder in named if os.path.isdir(folder)]  # noqa: PTH112

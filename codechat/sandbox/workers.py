@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -24,6 +24,7 @@ from codechat.errors import UserError
 from codechat.sandbox import Box, Helper, SandboxConfig, TakenDown
 from codechat.sandbox.command import Command, Outputs, Ran, check_tools, moved
 from codechat.sandbox.inside import wire
+from codechat.sandbox.inside.beside import clear
 from codechat.sandbox.watch import Ended, Frames, Job, Pace, Reader, Run, WorkerDied, sealed_file, shared_memory
 
 K = TypeVar("K", bound=Helper)
@@ -31,6 +32,7 @@ REMEDY = (
     "use sandbox=bubblewrap, or have it where every user can run it; "
     "what is made for programs in Java is in CODECHAT_CACHE_DIR"
 )
+OF_NAMESPACES = frozenset(("network", "processes"))  # needs of tests that no other isolation can meet
 START_S = 30.0
 WARM_S = 600.0  # a busy machine may take so long to load a whole library set
 STOP_S = 5.0  # a container may take so long to stop
@@ -78,6 +80,8 @@ class Inside:
     hide: list[str] = field(default_factory=list)
     own_path: bool = False  # keep the interpreter's own module path before `paths`
     proc: bool = False  # programs may ask for a /proc of their own
+    landlock: list[str] | None = None  # what Landlock lets programs see; None: they get namespaces, if there are any
+    version: int | None = None  # of Landlock's interface, for tests of older kernels; None: the kernel's
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class Launch:
     command: Callable[[list[str], str], list[str]]
     root: str
     inside: Inside
-    strict: bool  # namespaces are required
+    place: str | None  # where programs must run (`seccomp.Place`), None: wherever they can
     meeting: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -104,6 +108,7 @@ class Worker:
         self._control: socket.socket | None = None
         self._errors: IO[bytes] | None = None
         self._closed = self._warm = False
+        self._folder = ""  # of programs without namespaces
         self._helpers: dict[str, Helper] = {}
         self.hello: dict[str, object] = {}
 
@@ -137,16 +142,20 @@ class Worker:
 
     def _lacking(self, hello: Mapping[str, object]) -> str:
         """The isolation that a started zygote needs and lacks, for a message; empty if it lacks none."""
-        if self.launch.strict and not hello["namespaces"]:
-            return f"the system grants no namespaces to the sandbox: {hello['refusal']}"
-        if (self.launch.strict or self.launch.meeting is not None) and not hello["seccomp"]:
+        wanted = self.launch.place
+        if (wanted is not None or self.launch.meeting is not None) and not hello["seccomp"]:
             return "the system lets the sandbox install no filter of system calls"
-        if self.launch.inside.proc and hello["namespaces"] and not hello["proc"]:
+        if wanted is not None and hello["place"] != wanted:
+            return f"the system grants no {wanted} to the sandbox: {hello['refusal']}"
+        if self.launch.inside.proc and hello["place"] == "namespaces" and not hello["proc"]:
             return "the system grants programs no /proc of their own, which tests of processes need"
         return f"the sandbox's user cannot read the interpreter's folder {hello['blind']}" if hello["blind"] else ""
 
     def _spawn(self, stdin: int, folder: str) -> None:
-        inside = {**asdict(self.launch.inside), "meeting": self.launch.meeting}
+        if self.launch.meeting is None and self.launch.place != "namespaces":
+            self._folder = tempfile.mkdtemp(prefix="codechat-")
+            Path(self._folder).chmod(0o711)
+        inside = {**asdict(self.launch.inside), "meeting": self.launch.meeting, "folder": self._folder}
         boot = BOOT.format(root=self.launch.root, config=json.dumps(inside))
         self._process = subprocess.Popen(
             self.launch.command(["-S", "-s", "-P", "-B", "-c", boot], folder),
@@ -167,8 +176,10 @@ class Worker:
             server.listen(1)
             server.settimeout(0.1)
             self._spawn(subprocess.DEVNULL, folder)
-            until = time.monotonic() + START_S
-            while self._process is not None and self._process.poll() is None and time.monotonic() < until:
+            assert self._process is not None
+            until, ended = time.monotonic() + START_S, False
+            while not ended and time.monotonic() < until:
+                ended = self._process.poll() is not None  # asked first: one that connected and ended still waits here
                 with suppress(TimeoutError):
                     return server.accept()[0]
             errors = self._errors_tail()
@@ -192,6 +203,11 @@ class Worker:
                 control.shutdown(socket.SHUT_RDWR)
         for helper in list(self._helpers.values()):
             helper.stop()
+
+    @property
+    def folder(self) -> str:
+        """The folder of the first program of a run, if that is none of its own namespace; else empty."""
+        return f"{os.path.realpath(self._folder)}/0" if self._folder else ""
 
     def end(self) -> None:
         """Stop for good, with its helpers."""
@@ -218,6 +234,11 @@ class Worker:
                 self._process.wait()
         if self._errors is not None:
             self._errors.close()
+        if self._folder:
+            if Path(self._folder).exists():
+                clear(self._folder)  # what a zygote that was killed left, which may be deeper than `rmtree` goes
+                Path(self._folder).rmdir()
+            self._folder = ""
         self._process = self._control = self._errors = None
         self._warm = False
 
@@ -303,11 +324,23 @@ PROBE = {
 class ZygoteSandbox:
     """Runs each program once, in its own child of one of `workers` warm processes.
 
-    `launch` says how to start a worker in which a set of tools is visible; workers of one launch are alike.
+    `launch` says how to start a worker in which a set of tools is visible; workers of one launch are alike. Programs
+    have `own_folders` if /tmp and the like are theirs alone: tools that lie there are shown elsewhere.
     """
 
-    def __init__(self, config: SandboxConfig, launch: Launches, workers: int, weak: bool, notice: str | None) -> None:
-        self.config, self.weak, self.notice = config, weak, notice
+    def __init__(
+        self,
+        config: SandboxConfig,
+        launch: Launches,
+        workers: int,
+        weak: bool,
+        notice: str | None,
+        *,
+        own_folders: bool = True,
+        refused: str = "",
+    ) -> None:
+        self.config, self.weak, self.notice, self.refused = config, weak, notice, refused
+        self.own_folders = own_folders
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="sandbox")
         self._launch, self._launches = launch, dict[tuple[str, ...], Launch]()
         self._lock, self._most_idle = threading.Lock(), workers + SPARE
@@ -330,7 +363,7 @@ class ZygoteSandbox:
     @property
     def contained(self) -> bool:
         """Whether a started worker has its own namespaces."""
-        return any(worker.hello.get("namespaces") for worker in self._workers)
+        return any(worker.hello.get("place") == "namespaces" for worker in self._workers)
 
     async def lend(self, work: Callable[[Box], T], tools: Sequence[str] = ()) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._lend, work, tuple(tools))
@@ -368,7 +401,7 @@ class ZygoteSandbox:
         program is at fault."""
         worker = self._take(tools)
         try:
-            box = _Box(worker, tools, self.config.output_mb << 20)
+            box = _Box(worker, tools, self.config.output_mb << 20, moves=self.own_folders)
             try:
                 return work(box)
             except WorkerDied:
@@ -385,7 +418,9 @@ class ZygoteSandbox:
         with self._lock:
             launch = self._launches.get(tools)
             if launch is None:
-                launch = self._launches[tools] = self._launch(check_tools(tools, movable=not self.weak))
+                launch = self._launches[tools] = self._launch(
+                    check_tools(tools, own_folders=self.own_folders, movable=not self.weak)
+                )
             for place in reversed(range(len(self._idle))):
                 if self._idle[place].launch is launch:
                     return self._idle.pop(place)
@@ -407,13 +442,14 @@ class ZygoteSandbox:
 class _Box:
     """One worker, used only by its thread."""
 
-    def __init__(self, worker: Worker, tools: tuple[str, ...], output_limit: int) -> None:
-        self._worker, self._tools, self._output_limit = worker, tools, output_limit
+    def __init__(self, worker: Worker, tools: tuple[str, ...], output_limit: int, *, moves: bool) -> None:
+        self._worker, self._tools, self._output_limit, self._moves = worker, tools, output_limit, moves
 
-    def parts_processes(self) -> bool:
+    def parts_processes(self, needs: Collection[str] = ()) -> bool:
         if not self._worker.hello:
             self._worker.start()
-        return bool(self._worker.hello.get("namespaces"))
+        place = self._worker.hello.get("place")
+        return place == "namespaces" or (place == "landlock" and OF_NAMESPACES.isdisjoint(needs))
 
     def python(self, job: Job, reader: Reader) -> Ended:
         return self._worker.run(job, reader)
@@ -425,7 +461,7 @@ class _Box:
         job = replace(self._job(command), pace=pace, idle_s=idle_s)
         outputs = Outputs(command.tail, self._output_limit)
         ended = self._worker.run(job, outputs.start, (reader, outputs.stderr))
-        ran = outputs.conclude(ended, command.cpu_limit)
+        ran = outputs.conclude(ended, command.cpu_limit, self._worker.folder)
         if ran.why == "missing":
             raise UserError(f"this sandbox does not see {command.argv[0]}", REMEDY)
         return replace(ended, stdout=ran.stderr.encode())
@@ -433,12 +469,12 @@ class _Box:
     def run(self, command: Command) -> Ran:
         outputs = Outputs(command.tail, self._output_limit)
         ended = self._worker.run(self._job(command), outputs.start, (outputs.stdout, outputs.stderr))
-        return outputs.conclude(ended, command.cpu_limit)
+        return outputs.conclude(ended, command.cpu_limit, self._worker.folder)
 
     def _job(self, command: Command) -> Job:
         if missing := set(command.tools) - set(self._tools):
             raise ValueError(f"the box was lent without the tools {missing}")
-        return moved(command).job()
+        return (moved(command) if self._moves else command).job()
 
 
 def _probe(worker: Worker) -> None:

@@ -32,6 +32,7 @@ class NoSandbox:
 
     weak: bool = False
     notice: str | None = None
+    refused: str = ""
 
     def __init__(self, config: SandboxConfig) -> None:
         self.config = config

@@ -67,7 +67,7 @@ LOOKS: dict[str, tuple[str, ...]] = {
 CHECKS = RESULTS | LOOKS
 
 
-@pytest.fixture(scope="module", params=["bubblewrap", "process"])
+@pytest.fixture(scope="module", params=["bubblewrap", "landlock", "process"])
 def sandbox(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.setenv("CODECHAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))

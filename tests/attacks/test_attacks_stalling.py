@@ -52,7 +52,7 @@ def build(kind: str, workers: int = 1, **options: Any) -> Any:
         pytest.skip(str(error))
 
 
-@pytest.fixture(params=["bubblewrap", "process", "bare"])
+@pytest.fixture(params=["bubblewrap", "landlock", "process", "bare"])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     monkeypatch.setenv("CODECHAT_CACHE_DIR", str(tmp_path))
     if request.param == "bare":
@@ -305,10 +305,6 @@ async def test_every_process_of_a_job_is_known_by_its_first_frame(kind: str, mon
     assert len({pid for pids in seen for pid in pids}) == 3
 
 
-POOLS = {  # they need semaphores, which bubblewrap does not show
-    "a pool of processes": "multiprocessing.Pool(2).map(abs, [1])",
-    "a pool of futures": "concurrent.futures.ProcessPoolExecutor(2).submit(abs, 1).result()",
-}
 REFUSED = {
     "niceness": "os.nice(5)",
     "idle class": "os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))",
@@ -316,6 +312,8 @@ REFUSED = {
     "no zombies": "signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
 }
 ALLOWED = {
+    "a pool of processes": "multiprocessing.Pool(2).map(abs, [1])",
+    "a pool of futures": "concurrent.futures.ProcessPoolExecutor(2).submit(abs, 1).result()",
     "cores": "len(os.sched_getaffinity(0))",
     "a known signal": "signal.signal(signal.SIGUSR1, signal.SIG_IGN)",
     "processes": "[(one.start(), one.join()) for one in [multiprocessing.Process(target=abs, args=(1,))]]",
@@ -340,15 +338,14 @@ def f(n):
     except PermissionError: return 0
     return n * 2
 """
-    allowed = ALLOWED if kind == "bubblewrap" else ALLOWED | POOLS
     outcomes = {}
     try:
-        for name, code in (REFUSED | allowed).items():
+        for name, code in (REFUSED | ALLOWED).items():
             verdict = await CALLS.check(Program(program.replace("{code}", code)), room)
             outcomes[name] = verdict.failure and (verdict.failure.actual, verdict.failure.exception)
     finally:
         await room.aclose()
-    assert outcomes == dict.fromkeys(REFUSED, ("0", None)) | dict.fromkeys(allowed, None)
+    assert outcomes == dict.fromkeys(REFUSED, ("0", None)) | dict.fromkeys(ALLOWED, None)
 
 
 async def test_no_run_outlasts_its_ceiling_by_the_clock(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:

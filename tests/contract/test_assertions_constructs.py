@@ -134,7 +134,7 @@ async def test_names_are_as_in_one_namespace(sandbox: Any, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Any]:
-    config = SANDBOXES.validate({"kind": "bubblewrap", "idle_s": 2.0, "load_cpu_s": 2.0})
+    config = SANDBOXES.validate({"kind": "auto", "idle_s": 2.0, "load_cpu_s": 2.0})
     try:
         room: Any = SANDBOXES.build(config, workers=1)
     except UserError as error:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from codechat.constraints import Constraint, ConstraintType, Harness, constraint_type, constraint_types, register
 from codechat.errors import UserError
 
-pytest.importorskip("tree_sitter_rust", reason="the grammars of codechat[constraints] are not installed")
+pytest.importorskip("tree_sitter_rust", reason="needs codechat[constraints]")
 
 # For each type that rules decide: an answer, a code that keeps it, and one that does not.
 PAIRS: dict[str, tuple[str, str, str]] = {

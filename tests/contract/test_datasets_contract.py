@@ -39,9 +39,19 @@ ROWS = {
     "cab": issue(),
 }  # fmt: skip
 BENCHMARKS = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
+needs_data = pytest.mark.skipif("CODECHAT_TEST_DATA" not in os.environ, reason="needs CODECHAT_TEST_DATA")
+KINDS = [component.name for component in DATASETS]
 
 
-@pytest.fixture(scope="module", params=[component.name for component in DATASETS])
+@pytest.fixture(scope="module", params=KINDS)
+def any_kind(request: pytest.FixtureRequest) -> str:
+    """Every kind, also where its files are not."""
+    return str(request.param)
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=needs_data) if name in BENCHMARKS else name for name in KINDS]
+)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -59,8 +69,6 @@ def options(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     if kind in ("sreval_python_repository", "sreval_java_repository", "humaneval_x"):
         return {"kind": kind, **of_several_files(kind, tmp_path_factory.mktemp("files"))}
     if kind in BENCHMARKS:
-        if "CODECHAT_TEST_DATA" not in os.environ:
-            pytest.skip("CODECHAT_TEST_DATA is unset: no benchmark files")
         return {"kind": kind, "path": str(Path(os.environ["CODECHAT_TEST_DATA"]) / BENCHMARKS[kind])}
     return {"kind": kind}
 
@@ -97,12 +105,12 @@ def build(kind: str, options: dict[str, Any]) -> Dataset:
     return made
 
 
-def test_options(kind: str) -> None:
-    config = DATASETS[kind].config
-    assert issubclass(config, DatasetConfig) and DATASETS[kind].summary
+def test_options(any_kind: str) -> None:
+    config = DATASETS[any_kind].config
+    assert issubclass(config, DatasetConfig) and DATASETS[any_kind].summary
     for name, field in config.model_fields.items():
         assert field.description, name
-    assert {name for name, field in config.model_fields.items() if is_identity(field)} == {DATASETS[kind].key}
+    assert {name for name, field in config.model_fields.items() if is_identity(field)} == {DATASETS[any_kind].key}
 
 
 def test_ids_are_unique(dataset: Dataset, kind: str) -> None:

@@ -34,8 +34,8 @@ def _has_java() -> bool:
         return False
 
 
-needs_javac = pytest.mark.skipif(not _has_java(), reason="there is no JDK")
-needs_rustc = pytest.mark.skipif(shutil.which("rustc") is None, reason="there is no rustc")
+needs_javac = pytest.mark.skipif(not _has_java(), reason="needs Java")
+needs_rustc = pytest.mark.skipif(shutil.which("rustc") is None, reason="needs rustc")
 ANSWERS = [
     "python;" + HERE,
     pytest.param("java;jdk11", marks=needs_javac),
@@ -52,7 +52,7 @@ def build(kind: str, **options: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Any]:
-    room = build("bubblewrap")
+    room = build("auto")
     yield room
     asyncio.run(room.aclose())
 
@@ -137,7 +137,7 @@ async def test_a_compiler_that_does_not_work_in_the_sandbox_fails_no_program() -
     """One that reports an error for a right program too is no judge of another."""
     shown = Path(__file__).parents[2] / "build" / f"tools-{os.getpid()}"  # a box has its own /tmp
     folder = tool(shown, "python3.2", 'case "$*" in -V) echo 3.2;; -c*) dirname "$(dirname "$0")" ;; *) exit 1;; esac')
-    room = build("bubblewrap", toolchains=[folder])
+    room = build("auto", toolchains=[folder])
     try:
         found = await find(room, "python;3.2", RIGHT["python"])
         assert found.met is None and "python3.2 does not work in the sandbox" in found.reason
@@ -152,11 +152,11 @@ OTHER = next(
 )
 
 
-@pytest.mark.skipif(OTHER is None, reason="there is no other Python")
+@pytest.mark.skipif(OTHER is None, reason="needs another Python")
 async def test_an_interpreter_of_the_very_version_is_found_by_its_folder() -> None:
     assert OTHER is not None
     minor = ".".join(Path(OTHER).name.split(".")[:2])
-    room = build("bubblewrap", toolchains=[OTHER])
+    room = build("auto", toolchains=[OTHER])
     try:
         assert (await find(room, f"python;{minor}", RIGHT["python"])).met is True
         assert (await find(room, f"python;{minor}", WRONG["python"])).met is False
@@ -201,7 +201,7 @@ HOSTILE = {
 @pytest.fixture(scope="module")
 def narrow() -> Iterator[Any]:
     """A sandbox with little CPU time, which hostile programs use up."""
-    room = build("bubblewrap", load_cpu_s=6.0)
+    room = build("auto", load_cpu_s=6.0)
     yield room
     asyncio.run(room.aclose())
 
@@ -235,7 +235,7 @@ def test_only_a_verdict_that_was_reached_decides() -> None:
 
 @needs_javac
 async def test_limits_in_which_no_compiler_starts_fail_no_program() -> None:
-    room = build("bubblewrap", memory_mb=128)
+    room = build("auto", memory_mb=128)
     try:
         for code in (RIGHT["java"], WRONG["java"]):
             assert (await find(room, "java;11", code)).met is None

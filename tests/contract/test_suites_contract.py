@@ -15,7 +15,7 @@ from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.suites import SUITES, Costed, Suite, maven
 from codechat.suites.checker import Checker, NoSandbox
 from support import java_rows
-from support.java import LACKS
+from support.java import needs_java
 
 TARGET = Target(entry_point="double")
 RIGHT = "def double(x):\n    return 2 * x\n"
@@ -167,11 +167,12 @@ EXAMPLES: dict[str, Example] = {
 }
 
 
-@pytest.fixture(params=[component.name for component in SUITES])
+KINDS = [component.name for component in SUITES]
+
+
+@pytest.fixture(params=[pytest.param(name, marks=needs_java) if name == "junit" else name for name in KINDS])
 def kind(request: pytest.FixtureRequest) -> str:
     assert request.param in EXAMPLES, "give the new kind an example above"
-    if request.param == "junit" and LACKS:
-        pytest.skip(LACKS)
     return str(request.param)
 
 

@@ -28,7 +28,7 @@ VALUES: tuple[Any, ...] = (
 @pytest.fixture(scope="module")
 def world() -> Iterator[tuple[asyncio.Runner, Sandbox]]:
     with asyncio.Runner() as runner:
-        sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "bubblewrap", **LIMITS}), workers=1)
+        sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "auto", **LIMITS}), workers=1)
         yield runner, sandbox
         runner.run(sandbox.aclose())
 

@@ -94,7 +94,7 @@ class Head(io.TextIOBase):
     def write(self, text: str) -> int:
         left = self._limit - self.used
         if left > 0:
-            head = text[:left].encode("utf-8", "replace")[:left]
+            head = isolate.as_everywhere(text)[:left].encode("utf-8", "replace")[:left]
             at = wire.STDOUT_AT + self.used
             self._shared[at : at + len(head)] = head
             self.used += len(head)
@@ -121,7 +121,6 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap) -> NoRet
 
 def prepare(results: socket.socket, shared: mmap.mmap) -> Channel:
     """Set up what every program finds: seeded random numbers, an empty input, a bounded output, the collector."""
-    isolate.keep_children()
     head = Head(shared, wire.STDOUT_SIZE)
     seed_numbers()
     sys.stdin, sys.stdout, sys.stderr = io.StringIO(), head, Head(shared, 0)
@@ -231,6 +230,6 @@ def trace_lines(error: BaseException, files: dict[str, str]) -> list[str]:
 def text_of(error: BaseException) -> str:
     """An exception's text, bounded."""
     try:
-        return str.__str__(str(error))[:TEXT_LIMIT]
+        return isolate.as_everywhere(str.__str__(str(error)))[:TEXT_LIMIT]
     except BaseException:  # noqa: BLE001  its own __str__ may raise anything
         return "(no text)"

@@ -10,6 +10,7 @@ capabilities of its own user namespace; every child gets further PID and mount n
 import contextlib
 import ctypes
 import fcntl
+import functools
 import os
 import resource
 import signal
@@ -24,6 +25,7 @@ NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 36, 38
 SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = 442, -100, 0x8000, 1
+NOBODY = 65534
 CAPABILITY_VERSION = 0x20080522
 STACK = 64 << 20
 WARM_FILES = 64 << 20  # bytes of temporary files that libraries may write when they are loaded
@@ -32,10 +34,22 @@ ETC = "/etc/network"  # where bubblewrap shows the files by which the loopback i
 NAMES = ("hosts", "nsswitch.conf")
 
 libc = ctypes.CDLL(None, use_errno=True)
-_filters = {contained: seccomp.general(contained) for contained in (False, True)}
-_with_sockets = seccomp.general(True, sockets=True)
-_reaping = seccomp.reaping()
+for _function in ("capset", "mount", "prctl", "sem_init", "signal", "syscall", "unshare"):
+    getattr(libc, _function)  # looked up here once, else in each child anew
 _lonely = seccomp.lonely()
+
+
+_folder: list[str] = []  # of a program that has /tmp not for itself
+
+
+def name_folder(folder: str) -> None:
+    """Say which folder stands for /tmp."""
+    _folder[:] = [folder]
+
+
+def as_everywhere(text: str) -> str:
+    """A text that names the program's folder as all kinds of isolation do: it must not tell one run from another."""
+    return text.replace(_folder[0], "/tmp") if _folder else text
 
 
 class NotGranted(OSError):
@@ -64,23 +78,22 @@ def reach(paths: list[str], uid: int) -> None:
     """
     barred: dict[str, list[str]] = {}
     for path in paths:
-        barrier = _barrier(path)
-        if barrier:
-            barred.setdefault(barrier, []).append(path)
+        if (closed := barrier(path)) is not None:
+            barred.setdefault(closed, []).append(path)
     if not barred:
         return
     _check(libc.unshare(NEWNS), "unshare mounts")
     mount("none", "/", "", MS_REC | MS_PRIVATE)
-    for barrier, below in barred.items():
+    for closed, below in barred.items():
         handles = [(path, os.open(path, os.O_PATH)) for path in below]
-        mount("tmpfs", barrier, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=64k")
+        mount("tmpfs", closed, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=64k")
         for path, handle in handles:
             os.makedirs(path, 0o755, exist_ok=True)
             mount(f"/proc/self/fd/{handle}", path, "", MS_BIND | MS_REC)
             os.close(handle)
 
 
-def _barrier(path: str) -> str | None:
+def barrier(path: str) -> str | None:
     """The topmost folder on the way to `path` that others may not enter."""
     place = ""
     for part in os.path.realpath(path).strip("/").split("/"):
@@ -102,20 +115,21 @@ def enter_namespaces(hide: list[str], shown: int | None = None, *, networked: bo
     """Move into namespaces of our own and return a handle on the PID namespace; raises `NotGranted` if denied.
 
     Returns in a child that is the init process there. The tree becomes read-only, and /proc and `hide` empty. The user
-    has the number `shown` there, or else its own. If it is `networked`, it stays in the network that it is in.
+    has the number `shown` there, or else its own, but nobody's if that is root's. If it is `networked`, it stays in
+    the network that it is in.
     """
     uid, gid = os.getuid(), os.getgid()
     kinds = NEWUSER | NEWNS | NEWUTS | NEWIPC | NEWPID | (0 if networked else NEWNET)
     _check(libc.unshare(kinds), "unshare")
     _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{uid if shown is None else shown} {uid} 1")
-    _write("/proc/self/gid_map", f"{gid if shown is None else shown} {gid} 1")
+    _write("/proc/self/uid_map", f"{shown or uid or NOBODY} {uid} 1")
+    _write("/proc/self/gid_map", f"{shown or gid or NOBODY} {gid} 1")
     child = os.fork()
     if child:
         _stand_by(child)
     libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     handle = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-    _write("/proc/self/oom_score_adj", "1000")
+    die_first()
     libc.sethostname(b"sandbox", 7)
     mount("none", "/", "", MS_REC | MS_PRIVATE)
     attributes = struct.pack("<QQQQ", MOUNT_ATTR_RDONLY, 0, 0, 0)
@@ -124,6 +138,11 @@ def enter_namespaces(hide: list[str], shown: int | None = None, *, networked: bo
         if os.path.isdir(folder):
             mount("tmpfs", folder, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "mode=755,size=4k")
     return handle
+
+
+def die_first() -> None:
+    """Have the system end this process and its children before others if memory runs out."""
+    _write("/proc/self/oom_score_adj", "1000")
 
 
 def _write(path: str, text: str) -> None:
@@ -211,25 +230,29 @@ def loopback_up() -> None:
 
 
 def confine(
-    limits: dict[str, int], namespaces: bool, scratch: list[str], needs: Collection[str] = (), *, alone: bool = False
+    limits: dict[str, int],
+    place: seccomp.Place,
+    scratch: list[str],
+    needs: Collection[str] = (),
+    *,
+    alone: bool = False,
+    reaps: bool = False,
 ) -> None:
     """For the child, before the candidate's first line: own temporary folders, limits, no capability, the filter.
 
-    `needs`: "network" is a loopback interface of its own, "commands" memory that processes share, "processes" a /proc
-    of its own; all need namespaces. If it is `alone`, it can start no other process, and execute nothing from its
-    folders.
+    `needs`: "network" is a loopback interface of its own, "processes" a /proc of its own; both need namespaces. A
+    program that is `alone` can start no other process, and execute nothing from its folders.
 
     A CPU timer that rings ends the process with status `TIMED_OUT`, whatever it is doing: the handler is the C
     library's own `_exit`, because a signal's default action does not kill an init process.
     """
-    if namespaces:
+    if place == "namespaces":
         own_mounts()
         if "processes" in needs:
             own_proc()
-        if "commands" in needs:
-            empty_folders(["/dev/shm"], limits["file"])
         if "network" in needs:
             _own_network()
+            place = "network"
         empty_folders(scratch, limits["file"], MS_NOEXEC if alone else 0)
         for folder in scratch:
             os.chdir(folder)
@@ -239,12 +262,13 @@ def confine(
     _limit(resource.RLIMIT_CPU, 2 * limits["cpu"])
     _limit(resource.RLIMIT_FSIZE, limits["file"])
     _limit(resource.RLIMIT_NOFILE, limits["open_files"])
-    _limit(resource.RLIMIT_NPROC, limits["processes"])
+    if place not in ("landlock", "supervised"):  # the supervisor counts; the kernel would count this user's others, too
+        _limit(resource.RLIMIT_NPROC, limits["processes"])
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_STACK, STACK)
     _drop_capabilities()
-    chosen = _with_sockets if namespaces and "network" in needs else _filters[namespaces]
-    chosen.install(libc)
+    if place not in ("landlock", "supervised"):  # those are bound already
+        filter_of(place, reaps).install(libc)
     if alone:
         _lonely.install(libc)
     assert signal.SIGPROF == TIMED_OUT
@@ -256,17 +280,30 @@ def _drop_capabilities() -> None:
     _check(libc.capset(header, bytes(24)), "capset")
 
 
-def renounce(limits: Mapping[int, int]) -> None:
-    """For a command in an environment: the limits (by their numbers in `resource`), no capability, the filter."""
+def renounce(limits: Mapping[int, int], place: seccomp.Place = "network") -> None:
+    """For a command in an environment: the limits (by their numbers in `resource`), no capability, the filter.
+
+    Under Landlock the filter comes last, by `be_supervised`.
+    """
     for which, value in limits.items():
         _limit(which, value)
     _drop_capabilities()
-    _with_sockets.install(libc)
+    if place == "network":
+        filter_of(place).install(libc)
 
 
-def keep_children() -> None:
-    """For a candidate's process, before the candidate's first line: its ended children stay until it waits for them."""
-    _reaping.install(libc)
+def be_supervised(place: seccomp.Place, reaps: bool) -> int:
+    """Bind this process to the filter of a supervised place; where its supervisor listens. Raises `OSError`."""
+    return filter_of(place, reaps).listen(libc)
+
+
+@functools.cache
+def filter_of(place: seccomp.Place, reaps: bool = False) -> seccomp.Filter:
+    """The filter of a place. To be asked for before forking, so that no child makes it.
+
+    A program that `reaps` keeps its ended children until it waits for them: what they used is known.
+    """
+    return seccomp.general(place, reaps=reaps)
 
 
 def _limit(which: int, value: int) -> None:
@@ -279,24 +316,19 @@ def filter_works() -> bool:
     """Whether the system call filter can be installed, tried in a child."""
     child = os.fork()
     if child == 0:
-        os._exit(0 if _filters[True].install(libc) else 1)
+        os._exit(0 if filter_of("namespaces").install(libc) else 1)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def sweep(main: int) -> None:
-    """Without a PID namespace: kill and reap the processes that the child left; they are ours (subreaper)."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(main, signal.SIGKILL)
-    while True:
-        for child in _children():
-            try:
-                os.kill(child, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        try:
-            os.waitpid(-1, 0)
-        except ChildProcessError:
-            return
+def sweep() -> None:
+    """Without a PID namespace: kill and reap the processes that a child left; they are ours (subreaper)."""
+    with contextlib.suppress(ChildProcessError):  # there are no more
+        while True:
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                for child in _children():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(child, signal.SIGKILL)
+                os.waitpid(-1, 0)
 
 
 def _children() -> list[int]:

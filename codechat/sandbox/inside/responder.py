@@ -16,7 +16,7 @@ import socket
 import sys
 from typing import Any, NoReturn
 
-from codechat.sandbox.inside import isolate, wire
+from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.candidate import load, seed_numbers, text_of, trace_lines
 from codechat.sandbox.inside.carry import NotCarried, Numbered, build, contents, flatten
 from codechat.sandbox.inside.text import SHARED
@@ -74,7 +74,6 @@ class PrintedHead(io.TextIOBase):
 
 def run(job: dict[str, Any], peer: socket.socket) -> NoReturn:
     """Load the program from a file, answer the tester, and end the process."""
-    isolate.keep_children()
     link = Link(peer)
     seed_numbers()
     sys.stdin, sys.stdout, sys.stderr = io.StringIO(), PrintedHead(link, wire.STDOUT_SIZE), PrintedHead(link, 0)

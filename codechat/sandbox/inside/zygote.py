@@ -1,12 +1,12 @@
 """The warm interpreter: forks one isolated child per candidate or command, and reports its end.
 
-Read it from `main` down: `_serve` forks, `_watch` waits in the zygote, `_child` confines itself and becomes what the
+Read it from `main` down: `Zygote` forks and waits, `_child` confines itself and becomes what the
 job asks for: a program called on inputs (`candidate`), a program with its assertions in one process (`assertions`) or
 in two (`tester` and `responder`), or any command, run as a user would: in a folder with its files, by its exit status.
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
-# ruff: noqa: PTH101, PTH102, PTH103, PTH109, PTH110, PTH118, PTH120, PTH123
+# ruff: noqa: PTH101, PTH102, PTH103, PTH109, PTH110, PTH120, PTH123
 
 import array
 import contextlib
@@ -17,7 +17,6 @@ import marshal
 import mmap
 import os
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -26,7 +25,8 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from codechat.sandbox.inside import assertions, candidate, isolate, responder, snapshot, tester, wire
+from codechat.sandbox.inside import assertions, beside, candidate, isolate, responder, snapshot, tester, wire
+from codechat.sandbox.inside.beside import Beside, Watched
 
 # The most imported modules of programs; the child imports any other itself.
 WARM = (
@@ -38,6 +38,9 @@ OWN_USERS = 2_100_000_000  # numbers from here on: no directory service and no c
 GONE_S = 2.0  # seconds that a candidate may take to end after its last message
 OF_THE_INTERPRETER = "LD_LIBRARY_PATH"  # the path of its own libraries, which tools must not load
 NOT_RUN = 127
+OF_DATA: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # not before Python 3.11.4
+LOOK_MS = 100  # between two looks at what programs without namespaces wrote
+MOST_MS = 3  # most programs have ended by then, and asked their supervisor nothing; others wait so long for it, once
 
 
 def main(text: str) -> NoReturn:
@@ -55,22 +58,45 @@ def main(text: str) -> NoReturn:
         del sys.modules[name]  # a program that imports this name means another module
     for name in WARM.split():
         __import__(name)
+    user = None
     if config["uid"] is not None:
         isolate.reach(config["reach"], config["uid"])
-        isolate.drop_user(_own_user() or config["uid"])
+        user = _own_user() or config["uid"]
+    if config["folder"]:
+        beside.make_folders(config["folder"], user)
+    if user is not None:
+        isolate.drop_user(user)
     handle, refusal = None, ""
-    try:
-        handle = isolate.enter_namespaces(config["hide"], config["uid"])
-    except OSError as error:
-        refusal = str(error)
+    if config["landlock"] is None:
+        try:
+            handle = isolate.enter_namespaces(config["hide"], config["uid"])
+        except OSError as error:
+            refusal = str(error)
     isolate.lock_down()
+    around = None
+    if handle is None:
+        with contextlib.suppress(OSError):
+            isolate.die_first()
+        folder = config["folder"]
+        if not folder:  # a container has no other
+            folder = f"{config['scratch'][-1]}/codechat"
+            os.mkdir(folder)
+            beside.make_folders(folder, None)
+        around = Beside(folder, config["landlock"], config["hide"], config["version"])
+        refusal = around.refusal or refusal
+    place = around.place if around is not None else "namespaces"
     blind = [path for path in config["paths"] if os.path.exists(path) and not os.access(path, os.R_OK)]
-    hello = {"namespaces": handle is not None, "refusal": refusal, "seccomp": isolate.filter_works(), "blind": blind}
+    hello: dict[str, Any] = {"place": place, "refusal": refusal, "blind": blind}
+    hello["seccomp"] = place in ("landlock", "supervised") or isolate.filter_works()
+    hello["version"] = around.version if around else 0
     hello["proc"] = bool(config["proc"] and handle is not None and isolate.proc_works(handle))
+    for each in (place, *(("network",) if place == "namespaces" else ())):
+        isolate.filter_of(each, True)
+        isolate.filter_of(each, False)
     control.send(json.dumps(hello).encode())
     _settle()
     gc.disable()
-    _serve(control, handle, config)
+    Zygote(control, handle, around, config).serve()
 
 
 def _own_user() -> int | None:
@@ -94,35 +120,104 @@ def _settle() -> None:
     gc.freeze()
 
 
-def _serve(control: socket.socket, handle: int | None, config: dict[str, Any]) -> NoReturn:
-    remembered: snapshot.Snapshot | None = None
-    while True:
-        message, handles = _receive(control)
-        if not message:
-            os._exit(0)
-        if message == wire.WARM:
-            remembered = _warm(handles[0], config["scratch"], handle is not None)
-            control.send(wire.WARM)
-            continue
-        if message not in (wire.RUN, wire.TESTED):
-            continue  # a KILL that crossed the end of the last run
-        ends: tuple[socket.socket | None, ...] = socket.socketpair() if message == wire.TESTED else (None,)
+class Zygote:
+    """Serves runs until the parent hangs up. `handle` is that of its PID namespace; without one, programs run `around`
+    other processes."""
+
+    def __init__(
+        self, control: socket.socket, handle: int | None, around: Beside | None, config: dict[str, Any]
+    ) -> None:
+        self._control, self._handle, self._around, self._config = control, handle, around, config
+        self._remembered: snapshot.Snapshot | None = None
+
+    def serve(self) -> NoReturn:
+        """Run each job that comes, and report its end."""
+        while True:
+            message, handles = _receive(self._control)
+            if not message:
+                self._end()
+            if message == wire.WARM:
+                self._remembered = _warm(handles[0], self._config["scratch"], self._handle is not None)
+                self._control.send(wire.WARM)
+            elif message in (wire.RUN, wire.TESTED):  # else a KILL that crossed the end of the last run
+                self._run(handles, tested=message == wire.TESTED)
+
+    def _run(self, handles: list[int], *, tested: bool) -> None:
+        ends: tuple[socket.socket | None, ...] = socket.socketpair() if tested else (None,)
+        supervised = self._around is not None and self._around.place != "bare"
+        asking = [socket.socketpair() for _ in ends] if supervised else []
         children = []
-        for part, peer in enumerate(ends):
-            if handle is not None:
+        for number, peer in enumerate(ends):
+            if self._handle is not None:
                 isolate.new_pid_namespace()
             child = os.fork()
             if child == 0:
-                _child(Part(handles, peer, candidate=part == 1), config, handle is not None, remembered)
+                part = Part(handles, peer, number, asking[number][1] if asking else None)
+                _child(part, self._config, self._around, self._remembered)
             children.append(child)
-            if handle is not None:
-                isolate.back_to(handle)
-        for number in (*handles, *(peer.detach() for peer in ends if peer is not None)):
-            os.close(number)
-        _watch(control, children, handle is not None)
-        if handle is None:
-            for child in children:
-                _clear_folder(config["scratch"], child)
+            if self._handle is not None:
+                isolate.back_to(self._handle)
+        for handle in (*handles, *(peer.detach() for peer in ends if peer is not None)):
+            os.close(handle)
+        watched = None
+        if self._around is not None:
+            for _, theirs in asking:
+                theirs.close()
+            watched = Watched(self._around, children, [ours for ours, _ in asking])
+        self._watch(children, watched)
+        if self._around is not None:
+            self._around.clear()
+
+    def _watch(self, children: list[int], watched: Watched | None) -> None:
+        """Wait for the end of the first child, and of a second, its candidate; kill them on KILL; report."""
+        pidfds = [os.pidfd_open(child) for child in children]
+        self._wait(pidfds, watched)
+        first = os.wait4(children[0], 0)
+        status, used = first[1], [first[2]]
+        for child, pidfd in zip(children[1:], pidfds[1:], strict=True):
+            gone = os.WIFEXITED(status) and os.WEXITSTATUS(status) == wire.GONE
+            if not gone or not select.select([pidfd], [], [], GONE_S)[0]:
+                _kill([pidfd])
+            _, end, usage = os.wait4(child, 0)
+            used.append(usage)
+            status = end if gone else status
+        for pidfd in pidfds:
+            os.close(pidfd)
+        if watched is not None:
+            watched.close()
+            isolate.sweep()
+        times = sum(usage.ru_utime for usage in used), sum(usage.ru_stime for usage in used)
+        self._control.send(wire.STATUS.pack(status, *times, max(usage.ru_maxrss for usage in used)))
+
+    def _wait(self, pidfds: list[int], watched: Watched | None) -> None:
+        """Wait for the end of the first process; kill all on KILL, or if their folder holds too much."""
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        poll.register(pidfds[0], select.POLLIN)
+        wait = None if watched is None else MOST_MS
+        while True:
+            ready = dict(poll.poll(wait))
+            if watched is not None and wait == MOST_MS:
+                wait = LOOK_MS
+                watched.register(poll)
+            if ready.pop(self._control.fileno(), 0):
+                _kill(pidfds)
+                if self._control.recv(64) != wire.KILL:
+                    self._end()
+            if pidfds[0] in ready:
+                return
+            if watched is not None:
+                for handle, event in ready.items():
+                    watched.handle(handle, event)
+                if watched.overfull():
+                    _kill(pidfds)
+
+    def _end(self) -> NoReturn:
+        """The parent is gone: so is all that programs started, and what they wrote."""
+        if self._around is not None:
+            isolate.sweep()
+            self._around.remove()
+        os._exit(0)
 
 
 def _warm(listed: int, scratch: list[str], namespaces: bool) -> snapshot.Snapshot:
@@ -147,39 +242,6 @@ def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
     return message, list(handles)
 
 
-def _watch(control: socket.socket, children: list[int], contained: bool) -> None:
-    """Wait for the end of the first child, and of a second, its candidate; kill them on KILL; report."""
-    pidfds = [os.pidfd_open(child) for child in children]
-    poll = select.poll()
-    poll.register(control, select.POLLIN)
-    poll.register(pidfds[0], select.POLLIN)
-    ended = False
-    while not ended:
-        for ready, _ in poll.poll():
-            if ready == pidfds[0]:
-                ended = True
-            elif control.recv(64) != wire.KILL:
-                _kill(pidfds)
-                os._exit(0)
-            else:
-                _kill(pidfds)
-    first = os.wait4(children[0], 0)
-    status, used = first[1], [first[2]]
-    for child, pidfd in zip(children[1:], pidfds[1:], strict=True):
-        gone = os.WIFEXITED(status) and os.WEXITSTATUS(status) == wire.GONE
-        if not gone or not select.select([pidfd], [], [], GONE_S)[0]:
-            _kill([pidfd])
-        _, end, usage = os.wait4(child, 0)
-        used.append(usage)
-        status = end if gone else status
-    for pidfd in pidfds:
-        os.close(pidfd)
-    if not contained:
-        isolate.sweep(children[-1])
-    times = sum(usage.ru_utime for usage in used), sum(usage.ru_stime for usage in used)
-    control.send(wire.STATUS.pack(status, *times, max(usage.ru_maxrss for usage in used)))
-
-
 def _kill(pidfds: list[int]) -> None:
     for pidfd in pidfds:
         with contextlib.suppress(ProcessLookupError):
@@ -188,17 +250,23 @@ def _kill(pidfds: list[int]) -> None:
 
 @dataclass
 class Part:
-    """A child's part in a run: its descriptors and, if two share the run, its end of the socket between them."""
+    """A child's part in a run: the run's descriptors, its end of the socket between two children that share the run,
+    its number among them, and where a supervisor waits for it."""
 
     handles: list[int]
     peer: socket.socket | None
-    candidate: bool
+    number: int
+    asker: socket.socket | None
 
-    def take(self) -> tuple[dict[str, Any], socket.socket, mmap.mmap | None, socket.socket | None]:
-        """Read the job and close all descriptors but the results' socket, 3, and the other child's, 4."""
-        job_file, shared_file, results_file, *others = self.handles
-        job = marshal.loads(_whole(others[0] if self.candidate else job_file))
-        shared = None if self.candidate else mmap.mmap(shared_file, wire.SHARED_SIZE)
+    def job(self) -> dict[str, Any]:
+        """What is to be done; the second child, a candidate, has a job of its own."""
+        job: dict[str, Any] = marshal.loads(_whole(self.handles[3 if self.number else 0]))
+        return job
+
+    def take(self) -> tuple[socket.socket, mmap.mmap | None, socket.socket | None]:
+        """Close all descriptors but the results' socket, 3, the other child's, 4, and for now the supervisor's, 5."""
+        _, shared_file, results_file, *others = self.handles
+        shared = None if self.number else mmap.mmap(shared_file, wire.SHARED_SIZE)
         for number, output in enumerate(others if self.peer is None else (), 1):
             os.dup2(output, number)
         os.dup2(results_file, 3, inheritable=False)
@@ -206,23 +274,31 @@ class Part:
         if self.peer is not None:
             os.dup2(self.peer.detach(), 4, inheritable=False)
             peer = socket.socket(fileno=4)
-        os.closerange(4 if peer is None else 5, 1 << 16)
-        return job, socket.socket(fileno=3), shared, peer
+        if self.asker is not None:
+            os.dup2(self.asker.detach(), 5, inheritable=False)
+            self.asker = socket.socket(fileno=5)
+        os.closerange(4, 4 if peer is not None else 5)
+        os.closerange(5 if self.asker is None else 6, 1 << 16)
+        return socket.socket(fileno=3), shared, peer
 
 
-def _child(part: Part, config: dict[str, Any], namespaces: bool, remembered: snapshot.Snapshot | None) -> NoReturn:
+def _child(part: Part, config: dict[str, Any], around: Beside | None, remembered: snapshot.Snapshot | None) -> NoReturn:
     """Read the job, confine, run. Never returns; errors before the candidate's code go to stderr."""
     try:
-        job, results, shared, peer = part.take()
+        job = part.job()
         os.setsid()  # a signal to its group must not reach the zygote
+        needs, alone = job.get("needs", ()), job.get("alone", False)
         limits = {**config["limits"], "cpu": job["cpu"]}
         limits |= {name: job[name] for name in ("file", "processes") if name in job}
-        needs, alone = job.get("needs", ()), job.get("alone", False)
-        isolate.confine(limits, namespaces, config["scratch"], needs, alone=alone)
-        if "calls" not in job:
-            _own_folder(config["scratch"], namespaces)
+        if around is not None:
+            around.enter(part.number, alone)
+        results, shared, peer = part.take()
+        place = around.place if around is not None else "namespaces"
+        isolate.confine(limits, place, config["scratch"], needs, alone=alone, reaps="argv" not in job)
         if "argv" in job:
             _write_files(job)
+        if around is not None and part.asker is not None:  # last, since it keeps modes of files from being set
+            around.be_supervised(part.asker, limits, "argv" not in job)
         results.sendall(wire.HEADER.pack(wire.STARTED, 0, 0))
         if "argv" in job:
             _become_program(job, config["paths"])
@@ -253,26 +329,6 @@ def _whole(handle: int) -> bytes:
     return b"".join(pieces)
 
 
-def _own_folder(scratch: list[str], namespaces: bool) -> None:
-    """Go to a writable folder: the program's own, else one made for it."""
-    folder = scratch[-1] if scratch else "/tmp"
-    if not namespaces:
-        folder = _folder_of(folder, os.getpid())
-        os.mkdir(folder, 0o700)
-    os.chdir(folder)
-
-
-def _clear_folder(scratch: list[str], process: int) -> None:
-    """Without namespaces: remove the folder made for a process."""
-    folder = _folder_of(scratch[-1] if scratch else "/tmp", process)
-    if os.path.isdir(folder):  # noqa: PTH112
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _folder_of(folder: str, process: int) -> str:
-    return os.path.join(folder, f"codechat-{process}")
-
-
 def _write_files(job: dict[str, Any]) -> None:
     """Write the command's files into the working folder, and go to the folder in which it runs."""
     for name, data in job["files"].items():
@@ -282,7 +338,7 @@ def _write_files(job: dict[str, Any]) -> None:
         os.chmod(name, 0o755)
     if job["archive"]:
         with tarfile.open(fileobj=io.BytesIO(job["archive"])) as archive:
-            archive.extractall(filter="data")
+            archive.extractall(**OF_DATA)
     os.chdir(job["folder"])
 
 

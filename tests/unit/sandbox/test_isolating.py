@@ -4,6 +4,8 @@ import ctypes
 import os
 import resource
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 
 from codechat.sandbox.inside import isolate
 from codechat.sandbox.inside.isolate import NotGranted
+from support.namespaces import skip_without
 
 LIMITS = {"file": 1 << 20, "memory": 2 << 30, "cpu": 10, "open_files": 64, "processes": 9}
 
@@ -71,12 +74,12 @@ def confined(monkeypatch: pytest.MonkeyPatch, system: System) -> list[Any]:
     monkeypatch.setattr(isolate, "empty_folders", lambda folders, size, flags=0: done.append((*folders, size, flags)))
     monkeypatch.setattr(isolate, "_limit", lambda which, value: done.append((which, value)))
     monkeypatch.setattr(isolate.os, "chdir", lambda folder: done.append(f"cd {folder}"))
-    for name in ("_with_sockets", "_lonely"):
-        monkeypatch.setattr(isolate, name, SimpleNamespace(install=lambda libc, name=name: done.append(name)))
-    filters = {
-        each: SimpleNamespace(install=lambda libc, each=each: done.append(("filter", each))) for each in (True, False)
-    }
-    monkeypatch.setattr(isolate, "_filters", filters)
+    monkeypatch.setattr(isolate, "_lonely", SimpleNamespace(install=lambda libc: done.append("_lonely")))
+    monkeypatch.setattr(
+        isolate,
+        "filter_of",
+        lambda place, reaps=False: SimpleNamespace(install=lambda libc: done.append(("filter", place))),
+    )
     return done
 
 
@@ -85,34 +88,36 @@ BOUNDS = [
     (resource.RLIMIT_NOFILE, 64), (resource.RLIMIT_NPROC, 9), (resource.RLIMIT_CORE, 0),
     (resource.RLIMIT_STACK, isolate.STACK),
 ]  # fmt: skip
+IN_NAMESPACES, FILTER = ["own_mounts", ("/tmp", 1 << 20, 0), "cd /tmp"], [("filter", "namespaces")]
 
 
 @pytest.mark.parametrize(
     ("child", "before", "after"),
     [
-        ((False, (), False), [], [("filter", False)]),
-        ((False, ("network", "processes", "commands"), False), [], [("filter", False)]),
-        ((True, (), False), ["own_mounts", ("/tmp", 1 << 20, 0), "cd /tmp"], [("filter", True)]),
-        ((True, (), True), ["own_mounts", ("/tmp", 1 << 20, isolate.MS_NOEXEC), "cd /tmp"], [("filter", True), "_lonely"]),
-        ((True, ("processes",), False), ["own_mounts", "own_proc", ("/tmp", 1 << 20, 0), "cd /tmp"], [("filter", True)]),
-        ((True, ("commands",), False), ["own_mounts", ("/dev/shm", 1 << 20, 0), ("/tmp", 1 << 20, 0), "cd /tmp"],
-         [("filter", True)]),
-        ((True, ("network",), False), ["own_mounts", "_own_network", ("/tmp", 1 << 20, 0), "cd /tmp"], ["_with_sockets"]),
+        (("bare", (), False), [], [("filter", "bare")]),
+        (("bare", ("network", "processes", "commands"), False), [], [("filter", "bare")]),
+        (("landlock", (), False), [], []), (("supervised", ("network",), True), [], ["_lonely"]),
+        (("namespaces", (), False), IN_NAMESPACES, FILTER),
+        (("namespaces", (), True), ["own_mounts", ("/tmp", 1 << 20, isolate.MS_NOEXEC), "cd /tmp"], [*FILTER, "_lonely"]),
+        (("namespaces", ("processes",), False), ["own_mounts", "own_proc", *IN_NAMESPACES[1:]], FILTER),
+        (("namespaces", ("commands",), False), IN_NAMESPACES, FILTER),
+        (("namespaces", ("network",), False), ["own_mounts", "_own_network", *IN_NAMESPACES[1:]], [("filter", "network")]),
     ],
 )  # fmt: skip
 def test_a_child_is_confined_by_what_its_tests_need(
-    confined: list[Any], system: System, child: tuple[bool, Any, bool], before: list[Any], after: list[Any]
+    confined: list[Any], system: System, child: tuple[Any, Any, bool], before: list[Any], after: list[Any]
 ) -> None:
-    namespaces, needs, alone = child
-    isolate.confine(LIMITS, namespaces, ["/tmp"], needs, alone=alone)
-    assert confined == [*before, *BOUNDS, "_drop_capabilities", *after]
+    place, needs, alone = child
+    isolate.confine(LIMITS, place, ["/tmp"], needs, alone=alone)
+    bounds = [each for each in BOUNDS if each[0] != resource.RLIMIT_NPROC or place in ("namespaces", "bare")]
+    assert confined == [*before, *bounds, "_drop_capabilities", *after]
     ((number, end),) = system.of("signal")
     assert number == signal.SIGPROF and end.value == ctypes.cast(system._exit, ctypes.c_void_p).value
 
 
 def test_a_command_in_an_environment_renounces_its_rights(confined: list[Any]) -> None:
     isolate.renounce({1: 2, 3: 4})
-    assert confined == [(1, 2), (3, 4), "_drop_capabilities", "_with_sockets"]
+    assert confined == [(1, 2), (3, 4), "_drop_capabilities", ("filter", "network")]
 
 
 @pytest.mark.parametrize(("hard", "value", "wanted"), [(resource.RLIM_INFINITY, 5, 5), (7, 5, 5), (5, 5, 5), (4, 5, 4)])
@@ -192,7 +197,7 @@ def test_a_network_of_its_own_has_names_where_they_are_given(
     assert done == [*(names if named else []), "up"] and system.of("unshare") == [[isolate.NEWNET]]
 
 
-def test_a_folder_that_others_may_not_enter_is_a_barrier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_others_may_not_enter_is_abarrier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inner = tmp_path / "a" / "b" / "c"
     inner.mkdir(parents=True)
     for each in (tmp_path, *tmp_path.parents):
@@ -205,15 +210,15 @@ def test_a_folder_that_others_may_not_enter_is_a_barrier(tmp_path: Path, monkeyp
         return real(path) if inside else SimpleNamespace(st_mode=0o755)
 
     monkeypatch.setattr(isolate.os, "stat", stat)
-    assert isolate._barrier(str(inner)) is None
+    assert isolate.barrier(str(inner)) is None
     (tmp_path / "a" / "b").chmod(0o750)
-    assert isolate._barrier(str(inner)) == str(tmp_path / "a" / "b")
+    assert isolate.barrier(str(inner)) == str(tmp_path / "a" / "b")
     (tmp_path / "a").chmod(0o754)
-    assert isolate._barrier(str(inner)) == str(tmp_path / "a")
-    assert isolate._barrier(str(tmp_path)) is None
+    assert isolate.barrier(str(inner)) == str(tmp_path / "a")
+    assert isolate.barrier(str(tmp_path)) is None
 
 
-def test_only_the_interpreters_folders_lie_behind_a_barrier(
+def test_only_the_interpreters_folders_lie_behind_abarrier(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: System
 ) -> None:
     mounts = list[Any]()
@@ -221,7 +226,7 @@ def test_only_the_interpreters_folders_lie_behind_a_barrier(
     for each in paths:
         each.mkdir(parents=True)
     monkeypatch.setattr(isolate, "mount", lambda *given: mounts.append(given))
-    monkeypatch.setattr(isolate, "_barrier", lambda path: str(tmp_path / "home") if "home" in path else None)
+    monkeypatch.setattr(isolate, "barrier", lambda path: str(tmp_path / "home") if "home" in path else None)
     isolate.reach([str(paths[2])], 7)
     assert system.asked == [] and mounts == []
     isolate.reach(list(map(str, paths)), 7)
@@ -232,26 +237,41 @@ def test_only_the_interpreters_folders_lie_behind_a_barrier(
 
 def test_whether_the_filter_can_be_installed_is_tried_in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
     for works in (True, False):
-        monkeypatch.setattr(isolate, "_filters", {True: SimpleNamespace(install=lambda libc, works=works: works)})
+        taken = SimpleNamespace(install=lambda libc, works=works: works)
+        monkeypatch.setattr(isolate, "filter_of", lambda _, taken=taken: taken)
         assert isolate.filter_works() is works
 
 
-def test_what_a_child_left_is_killed_until_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    killed, left = list[Any](), [[3, 4], [5], []]
+def test_what_a_child_left_is_killed_until_nothing_is_left() -> None:
+    script = """
+import os, time
+from codechat.sandbox.inside import isolate
+isolate.lock_down()
+isolate.sweep()
+if os.fork() == 0:
+    for _ in range(3): os.fork()
+    os.setsid()
+    time.sleep(600)
+time.sleep(0.3)
+isolate.sweep()
+assert isolate._children() == []
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
-    def gone(*given: Any) -> None:
-        killed.append(given)
-        raise ProcessLookupError
 
-    def wait(*given: Any) -> Any:
-        assert given == (-1, 0)
-        if not left:
-            raise ChildProcessError
-        return 1, 0
-
-    monkeypatch.setattr(isolate.os, "killpg", gone)
-    monkeypatch.setattr(isolate.os, "kill", gone)
-    monkeypatch.setattr(isolate, "_children", lambda: left.pop(0))
-    monkeypatch.setattr(isolate.os, "waitpid", wait)
-    isolate.sweep(2)
-    assert killed == [(each, signal.SIGKILL) for each in (2, 3, 4, 5)]
+def test_root_of_a_namespace_without_other_users_runs_programs() -> None:
+    skip_without()
+    script = """
+import asyncio
+from codechat.domain import Program
+from codechat.sandbox import SANDBOXES
+from codechat.sandbox.process import another_user
+from codechat.suites.calls import Calls
+assert another_user() is None
+suite = Calls("f", None, base=((1,),), expected_base=(1,))
+for kind in ("bubblewrap", "landlock", "process"):
+    room = SANDBOXES.build(SANDBOXES.validate({"kind": kind}), workers=1)
+    print(asyncio.run(suite.check(Program("def f(x):\\n    open('file', 'w')\\n    return x"), room)).outcome)
+"""
+    done = subprocess.run(["unshare", "-Ur", sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "pass\n" * 3), done.stderr

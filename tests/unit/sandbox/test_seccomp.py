@@ -11,20 +11,28 @@ from functools import partial
 import pytest
 
 from codechat.sandbox.inside import seccomp
-from codechat.sandbox.inside.seccomp import ALLOW, ERROR, KILL, Filter, general, lonely, reaping
+from codechat.sandbox.inside.seccomp import ALLOW, ASK, ERROR, KILL, Filter, general, lonely
 
 if platform.machine() not in seccomp.ARCHITECTURES:
-    pytest.skip("this machine has no filters", allow_module_level=True)
+    pytest.skip("needs filters of system calls", allow_module_level=True)
 COLUMN, HERE = seccomp.ARCHITECTURES[platform.machine()]
 CLONE, SOCKET, OPTION, SIGACTION = (
     numbers[COLUMN] for numbers in (seccomp.CLONE, seccomp.SOCKET, seccomp.SET_OPTION, seccomp.SIGACTION)
 )
-PRCTL, FCNTL = seccomp.DENIED_ARGUMENTS["prctl"][0][COLUMN], seccomp.SIGNAL_ARGUMENTS["fcntl"][0][COLUMN]
+PRCTL, FCNTL = seccomp.DENIED_ARGUMENTS["prctl"][0][COLUMN], seccomp.UNPARTED_ARGUMENTS["fcntl"][0][COLUMN]
 MOUNT, SIGNAL = seccomp.DENIED["mount"][COLUMN], seccomp.SIGNALS["tgkill"][COLUMN]
 REFUSED, UNKNOWN, READ = ERROR | errno.EPERM, ERROR | errno.ENOSYS, (0, 63)[COLUMN]
 THREAD, NEW_USERS, PARENT, CHILD = 0x10000, 0x10000000, 0x8000, 17
-FREE, ALONE = partial(general, contained=True), partial(general, contained=False)
-ONLINE = partial(general, contained=True, sockets=True)
+FREE, ONLINE, LANDLOCK, SUPERVISED, ALONE = (
+    partial(general, place) for place in ("namespaces", "network", "landlock", "supervised", "bare")
+)
+reaping = partial(general, "namespaces", reaps=True)
+CONNECT, PAIR, LIMIT, CHMOD, CHOWN = (
+    seccomp.CONNECT[COLUMN],
+    seccomp.SOCKETPAIR[COLUMN],
+    seccomp.SET_LIMIT[COLUMN],
+    *(of[name][COLUMN] for of, name in ((seccomp.IGNORED, "fchmod"), (seccomp.OF_FILES, "fchown"))),
+)
 
 
 def answer(of: Callable[[], Filter], number: int, *arguments: int, machine: int = HERE) -> int:
@@ -65,6 +73,13 @@ def answer(of: Callable[[], Filter], number: int, *arguments: int, machine: int 
         (ONLINE, (SOCKET, 1), ALLOW), (ONLINE, (SOCKET, 2), ALLOW), (ONLINE, (SOCKET, 10), ALLOW),
         (ONLINE, (SOCKET, 16), REFUSED), (ONLINE, (MOUNT,), REFUSED),
         (lonely, (CLONE, THREAD | CHILD), ALLOW), (lonely, (CLONE, CHILD), REFUSED), (lonely, (READ,), ALLOW),
+        (SUPERVISED, (SIGNAL,), ASK), (LANDLOCK, (SIGNAL,), ASK), (LANDLOCK, (CLONE, CHILD), ASK),
+        (LANDLOCK, (CLONE, CHILD | NEW_USERS), REFUSED), (LANDLOCK, (seccomp.CLONE3,), UNKNOWN),
+        (LANDLOCK, (CONNECT, 3), ASK), (SUPERVISED, (CONNECT, 3), ALLOW), (ALONE, (CONNECT, 3), ALLOW),
+        (LANDLOCK, (SOCKET, 1, 1), ALLOW), (LANDLOCK, (SOCKET, 1, 0o2000005), ALLOW), (LANDLOCK, (SOCKET, 1, 2), REFUSED),
+        (LANDLOCK, (SOCKET, 2, 1), REFUSED), (LANDLOCK, (PAIR, 1, 1), ALLOW), (LANDLOCK, (PAIR, 1, 3), REFUSED),
+        (LANDLOCK, (LIMIT, 0, 7), ALLOW), (LANDLOCK, (LIMIT, 7, 0), REFUSED), (FREE, (LIMIT, 7, 0), ALLOW),
+        (LANDLOCK, (CHMOD,), ERROR), (LANDLOCK, (CHOWN,), REFUSED), (FREE, (CHMOD,), ALLOW), (ALONE, (CHOWN,), ALLOW),
         (reaping, (SIGACTION, CHILD, 0), ALLOW), (reaping, (SIGACTION, CHILD, 0x10), REFUSED),
         (reaping, (SIGACTION, CHILD, 1 << 32), REFUSED), (reaping, (SIGACTION, 10, 0x10), ALLOW),
         (reaping, (SIGACTION, 0x10, CHILD), ALLOW), (reaping, (READ, CHILD, 0x10), ALLOW),
@@ -79,11 +94,13 @@ def test_a_call_is_allowed_refused_or_done_in_appearance(
 def test_no_denied_call_passes_and_no_other_machines() -> None:
     for numbers in seccomp.DENIED.values():
         assert answer(FREE, numbers[COLUMN]) == answer(ALONE, numbers[COLUMN]) == REFUSED
-    for numbers in seccomp.SIGNALS.values():
+    for numbers in (*seccomp.SIGNALS.values(), *seccomp.UNPARTED.values()):
         assert (answer(FREE, numbers[COLUMN]), answer(ALONE, numbers[COLUMN])) == (ALLOW, REFUSED)
+    for numbers in seccomp.UNPARTED.values():
+        assert answer(LANDLOCK, numbers[COLUMN]) == answer(SUPERVISED, numbers[COLUMN]) == REFUSED
     for number in seccomp.FORKS if COLUMN == 0 else ():
         assert (answer(lonely, number), answer(FREE, number)) == (REFUSED, ALLOW)
-    for of in (FREE, ALONE, ONLINE, lonely, reaping):
+    for of in (FREE, ALONE, ONLINE, LANDLOCK, SUPERVISED, lonely, reaping):
         assert answer(of, READ, machine=HERE ^ 1) == KILL
 
 
@@ -91,9 +108,9 @@ INSTALLING = """
 import ctypes, errno, os
 from codechat.sandbox.inside import isolate, seccomp
 filters = {
-    "free": (seccomp.general(True), True), "alone": (seccomp.general(False), True),
-    "online": (seccomp.general(True, sockets=True), True), "lonely": (seccomp.lonely(), False),
-    "reaping": (seccomp.reaping(), False),
+    "free": (seccomp.general("namespaces"), True), "alone": (seccomp.general("bare"), True),
+    "online": (seccomp.general("network"), True), "lonely": (seccomp.lonely(), False),
+    "reaping": (seccomp.general("namespaces", reaps=True), True),
 }
 for name, (made, refuses) in filters.items():
     child = os.fork()

@@ -13,25 +13,25 @@ from codechat.sandbox.workers import SPARE, Worker, ZygoteSandbox, _Box, _probe
 
 CONFIG: Any = SANDBOXES.validate({"kind": "process", "output_mb": 2})
 INSIDE = SimpleNamespace(proc=False)
-HELLO = {"namespaces": True, "seccomp": True, "proc": True, "blind": "", "refusal": "why"}
+HELLO = {"place": "namespaces", "seccomp": True, "proc": True, "blind": "", "refusal": "why"}
 
 
 def launch(**more: Any) -> Any:
-    return SimpleNamespace(**{"strict": True, "meeting": None, "inside": INSIDE, **more})
+    return SimpleNamespace(**{"place": "namespaces", "meeting": None, "inside": INSIDE, **more})
 
 
 @pytest.mark.parametrize(
     ("start", "hello", "lacking"),
     [
         ({}, {}, ""),
-        ({}, {"namespaces": False}, "why"),
-        ({"strict": False}, {"namespaces": False}, ""),
+        ({}, {"place": "bare"}, "why"),
+        ({"place": None}, {"place": "bare"}, ""),
         ({}, {"seccomp": False}, "filter"),
-        ({"strict": False}, {"seccomp": False}, ""),
-        ({"strict": False, "meeting": "/m"}, {"seccomp": False}, "filter"),
+        ({"place": None}, {"seccomp": False}, ""),
+        ({"place": None, "meeting": "/m"}, {"seccomp": False}, "filter"),
         ({"inside": SimpleNamespace(proc=True)}, {"proc": False}, "/proc"),
         ({"inside": SimpleNamespace(proc=True)}, {}, ""),
-        ({"inside": SimpleNamespace(proc=True), "strict": False}, {"proc": False, "namespaces": False}, ""),
+        ({"inside": SimpleNamespace(proc=True), "place": None}, {"proc": False, "place": "bare"}, ""),
         ({}, {"proc": False}, ""),
         ({}, {"blind": "/home/x"}, "/home/x"),
     ],
@@ -89,7 +89,7 @@ class Sandbox(ZygoteSandbox):
 
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "check_tools", lambda tools, *, movable: (*tools, f"movable={movable}"))
+    monkeypatch.setattr(room, "check_tools", lambda tools, *, own_folders, movable: (*tools, f"movable={movable}"))
 
 
 def test_an_idle_worker_that_sees_the_same_tools_is_taken_the_latest_first() -> None:
@@ -123,7 +123,7 @@ def test_modules_are_for_workers_without_tools() -> None:
     assert (early.modules, late.modules, tooled.modules) == (("numpy",), ("numpy",), ())
     assert sandbox._take(("/tool",)).modules == ()
     assert not sandbox.contained
-    early.hello = {"namespaces": True}
+    early.hello = {"place": "namespaces"}
     assert sandbox.contained
 
 
@@ -176,11 +176,13 @@ async def test_a_command_that_takes_the_box_down_ends_so(monkeypatch: pytest.Mon
 
 def test_a_box_has_the_tools_that_it_was_lent_with() -> None:
     worker: Any = Worker(launch())
-    worker.hello = {"namespaces": 1}
-    box = _Box(worker, ("/tool",), 1)
+    worker.hello = {"place": "namespaces"}
+    box = _Box(worker, ("/tool",), 1, moves=True)
     assert box.parts_processes() is True
-    worker.hello = {"namespaces": False}
+    worker.hello = {"place": "bare"}
     assert box.parts_processes() is False
+    worker.hello = {"place": "landlock"}
+    assert box.parts_processes(["threads"]) and not box.parts_processes(["threads", "network"])
     with pytest.raises(ValueError, match="/other"):
         box._job(Command(argv=("x",), wall_s=1.0, tools=("/other", "/tool")))
 

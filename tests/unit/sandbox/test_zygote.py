@@ -5,7 +5,6 @@ import json
 import os
 import sys
 import tempfile
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -29,23 +28,6 @@ def test_a_zygotes_user_is_its_own_above_all_that_systems_hand_out(
     mine = OWN_USERS + os.getpid()
     monkeypatch.setattr(zygote, "open", lambda path: io.StringIO(ranges.format(mine, mine + 1)), raising=False)
     assert zygote._own_user() == (mine if own else None)
-
-
-def test_a_program_has_a_folder_of_its_own_for_as_long_as_it_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    scratch = [str(tmp_path / "nowhere"), str(tmp_path)]
-    zygote._own_folder(scratch, namespaces=False)
-    own = Path.cwd()
-    assert own.parent == tmp_path and own.stat().st_mode & 0o777 == 0o700
-    (own / "left").touch()
-    zygote._clear_folder(scratch, os.getpid() + 1)
-    assert own.exists()
-    zygote._clear_folder(scratch, os.getpid())
-    assert not own.exists()
-    zygote._own_folder(scratch, namespaces=True)
-    assert Path.cwd() == tmp_path
 
 
 def test_a_handed_over_file_is_read_from_its_beginning_to_its_end() -> None:
@@ -76,7 +58,7 @@ def test_a_zygote_that_inherits_nothing_connects_or_says_why_not(code: str, told
     def command(arguments: list[str], folder: str) -> list[str]:
         return [sys.executable, "-S", "-c", code, folder]
 
-    worker = Worker(Launch(command, "", Inside([], {}, []), strict=False, meeting="/meeting/control"))
+    worker = Worker(Launch(command, "", Inside([], {}, []), place=None, meeting="/meeting/control"))
     worker._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by `stop`
     if told:
         with pytest.raises(WorkerDied, match=f"the sandbox did not start: {told}"):
@@ -87,11 +69,26 @@ def test_a_zygote_that_inherits_nothing_connects_or_says_why_not(code: str, told
     worker.stop()
 
 
+def test_a_zygote_that_connected_and_ended_before_anybody_looked_has_connected() -> None:
+    worker = Worker(Launch(lambda _, folder: [sys.executable, "-c", CONNECTS, folder], "", Inside([], {}, []), None))
+    worker._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by `stop`
+    spawn = worker._spawn
+
+    def spawn_and_wait(stdin: int, folder: str) -> None:
+        spawn(stdin, folder)
+        assert worker._process is not None and worker._process.wait() == 0
+
+    worker._spawn = spawn_and_wait  # type: ignore[method-assign]
+    with worker._meet() as control:
+        assert control.recv(10) == b"here"
+    worker.stop()
+
+
 def test_a_zygote_that_has_started_may_take_its_time() -> None:
-    hello = {"namespaces": True, "refusal": "", "proc": True, "seccomp": True, "blind": "", "mine": 1}
+    hello = {"place": "namespaces", "refusal": "", "proc": True, "seccomp": True, "blind": "", "mine": 1}
     code = CONNECTS.replace("b'here'", repr(json.dumps(hello).encode())) + "\none.recv(10)"
     inside = Inside([], {}, [])
-    worker = Worker(Launch(lambda _, folder: [sys.executable, "-c", code, folder], "", inside, False, "/meeting"))
+    worker = Worker(Launch(lambda _, folder: [sys.executable, "-c", code, folder], "", inside, None, "/meeting"))
     worker.start()
     try:
         assert worker.hello == hello and worker._control is not None and worker._control.gettimeout() is None
@@ -99,21 +96,21 @@ def test_a_zygote_that_has_started_may_take_its_time() -> None:
         worker.stop()
 
 
-WHOLE = {"namespaces": True, "refusal": "", "proc": True, "seccomp": True, "blind": ""}
+WHOLE = {"place": "namespaces", "refusal": "", "proc": True, "seccomp": True, "blind": ""}
 
 
 @pytest.mark.parametrize(
     ("launch", "hello", "told"),
     [
-        ({}, {}, ""), ({"strict": True}, {}, ""), ({"strict": True}, {"namespaces": False}, "no namespaces"),
-        ({}, {"namespaces": False, "proc": False, "seccomp": False}, ""),
-        ({"strict": True}, {"seccomp": False}, "no filter"), ({"meeting": "/m"}, {"seccomp": False}, "no filter"),
-        ({"meeting": "/m"}, {"namespaces": False}, ""), ({"proc": True}, {"proc": False}, "no /proc"),
-        ({"proc": True}, {"proc": False, "namespaces": False}, ""), ({}, {"blind": "/opt"}, "/opt"),
+        ({}, {}, ""), ({"place": "namespaces"}, {}, ""), ({"place": "namespaces"}, {"place": "bare"}, "no namespaces"),
+        ({}, {"place": "bare", "proc": False, "seccomp": False}, ""),
+        ({"place": "namespaces"}, {"seccomp": False}, "no filter"), ({"meeting": "/m"}, {"seccomp": False}, "no filter"),
+        ({"meeting": "/m"}, {"place": "bare"}, ""), ({"proc": True}, {"proc": False}, "no /proc"),
+        ({"proc": True}, {"proc": False, "place": "bare"}, ""), ({}, {"blind": "/opt"}, "/opt"),
     ],
 )  # fmt: skip
 def test_what_a_zygote_must_have_and_lacks_is_told(launch: dict[str, Any], hello: dict[str, Any], told: str) -> None:
     inside = Inside([], {}, [], proc=launch.get("proc", False))
-    made = Launch(lambda *_: [], "", inside, strict=launch.get("strict", False), meeting=launch.get("meeting"))
+    made = Launch(lambda *_: [], "", inside, place=launch.get("place"), meeting=launch.get("meeting"))
     found = Worker(made)._lacking(WHOLE | hello)
     assert bool(found) is bool(told) and told in found

@@ -1,0 +1,307 @@
+"""Programs that run beside other processes of the machine, without namespaces: their folders, and what replaces what a
+namespace of their own would give them.
+"""
+
+# No pathlib: every module loaded here is memory that each fork copies.
+# ruff: noqa: PTH101, PTH102, PTH120, PTH104, PTH106, PTH108, PTH116, PTH118, PTH123, PTH208
+import contextlib
+import ctypes
+import mmap
+import os
+import select
+import socket
+import stat
+import struct
+import sys
+import time
+from importlib.machinery import PathFinder
+from typing import Any
+
+from codechat.sandbox.inside import isolate, landlock, seccomp
+from codechat.sandbox.inside.supervise import Supervisor, descendants
+
+LOOK_S = 0.1  # between two looks at what a program's folder holds
+BLOCK = 512  # bytes, the unit of st_blocks
+BYTES_PER_FILE = 1 << 13  # a folder in memory has an inode for so many bytes
+LIMITS = struct.Struct("<QQ")  # of a program: processes, and bytes in its folder
+SEMAPHORE = 64  # bytes, more than any C library's sem_t has
+
+
+class Beside:
+    """The folders of a zygote's programs, two since two may share a run, and how programs are confined to them.
+
+    `place` is what the system grants. Made by the zygote, as the user that programs are.
+    """
+
+    def __init__(self, folder: str, visible: list[str] | None, hidden: list[str], version: int | None) -> None:
+        """`visible` and `hidden` are those of Landlock, or None: it is not used. `version` limits its interface."""
+        self.folders = [os.path.realpath(f"{folder}/{part}") for part in (0, 1)]
+        self.version = landlock.version() if version is None else version
+        self._rulesets: list[landlock.Ruleset] = []  # by part of a run
+        self._shown = visible or [], hidden
+        self._where: list[str] = []  # the program's folder, of the first of two
+        _share_memory(self._where)
+        self._set_folder(self.folders[0])
+        self.refusal = ""
+        self.place: seccomp.Place = "bare"
+        if visible is not None:
+            self._make_rulesets()
+        wanted: list[seccomp.Place] = ["landlock", "supervised"] if self._rulesets else ["supervised"]
+        for place in wanted:
+            if self._works(place):
+                self.place = place
+                break
+        else:
+            self.refusal = self.refusal or "the system lets the sandbox supervise no system calls"
+
+    def _make_rulesets(self) -> None:
+        try:
+            if self.version < 1:
+                raise OSError("this kernel has no Landlock")
+            self._rulesets = [landlock.Ruleset([folder], self.version) for folder in self.folders]
+            landlock.show(self._rulesets, *self._shown)
+        except OSError as error:
+            self._rulesets.clear()
+            self.refusal = str(error)
+
+    def _works(self, place: seccomp.Place) -> bool:
+        """Whether programs can be confined so; tried in a child."""
+        child = os.fork()
+        if child == 0:
+            try:
+                if place == "landlock":
+                    self._rulesets[0].restrict()
+                isolate.be_supervised(place, False)
+            except OSError:
+                os._exit(1)
+            os._exit(0)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    def enter(self, part: int, alone: bool) -> None:
+        """For a child, before the candidate's first line: its own folder, and no other. Raises `OSError`."""
+        folder = self.folders[part]
+        os.chdir(folder)
+        if part:
+            self._set_folder(folder)
+        if "tempfile" in sys.modules:
+            sys.modules["tempfile"].tempdir = None  # type: ignore[attr-defined]  # what was loaded may have looked for it
+        if self.place == "landlock":
+            isolate.libc.prctl(isolate.PR_SET_DUMPABLE, 1, 0, 0, 0)  # the supervisor reads addresses of sockets
+            if alone:  # seldom, so it is made here
+                ruleset = landlock.Ruleset([folder], self.version, alone=True)
+                landlock.show([ruleset], *self._shown)
+                ruleset.restrict()
+            else:
+                self._rulesets[part].restrict()
+
+    def be_supervised(self, asker: socket.socket, limits: dict[str, int], reaps: bool) -> None:
+        """For a child, at last: bind it to the filter, and hand the listener to the zygote. Raises `OSError`."""
+        told = LIMITS.pack(limits["processes"], limits["file"])
+        listener = isolate.be_supervised(self.place, reaps)
+        socket.send_fds(asker, [told], [listener])
+        os.close(listener)
+        asker.close()
+
+    def _set_folder(self, folder: str) -> None:
+        # Node ends, and others may, where it may not look for the system's configuration of OpenSSL.
+        os.environ |= {"HOME": folder, "TMPDIR": folder, "OPENSSL_CONF": "/dev/null"}
+        isolate.name_folder(folder)
+        self._where[:] = [folder]
+
+    def clear(self) -> None:
+        """Remove what programs left. None of them is left."""
+        for folder in self.folders:
+            clear(folder)
+
+    def remove(self) -> None:
+        """Remove the folders, which the parent can't any more."""
+        self.clear()
+        with contextlib.suppress(OSError):
+            for folder in (*self.folders, os.path.dirname(self.folders[0])):
+                os.rmdir(folder)
+
+
+class Watched:
+    """What the zygote answers and measures while the programs of a run last."""
+
+    def __init__(self, beside: Beside, children: list[int], askers: list[socket.socket]) -> None:
+        self._beside, self._children = beside, children
+        self._askers = {asker.fileno(): (part, asker) for part, asker in enumerate(askers)}
+        self._most: dict[str, int] = {}  # bytes, by folder
+        self._supervisors: dict[int, Supervisor] = {}
+        self._looked = time.monotonic()
+
+    def register(self, poll: "select.poll") -> None:
+        """Have the poll wait for the programs' listeners."""
+        self._poll = poll
+        for handle in self._askers:
+            poll.register(handle, select.POLLIN)
+
+    def handle(self, ready: int, event: int) -> None:
+        """Take a listener, or answer a call."""
+        if ready in self._supervisors:
+            if event & select.POLLIN:
+                self._supervisors[ready].answer()
+            else:  # its last process is gone
+                self._poll.unregister(ready)
+                os.close(self._supervisors.pop(ready).listener)
+            return
+        part, asker = self._askers[ready]
+        self._poll.unregister(ready)
+        told, handles, _, _ = socket.recv_fds(asker, LIMITS.size, 1)
+        if handles:  # else it ended before
+            processes, self._most[self._beside.folders[part]] = LIMITS.unpack(told)
+            supervisor = Supervisor(
+                handles[0], self._children[part], self._children, processes, self._beside.folders[part]
+            )
+            self._supervisors[handles[0]] = supervisor
+            self._poll.register(handles[0], select.POLLIN)
+
+    def overfull(self) -> bool:
+        """Whether a program's folder holds more than it may, looked at ten times a second."""
+        if time.monotonic() - self._looked < LOOK_S:
+            return False
+        full = any(used(folder, most) > most for folder, most in self._most.items())
+        self._looked = time.monotonic()
+        return full
+
+    def close(self) -> None:
+        """Answer no more: from here on no program can start a process."""
+        for _, asker in self._askers.values():
+            asker.close()
+        for supervisor in self._supervisors.values():
+            os.close(supervisor.listener)
+        self._supervisors.clear()
+
+
+def make_folders(folder: str, user: int | None) -> None:
+    """The folders of programs, in one that the parent made. As root, all belong to the `user` that programs become."""
+    for part in (0, 1):
+        os.mkdir(f"{folder}/{part}", 0o700)
+    for place in (f"{folder}/0", f"{folder}/1", folder) if user is not None else ():
+        os.chown(place, user or 0, user or 0)
+
+
+def clear(folder: str) -> None:
+    """Empty a folder, however deep it is and whatever modes it has. Folders in folders are moved up, then removed."""
+    try:
+        names = os.listdir(folder)
+    except PermissionError:
+        names = [""]
+    if not names:
+        return
+    os.chmod(folder, 0o700)
+    number, unique = 0, os.urandom(8).hex()
+    while names := os.listdir(folder):
+        for name in names:
+            place = os.path.join(folder, name)
+            if not stat.S_ISDIR(os.lstat(place).st_mode):
+                os.unlink(place)
+                continue
+            os.chmod(place, 0o700)
+            for inner in os.listdir(place):
+                below = os.path.join(place, inner)
+                if stat.S_ISDIR(os.lstat(below).st_mode):
+                    os.chmod(below, 0o700)
+                    os.rename(below, os.path.join(folder, f"{unique}-{number}"))
+                    number += 1
+                else:
+                    os.unlink(below)
+            os.rmdir(place)
+
+
+def used(folder: str, most: int) -> int:
+    """The bytes of a folder on its file system, as a file system in memory would count them, and those of files that
+    were removed and are still open or mapped; more than `most` if it cannot be told."""
+    used = files = 0
+    waiting = [folder]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    information = entry.stat(follow_symlinks=False)
+                    used, files = used + information.st_blocks * BLOCK, files + 1
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except FileNotFoundError:
+            continue
+        except OSError:  # too deep, or a mode that keeps it from being listed
+            return most + 1
+        if files * BYTES_PER_FILE > most:
+            return most + 1
+    return used + _removed(os.stat(folder).st_dev)
+
+
+def _removed(device: int) -> int:
+    """The bytes of files on a device that have no name any more and that programs hold, as far as they can be seen."""
+    open_files: dict[int, int] = {}
+    mapped, name = 0, f"{os.major(device):02x}:{os.minor(device):02x}"
+    for pid in descendants():
+        with contextlib.suppress(OSError):
+            for handle in os.listdir(f"/proc/{pid}/fd"):
+                information = os.stat(f"/proc/{pid}/fd/{handle}")
+                if information.st_dev == device and not information.st_nlink:
+                    open_files[information.st_ino] = information.st_blocks * BLOCK
+            with open(f"/proc/{pid}/maps") as stream:
+                for line in stream:
+                    addresses, _, _, where, _, *path = line.split(maxsplit=5)
+                    if where == name and path and path[0].rstrip().endswith("(deleted)"):
+                        start, end = addresses.split("-")
+                        mapped += int(end, 16) - int(start, 16)
+    return sum(open_files.values()) + mapped
+
+
+class _Heap:
+    """Finds the module `multiprocessing.heap`, and has it keep shared values in a program's folder.
+
+    To load it beforehand would take a tenth of the time that a zygote takes to start.
+    """
+
+    def __init__(self, where: list[str]) -> None:
+        self._where = where
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Its specification, None for any other module."""
+        if name != "multiprocessing.heap":
+            return None
+        found: Any = PathFinder.find_spec(name, path)
+        load = found.loader.exec_module
+
+        def exec_module(module: Any) -> None:
+            load(module)
+            module.Arena._dir_candidates = self._where
+
+        found.loader.exec_module = exec_module
+        return found
+
+
+def _share_memory(where: list[str]) -> None:
+    """Give `multiprocessing` what lies in /dev/shm elsewhere: named memory in the program's folder, which is to be the
+    only item of `where`, and semaphores in memory that only its own forks share."""
+    import _multiprocessing  # type: ignore[import-not-found]
+    import _posixshmem  # type: ignore[import-not-found]
+
+    real: Any = _multiprocessing.SemLock
+
+    class SemLock(real):  # type: ignore[misc]
+        def __new__(cls, kind: int, value: int, maxvalue: int, name: str, unlink: bool) -> Any:
+            memory = mmap.mmap(-1, SEMAPHORE)
+            address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+            if isolate.libc.sem_init(ctypes.c_void_p(address), 1, value) != 0:
+                raise OSError(ctypes.get_errno(), "no semaphore")
+            _kept.append(memory)
+            return real._rebuild(address, kind, maxvalue, None)
+
+    def shm_open(path: str, flags: int, mode: int = 0o777) -> int:
+        return os.open(f"{where[0]}/{path.lstrip('/')}", flags | os.O_CLOEXEC, mode)
+
+    def shm_unlink(path: str) -> None:
+        os.unlink(f"{where[0]}/{path.lstrip('/')}")
+
+    SemLock.__name__ = SemLock.__qualname__ = real.__name__
+    _multiprocessing.SemLock = SemLock
+    _posixshmem.shm_open, _posixshmem.shm_unlink = shm_open, shm_unlink
+    sys.meta_path.insert(0, _Heap(where))
+
+
+_kept: list[mmap.mmap] = []
