@@ -23,11 +23,11 @@ PLACE = "/codechat"
 """The folder that shows it in a container."""
 PLACES = ("lower", "meeting")  # for what else a container is shown
 ASK_S = 60.0
-MADE = 2  # version of what a folder holds
+MADE = 3  # version of what a folder holds
 # Prints the module files and the libraries of a process that imported what the code of a worktree imports.
 ASK = """
-import contextlib, ctypes, collections.abc, errno, fcntl, json, marshal, os, platform, resource, select, shutil, signal
-import socket, stat, struct, sys, time, traceback, typing
+import contextlib, ctypes, collections.abc, errno, fcntl, importlib.machinery, json, marshal, mmap, os, platform
+import resource, select, shutil, signal, socket, stat, struct, sys, time, traceback, typing
 import encodings.ascii, encodings.latin_1, encodings.utf_8, encodings.idna
 with open("/proc/self/maps") as stream:
     libraries = sorted({line.split(None, 5)[5].strip() for line in stream if ".so" in line})
@@ -73,7 +73,8 @@ def _interpreter(made: Path) -> None:
             while not loader and not name.endswith(".so"):  # programs ask for libffi.so.8.1.2 by libffi.so.8
                 name = name.rpartition(".")[0]
                 (made / "lib" / name).symlink_to(library.name)
-    for module in (Path(name).resolve() for name in answer["modules"]):
+    for file in map(Path, answer["modules"]):
+        module = file.parent.resolve() / file.name  # a link itself, if the standard library's files are links
         whole = module.parent.glob("*.py") if module.name == "__init__.py" else ()  # some modules go by two names
         for path in (module, *whole):
             if path.is_relative_to(standard):

@@ -4,7 +4,6 @@ import asyncio
 import functools
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -18,12 +17,16 @@ from typing import IO, Any, Literal
 
 from codechat.config import result_option
 from codechat.domain import Build
-from codechat.environment import PACKAGE
+from codechat.environment import PACKAGE, cache_root
 from codechat.environments import ENVIRONMENTS, Environment, Worktree
 from codechat.environments.inside import furnish
-from codechat.environments.limits import NOBODY, VARIABLES, Limits, Slots
+from codechat.environments.limits import NOBODY, VARIABLES, Limits, Slot, Slots
 from codechat.environments.resident import START_S, STOP_S, Resident, ResidentWorktree, boot, errors_tail, popen
 from codechat.errors import InfrastructureError, UserError
+from codechat.sandbox.bubblewrap import programs
+from codechat.sandbox.inside import landlock
+from codechat.sandbox.interpreters import libraries_at
+from codechat.sandbox.process import another_user
 from codechat.tasks import Workspace
 
 GONE = -1
@@ -125,6 +128,7 @@ class ForkingBox:
             self._end()
 
 
+FURTHER = "import ctypes; assert ctypes.CDLL(None).unshare(0x10000000) == 0"
 NO_BUILD = "environment=checkout builds nothing; environment=docker does"
 SHOWN = ("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share", "/usr/include")
 LINKED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
@@ -147,14 +151,14 @@ class Checkout:
 
     def __init__(self, limits: Limits, *, overlay: bool = True, slots: Slots | None = None) -> None:
         self._limits, self._slots, self._overlay = limits, slots or Slots(limits.max_rooms), overlay
-        self._owner = NOBODY if os.getuid() == 0 else None
-        program = shutil.which("bwrap")
-        if program is None:
+        self._owner = another_user()
+        self._program = next(filter(_works, programs()), None)
+        if self._program is None and landlock.version() < 1:
             raise UserError(
-                "environment=checkout needs the program bwrap, which is not installed",
+                "environment=checkout needs bubblewrap with user namespaces, or Landlock, and neither works here",
                 "install the package 'bubblewrap', or choose environment=none or docker",
             )
-        self._program, self._python = program, _Interpreter()
+        self._python = _Interpreter()
         self._boxes: dict[Path, ForkingBox] = {}  # by the folder of the commits that they show
 
     async def check(self) -> None:
@@ -163,11 +167,34 @@ class Checkout:
     async def open(self, workspace: Workspace) -> Worktree:
         slot = await self._slots.take()
         try:
+            if self._program is None:
+                return await self._open_beside(workspace, slot)
             lower = await slot.hold(workspace, self._owner)
             resident = await self._box(lower.parent).open(self._config(lower))
         except BaseException:
             slot.free()
             raise
+        return ResidentWorktree(self._limits, resident, slot, lambda *_: Build(False, NO_BUILD))
+
+    async def _open_beside(self, workspace: Workspace, slot: Slot) -> Worktree:
+        """A worktree in a folder of its own, confined by Landlock."""
+        lower = await slot.hold(workspace, None)
+        config = {
+            **self._limits.inside(),
+            "lower": str(lower),
+            "own": str(slot.make_folder()),
+            "uid": self._owner,
+            "visible": [*SHOWN, *LINKED, *ETC],
+            "cover": [str(PACKAGE), str(cache_root())],
+            "environment": VARIABLES,
+        }
+        arguments = [sys.executable, *boot(str(PACKAGE), "main", "''")]
+        errors = tempfile.TemporaryFile()  # noqa: SIM115  closed with the worktree
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        with theirs:
+            process = await asyncio.to_thread(popen, arguments, theirs.fileno(), errors)
+        resident = await Resident.furnished(process, ours, errors, config)
         return ResidentWorktree(self._limits, resident, slot, lambda *_: Build(False, NO_BUILD))
 
     async def aclose(self) -> None:
@@ -196,7 +223,7 @@ class Checkout:
 
     def _command(self, commits: Path, arguments: list[str]) -> list[str]:
         python = self._python
-        words = [self._program, "--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-uts", "--clearenv"]
+        words = [str(self._program), "--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-uts", "--clearenv"]
         words += ["--hostname", "room"]
         if self._owner is None:
             words += ["--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY)]
@@ -227,17 +254,22 @@ class Checkout:
         return words
 
 
+def _works(program: str) -> bool:
+    """Whether bubblewrap is granted namespaces, and what it starts a further one, as a worktree needs."""
+    words = [program, "--unshare-all", "--ro-bind", "/", "/", "--", sys.executable, "-S", "-c", FURTHER]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
 class _Interpreter:
     """The interpreter of the resident process as its box shows it: commands find it only if it is the system's."""
 
     def __init__(self) -> None:
-        base = Path(sys.base_prefix).resolve()
-        real = Path(getattr(sys, "_base_executable", "") or sys.executable).resolve()
-        system = base == Path("/usr")
+        own = libraries_at(None)
+        system = own.base == Path("/usr")
         self.base = "/usr" if system else "/python"
-        self.binds = [] if system else [(str(base), self.base)]
-        self.hidden = [] if system else [self.base]
-        self.program = str(real) if system else f"{self.base}/{real.relative_to(base)}"
+        self.binds = [] if system else [(str(own.base), self.base), *((folder, folder) for folder in own.linked)]
+        self.hidden = [] if system else [self.base, *own.linked]
+        self.program = own.program if system else f"{self.base}/{Path(own.program).relative_to(own.base)}"
 
 
 @ENVIRONMENTS.register("checkout", CheckoutConfig)

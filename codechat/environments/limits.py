@@ -2,6 +2,7 @@
 
 import asyncio
 import codecs
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from codechat.config import result_option
 from codechat.environments import EnvironmentConfig
 from codechat.environments.cache import HeldFolder
 from codechat.environments.commits import unpacked
+from codechat.sandbox.inside.beside import clear
 from codechat.tasks import Workspace
 from codechat.texts import visible
 
@@ -58,6 +60,7 @@ class Limits(EnvironmentConfig):
         reason = {
             "timeout": f"a command may take {self.command_s:g} s, all together {self.room_s:g} s; it had {seconds:g} s",
             "memory": f"a room's processes may use {self.memory_mb} MiB of memory",
+            "disk": f"a room's commands may write {self.disk_mb} MiB",
         }.get(ended)
         return (
             "" if reason is None else f"{'' if not before or before.endswith(chr(10)) else chr(10)}[killed: {reason}]\n"
@@ -82,15 +85,24 @@ class Slot:
     def __init__(self, of: asyncio.Semaphore) -> None:
         self._of: asyncio.Semaphore | None = of
         self._commit: HeldFolder | None = None
+        self._own: Path | None = None
 
     async def hold(self, workspace: Workspace, owner: int | None) -> Path:
         """The folder of an unpacked commit, which is kept until the worktree is closed."""
         self._commit = await asyncio.to_thread(unpacked, workspace, owner)
         return self._commit.folder
 
+    def make_folder(self) -> Path:
+        """An empty folder for the worktree alone, which goes with it."""
+        self._own = Path(tempfile.mkdtemp(prefix="codechat-room-")).resolve()
+        return self._own
+
     def free(self) -> None:
         """Give it back, once."""
         of, self._of = self._of, None
+        if self._own is not None and self._own.exists():
+            clear(str(self._own))
+            self._own.rmdir()
         if self._commit is not None:
             self._commit.release()
         if of is not None:

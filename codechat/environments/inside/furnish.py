@@ -48,7 +48,7 @@ def box(config: dict[str, Any]) -> int:
             isolate.mount(f"{WRITABLE}/{name}", place, "", isolate.MS_BIND)
     if config["shares_devices"]:
         isolate.mount("devpts", "/dev/pts", "devpts", isolate.MS_NOSUID | isolate.MS_NOEXEC, "ptmxmode=0666,mode=620")
-    for covered in (WRITABLE, *config["cover"]):
+    for covered in (WRITABLE, *filter(os.path.isdir, config["cover"])):  # a temporary folder covers what is below it
         isolate.mount("tmpfs", covered, "tmpfs", FLAGS | isolate.MS_RDONLY, "mode=755,size=4k")
     isolate.lock_down()
     return handle

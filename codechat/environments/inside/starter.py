@@ -23,6 +23,7 @@ import time
 from typing import Any, NamedTuple, NoReturn
 
 from codechat.environments.inside import furnish
+from codechat.environments.inside.beside import Beside
 from codechat.sandbox.inside import isolate
 
 LENGTH = struct.Struct("<I")
@@ -54,8 +55,13 @@ def furnish_and_serve(control: socket.socket) -> NoReturn:
     except OSError as error:
         send(control, {"problem": str(error)})
         os._exit(1)
+    except EOFError:
+        os._exit(0)
     send(control, {"problem": ""})
-    starter.serve()
+    try:
+        starter.serve()
+    except EOFError:
+        starter.leave()
 
 
 def send(control: socket.socket, message: dict[str, Any]) -> None:
@@ -65,12 +71,12 @@ def send(control: socket.socket, message: dict[str, Any]) -> None:
 
 
 def receive(control: socket.socket) -> dict[str, Any]:
-    """The parent's next message; ends this process if there is none."""
+    """The parent's next message. Raises `EOFError` if there is none: the parent is gone."""
     data = b""
     while len(data) < LENGTH.size or len(data) < LENGTH.size + LENGTH.unpack_from(data)[0]:
         block = control.recv(BLOCK)
         if not block:
-            os._exit(0)
+            raise EOFError
         data += block
     message: dict[str, Any] = marshal.loads(data[LENGTH.size :])
     return message
@@ -107,13 +113,17 @@ class Starter:
 
     def __init__(self, control: socket.socket, config: dict[str, Any]) -> None:
         self._control, self._config = control, config
-        self._handle = furnish.box(config)
+        self._beside = Beside(config) if "own" in config else None
+        self._handle = furnish.box(config) if self._beside is None else None
         self._limits = {
             resource.RLIMIT_DATA: config["memory"],
             resource.RLIMIT_NOFILE: config["open_files"],
-            resource.RLIMIT_NPROC: config["processes"] + OWN,
             resource.RLIMIT_CORE: 0,
         }
+        if self._beside is None:
+            self._limits[resource.RLIMIT_NPROC] = config["processes"] + OWN
+        else:
+            self._limits[resource.RLIMIT_FSIZE] = config["disk"]
 
     def serve(self) -> NoReturn:
         """Run each command that the parent sends, and answer how it ended."""
@@ -122,16 +132,29 @@ class Starter:
             order = receive(self._control)
             send(self._control, self._run(prepared, order["command"], order["seconds"]))
 
+    def leave(self) -> NoReturn:
+        """End all that is left. With namespaces, that goes with this process."""
+        if self._beside is not None:
+            self._beside.end()
+            self._beside.clear()
+        os._exit(0)
+
     def _prepare(self) -> "Prepared":
         """Start the process that will become the next command's shell."""
         (command_reader, command), (output, output_writer) = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
         with contextlib.suppress(OSError):
             fcntl.fcntl(output, PIPE_SIZE, BLOCK)
-        isolate.new_pid_namespace()
+        if self._beside is None:
+            isolate.new_pid_namespace()
+        else:
+            self._beside.begin()
         child = os.fork()
         if child == 0:
             self._child(command_reader, output_writer)
-        isolate.back_to(self._handle)
+        if self._handle is not None:
+            isolate.back_to(self._handle)
+        if self._beside is not None:
+            self._beside.forked()
         os.close(command_reader)
         os.close(output_writer)
         os.set_blocking(output, False)
@@ -139,16 +162,23 @@ class Starter:
 
     def _run(self, prepared: "Prepared", command: bytes, seconds: float) -> dict[str, Any]:
         began = time.monotonic()
+        if self._beside is not None:
+            command = self._beside.as_here(command)
         with contextlib.suppress(BrokenPipeError), open(prepared.command, "wb") as stream:
             stream.write(command)
         output = HeadAndTail(self._config["output"] // 2)
         why = self._follow(prepared, output, began + seconds)
         os.close(prepared.pidfd)
         status = os.waitstatus_to_exitcode(os.waitpid(prepared.child, 0)[1])
+        if self._beside is not None:
+            self._beside.end()
+            status = 128 - status if status < 0 and not why else status  # as an init process says it of its shell
         with contextlib.suppress(BlockingIOError):
             while data := os.read(prepared.output, BLOCK):
                 output.add(data)
         os.close(prepared.output)
+        if self._beside is not None:
+            self._beside.as_elsewhere(output)
         return {
             "status": None if why or status < 0 else status,
             "ended": why or ("exit" if status >= 0 else "killed"),
@@ -165,39 +195,48 @@ class Starter:
         for number in (reader, pidfd, self._control.fileno()):
             poll.register(number, select.POLLIN)
         why, look = "", time.monotonic() + WATCH_S
+        if self._beside is not None:
+            self._beside.register(poll)
         while True:
             now = time.monotonic()
             if not why and now >= until:
                 why = "timeout"
             elif not why and now >= look:
                 look = now + WATCH_S
-                why = "memory" if memory_used() > self._config["memory"] else ""
+                why = self._over() if self._beside is None else self._beside.over()
             if why:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-            for ready, _ in poll.poll(max(0, min(look, until) - now) * 1000 + 1 if not why else 1000):
+            for ready, event in poll.poll(max(0, min(look, until) - now) * 1000 + 1 if not why else 1000):
                 if ready == pidfd:
                     return why
+                if self._beside is not None and self._beside.handle(ready, event):
+                    continue
                 if ready == reader:
                     data = os.read(reader, BLOCK)
                     output.add(data)
                     if not data:
                         poll.unregister(reader)
                 else:  # the parent is gone, or broke the order
-                    os._exit(0)
+                    raise EOFError
 
     def _child(self, command: int, writer: int) -> NoReturn:
-        """Never returns. This is the init process of a namespace of its own, and the shell its child."""
+        """Never returns. This is the init process of a namespace of its own, and the shell its child.
+
+        Without namespaces it becomes the shell itself.
+        """
         try:
             os.setsid()
             for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # what Python made of them
                 signal.signal(number, signal.SIG_DFL)
             os.dup2(writer, 1)
             os.dup2(1, 2)
+            os.umask(0o022)
+            if self._beside is not None:
+                self._beside.become_shell(lambda keep: shell_of(command, keep), self._limits)
             isolate.own_mounts()
             isolate.own_proc()
             os.chdir(self._config["root"])  # whatever a command made of its rights
-            os.umask(0o022)
             isolate.renounce(self._limits)
             shell = self._shell(command)
         except BaseException as error:  # noqa: BLE001  nothing may run past this point
@@ -211,12 +250,25 @@ class Starter:
 
         The shell is spawned, not forked: a fork would copy this interpreter once more.
         """
-        program = next(path for path in SHELLS if os.access(path, os.X_OK))
-        os.dup2(command, 3)
-        os.closerange(4, 1 << 8)  # the pipe's other end too, else it would never end
-        with open(3, "rb") as stream:
-            arguments: list[str | bytes] = [program, "-c", stream.read()]
+        program, arguments = shell_of(command)
         return os.posix_spawn(program, arguments, self._config["environment"], setsid=True)
+
+    def _over(self) -> str:
+        """The limit that the command's processes exceed; empty if they exceed none."""
+        return "memory" if memory_used() > self._config["memory"] else ""
+
+
+def shell_of(command: int, keep: int = 3) -> tuple[str, list[str | bytes]]:
+    """The shell and its arguments, once the command has come by the pipe `command`.
+
+    All descriptors from 3 on are closed but `keep`: the pipe's other end too, else it would never end.
+    """
+    program = next(path for path in SHELLS if os.access(path, os.X_OK))
+    os.dup2(command, 3)
+    os.closerange(4, keep)
+    os.closerange(keep + 1, 1 << 8)
+    with open(3, "rb") as stream:
+        return program, [program, "-c", stream.read()]
 
 
 def _reap(shell: int) -> NoReturn:
