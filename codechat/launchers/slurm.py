@@ -39,17 +39,14 @@ SCRIPT = """\
 # Element N of the array runs the cells in line N of cells.txt.
 
 cd {here} || exit 1
-{setup}
-
 element="${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"  # the last one's SLURM_JOB_ID stands for the whole array, too
-{command} cells file={cells} element="$SLURM_ARRAY_TASK_ID" &
-cell=$!
+cell= asked= state=
 
-# SLURM tells this shell alone that the time is nearly over. It tells cancelled jobs too, which then are no longer
-# RUNNING: these must not come back.
-state=
+# SLURM signals this shell alone when the time is nearly over. It signals cancelled jobs too, which must not come back:
+# their state is CANCELLED or COMPLETING, while that of others is RUNNING, or SIGNALING until the signal is delivered.
 end() {{
-    kill -TERM "$cell" 2>/dev/null
+    asked=yes
+    [ -z "$cell" ] || kill -TERM "$cell" 2>/dev/null
     for _ in 1 2 3; do  # a busy cluster may not answer at once
         state=${{state:-$(squeue --noheader --jobs="$element" --format=%T)}}
         [ -n "$state" ] && break
@@ -58,6 +55,11 @@ end() {{
 }}
 trap end TERM USR1 USR2
 
+{setup}
+{command} cells file={cells} element="$SLURM_ARRAY_TASK_ID" &
+cell=$!
+[ -z "$asked" ] || kill -TERM "$cell" 2>/dev/null  # the time was over before the cell began
+
 while :; do
     wait "$cell"
     status=$?
@@ -65,7 +67,7 @@ while :; do
 done
 if [ "$status" = 130 ] || [ "$status" = 143 ]; then
     trap '' TERM
-    if [ "$state" = RUNNING ]; then
+    if [ "$state" = RUNNING ] || [ "$state" = SIGNALING ]; then
         scontrol requeue "$element" || {{ sleep 5; scontrol requeue "$element"; }}
     else
         echo "element $SLURM_ARRAY_TASK_ID is not put back into the queue: its state is ${{state:-unknown}}"

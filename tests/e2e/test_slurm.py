@@ -148,7 +148,7 @@ def test_a_cell_that_cannot_run_is_shown_after_waiting(tmp_path: Path) -> None:
 def test_without_sbatch_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     if shutil.which("sbatch"):
-        pytest.skip("SLURM is beside this Python")
+        pytest.skip("needs a Python without SLURM beside it")
     done = sweep_of("http://127.0.0.1:9/v1", tmp_path, "launcher=slurm", seeds="1,2")
     assert done.returncode == 2
     assert done.stderr.startswith("error: launcher=slurm needs SLURM's `sbatch`")
