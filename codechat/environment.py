@@ -4,10 +4,14 @@ import contextlib
 import gc
 import os
 import shutil
+import stat
 import sys
+import tempfile
 from collections.abc import Iterator, MutableMapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from codechat.errors import UserError
 
 PACKAGE = Path(__file__).parent
 """The folder of this package."""
@@ -84,9 +88,26 @@ def home() -> Path:
 
 
 def cache_root() -> Path:
-    """The folder of codechat's caches: `CODECHAT_CACHE_DIR`, or else one in the user's cache folder."""
-    named = os.environ.get(CACHES)
-    return Path(named) if named else user_cache() / "codechat"
+    """The folder of codechat's caches: `CODECHAT_CACHE_DIR`, else one in the user's cache folder, else a temporary one.
+
+    The temporary one, of mode 0700, is taken if the user's cache folder cannot be written, as with a read-only home.
+    Raises `UserError` if another user holds its name.
+    """
+    if named := os.environ.get(CACHES):
+        return Path(named)
+    folder = user_cache() / "codechat"
+    there = folder
+    while not os.path.exists(there):  # noqa: PTH110  Path.exists() raises an error below a folder that is closed
+        there = there.parent
+    if os.access(there, os.W_OK):
+        return folder
+    folder = Path(tempfile.gettempdir()) / f"codechat-{os.geteuid()}"
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise UserError(f"{there} cannot be written, and {folder} is another user's", f"set {CACHES} to a folder")
+    return folder
 
 
 @contextlib.contextmanager

@@ -2,6 +2,8 @@
 
 import ast
 import re
+import shutil
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -16,7 +18,8 @@ PACKAGE = ROOT / "codechat"
 
 # From the bottom to the top: a room imports only rooms below it; rooms on one line don't know each other.
 LAYERS: list[set[str]] = [
-    {"errors", "domain", "seeding", "environment", "mounts", "template", "texts", "spreadsheet"},
+    {"errors"},
+    {"domain", "seeding", "environment", "mounts", "template", "texts", "spreadsheet"},
     {"files", "config", "plugins", "promises"},
     {"registry", "records", "seal", "calls", "languages"},
     {"patterns", "sandbox", "hardware", "agendas", "constraints"},
@@ -361,3 +364,15 @@ def test_benchmarks_and_tests_import_nothing_of_each_other() -> None:
         assert "sys.path" not in path.read_text(), f"{path}: imports come from codechat and from beside the file"
     for path in TESTS:
         assert not libraries(path) & of_benchmarks, f"{path}: run the benchmark as a command"
+
+
+def test_the_root_holds_what_belongs_there() -> None:
+    """A stray redirect writes its file here, and `git add` takes it along."""
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("no checkout: the listing is git's")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip(f"git lists nothing: {listed.stderr.strip()}")
+    folders = {"benchmarks", "codechat", "conf", "docs", "mlflow", "sweeps", "tests", ".ci"}
+    files = {".gitignore", "CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml"}
+    assert {line.partition("/")[0] for line in listed.stdout.splitlines()} == folders | files

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from codechat.cli.app import entry
-from codechat.environment import SILENCED, shell_command, silence
+from codechat.environment import CACHES, SILENCED, cache_root, shell_command, silence
+from codechat.errors import UserError
 
 
 def test_the_shortest_words_that_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,3 +74,21 @@ def test_a_command_silences_its_libraries_before_it_loads_them(tmp_path: Path) -
         check=True,
     )
     assert done.stdout.splitlines()[1:] == ["True", "True"]
+
+
+def test_caches_are_temporary_if_the_users_folder_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(CACHES)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "none" / "caches"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert cache_root() == tmp_path / "none" / "caches" / "codechat"
+    # Root may write where a mode forbids it, so that a read-only folder is played.
+    monkeypatch.setattr(os, "access", lambda path, mode: (path, mode) != (tmp_path, os.W_OK))
+    folder = cache_root()
+    assert folder.parent == tmp_path and folder.stat().st_mode & 0o777 == 0o700
+    assert cache_root() == folder
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+    with pytest.raises(UserError, match="is another user's"):
+        cache_root()
