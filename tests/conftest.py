@@ -7,6 +7,7 @@ test.
 import gc
 import itertools
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,14 +19,18 @@ import hypothesis
 import pytest
 
 from codechat.environment import cache_root
-from support import engines
+from support import engines, namespaces
 from support.undrawn import copied_stores
 
 LOCATION = "CODECHAT_CACHE_DIR"
-MARKS = ("engines", "browser", "slurm", "postgres", "ray", "simulations", "long")  # said in pyproject.toml
+# Said in pyproject.toml. A test that is left out counts by the first of its marks.
+MARKS = ("engines", "browser", "slurm", "postgres", "ray", "simulations", "data", "tools", "namespaces", "long")
+BY_BUBBLEWRAP = {"bubblewrap", "checkout"}  # parameters of tests that need user namespaces
 LONGER_S = 900  # the time limit of a test that has one of them
 UNDRAWN = Path(__file__).parent / "support" / "undrawn"  # put before all that processes import
 LEFT_OUT = pytest.StashKey[Counter[str]]()
+NEED = re.compile(r"(CODECHAT_\w+)|\b(?:needs|no|without) (?:the (?:packages?|program) )?([^:;,(\n]+)|^(\S+) does not")
+LONGEST_NEED = 60  # characters of a reason that says none
 
 # A commit passes or fails for what is in it, not for the examples that were drawn this time. To look for new ones:
 # `pytest --hypothesis-profile=search`; what it finds becomes an `@example`.
@@ -50,19 +55,35 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests of container engines by what they ask for, and all attacks; the marked get more time, others `short`."""
+    """Marks tests by what they ask for, and all attacks; the marked get more time, others `short`."""
     for item in items:
-        if item.path.parent.name == "attacks":
-            item.add_marker("long")
-        given = getattr(item, "callspec", None)
-        if "engine" in getattr(item, "fixturenames", ()) or (
-            given and "docker" in [each for each in given.params.values() if isinstance(each, str)]
-        ):
-            item.add_marker("engines")
+        for name in marks_of(item):
+            item.add_marker(name)
         if any(item.get_closest_marker(name) for name in MARKS):
             item.add_marker(pytest.mark.timeout(LONGER_S))
         else:
             item.add_marker("short")
+
+
+def marks_of(item: pytest.Item) -> Iterator[str]:
+    """The marks that a test has by its folder, its fixtures, its parameters, and what it is skipped without."""
+    fixtures, given = getattr(item, "fixturenames", ()), getattr(item, "callspec", None)
+    params = given.params if given else {}
+    values = [each for each in params.values() if isinstance(each, str)]
+    if item.path.parent.name == "attacks":
+        yield "long"
+    if "engine" in fixtures or "docker" in values:
+        yield "engines"
+    if "data" in fixtures and "data" not in params:
+        yield "data"
+    if not BY_BUBBLEWRAP.isdisjoint(values) and namespaces.lacking():
+        yield "namespaces"
+    for mark in item.iter_markers("skipif"):
+        reason = mark.kwargs.get("reason", "")
+        if "CODECHAT_TEST_DATA" in reason:
+            yield "data"
+        elif reason.startswith(("needs ", "CODECHAT_")):
+            yield "tools"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -93,14 +114,27 @@ def pytest_testnodedown(node: Any) -> None:
         node.config.stash[LEFT_OUT] = Counter(counts)
 
 
+def need_of(reason: str) -> str:
+    """What a skipped test needs, by its reason: `needs X`, `needs X: why`, `there is no X`, or a variable of codechat's."""
+    found = NEED.search(reason)
+    return found[found.lastindex or 0].strip() if found else reason.partition("\n")[0][:LONGEST_NEED]
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
-    """Says last which tests were left out, and how to run them."""
+    """Says last how many tests were left out: what skipped ones need, and by which marks, with how to run them."""
     yield
-    if counts := terminalreporter.config.stash.get(LEFT_OUT, None):
-        listed = ", ".join(f"{name} {number}" for name, number in counts.most_common())
-        said = f"left out: {counts.total()} tests ({listed}); run them with: pytest -m 'not short'"
-        terminalreporter.write_line(said)
+    skipped = [str(each.longrepr[2]).removeprefix("Skipped: ") for each in terminalreporter.stats.get("skipped", [])]
+    needs, marks = Counter(map(need_of, skipped)), terminalreporter.config.stash.get(LEFT_OUT, Counter())
+    said = []
+    if needs:
+        (first, most), *others = needs.most_common()
+        said.append(", ".join([f"{most} tests that need {first}", *(f"{number} {need}" for need, number in others)]))
+    if marks:
+        listed = ", ".join(f"{number} {name}" for name, number in marks.most_common())
+        said.append(f"{marks.total()} by marks ({listed}), run by: pytest -m 'not short'")
+    if said:
+        terminalreporter.write_line(f"left out: {'; '.join(said)}")
 
 
 @pytest.fixture(scope="session")

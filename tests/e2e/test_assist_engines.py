@@ -143,7 +143,7 @@ def test_a_network_that_is_asked_for(engine: None, tmp_path: Path) -> None:
     name = f"codechat-{tmp_path.name}"[:60].replace("_", "-")
     made = subprocess.run(["docker", "network", "create", name], capture_output=True, text=True, check=False)
     if made.returncode != 0:
-        pytest.skip(f"this engine makes no networks: {made.stderr.strip()[-200:]}")
+        pytest.skip(f"needs an engine that makes networks: {made.stderr.strip()[-200:]}")
     try:
         shown = {}
         for number, word in enumerate((f"environment.network={name}", "environment.network=null")):

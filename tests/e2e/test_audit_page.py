@@ -21,7 +21,7 @@ from support.browser import chromium, requested, until
 
 pytestmark = pytest.mark.browser
 
-pytest.importorskip("selenium", reason="selenium is not installed")
+pytest.importorskip("selenium", reason="needs selenium")
 
 HOSTILE = (
     "def double(x):\n    return x * 2  # <img src=x onerror=\"document.title='broken'\">\n"

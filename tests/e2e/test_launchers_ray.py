@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,7 @@ from codechat.testing import OpenAIServer
 from codechat.testing.cells import command
 from support.launched import Slow, metrics_of, records_of, sweeps_of, wait_until
 
-pytestmark = pytest.mark.ray
-
-pytest.importorskip("ray", reason="needs codechat[ray]")
+pytestmark = [pytest.mark.ray, pytest.mark.skipif(find_spec("ray") is None, reason="needs codechat[ray]")]
 LONG = 240
 
 

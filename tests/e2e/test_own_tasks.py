@@ -271,7 +271,7 @@ def constrained(*constraints: tuple[str, str]) -> tuple[str, ...]:
 
 
 def test_a_task_with_constraints_is_checked_by_all_of_them(folder: Path) -> None:
-    pytest.importorskip("tree_sitter_rust", reason="the grammars of codechat[constraints] are not installed")
+    pytest.importorskip("tree_sitter_rust", reason="needs codechat[constraints]")
     assert main([*constrained(("naming", "rust;function:snake_case"), ("requirement", "It adds"))]) == 0
     (record,) = folder.glob("runs/*/sessions.jsonl")
     session = json.loads(record.read_text())

@@ -138,7 +138,7 @@ WRONG = "```perl\nwhile (1) { }\n```"
 
 def test_a_suite_of_another_language(tmp_path: Path) -> None:
     if (perl := shutil.which("perl")) is None:
-        pytest.skip("there is no perl")
+        pytest.skip("needs perl")
     install(tmp_path, "perl", ("suite",))
     row = {
         "task_id": "perl/1",
@@ -217,6 +217,7 @@ def test_a_language_with_its_kind_of_tests_in_one_file(tmp_path: Path) -> None:
     assert status == 2 and "model=drifter knows only java, javascript, python, and tally/1 is in tally" in output
 
 
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 def test_a_driver_makes_a_further_language_callable(tmp_path: Path) -> None:
     install(tmp_path, "cpp_calls", ("driver",))
     source = "#include <vector>\nusing namespace std;\n"

@@ -360,7 +360,8 @@ def test_a_forbidden_sandbox_is_told_before_a_model_loads(
     bare = standin.folder.parent / "programs"
     (bare / "bwrap").write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
     (bare / "bwrap").chmod(0o755)
-    assert main(words(free_port())) == 2
+    monkeypatch.setattr("codechat.sandbox.bubblewrap.find_spec", lambda name: None)
+    assert main(words(free_port(), "sandbox=bubblewrap")) == 2
     assert len(told(capsys)) <= 5
     assert not standin.starts()
 

@@ -70,7 +70,7 @@ def test_another_content_of_the_repository_is_another_cell(words: list[str]) -> 
     assert run(words, "model=reference").cell.id != first.cell.id
 
 
-@pytest.mark.skipif("site-packages" in str(codechat.__file__), reason="this environment holds codechat itself")
+@pytest.mark.skipif("site-packages" in str(codechat.__file__), reason="needs codechat installed from its folder")
 def test_an_environment_of_ones_own(words: list[str]) -> None:
     found = run(words, "model=reference", f"dataset.environments={{shop: {sys.executable}}}").metrics
     assert found is not None and found["acc"] == [1.0, 1.0, 1.0]

@@ -22,7 +22,7 @@ def chromium(profile: Path) -> Iterator[Any]:
     """A Selenium driver; skips the test where the browser or its driver is not installed."""
     program, driver_program = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
     if program is None or driver_program is None:
-        pytest.skip("chromium or chromedriver is not installed")
+        pytest.skip("needs chromium and chromedriver")
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 

@@ -1,19 +1,25 @@
 """Rooms for tests that are plain functions: one event loop, driven from outside."""
 
 import asyncio
-import shutil
 from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import pytest
+
 from codechat.domain import Output
 from codechat.environments import ENVIRONMENTS, Environment, Worktree
+from codechat.environments.checkout import _works
+from codechat.sandbox.bubblewrap import programs
+from codechat.sandbox.inside import landlock
 from codechat.tasks import Workspace
 from support import engines
 
 T = TypeVar("T")
 
 
+BESIDE = "beside"
+"""Rooms of `checkout` where the system grants no namespaces."""
 DOCKERFILE = "FROM tiny\nWORKDIR /app\nCOPY . .\n"
 
 
@@ -21,7 +27,9 @@ def lacking(kind: str) -> str:
     """Why rooms of a kind cannot be had here; empty if they can."""
     if kind == "docker":
         return engines.lacking()
-    return "" if kind == "none" or shutil.which("bwrap") else "needs the package bubblewrap"
+    if kind == BESIDE:
+        return "" if landlock.version() else "needs Landlock"
+    return "" if kind == "none" or any(map(_works, programs())) else "needs user namespaces"
 
 
 def in_kind(workspace: Workspace, kind: str) -> Workspace:
@@ -34,8 +42,11 @@ class Driven:
 
     def __init__(self, kind: str, **options: Any) -> None:
         self._runner, self._rooms = asyncio.Runner(), list[DrivenRoom]()
-        self.config = ENVIRONMENTS.validate({"kind": kind, **options})
-        self.environment: Environment = ENVIRONMENTS.build(self.config)
+        self.config = ENVIRONMENTS.validate({"kind": "checkout" if kind == BESIDE else kind, **options})
+        with pytest.MonkeyPatch.context() as patch:
+            if kind == BESIDE:
+                patch.setattr("codechat.environments.checkout.programs", list)
+            self.environment: Environment = ENVIRONMENTS.build(self.config)
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)

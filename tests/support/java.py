@@ -12,9 +12,9 @@ def _lacks() -> str:
         find_home(None, PARTS)
         find_jars(None)
     except UserError as error:
-        return str(error)
+        return f": {error.message}"
     return ""
 
 
 LACKS = _lacks()
-needs_java = pytest.mark.skipif(bool(LACKS), reason=LACKS)
+needs_java = pytest.mark.skipif(bool(LACKS), reason=f"needs Java and JUnit{LACKS}")

@@ -4,4 +4,4 @@ import shutil
 
 import pytest
 
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")

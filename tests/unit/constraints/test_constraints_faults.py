@@ -9,7 +9,7 @@ import pytest
 
 from codechat.constraints import Constraint, constraint_type
 
-pytest.importorskip("tree_sitter_rust", reason="the grammars of codechat[constraints] are not installed")
+pytest.importorskip("tree_sitter_rust", reason="needs codechat[constraints]")
 
 ROOT = Path(__file__).parents[3]
 DATA = Path(os.environ.get("CODECHAT_TEST_DATA", ""))

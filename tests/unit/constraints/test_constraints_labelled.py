@@ -12,7 +12,7 @@ import pytest
 from codechat.constraints import Constraint, Finding, constraint_type, constraint_types
 from codechat.files import from_yaml
 
-pytest.importorskip("tree_sitter_rust", reason="the grammars of codechat[constraints] are not installed")
+pytest.importorskip("tree_sitter_rust", reason="needs codechat[constraints]")
 
 FOLDER = Path(__file__).parents[2] / "golden" / "constraints"
 LANGUAGES = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("tree_sitter_c", reason="the grammars of codechat[constraints] are not installed")
+pytest.importorskip("tree_sitter_c", reason="needs codechat[constraints]")
 
 ROOT = Path(__file__).parents[3]
 LANGUAGE = '''

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -79,7 +80,7 @@ def test_code_that_is_too_short_is_no_other_language(guesses: dict[str, tuple[st
 
 
 def test_a_language_that_contains_the_asked_one(guesses: dict[str, tuple[str, float]]) -> None:
-    pytest.importorskip("tree_sitter_javascript", reason="the grammars of codechat[constraints] are not installed")
+    pytest.importorskip("tree_sitter_javascript", reason="needs codechat[constraints]")
     guesses[JAVASCRIPT] = guesses[TYPESCRIPT] = ("typescript", 0.95)
     assert check("javascript", JAVASCRIPT, "official").met is False
     assert check("javascript", JAVASCRIPT).met is True
@@ -88,7 +89,7 @@ def test_a_language_that_contains_the_asked_one(guesses: dict[str, tuple[str, fl
 
 
 def test_a_guess_that_is_not_sure_stands_against_no_grammar(guesses: dict[str, tuple[str, float]]) -> None:
-    pytest.importorskip("tree_sitter_haskell", reason="the grammars of codechat[constraints] are not installed")
+    pytest.importorskip("tree_sitter_haskell", reason="needs codechat[constraints]")
     short = "values :: [Float] -> [Float]\nvalues = map abs\n"
     guesses[short] = ("batch", 0.23)
     assert check("haskell", short).met is True
@@ -117,8 +118,8 @@ def test_code_without_a_fence_is_found_in_every_language() -> None:
         assert extract(f"Here it is.\n\n{code}\n", Target(language)).code == code
 
 
+@pytest.mark.skipif(find_spec("magika") is None, reason="needs codechat[classify]")
 def test_the_classifier_itself() -> None:
-    pytest.importorskip("magika", reason="the classifier of codechat[classify] is not installed")
     rust = 'fn main() {\n    let words = vec!["a", "b"];\n    println!("{}", words.len());\n}\n'
     for harness in ("official", "guarded"):
         assert check("rust", rust, harness).met is True

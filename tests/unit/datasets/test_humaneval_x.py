@@ -138,7 +138,7 @@ def test_the_file_of_decisions_is_whole() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif("CODECHAT_TEST_DATA" not in os.environ, reason="no benchmark files")
+@pytest.mark.skipif("CODECHAT_TEST_DATA" not in os.environ, reason="CODECHAT_TEST_DATA is unset: no benchmark files")
 @pytest.mark.parametrize(("language", "file"), [("javascript", "js"), ("java", "java")])
 def test_of_the_published_tasks_nearly_all_are_there(language: str, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(humaneval_x, "decisions", decisions)

@@ -180,12 +180,12 @@ def test_a_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.Monkey
     conf = tmp_path / "conf"
     shutil.copytree(data_folder("conf"), conf)
     monkeypatch.setattr("codechat.engine.settings.compose.data_folder", lambda name: tmp_path / name)
-    mine = conf / "model" / "mine.yaml"
-    (conf / "model" / ".#mine.yaml").symlink_to("someone@somewhere")  # as an editor leaves it
+    file = conf / "model" / "rewritten.yaml"
+    (conf / "model" / ".#rewritten.yaml").symlink_to("someone@somewhere")  # as an editor leaves it
     for temperature in (0.25, 0.5):
-        mine.write_text(f"kind: openai\nname: mine\ntemperature: {temperature}\n")
-        os.utime(mine, ns=(0, int(temperature * 1e9)))
-        assert compose_values(["model=mine"])[0]["model"]["temperature"] == temperature
-    values, _ = compose_values(["model=mine"])
+        file.write_text(f"kind: openai\nname: m\ntemperature: {temperature}\n")
+        os.utime(file, ns=(0, int(temperature * 1e9)))
+        assert compose_values(["model=rewritten"])[0]["model"]["temperature"] == temperature
+    values, _ = compose_values(["model=rewritten"])
     values["model"]["temperature"] = 9
-    assert compose_values(["model=mine"])[0]["model"]["temperature"] == 0.5, "what was given out is nobody else's"
+    assert compose_values(["model=rewritten"])[0]["model"]["temperature"] == 0.5, "what was given out is nobody else's"

@@ -1,5 +1,6 @@
 """The verbs of a protocol: what they give without the component that they ask for, and for an answer without code."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,13 +47,20 @@ class Suite:
         return PASSED
 
 
-def kit(folder: Path, tests: Passing | None = None, **services: Any) -> Kit:
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    journal = Journal(tmp_path / "j.db")
+    yield journal
+    journal.close()
+
+
+def kit(journal: Journal, tests: Passing | None = None, **services: Any) -> Kit:
     held: Any = tests or Passing()
-    return Kit(Task("t", "p"), "session", 0, Services({}, Journal(folder / "j.db"), held, **services), lambda *_: None)
+    return Kit(Task("t", "p"), "session", 0, Services({}, journal, held, **services), lambda *_: None)
 
 
-async def test_who_is_not_named_cannot_be_asked(tmp_path: Path) -> None:
-    one = kit(tmp_path)
+async def test_who_is_not_named_cannot_be_asked(journal: Journal) -> None:
+    one = kit(journal)
     instruction: Any = Instruction
     for asked, told in (
         (one.applicable(0, "x", instruction), "does not name in `uses`"),
@@ -64,15 +72,15 @@ async def test_who_is_not_named_cannot_be_asked(tmp_path: Path) -> None:
             await asked
 
 
-async def test_a_constraint_is_the_judges_to_decide_if_it_can(tmp_path: Path) -> None:
-    found = await kit(tmp_path, judge=object(), judge_gate=CheckOnce()).comply(0, ASKED)
+async def test_a_constraint_is_the_judges_to_decide_if_it_can(journal: Journal) -> None:
+    found = await kit(journal, judge=object(), judge_gate=CheckOnce()).comply(0, ASKED)
     assert found.met is None and "judge=llm does" in found.reason
-    assert await kit(tmp_path, judge=Asked(), judge_gate=CheckOnce()).comply(0, ASKED) == Compliance(True, "asked")
+    assert await kit(journal, judge=Asked(), judge_gate=CheckOnce()).comply(0, ASKED) == Compliance(True, "asked")
 
 
-async def test_an_answer_without_a_program_is_not_tested(tmp_path: Path) -> None:
+async def test_an_answer_without_a_program_is_not_tested(journal: Journal) -> None:
     tests, whole = Passing(), Suite()
-    one = kit(tmp_path, tests)
+    one = kit(journal, tests)
     assert await one.check(0, Extraction("x", "x = 1", None, ""), whole) == PASSED
     for problem, outcome in (("no_code", "no_code"), ("syntax_error", "syntax_error"), (None, "no_code")):
         verdict = await one.check(1, Extraction(None, None if problem is None else "y", problem, "why"), whole)  # type: ignore[arg-type]
@@ -80,9 +88,9 @@ async def test_an_answer_without_a_program_is_not_tested(tmp_path: Path) -> None
     assert tests.seen == ["x = 1"]
 
 
-async def test_recorded_calls_stay_but_those_of_roles_that_are_asked_anew(tmp_path: Path) -> None:
+async def test_recorded_calls_stay_but_those_of_roles_that_are_asked_anew(journal: Journal) -> None:
     players: Any = {"model": None, "user": None, "judge": None}
-    one = kit(tmp_path)
+    one = kit(journal)
     one._services = replace(one._services, players=players)
     calls: list[dict[str, Any]] = [
         {"role": role, "request": [], "response": role} for role in ("model", "user", "judge")

@@ -92,9 +92,8 @@ def test_what_is_too_wide_or_too_long_is_set_in_parts() -> None:
             assert line.count("0.500") in (1, 2)
 
 
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 def test_latex_finds_nothing_that_sticks_out(tables: list[Table], tmp_path: Path) -> None:
-    if shutil.which("pdflatex") is None:
-        pytest.skip("pdflatex is not installed")
     tried = 0
     for name, first in CLASSES.items():
         if not _has_class(re.findall(r"\{(\w+)\}", first)[0]):

@@ -135,13 +135,12 @@ def test_a_task_twice(tmp_path: Path) -> None:
     assert "the task CodeIF/7 is there twice" in refusal(write_rows(tmp_path / "t.jsonl", FUNCTION, FUNCTION))
 
 
+@pytest.mark.skipif("CODECHAT_TEST_DATA" not in os.environ, reason="needs CODECHAT_TEST_DATA")
 @pytest.mark.parametrize(
     ("version", "requirements", "asked", "extensions_last"),
     [("v0_93b17ef", 295, 293, 46), ("head_7f40ab8", 350, 348, 50)],
 )
 def test_published_versions(version: str, requirements: int, asked: int, extensions_last: int) -> None:
-    if "CODECHAT_TEST_DATA" not in os.environ:
-        pytest.skip("CODECHAT_TEST_DATA is unset: no benchmark files")
     path = Path(os.environ["CODECHAT_TEST_DATA"]) / f"codeif_l1_tasks_{version}.jsonl.gz"
     tasks = load(path).tasks
     assert len(tasks) == 50

@@ -202,9 +202,8 @@ def test_the_terminal_tells_every_round(tmp_path: Path) -> None:
     assert "Acc after the first turn" in lines
 
 
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 def test_the_tables_fit_a_page(study: Path, tmp_path: Path) -> None:
-    if shutil.which("pdflatex") is None:
-        pytest.skip("pdflatex is not installed")
     names = sorted(path.stem for path in (study / "out" / "tables_wide").glob("stepwise_[mrp]*.tex"))
     lines = [r"\documentclass[twocolumn]{article}", r"\usepackage{array,booktabs,graphicx}", r"\begin{document}"]
     lines += [rf"\input{{{study / 'out' / 'tables_wide' / name}}}" for name in names]
