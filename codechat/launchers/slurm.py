@@ -79,7 +79,7 @@ exit "$status"
 
 LOCK_TIMEOUT_S = 60
 POLL_S = 5.0
-STATES = {"RUNNING": "runs", "COMPLETING": "runs", "PENDING": "waits"}
+STATES = {"RUNNING": "runs", "SIGNALING": "runs", "COMPLETING": "runs", "PENDING": "waits"}
 """SLURM's states of a job in words; others are shown as they are."""
 
 
