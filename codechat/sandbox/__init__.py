@@ -115,15 +115,13 @@ class TakenDown(Exception):
 
 
 class Sandbox(Protocol):
-    """Runs hostile code. `weak`: such code could read the user's files; `notice`: a warning to show at the start;
-    `refused`: what stronger kinds met, in whose place this is.
+    """Runs hostile code. `weak`: such code could read the user's files; `notice`: a warning to show at the start.
 
     Every program has no network, no rights, its own empty folder, and the limits of `config`.
     """
 
     weak: bool
     notice: str | None
-    refused: str
     config: SandboxConfig
 
     async def lend(self, work: Callable[[Box], T], tools: Sequence[str] = ()) -> T:
@@ -152,9 +150,8 @@ class Preloading(Protocol):
 def admit(sandbox: Sandbox, config: SandboxConfig) -> None:
     """Refuse to run a model's code in a weak sandbox unless allowed. Raises `UserError`."""
     if sandbox.weak and not config.allow_weak:
-        why = f". {sandbox.refused}" if sandbox.refused else ""
         raise UserError(
-            f"sandbox={config.kind} is weak: a model's code could read this user's files{why}",
+            sandbox.notice or f"sandbox={config.kind} is weak: programs can read this user's files",
             "make sandbox=bubblewrap or sandbox=landlock work, or accept it with sandbox.allow_weak=true",
         )
 

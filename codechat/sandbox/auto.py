@@ -5,8 +5,8 @@ from typing import Literal
 from codechat.config import run_option
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
-from codechat.sandbox.bubblewrap import in_namespaces
-from codechat.sandbox.landlock import by_landlock
+from codechat.sandbox.bubblewrap import bubblewrap
+from codechat.sandbox.landlock import landlock
 from codechat.sandbox.process import limits_only
 
 
@@ -20,7 +20,7 @@ class AutoConfig(SandboxConfig):
 def auto(config: AutoConfig, workers: int = 1) -> Sandbox:
     """Bubblewrap if it works, else landlock, else process, which warns that it is weaker."""
     refusals: list[str] = []
-    for start in (in_namespaces, by_landlock):
+    for start in (bubblewrap, landlock):
         try:
             return start(config, workers)
         except UserError as error:

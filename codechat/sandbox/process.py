@@ -14,10 +14,7 @@ from codechat.sandbox.inside.isolate import NOBODY
 from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, environment_of
 
 SCRATCH = ("/dev/shm", "/var/tmp", "/tmp")
-NOTICE = (
-    "sandbox=process is weak: programs can read this user's files. "
-    "Use sandbox=bubblewrap or sandbox=landlock to test code of a model."
-)
+NOTICE = "sandbox=process is weak: programs can read this user's files"
 
 
 class ProcessConfig(SandboxConfig):
@@ -33,7 +30,7 @@ def process(config: ProcessConfig, workers: int = 1) -> Sandbox:
 
 
 def limits_only(config: SandboxConfig, workers: int, refused: str = "") -> ZygoteSandbox:
-    """The weak sandbox; `refused` is what stronger kinds met, if it takes their place."""
+    """The weak sandbox; if it takes the place of stronger kinds, `refused` says what they met."""
     uid = another_user()
     libraries = config.libraries()
     paths = list(libraries.path)
@@ -54,10 +51,8 @@ def limits_only(config: SandboxConfig, workers: int, refused: str = "") -> Zygot
         root, environment = str(Path(__file__).parent), environment_of(config)
         return Launch(lambda rest, _: [libraries.program, *rest], root, inside, place=None, environment=environment)
 
-    notice = f"{refused}; using sandbox=process. {NOTICE}" if refused else NOTICE
-    return ZygoteSandbox(
-        config, lambda tools: launch(PROC in tools), workers, weak=True, notice=notice, refused=refused
-    )
+    notice = f"{NOTICE}; stronger kinds do not work here: {refused}" if refused else NOTICE
+    return ZygoteSandbox(config, lambda tools: launch(PROC in tools), workers, weak=True, notice=notice)
 
 
 def another_user() -> int | None:

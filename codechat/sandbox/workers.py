@@ -337,9 +337,8 @@ class ZygoteSandbox:
         notice: str | None,
         *,
         own_folders: bool = True,
-        refused: str = "",
     ) -> None:
-        self.config, self.weak, self.notice, self.refused = config, weak, notice, refused
+        self.config, self.weak, self.notice = config, weak, notice
         self.own_folders = own_folders
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="sandbox")
         self._launch, self._launches = launch, dict[tuple[str, ...], Launch]()

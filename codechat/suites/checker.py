@@ -32,7 +32,6 @@ class NoSandbox:
 
     weak: bool = False
     notice: str | None = None
-    refused: str = ""
 
     def __init__(self, config: SandboxConfig) -> None:
         self.config = config

@@ -9,11 +9,12 @@ Landlock and a supervisor confine them to a folder, which they take for /workspa
 import contextlib
 import os
 import re
+import resource
 import select
 import shutil
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Protocol
 
 from codechat.environments.inside.furnish import HOME, REPOSITORY
@@ -41,6 +42,7 @@ class Beside:
     def __init__(self, config: dict[str, Any]) -> None:
         """Copy the commit `lower` there, and become its user. Raises `OSError`."""
         self._config, self._own = config, str(config["own"])
+        self.limits = {resource.RLIMIT_FSIZE: config["disk"]}
         shutil.copytree(config["lower"], f"{self._own}/repository", symlinks=True)
         for name in ("home", "tmp"):
             os.mkdir(f"{self._own}/{name}")
@@ -69,7 +71,7 @@ class Beside:
         """After it was forked."""
         self._asking.close()
 
-    def become_shell(self, shell: Callable[[int], tuple[str, list[Any]]], limits: dict[int, int]) -> NoReturn:
+    def become_shell(self, shell: Callable[[int], tuple[str, list[Any]]], limits: Mapping[int, int]) -> NoReturn:
         """For the forked process: wait for its command and become the shell that runs it. Raises `OSError`.
 
         `shell` gives the shell and its arguments once the command is there, and keeps one descriptor open.
@@ -112,7 +114,7 @@ class Beside:
 
     def over(self) -> str:
         """The limit that the command's processes exceed: "memory", "disk", or none."""
-        if sum(map(_memory, descendants())) > self._config["memory"]:
+        if sum(memory_of(pid) + _held(pid) for pid in descendants()) > self._config["memory"]:
             return "memory"
         began = time.monotonic()
         if began < self._disk_at:
@@ -122,16 +124,18 @@ class Beside:
         self._disk_at = now + max(DISK_S, SHARE * (now - began))
         return "disk" if full else ""
 
-    def end(self) -> None:
-        """End all that the command started."""
+    def end(self, status: int) -> int:
+        """End all that the command started. Its exit status, as an init process says it of its shell."""
         self._asker.close()
         if self._supervisor is not None:
             os.close(self._supervisor.listener)
             self._supervisor = None
         isolate.sweep()
+        return status if status >= 0 else 128 - status
 
-    def clear(self) -> None:
-        """Remove the worktree's files, if its parent, whose folder this is, could not."""
+    def leave(self) -> None:
+        """End all that is left, and remove the worktree's files: its parent, whose folder this is, is gone."""
+        self.end(0)
         clear(self._own)
         with contextlib.suppress(OSError):  # it lies in a folder of the parent's user
             os.rmdir(self._own)
@@ -148,13 +152,18 @@ class Beside:
         output.total = missing + len(output.head) + len(output.tail)
 
 
-def _memory(pid: int) -> int:
-    """The bytes of a process, with its page tables and what its descriptors may hold, pages of files apart."""
-    total = 0
+def memory_of(pid: int) -> int:
+    """The bytes of a process with its page tables, pages of files apart; 0 if it has ended."""
     with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/status", "rb") as stream:
-        for line in stream:
-            if line.startswith((b"RssAnon:", b"RssShmem:", b"VmPTE:")):
-                total += int(line.split()[1]) << 10
+        lines = (line for line in stream if line.startswith((b"RssAnon:", b"RssShmem:", b"VmPTE:")))
+        return sum(int(line.split()[1]) << 10 for line in lines)
+    return 0
+
+
+def _held(pid: int) -> int:
+    """The bytes that a process's descriptors may hold."""
+    total = 0
+    with contextlib.suppress(OSError):
         for handle in os.listdir(f"/proc/{pid}/fd"):
             total += QUEUE if os.readlink(f"/proc/{pid}/fd/{handle}").startswith("socket:") else PIPE
     return total

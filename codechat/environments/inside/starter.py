@@ -20,10 +20,11 @@ import signal
 import socket
 import struct
 import time
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from codechat.environments.inside import furnish
-from codechat.environments.inside.beside import Beside
+from codechat.environments.inside.beside import PIPE, Beside, Output, memory_of
 from codechat.sandbox.inside import isolate
 
 LENGTH = struct.Struct("<I")
@@ -32,7 +33,6 @@ PIPE_SIZE = 1031  # F_SETPIPE_SZ
 WATCH_S = 0.05  # between two looks at a command's memory
 SHELLS = ("/bin/bash", "/bin/sh")
 NOT_STARTED = 126
-SMALL_PIPE = 2 << 12
 OWN = 2  # processes of the worktree besides a command's: this one, and the init process
 
 
@@ -113,17 +113,13 @@ class Starter:
 
     def __init__(self, control: socket.socket, config: dict[str, Any]) -> None:
         self._control, self._config = control, config
-        self._beside = Beside(config) if "own" in config else None
-        self._handle = furnish.box(config) if self._beside is None else None
+        self._place = Beside(config) if "own" in config else Parted(config)
         self._limits = {
             resource.RLIMIT_DATA: config["memory"],
             resource.RLIMIT_NOFILE: config["open_files"],
             resource.RLIMIT_CORE: 0,
+            **self._place.limits,
         }
-        if self._beside is None:
-            self._limits[resource.RLIMIT_NPROC] = config["processes"] + OWN
-        else:
-            self._limits[resource.RLIMIT_FSIZE] = config["disk"]
 
     def serve(self) -> NoReturn:
         """Run each command that the parent sends, and answer how it ended."""
@@ -133,10 +129,8 @@ class Starter:
             send(self._control, self._run(prepared, order["command"], order["seconds"]))
 
     def leave(self) -> NoReturn:
-        """End all that is left. With namespaces, that goes with this process."""
-        if self._beside is not None:
-            self._beside.end()
-            self._beside.clear()
+        """End, and all that is left."""
+        self._place.leave()
         os._exit(0)
 
     def _prepare(self) -> "Prepared":
@@ -144,17 +138,11 @@ class Starter:
         (command_reader, command), (output, output_writer) = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
         with contextlib.suppress(OSError):
             fcntl.fcntl(output, PIPE_SIZE, BLOCK)
-        if self._beside is None:
-            isolate.new_pid_namespace()
-        else:
-            self._beside.begin()
+        self._place.begin()
         child = os.fork()
         if child == 0:
             self._child(command_reader, output_writer)
-        if self._handle is not None:
-            isolate.back_to(self._handle)
-        if self._beside is not None:
-            self._beside.forked()
+        self._place.forked()
         os.close(command_reader)
         os.close(output_writer)
         os.set_blocking(output, False)
@@ -162,23 +150,17 @@ class Starter:
 
     def _run(self, prepared: "Prepared", command: bytes, seconds: float) -> dict[str, Any]:
         began = time.monotonic()
-        if self._beside is not None:
-            command = self._beside.as_here(command)
         with contextlib.suppress(BrokenPipeError), open(prepared.command, "wb") as stream:
-            stream.write(command)
+            stream.write(self._place.as_here(command))
         output = HeadAndTail(self._config["output"] // 2)
         why = self._follow(prepared, output, began + seconds)
         os.close(prepared.pidfd)
-        status = os.waitstatus_to_exitcode(os.waitpid(prepared.child, 0)[1])
-        if self._beside is not None:
-            self._beside.end()
-            status = 128 - status if status < 0 and not why else status  # as an init process says it of its shell
+        status = self._place.end(os.waitstatus_to_exitcode(os.waitpid(prepared.child, 0)[1]))
         with contextlib.suppress(BlockingIOError):
             while data := os.read(prepared.output, BLOCK):
                 output.add(data)
         os.close(prepared.output)
-        if self._beside is not None:
-            self._beside.as_elsewhere(output)
+        self._place.as_elsewhere(output)
         return {
             "status": None if why or status < 0 else status,
             "ended": why or ("exit" if status >= 0 else "killed"),
@@ -195,22 +177,21 @@ class Starter:
         for number in (reader, pidfd, self._control.fileno()):
             poll.register(number, select.POLLIN)
         why, look = "", time.monotonic() + WATCH_S
-        if self._beside is not None:
-            self._beside.register(poll)
+        self._place.register(poll)
         while True:
             now = time.monotonic()
             if not why and now >= until:
                 why = "timeout"
             elif not why and now >= look:
                 look = now + WATCH_S
-                why = self._over() if self._beside is None else self._beside.over()
+                why = self._place.over()
             if why:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
             for ready, event in poll.poll(max(0, min(look, until) - now) * 1000 + 1 if not why else 1000):
                 if ready == pidfd:
                     return why
-                if self._beside is not None and self._beside.handle(ready, event):
+                if self._place.handle(ready, event):
                     continue
                 if ready == reader:
                     data = os.read(reader, BLOCK)
@@ -221,10 +202,7 @@ class Starter:
                     raise EOFError
 
     def _child(self, command: int, writer: int) -> NoReturn:
-        """Never returns. This is the init process of a namespace of its own, and the shell its child.
-
-        Without namespaces it becomes the shell itself.
-        """
+        """Never returns. This is the first process of a command."""
         try:
             os.setsid()
             for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # what Python made of them
@@ -232,33 +210,76 @@ class Starter:
             os.dup2(writer, 1)
             os.dup2(1, 2)
             os.umask(0o022)
-            if self._beside is not None:
-                self._beside.become_shell(lambda keep: shell_of(command, keep), self._limits)
-            isolate.own_mounts()
-            isolate.own_proc()
-            os.chdir(self._config["root"])  # whatever a command made of its rights
-            isolate.renounce(self._limits)
-            shell = self._shell(command)
+            self._place.become_shell(functools.partial(shell_of, command), self._limits)
         except BaseException as error:  # noqa: BLE001  nothing may run past this point
             os.write(2, f"the command did not start: {type(error).__name__}: {error}\n".encode())
             os._exit(NOT_STARTED)
-        os.closerange(0, 1 << 8)
-        _reap(shell)
 
-    def _shell(self, command: int) -> int:
-        """Wait for the command, and start its shell, which has no more rights than this process now.
+
+class Parted:
+    """Confines the commands of one worktree by namespaces: what a command leaves ends with its own PID namespace.
+
+    `Beside` has the same methods, for systems without namespaces.
+    """
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        """Furnish the worktree. Raises `OSError`."""
+        self._config, self._handle = config, furnish.box(config)
+        self.limits = {resource.RLIMIT_NPROC: config["processes"] + OWN}
+
+    def begin(self) -> None:
+        """Before a command's process is forked."""
+        isolate.new_pid_namespace()
+
+    def forked(self) -> None:
+        """After it was forked."""
+        isolate.back_to(self._handle)
+
+    def become_shell(self, shell: "Callable[[], Shell]", limits: Mapping[int, int]) -> NoReturn:
+        """For the forked process, which is the init process of a namespace: start the shell, and wait for its end.
 
         The shell is spawned, not forked: a fork would copy this interpreter once more.
         """
-        program, arguments = shell_of(command)
-        return os.posix_spawn(program, arguments, self._config["environment"], setsid=True)
+        isolate.own_mounts()
+        isolate.own_proc()
+        os.chdir(self._config["root"])  # whatever a command made of its rights
+        isolate.renounce(limits)
+        program, arguments = shell()
+        started = os.posix_spawn(program, arguments, self._config["environment"], setsid=True)
+        os.closerange(0, 1 << 8)
+        _reap(started)
 
-    def _over(self) -> str:
+    def register(self, poll: "select.poll") -> None:
+        """No process asks for anything."""
+
+    def handle(self, ready: int, event: int) -> bool:
+        """No descriptor is this one's."""
+        return False
+
+    def over(self) -> str:
         """The limit that the command's processes exceed; empty if they exceed none."""
         return "memory" if memory_used() > self._config["memory"] else ""
 
+    def end(self, status: int) -> int:
+        """The command's exit status. All that it started ended with its first process."""
+        return status
 
-def shell_of(command: int, keep: int = 3) -> tuple[str, list[str | bytes]]:
+    def as_here(self, command: bytes) -> bytes:
+        """The command: its worktree has the paths that every other one has."""
+        return command
+
+    def as_elsewhere(self, output: Output) -> None:
+        """Outputs stay as they are."""
+
+    def leave(self) -> None:
+        """All that is left ends with this process."""
+
+
+Shell = tuple[str, list[str | bytes]]
+"""A shell and its arguments."""
+
+
+def shell_of(command: int, keep: int = 3) -> Shell:
     """The shell and its arguments, once the command has come by the pipe `command`.
 
     All descriptors from 3 on are closed but `keep`: the pipe's other end too, else it would never end.
@@ -326,7 +347,8 @@ def memory_used() -> int:
     Memory that several processes share, as forks do, counts for each of them. The queues of sockets, which belong to no
     process, count as if each was full, and an open file as a small pipe, which a file may be.
     """
-    return queues() + sum(_own(name) for name in os.listdir("/proc") if name.isdigit() and name != "1")
+    pids = (int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1")
+    return queues() + sum(memory_of(pid) + _files(pid) * PIPE for pid in pids)
 
 
 def queues() -> int:
@@ -351,11 +373,9 @@ def _most(family: str) -> int:
     return total
 
 
-def _own(name: str) -> int:
-    total = 0
-    with contextlib.suppress(OSError, ValueError), open(f"/proc/{name}/status", "rb") as stream:
-        for line in stream:
-            if line.startswith((b"RssAnon:", b"RssShmem:", b"VmPTE:")):
-                total += int(line.split()[1]) << 10
-        total += os.stat(f"/proc/{name}/fd").st_size * SMALL_PIPE  # the count of files, since Linux 6.2
-    return total
+def _files(pid: int) -> int:
+    """How many files a process has open, which Linux says since 6.2."""
+    try:
+        return os.stat(f"/proc/{pid}/fd").st_size
+    except OSError:
+        return 0

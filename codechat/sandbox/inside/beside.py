@@ -287,8 +287,7 @@ def _share_memory(where: list[str]) -> None:
         def __new__(cls, kind: int, value: int, maxvalue: int, name: str, unlink: bool) -> Any:
             memory = mmap.mmap(-1, SEMAPHORE)
             address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-            if isolate.libc.sem_init(ctypes.c_void_p(address), 1, value) != 0:
-                raise OSError(ctypes.get_errno(), "no semaphore")
+            isolate.checked(isolate.libc.sem_init(ctypes.c_void_p(address), 1, value), "semaphore")
             _kept.append(memory)
             return real._rebuild(address, kind, maxvalue, None)
 

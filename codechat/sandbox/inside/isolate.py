@@ -56,15 +56,17 @@ class NotGranted(OSError):
     """The system does not grant a requested isolation."""
 
 
-def _check(result: int, what: str) -> None:
-    if result != 0:
+def checked(result: int, what: str) -> int:
+    """The result of a call of the C library that gives a negative number if it fails. Raises `NotGranted`."""
+    if result < 0:
         code = ctypes.get_errno()
         raise NotGranted(code, f"{what}: {os.strerror(code)}")
+    return int(result)
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
     """mount(2); raises `NotGranted`."""
-    _check(
+    checked(
         libc.mount(source.encode(), target.encode(), kind.encode() or None, flags, options.encode() or None),
         f"mount {target}",
     )
@@ -82,7 +84,7 @@ def reach(paths: list[str], uid: int) -> None:
             barred.setdefault(closed, []).append(path)
     if not barred:
         return
-    _check(libc.unshare(NEWNS), "unshare mounts")
+    checked(libc.unshare(NEWNS), "unshare mounts")
     mount("none", "/", "", MS_REC | MS_PRIVATE)
     for closed, below in barred.items():
         handles = [(path, os.open(path, os.O_PATH)) for path in below]
@@ -120,7 +122,7 @@ def enter_namespaces(hide: list[str], shown: int | None = None, *, networked: bo
     """
     uid, gid = os.getuid(), os.getgid()
     kinds = NEWUSER | NEWNS | NEWUTS | NEWIPC | NEWPID | (0 if networked else NEWNET)
-    _check(libc.unshare(kinds), "unshare")
+    checked(libc.unshare(kinds), "unshare")
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{shown or uid or NOBODY} {uid} 1")
     _write("/proc/self/gid_map", f"{shown or gid or NOBODY} {gid} 1")
@@ -133,7 +135,7 @@ def enter_namespaces(hide: list[str], shown: int | None = None, *, networked: bo
     libc.sethostname(b"sandbox", 7)
     mount("none", "/", "", MS_REC | MS_PRIVATE)
     attributes = struct.pack("<QQQQ", MOUNT_ATTR_RDONLY, 0, 0, 0)
-    _check(libc.syscall(SYS_MOUNT_SETATTR, AT_FDCWD, b"/", AT_RECURSIVE, attributes, len(attributes)), "read-only /")
+    checked(libc.syscall(SYS_MOUNT_SETATTR, AT_FDCWD, b"/", AT_RECURSIVE, attributes, len(attributes)), "read-only /")
     for folder in ("/proc", *hide):
         if os.path.isdir(folder):
             mount("tmpfs", folder, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "mode=755,size=4k")
@@ -168,12 +170,12 @@ def lock_down() -> None:
 
 def new_pid_namespace() -> None:
     """Make the next child the init of a PID namespace: all its processes die with it."""
-    _check(libc.unshare(NEWPID), "unshare pid")
+    checked(libc.unshare(NEWPID), "unshare pid")
 
 
 def back_to(handle: int) -> None:
     """Enter the PID namespace of a handle: the next child is in it."""
-    _check(libc.setns(handle, NEWPID), "setns pid")
+    checked(libc.setns(handle, NEWPID), "setns pid")
 
 
 def proc_works(handle: int) -> bool:
@@ -193,7 +195,7 @@ def proc_works(handle: int) -> bool:
 
 def own_mounts() -> None:
     """Let later mounts be seen by this process and its children alone."""
-    _check(libc.unshare(NEWNS), "unshare mounts")
+    checked(libc.unshare(NEWNS), "unshare mounts")
 
 
 def own_proc(settings: Mapping[str, str] | None = None) -> None:
@@ -216,7 +218,7 @@ def empty_folders(folders: list[str], size: int = WARM_FILES, flags: int = 0) ->
 
 def _own_network() -> None:
     """A network of this process's own, with nothing in it but the loopback interface, named localhost."""
-    _check(libc.unshare(NEWNET), "unshare network")
+    checked(libc.unshare(NEWNET), "unshare network")
     if os.path.exists(ETC):
         for name in NAMES:
             mount(f"{ETC}/{name}", f"/etc/{name}", "", MS_BIND)
@@ -277,7 +279,7 @@ def confine(
 
 def _drop_capabilities() -> None:
     header = struct.pack("<Ii", CAPABILITY_VERSION, 0)
-    _check(libc.capset(header, bytes(24)), "capset")
+    checked(libc.capset(header, bytes(24)), "capset")
 
 
 def renounce(limits: Mapping[int, int], place: seccomp.Place = "network") -> None:

@@ -7,13 +7,12 @@ of system calls and by the supervisor.
 # No pathlib: every module loaded here is memory that each fork copies.
 # ruff: noqa: PTH118, PTH208
 
-import ctypes
 import os
 import stat
 import struct
 from collections.abc import Iterable, Sequence
 
-from codechat.sandbox.inside.isolate import libc
+from codechat.sandbox.inside.isolate import checked, libc
 
 CREATE, ADD_RULE, RESTRICT = 444, 445, 446  # the same numbers on every machine
 VERSION, PATH_BENEATH = 1, 1
@@ -46,7 +45,8 @@ class Ruleset:
     def __init__(self, own: Sequence[str], known: int, *, alone: bool = False) -> None:
         self._all = rights(known)
         attributes = struct.pack("QQQ", self._all, NETWORK if known >= 4 else 0, SCOPES if known >= 6 else 0)
-        self._handle = _checked(libc.syscall(CREATE, attributes, 24 if known >= 6 else 16 if known >= 4 else 8, 0))
+        size = 24 if known >= 6 else 16 if known >= 4 else 8
+        self._handle = checked(libc.syscall(CREATE, attributes, size, 0), "Landlock")
         for place in own:
             handle = os.open(place, os.O_PATH | os.O_CLOEXEC)
             self.allow(handle, self._all & ~(IOCTL | (EXECUTE if alone else 0)))
@@ -55,11 +55,11 @@ class Ruleset:
     def allow(self, place: int, granted: int) -> None:
         """Rights at a place and below it, by a descriptor. Raises `OSError`."""
         rule = struct.pack("=Qi", granted & self._all, place)
-        _checked(libc.syscall(ADD_RULE, self._handle, PATH_BENEATH, rule, 0))
+        checked(libc.syscall(ADD_RULE, self._handle, PATH_BENEATH, rule, 0), "Landlock")
 
     def restrict(self) -> None:
         """Bind this process, of one thread, and all that it starts. Needs no_new_privs. Raises `OSError`."""
-        _checked(libc.syscall(RESTRICT, self._handle, 0))
+        checked(libc.syscall(RESTRICT, self._handle, 0), "Landlock")
         os.close(self._handle)
 
 
@@ -89,10 +89,3 @@ def show(rulesets: Sequence[Ruleset], visible: Iterable[str], hidden: Sequence[s
                 ruleset.allow(handle, granted)
         finally:
             os.close(handle)
-
-
-def _checked(result: int) -> int:
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"Landlock: {os.strerror(code)}")
-    return int(result)

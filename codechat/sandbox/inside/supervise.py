@@ -19,7 +19,7 @@ import struct
 from collections.abc import Iterator
 
 from codechat.sandbox.inside import seccomp
-from codechat.sandbox.inside.isolate import libc
+from codechat.sandbox.inside.isolate import checked, libc
 
 RECEIVE, SEND, VALID = 0xC0502100, 0xC0182101, 0x40082102  # ioctls of the listener
 REQUEST = struct.Struct("<QIIiIQ6Q")  # id, thread, flags, and the call: number, machine, place, arguments
@@ -146,7 +146,7 @@ class Supervisor:
         pidfd = os.pidfd_open(process)
         try:
             fcntl.ioctl(self.listener, VALID, struct.pack("<Q", number))  # still: else the number is another's
-            with socket.socket(fileno=_checked(libc.syscall(PIDFD_GETFD, pidfd, handle, 0))) as one:
+            with socket.socket(fileno=checked(libc.syscall(PIDFD_GETFD, pidfd, handle, 0), "the socket")) as one:
                 self._reach(one, absolute[len(self._folder) + 1 :])
         finally:
             os.close(pidfd)
@@ -155,7 +155,7 @@ class Supervisor:
         how = struct.pack("<QQQ", os.O_PATH | os.O_CLOEXEC, 0, BENEATH)
         folder = os.open(self._folder, os.O_PATH | os.O_CLOEXEC)
         try:
-            place = _checked(libc.syscall(OPENAT2, folder, relative.encode(), how, len(how)))
+            place = checked(libc.syscall(OPENAT2, folder, relative.encode(), how, len(how)), relative)
         finally:
             os.close(folder)
         blocking = os.get_blocking(one.fileno())
@@ -211,10 +211,3 @@ def _status(pid: int, name: bytes) -> bytes:
 
 def _signed(value: int) -> int:
     return ctypes.c_int(value & 0xFFFFFFFF).value
-
-
-def _checked(result: int) -> int:
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return int(result)

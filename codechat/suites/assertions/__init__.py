@@ -121,7 +121,7 @@ class Assertions:
         return await run_in_box(sandbox, lambda box: self._run(box, program, sandbox.config), tools)
 
     def _run(self, box: Box, program: Program, config: SandboxConfig) -> Verdict:
-        if not box.parts_processes(self.needs) and self.needs:
+        if self.needs and not box.parts_processes(self.needs):
             raise UserError(f"tests need {', '.join(sorted(self.needs))}, which only namespaces make safe", NO_BOX)
         words = f"what the tests need ({', '.join(sorted(self.needs))})" if self.needs else ""
         if self.one_file and shares_names(self.snippets):

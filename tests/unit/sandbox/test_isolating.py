@@ -45,11 +45,11 @@ def system(monkeypatch: pytest.MonkeyPatch) -> System:
 
 
 def test_what_is_denied_is_told() -> None:
-    isolate._check(0, "it")
+    assert (isolate.checked(0, "it"), isolate.checked(3, "it")) == (0, 3)
     ctypes.set_errno(1)
-    for result in (-1, 1):
-        with pytest.raises(NotGranted, match="it: "):
-            isolate._check(result, "it")
+    with pytest.raises(NotGranted, match="it: ") as caught:
+        isolate.checked(-1, "it")
+    assert caught.value.errno == 1
 
 
 def test_a_mount_is_asked_for_as_the_kernel_wants_it(system: System) -> None:
