@@ -252,7 +252,7 @@ async def test_calls_without_plus_inputs(checker: Checker) -> None:
     assert (await checker.check(Program(REFERENCE), calls)).passed
 
 
-@pytest.mark.parametrize("kind", ["process", "bubblewrap"])
+@pytest.mark.parametrize("kind", ["process", "landlock", "bubblewrap"])
 async def test_a_killed_worker_is_replaced(kind: str) -> None:
     others = below(os.getpid())
     room = build(kind)
@@ -264,6 +264,34 @@ async def test_a_killed_worker_is_replaced(kind: str) -> None:
         assert (await CALLS.check(Program("# again\n" + REFERENCE), room)).passed
     finally:
         await room.aclose()
+
+
+KEEPS_DESCRIPTORS_UNDER_WAY = """
+import contextlib, socket, time
+def total(numbers):
+    kept = []
+    with contextlib.suppress(OSError):
+        while True:
+            kept.append(socket.socketpair())
+            socket.send_fds(kept[-1][0], [b"x"], [0] * 250)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("kind", ["bubblewrap", "landlock", "process"])
+async def test_descriptors_that_a_program_keeps_under_way_fail_no_other(kind: str) -> None:
+    """The kernel counts them by user, and refuses to send more than the sender may have open."""
+    sandbox = build(kind, workers=2)
+    try:
+        checker = Checker(sandbox)
+        hostile = asyncio.create_task(checker.check(Program(KEEPS_DESCRIPTORS_UNDER_WAY), CALLS))
+        await asyncio.sleep(0.5)
+        others = [Program(f"{REFERENCE}# {number}\n") for number in range(20)]
+        verdicts = [await checker.check(program, CALLS) for program in others]
+        assert not hostile.done() and all(verdict.passed for verdict in verdicts)
+        assert (await hostile).outcome == "timeout"
+    finally:
+        await sandbox.aclose()
 
 
 async def test_closing_ends_what_runs_and_leaves_no_process() -> None:
@@ -320,7 +348,7 @@ def test_auto_takes_landlock_where_there_is_no_bubblewrap(monkeypatch: pytest.Mo
 
 def test_a_missing_program_is_told_with_the_package_and_auto_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("codechat.sandbox.bubblewrap.programs", list)
-    monkeypatch.setattr("codechat.sandbox.auto.by_landlock", refuse)
+    monkeypatch.setattr("codechat.sandbox.auto.landlock", refuse)
     config = SANDBOXES.validate({"kind": "bubblewrap"})
     with pytest.raises(UserError, match="install the package 'bubblewrap'"):
         SANDBOXES.build(config, workers=1)

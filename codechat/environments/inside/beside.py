@@ -52,6 +52,7 @@ class Beside:
                     os.chown(f"{place}/{name}", config["uid"], config["uid"], follow_symlinks=False)
             isolate.drop_user(config["uid"])
         isolate.lock_down()
+        isolate.open_more_files()
         own = [f"{self._own}/{name}" for name in ("repository", "home", "tmp")]
         self._ruleset = landlock.Ruleset(own, landlock.version())
         landlock.show([self._ruleset], config["visible"], config["cover"])
@@ -80,13 +81,12 @@ class Beside:
         self._ruleset.restrict()
         os.dup2(self._asking.detach(), ASKER, inheritable=False)
         program, arguments = shell(ASKER)
-        isolate.renounce(limits, "landlock")
+        own = dict(limits)
+        open_files = own.pop(resource.RLIMIT_NOFILE)
+        isolate.renounce(own, "landlock")
         environment = {**self._config["environment"], "HOME": f"{self._own}/home", "TMPDIR": f"{self._own}/tmp"}
         environment["GIT_CONFIG_NOSYSTEM"] = "1"  # git ends where it may not look for /etc/gitconfig
-        with socket.socket(fileno=ASKER) as asker:
-            listener = isolate.be_supervised("landlock", False)
-            socket.send_fds(asker, [b"L"], [listener])
-            os.close(listener)
+        isolate.be_supervised("landlock", socket.socket(fileno=ASKER), b"L", open_files, reaps=False)
         os.execve(program, arguments, environment)
 
     def register(self, poll: "select.poll") -> None:

@@ -35,6 +35,7 @@ class Beside:
 
     def __init__(self, folder: str, visible: list[str] | None, hidden: list[str], version: int | None) -> None:
         """`visible` and `hidden` are those of Landlock, or None: it is not used. `version` limits its interface."""
+        isolate.open_more_files()
         self.folders = [os.path.realpath(f"{folder}/{part}") for part in (0, 1)]
         self.version = landlock.version() if version is None else version
         self._rulesets: list[landlock.Ruleset] = []  # by part of a run
@@ -71,7 +72,7 @@ class Beside:
             try:
                 if place == "landlock":
                     self._rulesets[0].restrict()
-                isolate.be_supervised(place, False)
+                isolate.filter_of(place).listen(isolate.libc)
             except OSError:
                 os._exit(1)
             os._exit(0)
@@ -97,10 +98,7 @@ class Beside:
     def be_supervised(self, asker: socket.socket, limits: dict[str, int], reaps: bool) -> None:
         """For a child, at last: bind it to the filter, and hand the listener to the zygote. Raises `OSError`."""
         told = LIMITS.pack(limits["processes"], limits["file"])
-        listener = isolate.be_supervised(self.place, reaps)
-        socket.send_fds(asker, [told], [listener])
-        os.close(listener)
-        asker.close()
+        isolate.be_supervised(self.place, asker, told, limits["open_files"], reaps=reaps)
 
     def _set_folder(self, folder: str) -> None:
         # Node ends, and others may, where it may not look for the system's configuration of OpenSSL.

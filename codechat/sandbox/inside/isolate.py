@@ -263,9 +263,9 @@ def confine(
     # ahead, only where that does not come to it.
     _limit(resource.RLIMIT_CPU, 2 * limits["cpu"])
     _limit(resource.RLIMIT_FSIZE, limits["file"])
-    _limit(resource.RLIMIT_NOFILE, limits["open_files"])
     if place not in ("landlock", "supervised"):  # the supervisor counts; the kernel would count this user's others, too
         _limit(resource.RLIMIT_NPROC, limits["processes"])
+        _limit(resource.RLIMIT_NOFILE, limits["open_files"])  # else in `be_supervised`
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_STACK, STACK)
     _drop_capabilities()
@@ -294,9 +294,23 @@ def renounce(limits: Mapping[int, int], place: seccomp.Place = "network") -> Non
         filter_of(place).install(libc)
 
 
-def be_supervised(place: seccomp.Place, reaps: bool) -> int:
-    """Bind this process to the filter of a supervised place; where its supervisor listens. Raises `OSError`."""
-    return filter_of(place, reaps).listen(libc)
+def be_supervised(place: seccomp.Place, asker: socket.socket, message: bytes, open_files: int, *, reaps: bool) -> None:
+    """Bind this process to the filter of a supervised place, and hand the listener to the supervisor. Raises `OSError`.
+
+    Open files are limited afterwards: the kernel refuses to send a descriptor if this user's processes have more of
+    them under way than the sender may have open, and a hostile program may keep that many under way.
+    """
+    listener = filter_of(place, reaps).listen(libc)
+    socket.send_fds(asker, [message], [listener])
+    os.close(listener)
+    asker.close()
+    _limit(resource.RLIMIT_NOFILE, open_files)
+
+
+def open_more_files() -> None:
+    """Raise the limit of open files to the most that this process may have."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 @functools.cache
