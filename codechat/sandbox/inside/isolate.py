@@ -263,9 +263,10 @@ def confine(
     # ahead, only where that does not come to it.
     _limit(resource.RLIMIT_CPU, 2 * limits["cpu"])
     _limit(resource.RLIMIT_FSIZE, limits["file"])
-    if place not in ("landlock", "supervised"):  # the supervisor counts; the kernel would count this user's others, too
-        _limit(resource.RLIMIT_NPROC, limits["processes"])
+    if place not in ("landlock", "supervised"):
         _limit(resource.RLIMIT_NOFILE, limits["open_files"])  # else in `be_supervised`
+        # else the supervisor counts: the kernel would count this user's other processes, too
+        _limit(resource.RLIMIT_NPROC, limits["processes"])
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_STACK, STACK)
     _drop_capabilities()
