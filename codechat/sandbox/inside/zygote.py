@@ -72,6 +72,8 @@ def main(text: str) -> NoReturn:
             handle = isolate.enter_namespaces(config["hide"], config["uid"])
         except OSError as error:
             refusal = str(error)
+    if handle is not None and config["scratch"]:
+        os.environ["HOME"] = config["scratch"][-1]  # where programs begin: not /tmp if the interpreter lies in it
     isolate.lock_down()
     around = None
     if handle is None:
