@@ -66,26 +66,7 @@ def main(text: str) -> NoReturn:
         beside.make_folders(config["folder"], user)
     if user is not None:
         isolate.drop_user(user)
-    handle, refusal = None, ""
-    if config["landlock"] is None:
-        try:
-            handle = isolate.enter_namespaces(config["hide"], config["uid"])
-        except OSError as error:
-            refusal = str(error)
-    if handle is not None and config["scratch"]:
-        os.environ["HOME"] = config["scratch"][-1]  # where programs begin: not /tmp if the interpreter lies in it
-    isolate.lock_down()
-    around = None
-    if handle is None:
-        with contextlib.suppress(OSError):
-            isolate.die_first()
-        folder = config["folder"]
-        if not folder:  # a container has no other
-            folder = f"{config['scratch'][-1]}/codechat"
-            os.mkdir(folder)
-            beside.make_folders(folder, None)
-        around = Beside(folder, config["landlock"], config["hide"], config["version"])
-        refusal = around.refusal or refusal
+    handle, around, refusal = _isolated(config)
     place = around.place if around is not None else "namespaces"
     blind = [path for path in config["paths"] if os.path.exists(path) and not os.access(path, os.R_OK)]
     hello: dict[str, Any] = {"place": place, "refusal": refusal, "blind": blind}
@@ -99,6 +80,33 @@ def main(text: str) -> NoReturn:
     _settle()
     gc.disable()
     Zygote(control, handle, around, config).serve()
+
+
+def _isolated(config: dict[str, Any]) -> tuple[int | None, Beside | None, str]:
+    """Enter namespaces, or make ready what replaces them.
+
+    Returns the handle of the PID namespace or else what confines programs, and why anything is not granted.
+    """
+    handle, refusal = None, ""
+    if config["landlock"] is None:
+        try:
+            handle = isolate.enter_namespaces(config["hide"], config["uid"])
+        except OSError as error:
+            refusal = str(error)
+    isolate.lock_down()
+    if handle is not None:
+        if config["scratch"]:  # where programs begin: not /tmp if the interpreter lies in it
+            os.environ["HOME"] = config["scratch"][-1]
+        return handle, None, refusal
+    with contextlib.suppress(OSError):
+        isolate.die_first()
+    folder = config["folder"]
+    if not folder:  # a container has no other
+        folder = f"{config['scratch'][-1]}/codechat"
+        os.mkdir(folder)
+        beside.make_folders(folder, None)
+    around = Beside(folder, config["landlock"], config["hide"], config["version"])
+    return None, around, around.refusal or refusal
 
 
 def _own_user() -> int | None:
