@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codechat.records import TurnRecord, read_sessions
+from codechat.base.records import TurnRecord, read_sessions
 from codechat.studies.codeif.metrics import Exchange
 
 CONTEXTS = {"single_round": "single", "multi_round": "multi", "n_round": "n_round"}

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from codechat.metrics.statistics import Figure, TaskBootstrap, percent_change, percentile_interval
+from codechat.report.metrics.statistics import Figure, TaskBootstrap, percent_change, percentile_interval
 
 RATES = (0.08, 0.13, 0.22)  # of a defect in a cosmetic, structural and semantic turn: the drifter's defaults
 MENDS = 0.08

@@ -22,11 +22,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from codechat.domain import Program, Target, Verdict
-from codechat.languages.python.assembly import assemble
+from codechat.base.domain import Program, Target, Verdict
 from codechat.sandbox import SANDBOXES, Sandbox
-from codechat.suites.assertions import Assertions
-from codechat.suites.assertions.constructs import Constructs
+from codechat.sandbox.languages.python.assembly import assemble
+from codechat.sandbox.suites.assertions import Assertions
+from codechat.sandbox.suites.assertions.constructs import Constructs
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ import sys
 import time
 from collections import Counter
 
-from codechat.domain import Program
-from codechat.languages import extract
-from codechat.models.baselines.refactoring import add_defect
+from codechat.base.domain import Program
+from codechat.datasets.tasks import Task
 from codechat.sandbox import SANDBOXES
-from codechat.suites.checker import Checker
-from codechat.tasks import Task
+from codechat.sandbox.languages import extract
+from codechat.sandbox.suites.checker import Checker
+from codechat.studies.refine.baselines.refactoring import add_defect
 from codechat.testing import dataset_tasks
 
 

@@ -121,8 +121,8 @@ def cell(url: str, folder: Path, concurrency: int) -> None:
     """Run the dialogues as one cell, and print what they took, and then the whole run."""
     import openai  # noqa: F401  imports are not counted
 
-    import codechat.calls.transport  # noqa: F401
-    import codechat.engine.running.sessions as running
+    import codechat.models.calls.transport  # noqa: F401
+    import codechat.run.running.sessions as running
     from codechat import compose, run
 
     words = ["protocol=assist", "dataset=cab", f"dataset.path={folder}/issues.jsonl", "environment=checkout"]

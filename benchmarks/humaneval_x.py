@@ -23,22 +23,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from codechat.config import validate
+from codechat.base.config import validate
+from codechat.base.domain import Program, Verdict
 from codechat.datasets import humaneval_x
 from codechat.datasets.humaneval_x import DECISIONS, Decided, Kept, Mended
 from codechat.datasets.reading.lines import lines_of
-from codechat.domain import Program, Verdict
+from codechat.datasets.tasks import Task
 from codechat.sandbox import SANDBOXES, Box, Ended, SandboxConfig
 from codechat.sandbox.inside.decode import Opaque
-from codechat.suites.calls import Driven, driven
-from codechat.suites.calls.conform import conform
-from codechat.suites.calls.drivers.java import Signature
-from codechat.suites.calls.oracle import Comparison
-from codechat.suites.calls.reader import CallsReader
-from codechat.suites.calls.show import show
-from codechat.suites.calls.truth import Recorder
-from codechat.suites.claims import Table, read_or_opaque
-from codechat.tasks import Task
+from codechat.sandbox.suites.calls import Driven, driven
+from codechat.sandbox.suites.calls.conform import conform
+from codechat.sandbox.suites.calls.drivers.java import Signature
+from codechat.sandbox.suites.calls.oracle import Comparison
+from codechat.sandbox.suites.calls.reader import CallsReader
+from codechat.sandbox.suites.calls.show import show
+from codechat.sandbox.suites.calls.truth import Recorder
+from codechat.sandbox.suites.claims import Table, read_or_opaque
 
 OWN = {"HumanEval/103": "a half is rounded up, as the task's own tests in the language say"}
 READ = humaneval_x.decisions

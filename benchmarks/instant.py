@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from codechat.config import run_option
-from codechat.domain import Reply, Usage
+from codechat.base.config import run_option
+from codechat.base.domain import Reply, Usage
 from codechat.models import MODELS, ModelConfig, Request
 from codechat.testing.instant import register_instant
 

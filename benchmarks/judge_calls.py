@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codechat import compose, run
-from codechat.judges.llm import TOGETHER
-from codechat.records import SessionRecord, read_sessions
+from codechat.base.records import SessionRecord, read_sessions
+from codechat.judging.llm import TOGETHER
 
 CHARACTERS = 4
 

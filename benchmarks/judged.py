@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from coverage import POOL, bootstraps
 
-from codechat.audit.allocation import Group, allocation
-from codechat.metrics.corrected import Correction, Share
-from codechat.metrics.judge_errors import JudgeLabels, Label
-from codechat.metrics.statistics import Figure, TaskBootstrap
+from codechat.report.audit.allocation import Group, allocation
+from codechat.report.metrics.corrected import Correction, Share
+from codechat.report.metrics.judge_errors import JudgeLabels, Label
+from codechat.report.metrics.statistics import Figure, TaskBootstrap
 
 RATES = {"cosmetic": 0.9, "structural": 0.8, "semantic": 0.65}  # of instructions that are followed, by scope
 REPEATS = 3  # turns of each scope

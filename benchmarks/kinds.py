@@ -24,13 +24,13 @@ from typing import Any
 
 from tree import tree
 
+from codechat.base.domain import Verdict
+from codechat.base.errors import UserError
 from codechat.datasets import DATASETS
-from codechat.domain import Verdict
-from codechat.engine.cell.libraries import preload
-from codechat.engine.results.samples import Sample, check_samples, cost_s
-from codechat.errors import UserError
+from codechat.datasets.tasks import Task
+from codechat.run.cell.libraries import preload
+from codechat.run.results.samples import Sample, check_samples, cost_s
 from codechat.sandbox import SANDBOXES
-from codechat.tasks import Task
 
 WORKERS = len(os.sched_getaffinity(0))
 RELEASES = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}

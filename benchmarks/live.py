@@ -44,7 +44,7 @@ def cell(words: list[str]) -> None:
     import resource
 
     from codechat.cli.app import main as codechat
-    from codechat.tracking.live import LiveRun
+    from codechat.report.tracking.live import LiveRun
 
     spent: list[float] = []
     log = LiveRun._log
@@ -64,7 +64,7 @@ def cell(words: list[str]) -> None:
 
 def make_store(folder: Path) -> None:
     """An empty store: making one takes seconds, and a cell finds the one of the cell before."""
-    from codechat.tracking import TRACKING
+    from codechat.report.tracking import TRACKING
 
     tracker: Any = TRACKING.build(TRACKING.validate({"kind": "mlflow", "uri": f"sqlite:///{folder}/store.db"}))
     tracker.open(folder / "runs")
@@ -125,7 +125,7 @@ def _compare(pairs: int, sessions: int, latency: float, concurrency: int) -> Non
 
 
 def _show(found: dict[bool, list[dict[str, Any]]]) -> None:
-    from codechat.tracking.live import PAUSE_S
+    from codechat.report.tracking.live import PAUSE_S
 
     for name in ("wall_s", "cpu_s"):
         shown, hidden = ([each[name] for each in found[live]] for live in (True, False))

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 from multicodeif_changes import Change, why
 
-from codechat.constraints import Constraint, constraint_types
-from codechat.constraints.published import extracted
-from codechat.domain import Target
-from codechat.languages import extract
+from codechat.base.domain import Target
+from codechat.sandbox.languages import extract
+from codechat.studies.multicodeif.constraints import Constraint, constraint_types
+from codechat.studies.multicodeif.constraints.published import extracted
 
 Verdict = tuple[str, str, Constraint, str, bool]
 

@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from codechat.constraints import constraint_types
-from codechat.records import SessionRecord, read_sessions
+from codechat.base.records import SessionRecord, read_sessions
 from codechat.studies.multicodeif.chapter.published import paper
+from codechat.studies.multicodeif.constraints import constraint_types
 from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord
 from codechat.studies.multicodeif.metrics_repair import repair_metrics
 

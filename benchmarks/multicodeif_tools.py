@@ -18,13 +18,13 @@ from typing import Any
 
 from multicodeif import rows
 
-from codechat.constraints import Constraint, Finding, Harness, constraint_type
-from codechat.constraints.published import extracted
-from codechat.domain import Program, Target
-from codechat.languages import extract, is_registered, language_of
-from codechat.languages.classifier import guess, labels_of
+from codechat.base.domain import Program, Target
 from codechat.sandbox import SANDBOXES, Sandbox
-from codechat.suites.versions import finding_of, suite_of
+from codechat.sandbox.languages import extract, is_registered, language_of
+from codechat.sandbox.languages.classifier import guess, labels_of
+from codechat.studies.multicodeif.constraints import Constraint, Finding, Harness, constraint_type
+from codechat.studies.multicodeif.constraints.published import extracted
+from codechat.studies.multicodeif.versions import finding_of, suite_of
 
 ROUNDS = ("single_gpt-4o", "selfrepair_gpt-4o")
 MODELS = ("single_gpt-4o", "single_Qwen3-1.7B", "single_deepseek-v3-0324")

@@ -48,7 +48,7 @@ from typing import Any
 
 import pytest
 
-from codechat.environment import cache_root
+from codechat.base.environment import cache_root
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("metrics", "suites", "sandbox", "judges", "calls", "journal", "engine", "protocols")
@@ -92,7 +92,7 @@ if not sys.modules["codechat"].__path__:
 """
 BOXED = (
     "tests/unit/sandbox/",
-    "tests/unit/suites/",
+    "tests/unit/sandbox/suites/",
     "tests/contract/test_s",
     "tests/contract/test_a",
     "tests/attacks/",
@@ -641,7 +641,7 @@ def run(options: argparse.Namespace) -> int:
 def equivalent() -> dict[str, str]:
     """The mutants that change nothing a test could see, with the reasons."""
 
-    from codechat.files import from_yaml
+    from codechat.base.files import from_yaml
 
     return (from_yaml(EQUIVALENT.read_text()) if EQUIVALENT.exists() else None) or {}
 

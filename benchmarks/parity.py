@@ -13,11 +13,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from codechat.base.domain import Verdict
 from codechat.datasets import DATASETS
-from codechat.domain import Verdict
-from codechat.engine.results.samples import Sample, check_samples
+from codechat.run.results.samples import Sample, check_samples
 from codechat.sandbox import SANDBOXES
-from codechat.suites.calls.oracle import EVALPLUS_FAILS
+from codechat.sandbox.suites.calls.oracle import EVALPLUS_FAILS
 
 RELEASES = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
 

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from coverage import MENDS, POOL, RATES, REPEATS, TURNS, bootstraps
 
-from codechat.metrics.outline import SessionOutline, TurnOutline
-from codechat.metrics.power import FIGURES, Spread, parts_of, spread_of
-from codechat.metrics.statistics import Figure, percent_change, percentile_interval
+from codechat.report.metrics.outline import SessionOutline, TurnOutline
+from codechat.report.metrics.power import FIGURES, Spread, parts_of, spread_of
+from codechat.report.metrics.statistics import Figure, percent_change, percentile_interval
 
 # by samples, and by what both models share: how much more often the second breaks, how much less it follows
 WORSE = {

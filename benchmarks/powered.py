@@ -18,11 +18,11 @@ import numpy as np
 from coverage import bootstraps
 from judged import JUDGES, SCOPES, UNEVEN, Cell, cell, truth
 
-from codechat.audit.allocation import Group, allocation
-from codechat.metrics.corrected import Correction, Share
-from codechat.metrics.judge_errors import JudgeLabels, Label, ends
-from codechat.metrics.powered import Powered, powered, powered_difference
-from codechat.metrics.statistics import Figure
+from codechat.report.audit.allocation import Group, allocation
+from codechat.report.metrics.corrected import Correction, Share
+from codechat.report.metrics.judge_errors import JudgeLabels, Label, ends
+from codechat.report.metrics.powered import Powered, powered, powered_difference
+from codechat.report.metrics.statistics import Figure
 
 BETTER = 1.06
 WAYS = ("plain", "moody", "biased")

@@ -18,9 +18,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from codechat.base.domain import Verdict
 from codechat.datasets import DATASETS
-from codechat.domain import Verdict
-from codechat.engine.results.samples import Sample, check_samples
+from codechat.run.results.samples import Sample, check_samples
 from codechat.sandbox import SANDBOXES
 
 NEAR_S = 3.0

@@ -15,9 +15,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+from codechat.base.template import counted
 from codechat.datasets.reading.lines import read_values
 from codechat.studies.multicodeif.construct.redundancy import Kept, rouge_l
-from codechat.template import counted
 
 
 def dropped(prompts: Sequence[tuple[str, str]]) -> list[str]:

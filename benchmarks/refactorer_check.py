@@ -16,17 +16,17 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
-from codechat.domain import Instruction, Program
-from codechat.engine.results.samples import cost_s
-from codechat.hardware import HARDWARE
-from codechat.instructions import INSTRUCTIONS
-from codechat.languages import extract
-from codechat.models.baselines.refactoring import refactor, transformable
-from codechat.patterns import applicable
-from codechat.patterns.reading.tree import docstring
+from codechat.base.domain import Instruction, Program
+from codechat.datasets.tasks import Task
+from codechat.models.hardware import HARDWARE
+from codechat.run.results.samples import cost_s
 from codechat.sandbox import SANDBOXES
-from codechat.suites.checker import Checker
-from codechat.tasks import Task
+from codechat.sandbox.languages import extract
+from codechat.sandbox.suites.checker import Checker
+from codechat.studies.refine.baselines.refactoring import refactor, transformable
+from codechat.studies.refine.instructions import INSTRUCTIONS
+from codechat.studies.refine.patterns import applicable
+from codechat.studies.refine.patterns.reading.tree import docstring
 from codechat.testing import dataset_tasks
 
 

@@ -12,8 +12,8 @@ import sys
 import time
 from typing import Any
 
+from codechat.base.domain import Program
 from codechat.datasets import DATASETS
-from codechat.domain import Program
 from codechat.sandbox import SANDBOXES
 
 

@@ -18,8 +18,8 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from codechat import compose, run
-from codechat.metrics.measures import FIELD
-from codechat.records import read_sessions, write_sessions
+from codechat.base.records import read_sessions, write_sessions
+from codechat.report.metrics.measures import FIELD
 from codechat.studies.refine.metrics import refine_metrics
 
 ROOT = Path(__file__).parent.parent

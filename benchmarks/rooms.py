@@ -13,9 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from codechat.domain import Output
-from codechat.environments import ENVIRONMENTS, Worktree
-from codechat.tasks import Workspace
+from codechat.base.domain import Output
+from codechat.datasets.tasks import Workspace
+from codechat.studies.cab.environments import ENVIRONMENTS, Worktree
 
 COMMANDS = ("true", "ls -la", "cat README.md", "grep -rn line .")
 TIMES, FILES = 100, 200

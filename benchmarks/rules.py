@@ -16,12 +16,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from codechat.audit.result import show
-from codechat.audit.scoring import kappa, share
-from codechat.domain import CHANGES, SCOPES, Instruction
-from codechat.files import from_yaml
-from codechat.instructions.pool import EMBEDDED, read_pool
-from codechat.patterns import adherence, applicable
+from codechat.base.domain import CHANGES, SCOPES, Instruction
+from codechat.base.files import from_yaml
+from codechat.report.audit.result import show
+from codechat.report.audit.scoring import kappa, share
+from codechat.studies.refine.instructions.pool import EMBEDDED, read_pool
+from codechat.studies.refine.patterns import adherence, applicable
 
 FITS = {True: "yes", False: "no", None: ""}
 QUESTIONS = ("applicability", "adherence")

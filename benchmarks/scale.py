@@ -54,8 +54,8 @@ def cell_of(sessions: int, folder: str) -> Any:
     """A cell over the starter tasks, repeated under other names."""
     from instant import register
 
-    from codechat.engine.cell import build_cell
-    from codechat.engine.settings.compose import compose
+    from codechat.run.cell import build_cell
+    from codechat.run.settings.compose import compose
     from codechat.testing import dataset_tasks
 
     tasks = dataset_tasks("starter")
@@ -67,13 +67,13 @@ def cell_of(sessions: int, folder: str) -> Any:
 
 def measure(sessions: int, place: str | None) -> dict[str, float]:
     """One size, in this process."""
-    from codechat.calls import Brake
-    from codechat.engine.cell.budget import Budget
-    from codechat.engine.running.observer import Silent
-    from codechat.engine.running.sessions import Recorded, run_missing_sessions
-    from codechat.journal import Journal
-    from codechat.metrics import Effort
-    from codechat.metrics.spending import Tariff
+    from codechat.models.calls import Brake
+    from codechat.report.metrics import Effort
+    from codechat.report.metrics.spending import Tariff
+    from codechat.run.cell.budget import Budget
+    from codechat.run.journal import Journal
+    from codechat.run.running.observer import Silent
+    from codechat.run.running.sessions import Recorded, run_missing_sessions
 
     with tempfile.TemporaryDirectory(dir=place) as folder:
         base = resident_mb()

@@ -25,14 +25,14 @@ from typing import Any
 from instant import register
 
 from codechat import compose, run
+from codechat.base.domain import Program, Verdict
+from codechat.base.records import SessionRecord
 from codechat.datasets import DATASETS
-from codechat.domain import Program, Verdict
-from codechat.engine.results.samples import check_samples, cost_s, read_samples
-from codechat.languages import extract
-from codechat.languages.python.code_key import code_key
-from codechat.records import SessionRecord
+from codechat.run.results.samples import check_samples, cost_s, read_samples
 from codechat.sandbox import SANDBOXES, Sandbox
-from codechat.suites.calls import Calls
+from codechat.sandbox.languages import extract
+from codechat.sandbox.languages.python.code_key import code_key
+from codechat.sandbox.suites.calls import Calls
 from codechat.testing import dataset_tasks
 
 NEVER = "0"

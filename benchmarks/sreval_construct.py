@@ -17,16 +17,16 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codechat.construct import Dropped
+from codechat.base.domain import Program, Verdict
 from codechat.datasets import DATASETS
-from codechat.domain import Program, Verdict
-from codechat.engine.cell.libraries import preload
+from codechat.run.cell.libraries import preload
+from codechat.run.construct import Dropped
 from codechat.sandbox import SANDBOXES
+from codechat.sandbox.suites import Suite
+from codechat.sandbox.suites.checker import Checker
 from codechat.studies.sreval.construct.algorithm import Judged, Limits, Round, make_turns
 from codechat.studies.sreval.construct.checking import Checked, Draft, Place, unified_check
 from codechat.studies.sreval.rows import StepTask
-from codechat.suites import Suite
-from codechat.suites.checker import Checker
 
 AS_PUBLISHED = Limits(attempts=1, orders=1, earlier="previous", skip=["alignment"])
 

@@ -21,14 +21,14 @@ from pathlib import Path
 
 from tree import Peak
 
+from codechat.base.domain import Program
 from codechat.datasets import DATASETS
-from codechat.domain import Program
 from codechat.sandbox import SANDBOXES, Sandbox
+from codechat.sandbox.suites import Suite
+from codechat.sandbox.suites.jdk import find_home
+from codechat.sandbox.suites.junit import JUnit
+from codechat.sandbox.suites.junit.toolchain import PARTS, find_jars
 from codechat.studies.sreval.rows import StepTask
-from codechat.suites import Suite
-from codechat.suites.jdk import find_home
-from codechat.suites.junit import JUnit
-from codechat.suites.junit.toolchain import PARTS, find_jars
 
 CPU_BAR, TIME_BAR, MEMORY_BAR_MB = 1 / 3, 1 / 4, 600
 Turn = tuple[Program, JUnit]

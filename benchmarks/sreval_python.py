@@ -18,13 +18,13 @@ from pathlib import Path
 
 from tree import tree
 
+from codechat.base.domain import Program, Target
 from codechat.datasets import DATASETS
-from codechat.domain import Program, Target
-from codechat.engine.cell.libraries import preload
+from codechat.datasets.tasks import Task
+from codechat.run.cell.libraries import preload
 from codechat.sandbox import PYTHON, SANDBOXES, Command, Sandbox
+from codechat.sandbox.suites.assertions import TOOLS, Assertions
 from codechat.studies.sreval.rows import StepTask
-from codechat.suites.assertions import TOOLS, Assertions
-from codechat.tasks import Task
 
 MOST_RATIO, MOST_MB = 1 / 5, 400.0
 TICKS = os.sysconf("SC_CLK_TCK")

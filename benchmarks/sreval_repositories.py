@@ -19,11 +19,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from codechat.base.domain import Program
 from codechat.datasets import DATASETS
-from codechat.domain import Program
+from codechat.datasets.tasks import Dataset, Task
 from codechat.sandbox import SANDBOXES
-from codechat.suites.inserted import Inserted
-from codechat.tasks import Dataset, Task
+from codechat.studies.sreval.suite_inserted import Inserted
 
 Key = tuple[str, int]  # task and turn
 

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from power import dialogues, draw_tasks
 
-from codechat.engine.cell.stopping import looks
-from codechat.metrics.sequences import ALPHA, log_capital, mean_interval
+from codechat.report.metrics.sequences import ALPHA, log_capital, mean_interval
+from codechat.run.cell.stopping import looks
 
 TURNS = 10
 EFFECTS = (0.0, 0.3, 0.6, 1.0)

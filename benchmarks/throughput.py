@@ -69,14 +69,14 @@ def engine(url: str, sessions: int, concurrency: int) -> dict[str, float]:
     """A cell of the same size; its sandbox passes everything at once."""
     from instant import register
 
-    from codechat.calls import Brake
-    from codechat.engine.cell import build_cell
-    from codechat.engine.cell.budget import Budget
-    from codechat.engine.running.observer import Silent
-    from codechat.engine.running.sessions import run_missing_sessions
-    from codechat.engine.settings.compose import compose
-    from codechat.journal import Journal
-    from codechat.metrics.spending import Tariff
+    from codechat.models.calls import Brake
+    from codechat.report.metrics.spending import Tariff
+    from codechat.run.cell import build_cell
+    from codechat.run.cell.budget import Budget
+    from codechat.run.journal import Journal
+    from codechat.run.running.observer import Silent
+    from codechat.run.running.sessions import run_missing_sessions
+    from codechat.run.settings.compose import compose
 
     register([])
     with tempfile.TemporaryDirectory() as folder:
@@ -89,7 +89,7 @@ def engine(url: str, sessions: int, concurrency: int) -> dict[str, float]:
         cell = dataclasses.replace(cell, tasks=tuple(many))
         import openai  # noqa: F401  imports are not counted
 
-        import codechat.calls.transport  # noqa: F401
+        import codechat.models.calls.transport  # noqa: F401
 
         journal = Journal(cell.folder / "journal.db")
         return _timed(lambda: run_missing_sessions(cell, journal, Silent(), Brake(), Budget(None, None, Tariff())))

@@ -36,16 +36,16 @@ from typing import Any, NamedTuple
 
 from instant import register
 
-from codechat.calls import Brake
-from codechat.engine.cell import build_cell
-from codechat.engine.cell.budget import Budget
-from codechat.engine.running.observer import Silent
-from codechat.engine.running.sessions import Recorded, run_missing_sessions
-from codechat.engine.settings.compose import compose
-from codechat.journal import Journal
-from codechat.metrics.spending import spent_usd
 from codechat.models import Prices
+from codechat.models.calls import Brake
 from codechat.models.prices import price_lists
+from codechat.report.metrics.spending import spent_usd
+from codechat.run.cell import build_cell
+from codechat.run.cell.budget import Budget
+from codechat.run.journal import Journal
+from codechat.run.running.observer import Silent
+from codechat.run.running.sessions import Recorded, run_missing_sessions
+from codechat.run.settings.compose import compose
 from codechat.testing import Answer, BatchServer, Call, MessageBatches, dataset_tasks, fading_solver
 from codechat.testing.batches import MadeBatch
 from codechat.testing.cells import without_times

@@ -20,13 +20,13 @@ from typing import Any
 
 from tree import Peak
 
+from codechat.base.domain import Program, Verdict
 from codechat.datasets import DATASETS
-from codechat.domain import Program, Verdict
-from codechat.engine.results.samples import Sample, check_samples, read_samples
+from codechat.datasets.tasks import Task
+from codechat.run.results.samples import Sample, check_samples, read_samples
 from codechat.sandbox import SANDBOXES
-from codechat.suites.calls import Calls
-from codechat.suites.checker import Checker
-from codechat.tasks import Task
+from codechat.sandbox.suites.calls import Calls
+from codechat.sandbox.suites.checker import Checker
 
 WORKERS = len(os.sched_getaffinity(0))
 HEAVY_MEMORY = "Mbpp/255"  # its results alone take gigabytes

@@ -18,7 +18,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from codechat.environment import cache_root
+from codechat.base.environment import cache_root
 from support import engines, namespaces
 from support.undrawn import copied_stores
 
@@ -230,7 +230,7 @@ def left_out_figures(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]
 
         if not getattr(request.module, "RENDERED", False):
             patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(UNDRAWN), os.environ.get("PYTHONPATH")])))
-            replace("codechat.engine.run.write_figures", lambda *_, **__: [])
+            replace("codechat.run.run.write_figures", lambda *_, **__: [])
             if getattr(request.module, "DRAWN", False):
                 replace("codechat.report.build.save", save_nothing)
             else:

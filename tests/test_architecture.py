@@ -111,11 +111,11 @@ HEAVY = {
 }
 # Modules that consist of what they do with a slow library, and import it at their top: others import them late.
 LATE = {
-    "codechat.calls.transport",
+    "codechat.models.calls.transport",
     "codechat.models.openai.client",
-    "codechat.models.baselines.refactoring.cosmetic",
-    "codechat.models.baselines.refactoring.structural",
-    "codechat.models.baselines.refactoring.trees",
+    "codechat.studies.refine.baselines.refactoring.cosmetic",
+    "codechat.studies.refine.baselines.refactoring.structural",
+    "codechat.studies.refine.baselines.refactoring.trees",
 }
 LONGEST_FILE, LONGEST_FUNCTION = 500, 60  # lines
 
@@ -201,7 +201,7 @@ def test_no_study_imports_the_engine() -> None:
     """Nor what runs a recipe: a study takes the interface of construction, which stands above the engine."""
     for path, name, _ in imported_in("studies"):
         assert room_named(name) != "engine" or not name.startswith("codechat."), f"{path} imports {name}"
-        assert name not in ("codechat.construct.engine", "codechat.construct.run"), f"{path} imports {name}"
+        assert name not in ("codechat.run.construct.engine", "codechat.run.construct.run"), f"{path} imports {name}"
 
 
 def test_no_room_names_a_study() -> None:
@@ -272,7 +272,7 @@ def test_rules_of_constraints_name_no_language() -> None:
 
 def test_importing_the_package_costs_nothing() -> None:
     at_top = {name for _, name, top in imported_in("__init__") if top and name.startswith("codechat")}
-    assert {".".join(name.split(".")[:2]) for name in at_top} == {"codechat.environment"}
+    assert {".".join(name.split(".")[:2]) for name in at_top} == {"codechat.base"}
 
 
 def test_the_readme_says_what_every_room_does() -> None:

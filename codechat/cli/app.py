@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from codechat.base.environment import VERSION, collect_seldom, leave_uncollected, shell_command, silence
+from codechat.base.errors import InfrastructureError, UserError, nearest
+from codechat.base.texts import visible, writable
 from codechat.cli.terminal import err, out
-from codechat.environment import VERSION, collect_seldom, leave_uncollected, shell_command, silence
-from codechat.errors import InfrastructureError, UserError, nearest
-from codechat.texts import visible, writable
 
 MISTAKE, FAILED, INTERRUPTED = 2, 3, 130
 
@@ -168,8 +168,8 @@ def _run_one(words: list[str], *, show: bool) -> int:
     """
     from codechat.cli.launching import runs_apart, split_running, split_samples
     from codechat.cli.run import run_cell
-    from codechat.engine.cell import as_yaml
-    from codechat.engine.settings.compose import compose
+    from codechat.run.cell import as_yaml
+    from codechat.run.settings.compose import compose
 
     launcher, _, own = split_running(words, several=False)
     samples, settings = split_samples(own)

@@ -9,26 +9,26 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from codechat.base.config import Config
+from codechat.base.domain import STANDARD, Message, Usage
+from codechat.base.environment import shell_command
+from codechat.base.records import SessionRecord
+from codechat.base.template import counted
 from codechat.cli.terminal import err, out, plain_table
-from codechat.config import Config
-from codechat.domain import STANDARD, Message, Usage
-from codechat.engine.answering.endpoints import shown
-from codechat.engine.cell import Cell
-from codechat.engine.cell.estimate import ASSUMPTIONS, Estimate
-from codechat.engine.results.tracked import Tracking
-from codechat.engine.settings.words import parse_word, quoted
-from codechat.environment import shell_command
-from codechat.judges import QUESTIONS
-from codechat.metrics import Measures, caution_of
-from codechat.metrics.counts import DECIDED, INSIDE_MEANS, MOVED, constructs_in, inside_in, moved_words
-from codechat.metrics.spending import JUDGE
+from codechat.judging import QUESTIONS
 from codechat.models.endpoints import address_of
 from codechat.models.prices import listed_prices
-from codechat.records import SessionRecord
 from codechat.report.chapters import chapter_of
-from codechat.template import counted
-from codechat.tracking import TRACKING, TrackedRun
-from codechat.tracking.address import Address
+from codechat.report.metrics import Measures, caution_of
+from codechat.report.metrics.counts import DECIDED, INSIDE_MEANS, MOVED, constructs_in, inside_in, moved_words
+from codechat.report.metrics.spending import JUDGE
+from codechat.report.tracking import TRACKING, TrackedRun
+from codechat.report.tracking.address import Address
+from codechat.run.answering.endpoints import shown
+from codechat.run.cell import Cell
+from codechat.run.cell.estimate import ASSUMPTIONS, Estimate
+from codechat.run.results.tracked import Tracking
+from codechat.run.settings.words import parse_word, quoted
 
 LONGEST = 1_500  # characters of a text of a sample request
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from codechat.calls import Brake
 from codechat.cli.terminal import err
-from codechat.engine.running.sessions import GRACE_S
+from codechat.models.calls import Brake
+from codechat.run.running.sessions import GRACE_S
 
 # Schedulers announce an end by SIGTERM, SIGUSR1 or SIGUSR2.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)

@@ -6,18 +6,18 @@ import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from codechat.base.config import Config
+from codechat.base.errors import UserError
+from codechat.base.seal import SEAL, edited
 from codechat.cli.interruption import termination_as_interrupt
 from codechat.cli.run import run_cell
 from codechat.cli.terminal import err
-from codechat.config import Config
-from codechat.engine.cell import Cell, build_cell
-from codechat.engine.run import BUG, DONE, INTERRUPTED, MISTAKE
-from codechat.engine.running.shards import Shard, errors_in
-from codechat.engine.settings.compose import key_of
-from codechat.engine.settings.words import SAMPLES, parse_word
-from codechat.errors import UserError
-from codechat.launchers import LAUNCHERS, Job, Report, Result
-from codechat.seal import SEAL, edited
+from codechat.run.cell import Cell, build_cell
+from codechat.run.launchers import LAUNCHERS, Job, Report, Result
+from codechat.run.run import BUG, DONE, INTERRUPTED, MISTAKE
+from codechat.run.running.shards import Shard, errors_in
+from codechat.run.settings.compose import key_of
+from codechat.run.settings.words import SAMPLES, parse_word
 
 GROUP = LAUNCHERS.group
 DEFAULT = "serial"

@@ -9,11 +9,11 @@ from rich.console import RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
-from codechat.calls import traffic
-from codechat.calls.collecting import batches_in_words
 from codechat.cli.terminal import err
-from codechat.engine.cell.budget import Budget
-from codechat.journal import Ledger
+from codechat.models.calls import traffic
+from codechat.models.calls.collecting import batches_in_words
+from codechat.run.cell.budget import Budget
+from codechat.run.journal import Ledger
 
 REFRESHES_PER_S = 4
 MARGIN = 100  # the width of both lines

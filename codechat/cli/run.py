@@ -7,7 +7,8 @@ from typing import Any
 
 from rich.markup import escape
 
-from codechat.calls import Brake
+from codechat.base.records import SessionRecord, TurnRecord, read_sessions
+from codechat.base.template import counted
 from codechat.cli.cell_view import (
     inside_line,
     show_assumptions,
@@ -20,22 +21,21 @@ from codechat.cli.cell_view import (
 from codechat.cli.interruption import on_signal, termination_as_interrupt
 from codechat.cli.progress import ProgressBar
 from codechat.cli.terminal import err, out
-from codechat.engine.cell import Cell
-from codechat.engine.cell.budget import Budget, is_free
-from codechat.engine.cell.stopping import measures_of
-from codechat.engine.run import INTERRUPTED, TOO_MANY_ERRORS, Outcome, run, run_built
-from codechat.engine.running.observer import Counts, Silent
-from codechat.engine.running.sessions import first_request, is_batched
-from codechat.engine.running.shards import Part, without_shard
-from codechat.engine.settings.compose import Composed
-from codechat.journal import Ledger
-from codechat.judges import JUDGES
-from codechat.launchers import Report, TurnCounts
-from codechat.metrics.sequences import STOPPED
+from codechat.judging import JUDGES
 from codechat.models import MODELS
+from codechat.models.calls import Brake
 from codechat.models.roles import models_in
-from codechat.records import SessionRecord, TurnRecord, read_sessions
-from codechat.template import counted
+from codechat.report.metrics.sequences import STOPPED
+from codechat.run.cell import Cell
+from codechat.run.cell.budget import Budget, is_free
+from codechat.run.cell.stopping import measures_of
+from codechat.run.journal import Ledger
+from codechat.run.launchers import Report, TurnCounts
+from codechat.run.run import INTERRUPTED, TOO_MANY_ERRORS, Outcome, run, run_built
+from codechat.run.running.observer import Counts, Silent
+from codechat.run.running.sessions import first_request, is_batched
+from codechat.run.running.shards import Part, without_shard
+from codechat.run.settings.compose import Composed
 
 
 class Terminal(Silent):

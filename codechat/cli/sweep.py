@@ -10,24 +10,24 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 from rich.markup import escape
 
+from codechat.base.config import Config
+from codechat.base.environment import data_folder, shell_command
+from codechat.base.errors import UserError, nearest
+from codechat.base.files import from_yaml
+from codechat.base.template import counted
 from codechat.cli.launching import DEFAULT, Recalling, run_job, runs_apart, split_running, split_samples, with_seeds
 from codechat.cli.sweep_view import SweepView, show_end
 from codechat.cli.terminal import err, out
-from codechat.config import Config
-from codechat.engine.answering.servers import servers_needed
-from codechat.engine.cell import build_cell
-from codechat.engine.cell.stopping import has_come_to, looks, pairs_of, still_undecided
-from codechat.engine.results.tracked import open_store
-from codechat.engine.run import DONE
-from codechat.engine.settings.compose import Composed, compose, compose_values, has_key, key_of
-from codechat.engine.settings.config import GROUPS
-from codechat.engine.settings.words import parse_word
-from codechat.environment import data_folder, shell_command
-from codechat.errors import UserError, nearest
-from codechat.files import from_yaml
-from codechat.launchers import LAUNCHERS, Job, Result, Sweep
-from codechat.serving import Fleet, by_servers
-from codechat.template import counted
+from codechat.models.serving import Fleet, by_servers
+from codechat.run.answering.servers import servers_needed
+from codechat.run.cell import build_cell
+from codechat.run.cell.stopping import has_come_to, looks, pairs_of, still_undecided
+from codechat.run.launchers import LAUNCHERS, Job, Result, Sweep
+from codechat.run.results.tracked import open_store
+from codechat.run.run import DONE
+from codechat.run.settings.compose import Composed, compose, compose_values, has_key, key_of
+from codechat.run.settings.config import GROUPS
+from codechat.run.settings.words import parse_word
 
 SWEEPS = ".sweeps"
 """The folder, beside those of cells, in which launchers keep their files."""

@@ -13,16 +13,16 @@ from rich.measure import Measurement
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
+from codechat.base.environment import shell_command
+from codechat.base.template import counted
 from codechat.cli.cell_view import show_assumptions, show_sum
 from codechat.cli.interruption import pass_on
 from codechat.cli.progress import REFRESHES_PER_S, clock
 from codechat.cli.terminal import err, out, plain_table
-from codechat.engine.cell.estimate import total
-from codechat.engine.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS
-from codechat.environment import shell_command
-from codechat.launchers import Job, Result, Sweep, TurnCounts
-from codechat.metrics.measures import measures_in, value_of
-from codechat.template import counted
+from codechat.report.metrics.measures import measures_in, value_of
+from codechat.run.cell.estimate import total
+from codechat.run.launchers import Job, Result, Sweep, TurnCounts
+from codechat.run.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS
 
 STATES = {DONE: "done", BUG: "bug", MISTAKE: "not run", TOO_MANY_ERRORS: "errors", INTERRUPTED: "interrupted"}
 

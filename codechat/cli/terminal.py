@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from codechat.texts import visible
+from codechat.base.texts import visible
 
 
 class _Plain(Console):

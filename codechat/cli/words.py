@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from codechat.errors import UserError, nearest
+from codechat.base.errors import UserError, nearest
 
 SAMPLES_MEANING = "run so many seeds, from seed on: a cell each, which reports pool"
 

@@ -5,12 +5,12 @@ from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
 
-from codechat.config import Config, original_option, place_option, run_option
+from codechat.base.config import Config, original_option, place_option, run_option
+from codechat.base.errors import UserError, nearest
+from codechat.base.registry import NoTraits, Registry
+from codechat.base.template import counted
 from codechat.datasets.reading.lines import lines_of, object_of
-from codechat.errors import UserError, nearest
-from codechat.registry import NoTraits, Registry
-from codechat.tasks import Dataset, Task
-from codechat.template import counted
+from codechat.datasets.tasks import Dataset, Task
 
 
 class DatasetConfig(Config):

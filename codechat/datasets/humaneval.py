@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Literal
 
-from codechat.config import original_option, place_option
+from codechat.base.config import original_option, place_option
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.reading.release import Release
 from codechat.datasets.reading.rows import load_rows
-from codechat.suites.calls import Calls
-from codechat.tasks import Dataset
+from codechat.datasets.tasks import Dataset
+from codechat.sandbox.suites.calls import Calls
 
 RELEASE = Release(
     "HumanEvalPlus",

@@ -14,15 +14,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from codechat.config import original_option, place_option
+from codechat.base.config import original_option, place_option
+from codechat.base.domain import Target
+from codechat.base.errors import UserError
+from codechat.base.files import content_hash
+from codechat.base.template import counted
 from codechat.datasets import DATASETS, DatasetConfig, humaneval
 from codechat.datasets.reading.lines import read_tasks
-from codechat.domain import Target
-from codechat.errors import UserError
-from codechat.files import content_hash
-from codechat.suites.calls import Calls, Driven
-from codechat.tasks import Dataset, Task
-from codechat.template import counted
+from codechat.datasets.tasks import Dataset, Task
+from codechat.sandbox.suites.calls import Calls, Driven
 
 DECISIONS = Path(__file__).with_name("humaneval_x.jsonl")
 LEAST_KEPT = 0.95

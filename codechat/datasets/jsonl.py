@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
-from codechat.config import original_option, place_option
+from codechat.base.config import original_option, place_option
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.reading.rows import load_rows
-from codechat.tasks import Dataset
+from codechat.datasets.tasks import Dataset
 
 
 class JsonlConfig(DatasetConfig):

@@ -6,15 +6,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from codechat.config import original_option, place_option
+from codechat.base.config import original_option, place_option
+from codechat.base.domain import Target
+from codechat.base.errors import UserError
+from codechat.base.files import content_hash
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.reading.lines import problem_of, rows_of
-from codechat.domain import Target
-from codechat.errors import UserError
-from codechat.files import content_hash
-from codechat.languages.python.assembly import signature_of
-from codechat.suites.assertions import Assertions
-from codechat.tasks import Dataset, Task
+from codechat.datasets.tasks import Dataset, Task
+from codechat.sandbox.languages.python.assembly import signature_of
+from codechat.sandbox.suites.assertions import Assertions
 
 CPU_S = 10.0
 """Seconds that MINT gives a proposal and its assertions together."""

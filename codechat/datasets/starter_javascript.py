@@ -7,10 +7,10 @@ in JavaScript.
 from pathlib import Path
 from typing import Literal
 
-from codechat.config import original_option
+from codechat.base.config import original_option
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.reading.rows import load_rows
-from codechat.tasks import Dataset
+from codechat.datasets.tasks import Dataset
 
 
 class StarterJavaScriptConfig(DatasetConfig):

@@ -6,12 +6,12 @@ from typing import Protocol
 
 from pydantic import field_validator
 
-from codechat.config import Config, original_option, run_option
-from codechat.domain import Instruction, Message, Reply, Tier
-from codechat.records import UNDER_TEST
-from codechat.registry import Registry
-from codechat.tasks import Task
-from codechat.texts import problem_of_name
+from codechat.base.config import Config, original_option, run_option
+from codechat.base.domain import Instruction, Message, Reply, Tier
+from codechat.base.records import UNDER_TEST
+from codechat.base.registry import Registry
+from codechat.base.texts import problem_of_name
+from codechat.datasets.tasks import Task
 
 
 class Prices(Config):

@@ -11,8 +11,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from codechat.config import Config, result_option
-from codechat.files import canonical_json
+from codechat.base.config import Config, result_option
+from codechat.base.files import canonical_json
 from codechat.models import ModelConfig
 
 IDENTIFYING = ("id", "root")

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
 
-from codechat.config import run_option
-from codechat.environment import data_folder
-from codechat.files import from_yaml
+from codechat.base.config import run_option
+from codechat.base.environment import data_folder
+from codechat.base.files import from_yaml
 from codechat.models import ModelConfig, Prices
 from codechat.models.endpoints import address_of
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from codechat.config import original_option, place_option
-from codechat.domain import Reply
-from codechat.errors import ContextOverflow, UserError
-from codechat.files import file_hash
+from codechat.base.config import original_option, place_option
+from codechat.base.domain import Reply
+from codechat.base.errors import ContextOverflow, UserError
+from codechat.base.files import file_hash
+from codechat.base.records import CallRecord, TurnRecord, read_sessions
 from codechat.models import MODELS, UNDER_TEST, ModelConfig, Request
-from codechat.records import CallRecord, TurnRecord, read_sessions
 
 
 class ReplayConfig(ModelConfig):

@@ -5,8 +5,8 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import ValidationInfo, field_validator
 
-from codechat.config import Config, result_option
-from codechat.errors import UserError
+from codechat.base.config import Config, result_option
+from codechat.base.errors import UserError
 from codechat.models import MODELS, ModelConfig
 
 PRESET = "preset"

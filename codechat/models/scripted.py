@@ -4,9 +4,9 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal
 
-from codechat.config import original_option
-from codechat.domain import Reply
-from codechat.errors import UserError, nearest
+from codechat.base.config import original_option
+from codechat.base.domain import Reply
+from codechat.base.errors import UserError, nearest
 from codechat.models import MODELS, ModelConfig, Request
 
 Answer = str | Reply | Exception

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from codechat.metrics import Measures
 from codechat.report.chapters import chapter_of
+from codechat.report.metrics import Measures
 
 __all__ = ["write_figures", "write_tables"]
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from codechat.errors import UserError
-from codechat.files import write_atomically
-from codechat.metrics.measures import merge
+from codechat.base.errors import UserError
+from codechat.base.files import write_atomically
 from codechat.report.chapters import Chapter, chapter_of, leads
 from codechat.report.data import FigureFile, Headline, ReportData, Section, Table
 from codechat.report.drawing import Look, save, styled
 from codechat.report.formats import FORMATS, write_table
 from codechat.report.generic import published
 from codechat.report.latex import WIDE, as_latex
+from codechat.report.metrics.measures import merge
 from codechat.report.study import LoadedCell, Study
 
 CONTENTS = "contents.json"

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import TypeVar
 
-from codechat.metrics.sequences import STOPPED
-from codechat.plugins import import_all
+from codechat.base.plugins import import_all
 from codechat.report.generic import Chapter
 from codechat.report.generic.stopped import StoppedChapter
+from codechat.report.metrics.sequences import STOPPED
 
 __all__ = ["Chapter", "chapter_of", "leads", "register"]
 

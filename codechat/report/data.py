@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from codechat.metrics.measures import Unit
+from codechat.report.metrics.measures import Unit
 from codechat.report.study import LoadedCell
 
 Ends = Sequence[float] | None

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from codechat.files import write_atomically
-from codechat.metrics.power import UNITS, Spread
+from codechat.base.files import write_atomically
+from codechat.report.metrics.power import UNITS, Spread
 from codechat.report.study import Study, V
 
 # Okabe and Ito's palette without its yellow, which is too light for a line, and a dark grey and a wine red of Tol's.

@@ -8,11 +8,11 @@ a page would have to be written here all the same.
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from codechat.files import write_atomically
+from codechat.base.files import write_atomically
+from codechat.base.spreadsheet import csv_text
+from codechat.base.texts import visible
 from codechat.report.data import Interval, Table, Value
 from codechat.report.latex import as_latex
-from codechat.spreadsheet import csv_text
-from codechat.texts import visible
 
 
 def write_table(table: Table, folder: Path) -> None:

@@ -12,8 +12,8 @@ from itertools import accumulate, takewhile
 from math import ceil
 from typing import TypeVar
 
+from codechat.base.texts import visible
 from codechat.report.data import Column, Table, Value
-from codechat.texts import visible
 
 ROWS = 42  # of a float
 FLOATS = 10  # that LaTeX is to keep in mind

@@ -13,14 +13,15 @@ from typing import Any
 
 import yaml
 
-from codechat.errors import UserError
-from codechat.files import from_yaml
-from codechat.metrics.counts import DECIDED, REPLIES
-from codechat.metrics.loaded import LOADED
-from codechat.metrics.measures import FIELD, measures_in, value_of
-from codechat.metrics.sequences import STOPPED
-from codechat.records import GROUP_TAG, SessionRecord, dataset_in, read_sessions, tags_in
+from codechat.base.errors import UserError
+from codechat.base.files import from_yaml
+from codechat.base.records import GROUP_TAG, SessionRecord, dataset_in, read_sessions, tags_in
+from codechat.base.seal import edited
 from codechat.report.chapters import chapter_of
+from codechat.report.metrics.counts import DECIDED, REPLIES
+from codechat.report.metrics.loaded import LOADED
+from codechat.report.metrics.measures import FIELD, measures_in, value_of
+from codechat.report.metrics.sequences import STOPPED
 from codechat.report.study import REPLAYED, LoadedCell
 from codechat.report.variants import (
     RECORDED,
@@ -32,7 +33,6 @@ from codechat.report.variants import (
     setup_of,
     without_seed,
 )
-from codechat.seal import edited
 
 HASH = re.compile(r"[0-9a-f]{64}")
 PARTS = ("part", "level")  # options by which a dataset has several contents

@@ -7,13 +7,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
-from codechat.errors import UserError
-from codechat.files import content_hash
-from codechat.metrics import Measures, caution_of
-from codechat.metrics.judge_errors import JudgeLabels
-from codechat.metrics.statistics import TaskBootstrap
+from codechat.base.errors import UserError
+from codechat.base.files import content_hash
+from codechat.base.records import SessionRecord, read_sessions
 from codechat.models import MODELS
-from codechat.records import SessionRecord, read_sessions
+from codechat.report.metrics import Measures, caution_of
+from codechat.report.metrics.judge_errors import JudgeLabels
+from codechat.report.metrics.statistics import TaskBootstrap
 
 REPLAYED = " (replay)"  # ends the name of a model whose recorded replies a cell holds
 

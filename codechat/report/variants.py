@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from codechat.config import Config, is_identity, part_of
-from codechat.environment import data_folder
+from codechat.base.config import Config, is_identity, part_of
+from codechat.base.environment import data_folder
 
 LONGEST = 40
 UNTOLD = {"model", "protocol", "agenda", "dataset"}  # groups whose options speak for themselves

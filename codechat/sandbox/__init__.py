@@ -1,6 +1,6 @@
 """The sandbox: the only place where candidate code runs. One file per kind of isolation.
 
-It runs programs in boxes and knows neither tasks nor tests: `codechat.suites` makes verdicts of the runs.
+It runs programs in boxes and knows neither tasks nor tests: `codechat.sandbox.suites` makes verdicts of the runs.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -9,10 +9,10 @@ from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from pydantic import create_model
 
-from codechat.config import Config, original_option, place_option, run_option
-from codechat.errors import UserError
-from codechat.plugins import import_all
-from codechat.registry import NoTraits, Registry
+from codechat.base.config import Config, original_option, place_option, run_option
+from codechat.base.errors import UserError
+from codechat.base.plugins import import_all
+from codechat.base.registry import NoTraits, Registry
 from codechat.sandbox.command import PYTHON, Command, Ran, Why
 from codechat.sandbox.interpreters import Libraries, libraries_at
 from codechat.sandbox.watch import CPU_LEFT_S, Ended, Job, Pace, Reader, WorkerDied
@@ -163,8 +163,8 @@ class Sandboxes(Registry[Sandbox, NoTraits]):
         if self._discovered:
             return
         super().discover()
-        import_all("codechat.suites", "suite")
-        import_all("codechat.suites.calls.drivers", "driver")
+        import_all("codechat.sandbox.suites", "suite")
+        import_all("codechat.sandbox.suites.calls.drivers", "driver")
         for name, component in self._components.items():
             self._components[name] = replace(component, config=_with_options_of_tests(component.config))
 

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from codechat.config import run_option
-from codechat.errors import UserError
+from codechat.base.config import run_option
+from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.bubblewrap import bubblewrap
 from codechat.sandbox.landlock import landlock

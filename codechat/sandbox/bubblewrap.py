@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from codechat.config import run_option
-from codechat.errors import UserError
+from codechat.base.config import run_option
+from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Libraries, Sandbox, SandboxConfig
 from codechat.sandbox.command import PROC, place_of, places
 from codechat.sandbox.inside.isolate import ETC, NAMES, NOBODY

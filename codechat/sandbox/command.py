@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from codechat.environment import cache_root, home
-from codechat.errors import InfrastructureError, UserError
-from codechat.files import content_hash
+from codechat.base.environment import cache_root, home
+from codechat.base.errors import InfrastructureError, UserError
+from codechat.base.files import content_hash
 from codechat.sandbox.inside import wire
 from codechat.sandbox.watch import CPU_LEFT_S, Ended, Job
 

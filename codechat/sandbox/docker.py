@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from codechat.config import run_option
-from codechat.errors import UserError
+from codechat.base.config import run_option
+from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.command import COMMANDS, PROC, place_of, places
 from codechat.sandbox.inside.isolate import NOBODY

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from codechat.errors import UserError
-from codechat.files import content_hash
+from codechat.base.errors import UserError
+from codechat.base.files import content_hash
 
 ASK_S = 60.0
 # Run by the interpreter itself: only it knows what it is and where its packages lie. Plain enough for old ones.

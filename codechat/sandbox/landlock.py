@@ -5,8 +5,8 @@ import tempfile
 from pathlib import Path
 from typing import Literal
 
-from codechat.config import run_option
-from codechat.errors import UserError
+from codechat.base.config import run_option
+from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.bubblewrap import LIBRARIES, LOADER
 from codechat.sandbox.command import PROC

@@ -5,9 +5,9 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from codechat.config import run_option
-from codechat.environment import cache_root, home
-from codechat.errors import UserError
+from codechat.base.config import run_option
+from codechat.base.environment import cache_root, home
+from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.command import PROC
 from codechat.sandbox.inside.isolate import NOBODY

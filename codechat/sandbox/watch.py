@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from codechat.errors import InfrastructureError
+from codechat.base.errors import InfrastructureError
 from codechat.sandbox.inside import wire
 
 TICKS = os.sysconf("SC_CLK_TCK")  # the unit of CPU time in /proc, per second

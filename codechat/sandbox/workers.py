@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, TypeVar, cast
 
-from codechat.errors import UserError
+from codechat.base.errors import UserError
 from codechat.sandbox import Box, Helper, SandboxConfig, TakenDown
 from codechat.sandbox.command import Command, Outputs, Ran, check_tools, moved
 from codechat.sandbox.inside import wire

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codechat.datasets import DATASETS
-from codechat.tasks import Task
+from codechat.datasets.tasks import Task
 
 
 @dataclass(frozen=True)

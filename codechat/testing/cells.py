@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from codechat.files import content_hash
+from codechat.base.files import content_hash
 from codechat.testing.behaviour import Call
 
 CONCURRENCY = 4

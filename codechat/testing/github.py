@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from codechat.errors import UserError
+from codechat.base.errors import UserError
 from codechat.testing.behaviour import Fault
 from codechat.testing.server import OpenAIServer
 

@@ -2,8 +2,8 @@
 
 from typing import Any, Literal
 
-from codechat.config import run_option
-from codechat.domain import Verdict
+from codechat.base.config import run_option
+from codechat.base.domain import Verdict
 from codechat.sandbox import SANDBOXES, Command, Ran, SandboxConfig
 
 

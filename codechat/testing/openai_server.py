@@ -10,10 +10,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+from codechat.base.errors import UserError
+from codechat.base.template import counted
 from codechat.datasets import DATASETS
-from codechat.errors import UserError
-from codechat.tasks import Task
-from codechat.template import counted
+from codechat.datasets.tasks import Task
 from codechat.testing.batches import BatchServer
 from codechat.testing.behaviour import FAULTS, dataset_tasks, fading_solver, reference_solver, troubled
 from codechat.testing.server import OpenAIServer

@@ -246,7 +246,7 @@ def solve(n):
     "package's own dataset": """
 import importlib
 def solve(n):
-    module = importlib.import_module("codechat.suites.calls.truth")
+    module = importlib.import_module("codechat.sandbox.suites.calls.truth")
     return [str(path) for path in module.cache_folder().iterdir()]
 """,
     "evalplus's interface": """

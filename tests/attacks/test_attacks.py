@@ -19,11 +19,11 @@ from attack_malformed import MALFORMED
 from attack_stalling import STALLING
 from attack_values import SLOW, VALUES
 
-from codechat.domain import Program, Verdict
-from codechat.errors import UserError
+from codechat.base.domain import Program, Verdict
+from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES
-from codechat.suites.calls import Calls
-from codechat.suites.calls.oracle import Oracle
+from codechat.sandbox.suites.calls import Calls
+from codechat.sandbox.suites.calls.oracle import Oracle
 from support.processes import descendants
 
 BESIDE = "def twice(n):\n    return 2 * n\n"

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from attack_assertions import ASSERTION_ATTACKS, LIES, NOT_GUARDED, UGLY
 
-from codechat.domain import Program, Target, Verdict
-from codechat.errors import UserError
+from codechat.base.domain import Program, Target, Verdict
+from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox
-from codechat.suites.assertions import Assertions
+from codechat.sandbox.suites.assertions import Assertions
 
 IN_THE_CALL = "checkers patched in the call"  # as ugly as the others
 SLOW = ("endless", "sleeping", "memory")

@@ -13,9 +13,9 @@ import pytest
 
 from attacks import attack_calls_java, attack_calls_node
 from attacks.attack_calls_java import FOLDERS, LEFT
-from codechat.domain import Program, Target, Verdict
+from codechat.base.domain import Program, Target, Verdict
 from codechat.sandbox import SANDBOXES, Sandbox
-from codechat.suites.calls import Calls, Driven
+from codechat.sandbox.suites.calls import Calls, Driven
 from support.java import needs_java
 from support.node import needs_node
 

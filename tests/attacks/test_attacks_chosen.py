@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from attack_chosen import ADDRESSES, CHOSEN, EMPTY, SHARED, VALUES
 
-from codechat.domain import Program, Target
-from codechat.errors import UserError
-from codechat.languages.python.code_key import code_key
+from codechat.base.domain import Program, Target
+from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES
-from codechat.suites.assertions import Assertions
-from codechat.suites.calls import Calls
+from codechat.sandbox.languages.python.code_key import code_key
+from codechat.sandbox.suites.assertions import Assertions
+from codechat.sandbox.suites.calls import Calls
 
 LIMITS = {"load_cpu_s": 0.6, "total_cpu_s": 1.0, "idle_s": 0.7, "memory_mb": 1500, "processes": 16, "output_mb": 16}
 RIGHT = "def solve(n: int) -> int:\n    return n * n\n"

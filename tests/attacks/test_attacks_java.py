@@ -12,10 +12,10 @@ import pytest
 
 from attacks.attack_java import JAVA_ATTACKS, REFUSED, written
 from attacks.attack_java_more import ENDS, FORGES, KNOWN, REACHES, TEXTS, forging, reaching
-from codechat.domain import Program, Target, Verdict
+from codechat.base.domain import Program, Target, Verdict
 from codechat.sandbox import SANDBOXES, Sandbox
-from codechat.suites.junit import INSIDE, JUnit
-from codechat.suites.junit import REFUSED as REASONS
+from codechat.sandbox.suites.junit import INSIDE, JUnit
+from codechat.sandbox.suites.junit import REFUSED as REASONS
 from support.java import needs_java
 
 pytestmark = needs_java

@@ -3,8 +3,8 @@
 import pytest
 
 from attacks.attack_judges import FORGED, MEANT, READ, UNREADABLE
-from codechat.domain import Reply
-from codechat.judges.deciding import VERDICT, Question, decide
+from codechat.base.domain import Reply
+from codechat.judging.deciding import VERDICT, Question, decide
 from codechat.models import Request
 from codechat.models.scripted import Scripted
 from codechat.studies.cab.judging import read_judge

@@ -6,10 +6,10 @@ import textwrap
 import pytest
 
 from attacks.attack_named_tests import CALLED, FILES, NODES, RIGHT, TOP
-from codechat.domain import Program, Verdict
+from codechat.base.domain import Program, Verdict
 from codechat.sandbox import SANDBOXES
-from codechat.suites.checker import Checker
-from codechat.suites.repository import Repository
+from codechat.sandbox.suites.checker import Checker
+from codechat.sandbox.suites.repository import Repository
 
 WRONG = "def count(text):\n    return 0\n"
 PROGRAMS = {

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Program, Target, Verdict
-from codechat.errors import UserError
+from codechat.base.domain import Program, Target, Verdict
+from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES
-from codechat.suites.assertions import Assertions, Need
+from codechat.sandbox.suites.assertions import Assertions, Need
 from support.processes import descendants
 
 NEEDS: frozenset[Need] = frozenset({"commands", "native", "network", "processes", "threads"})

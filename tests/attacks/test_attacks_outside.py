@@ -12,10 +12,10 @@ import pytest
 from attack_outside import INSIDE, LYING, OUTSIDE_ATTACKS, STILL_PASSES
 from attack_outside_texts import READERS, RIGHT_TEXTS, TEXT_ATTACKS
 
-from codechat.domain import Program, Target, Verdict
-from codechat.errors import UserError
+from codechat.base.domain import Program, Target, Verdict
+from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox
-from codechat.suites.assertions import Assertions
+from codechat.sandbox.suites.assertions import Assertions
 
 LIMITS = {"load_cpu_s": 0.6, "total_cpu_s": 1.0, "idle_s": 0.7, "memory_mb": 1500, "processes": 16, "output_mb": 16}
 WORKERS, GROUP = 4, 16

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from codechat.environments import commits
-from codechat.errors import UserError
-from codechat.tasks import Workspace
+from codechat.base.errors import UserError
+from codechat.datasets.tasks import Workspace
+from codechat.studies.cab.environments import commits
 from support.driven import Driven, in_kind, lacking
 from support.repositories import FIX, Repository, git, make_repository
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from attacks.attack_rooms import CLEAN, PYTHON, SHELL
-from codechat.domain import Output
+from codechat.base.domain import Output
 from support.driven import BESIDE, Driven, DrivenRoom, in_kind, lacking
 from support.repositories import Repository, make_repository
 
@@ -210,8 +210,8 @@ def test_a_room_ends_with_its_process(kind: str, repository: Repository, tmp_pat
     mark = f"mark-{secrets.token_hex(8)}"
     script = tmp_path / "opens.py"
     script.write_text(
-        "import asyncio, sys\nfrom codechat.environments import ENVIRONMENTS, checkout\n"
-        f"from codechat.tasks import Workspace\n\n{without}\n\n"
+        "import asyncio, sys\nfrom codechat.studies.cab.environments import ENVIRONMENTS, checkout\n"
+        f"from codechat.datasets.tasks import Workspace\n\n{without}\n\n"
         "async def main():\n    environment = ENVIRONMENTS.build(ENVIRONMENTS.validate({'kind': 'checkout'}))\n"
         "    room = await environment.open(Workspace(sys.argv[1], sys.argv[2]))\n    print('open', flush=True)\n"
         f"    await room.run(\"sh -c 'while :; do sleep 1; done' {mark}\")\n\n\nasyncio.run(main())\n"

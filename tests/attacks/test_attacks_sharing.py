@@ -16,7 +16,7 @@ from attack_stalling import STALLING
 from attack_texts import ATTACKS
 from attack_values import VALUES
 
-from codechat.languages.python.code_key import code_key
+from codechat.sandbox.languages.python.code_key import code_key
 
 CORPORA = {
     "assertions": ASSERTION_ATTACKS | LIES | NOT_GUARDED,

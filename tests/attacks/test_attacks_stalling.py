@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from attack_stalling import PRELUDE, STALLING
 
-from codechat.domain import Program, Target
-from codechat.errors import UserError
+from codechat.base.domain import Program, Target
+from codechat.base.errors import UserError
 from codechat.sandbox import PYTHON, SANDBOXES, Command, Ended, Job
+from codechat.sandbox.suites.assertions import Assertions
+from codechat.sandbox.suites.calls import Calls
+from codechat.sandbox.suites.endings import explain_end, judge_status
+from codechat.sandbox.suites.exit_status import ExitStatus
 from codechat.sandbox.watch import Run, Usage
-from codechat.suites.assertions import Assertions
-from codechat.suites.calls import Calls
-from codechat.suites.endings import explain_end, judge_status
-from codechat.suites.exit_status import ExitStatus
 from support.descriptors import open_handles
 
 CALLS = Calls("f", "def f(n):\n    return n * 2\n", base=((1,), (2,)), plus=((3,),), name="stalling/0")

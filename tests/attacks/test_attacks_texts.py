@@ -14,14 +14,14 @@ import pytest
 from attack_texts import ATTACKS
 
 import codechat
+from codechat.base.errors import UserError
+from codechat.base.records import SessionRecord
+from codechat.base.spreadsheet import csv_text, unescape_formula
+from codechat.base.texts import problem_of_name, visible, writable
 from codechat.cli.app import main
-from codechat.errors import UserError
-from codechat.records import SessionRecord
 from codechat.report.data import Column, Table
 from codechat.report.formats import as_csv, as_latex, as_markdown
-from codechat.spreadsheet import csv_text, unescape_formula
 from codechat.testing import Answer, Call, OpenAIServer
-from codechat.texts import problem_of_name, visible, writable
 
 NAMES = list(ATTACKS)
 csv.field_size_limit(1 << 20)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Program, Target, Verdict
-from codechat.errors import UserError
+from codechat.base.domain import Program, Target, Verdict
+from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox
-from codechat.suites.assertions import Assertions
+from codechat.sandbox.suites.assertions import Assertions
 
 PLAIN = "def f(n=0, *rest, **more):\n    return n * n\n"
 KEEPS = "kept = []\ndef f(n):\n    kept.append(n)\n    return kept\n"

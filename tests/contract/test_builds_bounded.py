@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from codechat.domain import Build
-from codechat.environments import ENVIRONMENTS
-from codechat.environments.docker import DockerConfig
-from codechat.errors import InfrastructureError
+from codechat.base.domain import Build
+from codechat.base.errors import InfrastructureError
+from codechat.studies.cab.environments import ENVIRONMENTS
+from codechat.studies.cab.environments.docker import DockerConfig
 from support.assisting import ISSUE, hold, judges, says
 from support.driven import DOCKERFILE, Driven, in_kind
 from support.engines import Images, asked

@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codechat.constraints import Constraint, ConstraintType, Harness, constraint_type, constraint_types, register
-from codechat.errors import UserError
+from codechat.base.errors import UserError
+from codechat.studies.multicodeif.constraints import (
+    Constraint,
+    ConstraintType,
+    Harness,
+    constraint_type,
+    constraint_types,
+    register,
+)
 
 pytest.importorskip("tree_sitter_rust", reason="needs codechat[constraints]")
 
@@ -200,8 +207,8 @@ def test_a_name_belongs_to_one_type() -> None:
 
 
 PLUGIN = """
-from codechat.constraints import ConstraintType, Finding, register
-from codechat.constraints.answers import Answer
+from codechat.studies.multicodeif.constraints import ConstraintType, Finding, register
+from codechat.studies.multicodeif.constraints.answers import Answer
 
 def rule(answer, code):
     lines = [number for number, line in enumerate(code.split("\\n"), 1) if len(line) > int(answer.raw)]
@@ -211,7 +218,7 @@ register(ConstraintType("line_length", "coding_style", ("style", "length"), "rul
     lambda answer: f"No line may be longer than {answer.raw}.", rule, rule))
 """
 USE = """
-from codechat.constraints import Constraint, constraint_type
+from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 kind = constraint_type("line_length")
 print(Constraint("line_length", kind.read("5")).check("short\\nlonger").reason)
 """

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from codechat.construct import RECIPES, Recipe
-from codechat.construct.config import ROOT, ConstructionConfig, compose_construction
-from codechat.construct.making import construction_of
-from codechat.engine.settings.compose import compose_values
-from codechat.errors import UserError
+from codechat.base.errors import UserError
 from codechat.models.roles import models_in, role_of
+from codechat.run.construct import RECIPES, Recipe
+from codechat.run.construct.config import ROOT, ConstructionConfig, compose_construction
+from codechat.run.construct.making import construction_of
+from codechat.run.settings.compose import compose_values
 
 SEEDS = {
     "steps": {

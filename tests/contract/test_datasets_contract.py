@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from codechat.config import is_identity
+from codechat.base.config import is_identity
 from codechat.datasets import DATASETS, DatasetConfig
-from codechat.languages.python.assembly import parse
+from codechat.datasets.tasks import Dataset, Task
+from codechat.sandbox.languages.python.assembly import parse
+from codechat.sandbox.suites.assertions import Assertions
+from codechat.sandbox.suites.calls import Calls
+from codechat.sandbox.suites.calls.oracle import ORACLES, Comparison
+from codechat.sandbox.suites.junit import JUnit
 from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.multicodeif.rows import ConstrainedTask
 from codechat.studies.sreval.rows import StepTask
-from codechat.suites.assertions import Assertions
-from codechat.suites.calls import Calls
-from codechat.suites.calls.oracle import ORACLES, Comparison
-from codechat.suites.junit import JUnit
-from codechat.tasks import Dataset, Task
 from support import java_rows, repository_rows
 from support.cab_rows import issue
 from support.codeif_rows import FUNCTION, write_rows

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from codechat.environments import ENVIRONMENTS, cache, checkout, commits
-from codechat.environments.limits import Limits
-from codechat.errors import InfrastructureError, UserError
-from codechat.tasks import Workspace
+from codechat.base.errors import InfrastructureError, UserError
+from codechat.datasets.tasks import Workspace
+from codechat.studies.cab.environments import ENVIRONMENTS, cache, checkout, commits
+from codechat.studies.cab.environments.limits import Limits
 from support import engines
 from support.driven import BESIDE, Driven, DrivenRoom, in_kind, lacking
 from support.repositories import FIX, Repository, make_repository

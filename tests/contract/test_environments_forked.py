@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from codechat.environments.checkout import Checkout
-from codechat.errors import InfrastructureError
+from codechat.base.errors import InfrastructureError
+from codechat.studies.cab.environments.checkout import Checkout
 from support.driven import Driven, lacking
 from support.repositories import Repository, make_repository
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Instruction, Usage
-from codechat.engine.settings.compose import compose_values
-from codechat.errors import InfrastructureError
-from codechat.judges import ADHERENCE, CONSTRAINT, JUDGES, ConstraintQuestion, DecidesConstraints, Judge
+from codechat.base.domain import Instruction, Usage
+from codechat.base.errors import InfrastructureError
+from codechat.judging import ADHERENCE, CONSTRAINT, JUDGES, ConstraintQuestion, DecidesConstraints, Judge
 from codechat.models.roles import models_in
+from codechat.run.settings.compose import compose_values
 from codechat.testing import Answer, Call, OpenAIServer, Result, error
 
 KINDS = [component.name for component in JUDGES if ADHERENCE in component.traits.questions]

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from codechat.constraints import Constraint, Finding, Harness, constraint_type
-from codechat.domain import Program, Target, Verdict
-from codechat.errors import UserError
-from codechat.languages import languages
-from codechat.languages.compiling import Compiled
+from codechat.base.domain import Program, Target, Verdict
+from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox
-from codechat.suites.jdk import find_home
-from codechat.suites.versions import finding_of, suite_of
+from codechat.sandbox.languages import languages
+from codechat.sandbox.languages.compiling import Compiled
+from codechat.sandbox.suites.jdk import find_home
+from codechat.studies.multicodeif.constraints import Constraint, Finding, Harness, constraint_type
+from codechat.studies.multicodeif.versions import finding_of, suite_of
 
 pytestmark = pytest.mark.long
 

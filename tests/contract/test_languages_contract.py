@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codechat.domain import Target
-from codechat.languages import Plain, extract, fence, language_of, languages, register, without_thinking
+from codechat.base.domain import Target
+from codechat.sandbox.languages import Plain, extract, fence, language_of, languages, register, without_thinking
 
 TAGS = [*(language.names[0] for language in languages()), "c++", "Objective-C"]
 CODES = {
@@ -166,8 +166,8 @@ def test_a_name_belongs_to_one_language() -> None:
 
 
 PLUGIN = '''
-from codechat.domain import Extraction
-from codechat.languages import Plain, register
+from codechat.base.domain import Extraction
+from codechat.sandbox.languages import Plain, register
 
 class Shout:
     """Code is what is shouted."""
@@ -182,8 +182,8 @@ register(Shout())
 register(Plain(("nim", "nimrod")))
 '''
 USE = """
-from codechat.domain import Target
-from codechat.languages import extract, fence, language_of, languages
+from codechat.base.domain import Target
+from codechat.sandbox.languages import extract, fence, language_of, languages
 assert extract("say HELLO", Target("yell")).code == "HELLO"
 assert language_of("Shout").defines("HI") == {"H", "I"}
 assert extract(fence("no", "java") + fence("proc f() = 1", "nimrod"), Target("nim")).code == "proc f() = 1"
@@ -220,7 +220,7 @@ def test_a_language_is_one_file_of_another_package(tmp_path: Path) -> None:
     ("plugin", "cause"),
     [
         ("raise ImportError('no voice')", "no voice"),
-        ("from codechat.languages import Plain, register\nregister(Plain(('py',)))", "registered twice"),
+        ("from codechat.sandbox.languages import Plain, register\nregister(Plain(('py',)))", "registered twice"),
     ],
 )
 def test_a_broken_package_is_named(tmp_path: Path, plugin: str, cause: str) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from codechat.config import is_identity
-from codechat.domain import Message, Reply
-from codechat.judges.deciding import quote
+from codechat.base.config import is_identity
+from codechat.base.domain import Message, Reply
+from codechat.judging.deciding import quote
 from codechat.models import MODELS, BaselineView, Model, ModelConfig, Request
 from codechat.studies.cab.tasks import AssistTask, Comment
 from codechat.testing import OpenAIServer
@@ -141,7 +141,7 @@ def test_building_it_raises_nothing_without_loop_endpoint_or_file(kind: str) -> 
 
 def test_naming_the_kinds_imports_no_heavy_library() -> None:
     script = (
-        "import sys; from codechat.models import MODELS; list(MODELS); from codechat.judges import JUDGES; list(JUDGES)\n"
+        "import sys; from codechat.models import MODELS; list(MODELS); from codechat.judging import JUDGES; list(JUDGES)\n"
         "print(sorted({'openai', 'httpx2', 'httpx', 'pydantic_ai', 'boto3', 'mlflow', 'pandas', 'numpy'} & set(sys.modules)))"
     )
     root = Path(__file__).parents[2]

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from codechat.engine.cell import Cell, build_cell
-from codechat.engine.run import run_built
-from codechat.engine.settings.compose import compose
-from codechat.metrics import Effort, points_of
-from codechat.metrics.counts import count_decided
-from codechat.metrics.measures import COMMON, Breakdown, Series, interval_of, value_of
-from codechat.protocols import PROTOCOLS
-from codechat.records import SessionRecord, read_sessions
+from codechat.base.records import SessionRecord, read_sessions
+from codechat.report.metrics import Effort, points_of
+from codechat.report.metrics.counts import count_decided
+from codechat.report.metrics.measures import COMMON, Breakdown, Series, interval_of, value_of
+from codechat.run.cell import Cell, build_cell
+from codechat.run.protocols import PROTOCOLS
+from codechat.run.run import run_built
+from codechat.run.settings.compose import compose
 from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.multicodeif.rows import ConstrainedTask
 from codechat.studies.sreval.rows import StepTask

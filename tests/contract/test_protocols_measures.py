@@ -9,12 +9,12 @@ import pytest
 from rich.console import Console
 
 from codechat.cli.cell_view import summary
-from codechat.engine.settings.compose import compose
-from codechat.instructions import INSTRUCTIONS
-from codechat.metrics import Effort, headline_of, points_of
-from codechat.metrics.measures import FIELD, measures_in
-from codechat.protocols import PROTOCOLS, DialogueProtocol, Parts
 from codechat.report import write_figures, write_tables
+from codechat.report.metrics import Effort, headline_of, points_of
+from codechat.report.metrics.measures import FIELD, measures_in
+from codechat.run.protocols import PROTOCOLS, DialogueProtocol, Parts
+from codechat.run.settings.compose import compose
+from codechat.studies.refine.instructions import INSTRUCTIONS
 
 NAMES = [component.name for component in PROTOCOLS]
 

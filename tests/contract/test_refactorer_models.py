@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Instruction, Message
-from codechat.languages import extract
+from codechat.base.domain import Instruction, Message
 from codechat.models import MODELS, BaselineView, Model, Request
-from codechat.models.baselines.refactoring import refactor
+from codechat.sandbox.languages import extract
+from codechat.studies.refine.baselines.refactoring import refactor
 from support.tasks import task_of
 
 pytestmark = pytest.mark.long

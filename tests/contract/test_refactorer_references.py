@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from codechat.domain import Instruction, Program
-from codechat.instructions import INSTRUCTIONS
-from codechat.languages import extract
-from codechat.models.baselines.refactoring import refactor, transformable
-from codechat.patterns import applicable
-from codechat.patterns.reading.tree import docstring
+from codechat.base.domain import Instruction, Program
+from codechat.datasets.tasks import Task
 from codechat.sandbox import SANDBOXES, Sandbox
-from codechat.suites.checker import Checker
-from codechat.tasks import Task
+from codechat.sandbox.languages import extract
+from codechat.sandbox.suites.checker import Checker
+from codechat.studies.refine.baselines.refactoring import refactor, transformable
+from codechat.studies.refine.instructions import INSTRUCTIONS
+from codechat.studies.refine.patterns import applicable
+from codechat.studies.refine.patterns.reading.tree import docstring
 from codechat.testing import dataset_tasks
 
 pytestmark = pytest.mark.long

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Outcome, Program, Target
-from codechat.errors import UserError
+from codechat.base.domain import Outcome, Program, Target
+from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES
-from codechat.suites.assertions import Assertions
-from codechat.suites.calls import Calls
-from codechat.suites.checker import Checker
-from codechat.suites.exit_status import ExitStatus
-from codechat.suites.repository import Repository
+from codechat.sandbox.suites.assertions import Assertions
+from codechat.sandbox.suites.calls import Calls
+from codechat.sandbox.suites.checker import Checker
+from codechat.sandbox.suites.exit_status import ExitStatus
+from codechat.sandbox.suites.repository import Repository
 
 PROGRAM = "def total(numbers: list) -> int:\n    return sum(numbers)\n"
 TOTAL = Target(entry_point="total")

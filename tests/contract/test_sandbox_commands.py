@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from codechat.errors import UserError
+from codechat.base.errors import UserError
 from codechat.sandbox import PYTHON, SANDBOXES, Box, Command, Ran, Sandbox, TakenDown, WorkerDied
 from codechat.sandbox.watch import Ended, Run, Usage
 from support.processes import below

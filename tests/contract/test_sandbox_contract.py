@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Outcome, Program
-from codechat.errors import InfrastructureError, UserError
+from codechat.base.domain import Outcome, Program
+from codechat.base.errors import InfrastructureError, UserError
 from codechat.sandbox import SANDBOXES, SandboxConfig
-from codechat.suites.assertions import Assertions
-from codechat.suites.calls import Calls
-from codechat.suites.checker import Checker
-from codechat.suites.jdk import JavaOptions
+from codechat.sandbox.suites.assertions import Assertions
+from codechat.sandbox.suites.calls import Calls
+from codechat.sandbox.suites.checker import Checker
+from codechat.sandbox.suites.jdk import JavaOptions
 from support import namespaces
 from support.processes import below
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Program
-from codechat.errors import UserError
+from codechat.base.domain import Program
+from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Command
 from codechat.sandbox.bubblewrap import programs
-from codechat.suites.calls import Calls
+from codechat.sandbox.suites.calls import Calls
 
 ENGINE = """#!{python}
 import os, sys

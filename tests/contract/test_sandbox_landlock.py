@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Program
+from codechat.base.domain import Program
 from codechat.sandbox import SANDBOXES, landlock
 from codechat.sandbox.inside.landlock import version
-from codechat.suites.calls import Calls
+from codechat.sandbox.suites.calls import Calls
 from support.processes import below
 
 if not version():
@@ -199,9 +199,9 @@ def test_the_folders_go_with_the_sandbox() -> None:
 def test_a_killed_codechat_leaves_no_folder_and_no_process(tmp_path: Path) -> None:
     script = """
 import asyncio
-from codechat.domain import Program
+from codechat.base.domain import Program
 from codechat.sandbox import SANDBOXES
-from codechat.suites.calls import Calls
+from codechat.sandbox.suites.calls import Calls
 program = "import os, time\\nos.mkdir('left')\\nif not os.fork(): os.setsid()\\ntime.sleep(600)\\n"
 room = SANDBOXES.build(SANDBOXES.validate({"kind": "landlock"}), workers=1)
 reference = Calls("f", None, base=((1,),), expected_base=(1,))

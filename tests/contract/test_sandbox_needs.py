@@ -13,11 +13,11 @@ from typing import Any, cast
 
 import pytest
 
-from codechat.domain import Program, Target, Verdict
-from codechat.errors import UserError
+from codechat.base.domain import Program, Target, Verdict
+from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Preloading, Sandbox
 from codechat.sandbox.inside.landlock import version
-from codechat.suites.assertions import Assertions, Need
+from codechat.sandbox.suites.assertions import Assertions, Need
 from support import namespaces
 
 F = "def f():\n    return 1\n"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Program
-from codechat.errors import UserError
+from codechat.base.domain import Program
+from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES
-from codechat.suites.calls import Calls
+from codechat.sandbox.suites.calls import Calls
 
 LIMITS = {"idle_s": 1.5, "min_cpu_s": 0.5, "memory_mb": 1024}
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from codechat.config import is_identity
-from codechat.domain import OUTCOMES, Program, Target, Verdict
-from codechat.errors import InfrastructureError, UserError
+from codechat.base.config import is_identity
+from codechat.base.domain import OUTCOMES, Program, Target, Verdict
+from codechat.base.errors import InfrastructureError, UserError
 from codechat.sandbox import SANDBOXES, SandboxConfig
-from codechat.suites import SUITES, Costed, Suite, maven
-from codechat.suites.checker import Checker, NoSandbox
+from codechat.sandbox.suites import SUITES, Costed, Suite
+from codechat.sandbox.suites.checker import Checker, NoSandbox
+from codechat.studies.sreval import suite_maven as maven
 from support import java_rows
 from support.java import needs_java
 

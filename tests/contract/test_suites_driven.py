@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Program, Target, Verdict
-from codechat.errors import UserError
+from codechat.base.domain import Program, Target, Verdict
+from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox
-from codechat.suites.calls import Calls, Driven
+from codechat.sandbox.suites.calls import Calls, Driven
 from support.java import needs_java
 from support.node import needs_node
 

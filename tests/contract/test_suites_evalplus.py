@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from codechat.domain import Program
+from codechat.base.domain import Program
 from codechat.sandbox import SANDBOXES
 from codechat.testing import dataset_tasks
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic.fields import FieldInfo
 
-from codechat.config import is_identity
-from codechat.metrics import Point
-from codechat.tracking import TRACKING, FinishedCell, TrackedRun
+from codechat.base.config import is_identity
+from codechat.report.metrics import Point
+from codechat.report.tracking import TRACKING, FinishedCell, TrackedRun
 from support.mlflow_server import mlflow_server
 
 pytestmark = pytest.mark.long

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from codechat.base.errors import UserError
+from codechat.base.records import read_sessions
 from codechat.cli.commands.rescore import run_rescore
 from codechat.datasets import DATASETS
-from codechat.engine.cell import build_cell
-from codechat.engine.cell.estimate import estimate_of
-from codechat.engine.run import Outcome, run
-from codechat.engine.settings.compose import compose
-from codechat.errors import UserError
-from codechat.metrics.spending import Tariff
-from codechat.records import read_sessions
+from codechat.report.metrics.spending import Tariff
+from codechat.run.cell import build_cell
+from codechat.run.cell.estimate import estimate_of
+from codechat.run.run import Outcome, run
+from codechat.run.settings.compose import compose
 from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.cab.turns import AssistTurn
 from codechat.testing import Call, OpenAIServer, Result, error

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from codechat.domain import Build, Message, Output
-from codechat.environments.build_files import commands_writing
-from codechat.judges.deciding import quote
+from codechat.base.domain import Build, Message, Output
+from codechat.datasets.tasks import Workspace
+from codechat.judging.deciding import quote
+from codechat.studies.cab.environments.build_files import commands_writing
 from codechat.studies.cab.stage import OWN_BUILD
 from codechat.studies.cab.turns import AssistTurn
-from codechat.tasks import Workspace
 from codechat.testing import overflow
 from support.assisting import (
     FORM,

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from codechat import UserError, compose, run
+from codechat.base.records import read_sessions
 from codechat.cli.app import main
 from codechat.cli.sweep import run_sweep
-from codechat.records import read_sessions
 from codechat.report.loading import load_cells
 from codechat.studies.cab.chapter.tables import differences
 from codechat.studies.cab.maintainer import NETWORK, NO_NETWORK

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from codechat.files import content_hash
+from codechat.base.files import content_hash
 from codechat.testing import Call, OpenAIServer
 from support import forked
 from support.assisting import judges, says

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from codechat.base.errors import UserError
 from codechat.cli.commands.audit import run_audit
-from codechat.engine.run import run
-from codechat.engine.settings.compose import compose
-from codechat.errors import UserError
+from codechat.run.run import run
+from codechat.run.settings.compose import compose
 from codechat.testing import Call, OpenAIServer
 from support.audit_cells import of, session, turn, write_cell
 

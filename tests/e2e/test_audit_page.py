@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from codechat.audit.judged import JudgedDecision
-from codechat.audit.labels import read_labels
-from codechat.audit.page import labelling_page
+from codechat.base.records import SessionRecord
 from codechat.cli.commands.audit import run_audit
-from codechat.records import SessionRecord
+from codechat.report.audit.judged import JudgedDecision
+from codechat.report.audit.labels import read_labels
+from codechat.report.audit.page import labelling_page
 from codechat.studies.cab.audit import ConditionRow
 from codechat.studies.multicodeif.audit import ConstraintRow
 from support.audit_cells import CODE, of, session, turn, write_cell

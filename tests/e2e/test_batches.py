@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from codechat import compose, run
-from codechat.calls import traffic
 from codechat.cli.app import main
-from codechat.engine.running import sessions
+from codechat.models.calls import traffic
+from codechat.run.running import sessions
 from codechat.testing import (
     Answer,
     BatchServer,

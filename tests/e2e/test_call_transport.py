@@ -13,8 +13,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from codechat.calls.transport import Carrier, proxy_of
-from codechat.errors import UserError
+from codechat.base.errors import UserError
+from codechat.models.calls.transport import Carrier, proxy_of
 from codechat.testing import Call, OpenAIServer
 
 pytestmark = pytest.mark.long
@@ -181,7 +181,7 @@ async def test_certificates_are_checked_and_the_environment_may_name_further_one
     tls.load_cert_chain(certificate)
     async with await _serve(b"content-length: 2\r\n", b"ok", tls) as server:
         address = _address(server, "https")
-        monkeypatch.setattr("codechat.calls.transport.LOCAL", ())  # as an address elsewhere
+        monkeypatch.setattr("codechat.models.calls.transport.LOCAL", ())  # as an address elsewhere
         async with httpx2.AsyncClient(transport=Carrier(address), timeout=30) as client:
             with pytest.raises(httpx2.ConnectError, match="self-signed certificate"):
                 await client.get(f"{address}/models")

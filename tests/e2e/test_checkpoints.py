@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from codechat.base.files import from_yaml
 from codechat.cli.app import main
-from codechat.files import from_yaml
-from codechat.journal import Journal
+from codechat.run.journal import Journal
 from codechat.testing import Behaviour, Call, Fault, OpenAIServer, Result, dataset_tasks, error, reference_solver
 
 pytestmark = pytest.mark.long

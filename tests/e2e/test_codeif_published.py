@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from codechat.base.records import SessionRecord, read_sessions
 from codechat.cli.app import main
-from codechat.records import SessionRecord, read_sessions
 from codechat.studies.codeif.metrics import Exchange
 
 pytestmark = pytest.mark.long

@@ -10,8 +10,8 @@ import pytest
 
 from codechat.cli.app import main
 from codechat.cli.sweep_view import SweepView
-from codechat.engine.settings.compose import compose
-from codechat.launchers import Job
+from codechat.run.launchers import Job
+from codechat.run.settings.compose import compose
 from support import commands
 
 ROOT = Path(__file__).parents[2]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from codechat.base.records import SessionRecord, read_sessions
 from codechat.cli.app import main
-from codechat.records import SessionRecord, read_sessions
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
 from support.codeif_rows import write_rows
 from support.multicodeif_rows import chain, constrained

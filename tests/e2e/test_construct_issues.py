@@ -9,8 +9,8 @@ import pytest
 from codechat import compose
 from codechat import run as run_cell
 from codechat.cli.app import main
-from codechat.construct.output import CARD
 from codechat.datasets import DATASETS
+from codechat.run.construct.output import CARD
 from codechat.studies.cab.construct.threads import mask
 from codechat.studies.cab.tasks import AssistTask
 from codechat.testing import RESET, TRUNCATED_JSON, Answer, Call, Fault, OpenAIServer

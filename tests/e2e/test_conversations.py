@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from codechat.base.errors import UserError
 from codechat.cli.commands.rescore import run_rescore
 from codechat.cli.sweep import run_sweep
-from codechat.engine.run import Outcome
-from codechat.engine.run import run as run_composed
-from codechat.engine.settings.compose import compose
-from codechat.errors import UserError
+from codechat.run.run import Outcome
+from codechat.run.run import run as run_composed
+from codechat.run.settings.compose import compose
 from codechat.testing import Call, Fault, OpenAIServer, error
 
 # A situation: the instructions after the task, what the code of each reply holds, and the rounds that must follow:

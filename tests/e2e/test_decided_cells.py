@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from codechat.cli.app import main
-from codechat.engine.run import Outcome
-from codechat.engine.run import run as run_composed
-from codechat.engine.settings.compose import compose
+from codechat.run.run import Outcome
+from codechat.run.run import run as run_composed
+from codechat.run.settings.compose import compose
 
 MOCKED = "from unittest.mock import Mock\ntwo = Mock(return_value=2)\nassert double(two()) == 4\n"
 ROWS: list[dict[str, Any]] = [
@@ -32,7 +32,7 @@ ROWS: list[dict[str, Any]] = [
 @pytest.fixture(autouse=True)
 def without_figures(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Drawing them costs more than all the rest, and is tested elsewhere."""
-    monkeypatch.setattr("codechat.engine.run.write_figures", lambda *_, **__: [])
+    monkeypatch.setattr("codechat.run.run.write_figures", lambda *_, **__: [])
     yield
 
 

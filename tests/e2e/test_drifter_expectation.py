@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from codechat.engine.run import run
-from codechat.engine.settings.compose import compose
+from codechat.run.run import run
+from codechat.run.settings.compose import compose
 
 pytestmark = pytest.mark.long
 

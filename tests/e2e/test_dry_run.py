@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from codechat.engine.cell import build_cell
-from codechat.engine.cell.estimate import Need, estimate_of
-from codechat.engine.settings.compose import compose
-from codechat.metrics.spending import Price, Tariff
+from codechat.report.metrics.spending import Price, Tariff
+from codechat.run.cell import build_cell
+from codechat.run.cell.estimate import Need, estimate_of
+from codechat.run.settings.compose import compose
 from codechat.testing import OpenAIServer, Prefixes, dataset_tasks, fading_solver
 from codechat.testing.cells import command
 from support.commands import codechat

@@ -10,15 +10,15 @@ import pytest
 
 import codechat
 from codechat import compose, run
-from codechat.domain import Program, Verdict
-from codechat.engine.cell import Cell
-from codechat.engine.cell.budget import Budget
-from codechat.engine.running.observer import Silent
-from codechat.errors import BrokenTest
-from codechat.records import SessionRecord, TurnRecord
+from codechat.base.domain import Program, Verdict
+from codechat.base.errors import BrokenTest
+from codechat.base.records import SessionRecord, TurnRecord
+from codechat.base.seal import SEAL, edited
+from codechat.run.cell import Cell
+from codechat.run.cell.budget import Budget
+from codechat.run.running.observer import Silent
 from codechat.sandbox import Sandbox
-from codechat.seal import SEAL, edited
-from codechat.suites.calls import Calls
+from codechat.sandbox.suites.calls import Calls
 from codechat.testing import dataset_tasks
 
 SMALL = ["model=echo", "dataset.limit=2", "agenda.turns=3", "tracking=none", "hardware.workers=1"]
@@ -131,7 +131,7 @@ def test_the_summary_comes_last_and_a_seal_says_that_all_is_there(monkeypatch: p
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("codechat.engine.run.write_figures", interrupted)
+        patch.setattr("codechat.run.run.write_figures", interrupted)
         run(compose(SMALL), Summary())
     folder = next(Path("runs").iterdir())
     assert not (folder / SEAL).exists(), "a seal says that all is there"

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from codechat.base.environment import data_folder
+from codechat.base.errors import UserError
+from codechat.base.files import from_yaml
 from codechat.cli.app import main
 from codechat.cli.commands.listing import options_of
 from codechat.cli.sweep import expand, read_recipe, run_sweep
-from codechat.engine.run import Outcome
-from codechat.engine.run import run as run_composed
-from codechat.engine.settings.compose import compose
-from codechat.engine.settings.words import presets_of
-from codechat.environment import data_folder
-from codechat.errors import UserError
-from codechat.files import from_yaml
+from codechat.run.run import Outcome
+from codechat.run.run import run as run_composed
+from codechat.run.settings.compose import compose
+from codechat.run.settings.words import presets_of
 from codechat.studies.cab.chapter.tables import paper as cab_paper
 from codechat.testing import Answer, OpenAIServer, dataset_tasks, reference_solver
 from support.codeif_rows import write_rows

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from codechat.base.records import SessionRecord, read_sessions
 from codechat.cli.app import main
-from codechat.records import SessionRecord, read_sessions
 
 pytestmark = pytest.mark.long
 

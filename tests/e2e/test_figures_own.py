@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from codechat.base.records import dataset_in
 from codechat.cli.app import main
 from codechat.datasets import DATASETS, load
-from codechat.records import dataset_in
 from support.assist_cells import Assisted, write_assisted
 from support.cab_rows import issue
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from codechat.base.errors import UserError
 from codechat.cli.app import main
-from codechat.engine.run import Outcome
-from codechat.engine.run import run as run_composed
-from codechat.engine.settings.compose import compose
-from codechat.errors import UserError
+from codechat.run.run import Outcome
+from codechat.run.run import run as run_composed
+from codechat.run.settings.compose import compose
 from codechat.testing import Call, OpenAIServer
 from support.java import needs_java
 from support.sreval_rows import growing_java

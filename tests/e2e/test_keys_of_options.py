@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from codechat.base.errors import UserError
 from codechat.cli.app import main
 from codechat.cli.sweep import fit_words, run_sweep
-from codechat.errors import UserError
 from codechat.testing import OpenAIServer, dataset_tasks, reference_solver
 
 SMALL = ("model=echo", "dataset.limit=1", "agenda.turns=2", "tracking=none", "hardware.workers=1")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from codechat.cli.app import main
-from codechat.engine.cell import build_cell
-from codechat.engine.settings.compose import compose
-from codechat.metrics.sequences import difference_interval, in_order, mean_interval
+from codechat.report.metrics.sequences import difference_interval, in_order, mean_interval
+from codechat.run.cell import build_cell
+from codechat.run.settings.compose import compose
 
 WORDS = ["dataset.limit=12", "agenda.turns=2", "tracking=none", "judge=rules"]
 

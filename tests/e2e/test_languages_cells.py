@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
+from codechat.base.errors import UserError
 from codechat.cli.app import main
 from codechat.cli.sweep import read_recipe
 from codechat.datasets import DATASETS
-from codechat.engine.cell import build_cell
-from codechat.engine.run import Outcome
-from codechat.engine.run import run as run_composed
-from codechat.engine.settings.compose import compose
-from codechat.errors import UserError
-from codechat.languages import grammar
+from codechat.run.cell import build_cell
+from codechat.run.run import Outcome
+from codechat.run.run import run as run_composed
+from codechat.run.settings.compose import compose
+from codechat.sandbox.languages import grammar
 from codechat.testing import OpenAIServer
 from support.java import needs_java
 from support.node import needs_node

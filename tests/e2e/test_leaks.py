@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from codechat.base.records import SessionRecord
 from codechat.cli.app import main
 from codechat.datasets import DATASETS
-from codechat.engine.run import run
-from codechat.engine.settings.compose import compose
-from codechat.records import SessionRecord
+from codechat.run.run import run
+from codechat.run.settings.compose import compose
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
 from codechat.studies.multicodeif.rows import ConstrainedTask
 from codechat.testing import Answer, Call, OpenAIServer, Result

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
+from codechat.base.errors import UserError
 from codechat.cli.app import main
-from codechat.errors import UserError
+from codechat.report.tracking import TRACKING, guard, live
+from codechat.report.tracking.find import find_cells
+from codechat.report.tracking.runs import PROCESS_TAG, this_process
 from codechat.testing import Call, OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import without_times
-from codechat.tracking import TRACKING, guard, live
-from codechat.tracking.find import find_cells
-from codechat.tracking.runs import PROCESS_TAG, this_process
 from support.launched import wait_until
 from support.mlflow_server import mlflow_server
 from support.mlflow_store import client_at, client_of
@@ -244,7 +244,7 @@ def test_a_bug_leaves_a_failed_run(folder: Path, words: tuple[str, ...], monkeyp
     def fail(*_: Any) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("codechat.engine.run.write_metrics", fail)
+    monkeypatch.setattr("codechat.run.run.write_metrics", fail)
     with pytest.raises(RuntimeError, match="a bug"):
         main([*words, "dataset.limit=1"])
     ((_, status, _),) = seen(folder / "mlflow" / "store.db")
@@ -307,14 +307,14 @@ def test_a_store_that_hangs_costs_nothing(
         silent.listen()
         address = f"tracking.uri=http://127.0.0.1:{silent.getsockname()[1]}"
         without, _ = sessions_took([*words, "tracking=none", "runs_dir=without"], capsys)
-        monkeypatch.setattr("codechat.engine.run.track", untracked)
+        monkeypatch.setattr("codechat.run.run.track", untracked)
         took, _ = sessions_took([*words, address], capsys)
     assert took < without + live.PATIENCE_S + 8
 
 
 def untracked(*_: Any) -> Any:
     """The end of a cell without its tracking, which waits for the store as long as ever."""
-    from codechat.engine.results.tracked import Tracking
+    from codechat.run.results.tracked import Tracking
 
     return Tracking(failure="the store is down")
 

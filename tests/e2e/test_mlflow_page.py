@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from codechat.metrics import Point, headline_of
+from codechat.report.metrics import Point, headline_of
+from codechat.report.tracking import TRACKING, DatasetInfo, FinishedCell, TrackedRun, read_tracking, write_tracking
 from codechat.studies.refine.metrics import REFINE
-from codechat.tracking import TRACKING, DatasetInfo, FinishedCell, TrackedRun, read_tracking, write_tracking
 from support.mlflow_store import client_of
 
 pytestmark = pytest.mark.long

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from codechat.construct import Dropped, Item, Kept, Kit, Outcome, Stage
-from codechat.errors import UserError
-from codechat.metrics import Point
+from codechat.base.errors import UserError
 from codechat.models import Prices
+from codechat.report.metrics import Point
+from codechat.report.tracking import TRACKING, FinishedCell, TrackedRun, TrackingError
+from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, Stage
 from codechat.testing import OpenAIServer
-from codechat.tracking import TRACKING, FinishedCell, TrackedRun, TrackingError
 from support.constructing import run, seeds
 from support.mlflow_server import MlflowServer, mlflow_server
 from support.mlflow_store import client_at, client_of

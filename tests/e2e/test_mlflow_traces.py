@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from codechat.metrics import Point
-from codechat.records import SessionRecord, write_sessions
-from codechat.tracking import TRACKING, FinishedCell, TrackedRun, traces
+from codechat.base.records import SessionRecord, write_sessions
+from codechat.report.metrics import Point
+from codechat.report.tracking import TRACKING, FinishedCell, TrackedRun, traces
 from support.mlflow_store import client_of
 
 pytestmark = pytest.mark.long

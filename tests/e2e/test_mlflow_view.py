@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from codechat.metrics import Point, headline_of
+from codechat.report.metrics import Point, headline_of
+from codechat.report.tracking import TRACKING, FinishedCell, TrackedRun
+from codechat.report.tracking.runs import CELL_TAG, PROGRESS
 from codechat.studies.refine.metrics import REFINE
-from codechat.tracking import TRACKING, FinishedCell, TrackedRun
-from codechat.tracking.runs import CELL_TAG, PROGRESS
 from support.browser import chromium
 from support.mlflow_store import client_of
 

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.long
 TASKS, TURNS = 4, 3
 LONG = 300
 FORCED = (
-    "import sys, codechat.mounts; from pathlib import Path; codechat.mounts.MOUNTS = Path(sys.argv.pop(1));"
-    "import codechat.journal.database as opening; opening.WAIT_S = 3.0;"
+    "import sys, codechat.base.mounts; from pathlib import Path; codechat.base.mounts.MOUNTS = Path(sys.argv.pop(1));"
+    "import codechat.run.journal.database as opening; opening.WAIT_S = 3.0;"
     "from codechat.cli.app import main; sys.exit(main(sys.argv[1:]))"
 )
 
@@ -48,8 +48,8 @@ def run(words: list[str], here: Path) -> "subprocess.CompletedProcess[str]":
     if FORCED not in words:
         return in_process(words, here)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("codechat.mounts.MOUNTS", here / "mounts")
-        patch.setattr("codechat.journal.database.WAIT_S", 3.0)
+        patch.setattr("codechat.base.mounts.MOUNTS", here / "mounts")
+        patch.setattr("codechat.run.journal.database.WAIT_S", 3.0)
         return codechat(here, *words[words.index(FORCED) + 2 :])
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Message, Reply, Usage
-from codechat.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError
+from codechat.base.domain import Message, Reply, Usage
+from codechat.base.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError
 from codechat.models import MODELS, Model, Request
 from codechat.testing import (
     CUT_SHORT,
@@ -46,7 +46,7 @@ def serve() -> Iterator[Serve]:
 
 @pytest.fixture(autouse=True)
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codechat.calls.retry.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("codechat.models.calls.retry.FIRST_WAIT_S", 0.001)
 
 
 @asynccontextmanager

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from codechat import compose, run
-from codechat.domain import Message
+from codechat.base.domain import Message
+from codechat.base.template import fill
+from codechat.datasets.tasks import Task
 from codechat.models import MODELS, Request
-from codechat.tasks import Task
-from codechat.template import fill
 from codechat.testing import Call, Fault, OpenAIServer, dataset_tasks, fading_solver, reference_solver
 from codechat.testing.behaviour import troubled
 from codechat.testing.openai_server import main as serve

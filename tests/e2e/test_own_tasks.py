@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from codechat.cli.app import main
-from codechat.engine.cell.references import References
+from codechat.run.cell.references import References
 
 pytestmark = pytest.mark.long
 
@@ -122,7 +122,7 @@ def test_a_second_start_runs_no_reference(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_it_tells_how_far_it_is_if_it_takes_long(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("codechat.engine.cell.references.EVERY_S", 0.0)
+    monkeypatch.setattr("codechat.run.cell.references.EVERY_S", 0.0)
     assert main([*write({"tests": "assert f(1) == 2"}, {"base_input": [[1]]}), *REFINE]) == 0
     told = capsys.readouterr().err.splitlines()
     assert [line for line in told if "references" in line] == [

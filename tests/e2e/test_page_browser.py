@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from codechat.records import SessionRecord, TurnRecord
+from codechat.base.records import SessionRecord, TurnRecord
 from codechat.report.page import write_page
 from support.browser import chromium, requested, until
 from support.page_input import cell_of, made_cell, made_report, made_session

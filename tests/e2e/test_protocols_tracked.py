@@ -10,8 +10,8 @@ import pytest
 
 from codechat.cli.commands.report import run_report
 from codechat.cli.commands.upload import upload
-from codechat.engine.run import run
-from codechat.engine.settings.compose import compose
+from codechat.run.run import run
+from codechat.run.settings.compose import compose
 from support.mlflow_store import client_of
 
 pytestmark = pytest.mark.long

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Message, Reply
-from codechat.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError
+from codechat.base.domain import Message, Reply
+from codechat.base.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError
 from codechat.models import MODELS, Model, Request
 from codechat.testing import CUT_SHORT, RESET, Answer, Behaviour, Fault, Result, drip, stall
 from support.provider_servers import AWS, SERVERS, Server
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.long, pytest.mark.parametrize("provider", sorted(SERVE
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codechat.calls.retry.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("codechat.models.calls.retry.FIRST_WAIT_S", 0.001)
     for name, value in {**AWS, "TEST_KEY": KEY}.items():
         monkeypatch.setenv(name, value)
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GOOGLE_API_KEY", "GEMINI_API_KEY"):

@@ -21,7 +21,7 @@ KEYS = {"anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY"}
 @pytest.fixture(autouse=True)
 def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("codechat.calls.retry.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("codechat.models.calls.retry.FIRST_WAIT_S", 0.001)
     for name, value in {**AWS, **dict.fromkeys(KEYS.values(), KEY)}.items():
         monkeypatch.setenv(name, value)
 

@@ -10,15 +10,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from codechat.base.errors import UserError
 from codechat.cli.commands.export import COLUMNS, run_export
 from codechat.cli.commands.report import run_report
 from codechat.datasets import DATASETS
-from codechat.engine.run import run
-from codechat.engine.settings.compose import compose
-from codechat.errors import UserError
 from codechat.report.loading import load_cells
+from codechat.report.tracking.find import find_cells
+from codechat.run.run import run
+from codechat.run.settings.compose import compose
 from codechat.testing import OpenAIServer, fading_solver
-from codechat.tracking.find import find_cells
 from support.mlflow_store import client_of
 from support.recount import near, recount
 from support.refine_cells import Made, write_cell

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
+from codechat.base.errors import UserError
+from codechat.base.files import from_yaml, write_atomically
 from codechat.cli.commands.rescore import run_rescore
-from codechat.engine.run import run
-from codechat.engine.settings.compose import compose
-from codechat.errors import UserError
-from codechat.files import from_yaml, write_atomically
+from codechat.run.run import run
+from codechat.run.settings.compose import compose
 from codechat.testing import Call, OpenAIServer, dataset_tasks, error, overflow
 from support.mlflow_store import client_of
 

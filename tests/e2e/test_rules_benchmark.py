@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codechat.instructions.pool import EMBEDDED, read_pool
+from codechat.studies.refine.instructions.pool import EMBEDDED, read_pool
 from support.triples import Triple
 
 pytestmark = pytest.mark.long

@@ -6,11 +6,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from codechat.base.errors import UserError
+from codechat.base.records import read_sessions
 from codechat.cli.app import main
 from codechat.cli.launching import split_samples, with_seeds
 from codechat.cli.sweep import read_recipe, run_sweep
-from codechat.errors import UserError
-from codechat.records import read_sessions
 from support.mlflow_store import client_at
 
 pytestmark = pytest.mark.long

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from codechat.cli.app import main
-from codechat.engine.answering.servers import bring_up, tended
-from codechat.engine.run import run
-from codechat.engine.settings.compose import compose
-from codechat.serving import Fleet
-from codechat.serving.server_guard import is_zombie
+from codechat.models.serving import Fleet
+from codechat.models.serving.server_guard import is_zombie
+from codechat.run.answering.servers import bring_up, tended
+from codechat.run.run import run
+from codechat.run.settings.compose import compose
 from codechat.testing import OpenAIServer, dataset_tasks, error, reference_solver
 from support.standin_vllm import VERSION, Standin, install
 

@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from codechat.base.errors import UserError
 from codechat.cli.app import main
 from codechat.cli.commands.export import run_export
-from codechat.errors import UserError
 
 pytestmark = pytest.mark.long
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from codechat.metrics import Point
-from codechat.tracking import TRACKING, DatasetInfo, FinishedCell, TrackingError, locks
-from codechat.tracking.address import Address
-from codechat.tracking.mlflow_run import VIEW_TAG
+from codechat.report.metrics import Point
+from codechat.report.tracking import TRACKING, DatasetInfo, FinishedCell, TrackingError, locks
+from codechat.report.tracking.address import Address
+from codechat.report.tracking.mlflow_run import VIEW_TAG
 from support.mlflow_server import mlflow_server
 from support.mlflow_store import client_at
 from support.postgres import PASSWORD, Postgres, lacking, postgres

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from codechat.base.errors import UserError
 from codechat.cli.app import main
 from codechat.datasets import DATASETS
-from codechat.engine.run import Outcome
-from codechat.engine.run import run as run_composed
-from codechat.engine.settings.compose import compose
-from codechat.errors import UserError
+from codechat.run.run import Outcome
+from codechat.run.run import run as run_composed
+from codechat.run.settings.compose import compose
+from codechat.studies.sreval import suite_maven as maven
 from codechat.studies.sreval.rows import StepTask
-from codechat.suites import maven
 from support.java_rows import COMMAND, FILES, METADATA, STAND_IN, TWICE, sandbox_words
 from support.repository_rows import write_files, write_lines
 

@@ -8,9 +8,9 @@ import pytest
 
 import codechat
 from codechat.cli.app import main
-from codechat.engine.run import Outcome
-from codechat.engine.run import run as run_composed
-from codechat.engine.settings.compose import compose
+from codechat.run.run import Outcome
+from codechat.run.run import run as run_composed
+from codechat.run.settings.compose import compose
 from support.repository_rows import FILES, PROJECT, TOTAL, write_lines, write_shop
 
 pytestmark = pytest.mark.long
@@ -64,7 +64,10 @@ def test_another_state_of_the_repository_is_told_before_any_call(
 def test_another_content_of_the_repository_is_another_cell(words: list[str]) -> None:
     first = run(words, "model=reference")
     Path("repos", PROJECT, "notes.txt").write_text("x")
-    for cached in ("codechat.suites.checkout.read_contents", "codechat.suites.checkout._pack"):
+    for cached in (
+        "codechat.sandbox.suites.checkout.read_contents",
+        "codechat.sandbox.suites.checkout._pack",
+    ):
         module, _, name = cached.rpartition(".")
         getattr(sys.modules[module], name).cache_clear()
     assert run(words, "model=reference").cell.id != first.cell.id

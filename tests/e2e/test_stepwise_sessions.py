@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from codechat.base.domain import Program, Verdict
 from codechat.cli.app import main
-from codechat.domain import Program, Verdict
-from codechat.engine.run import Outcome
-from codechat.engine.run import run as run_composed
-from codechat.engine.settings.compose import compose
-from codechat.suites.assertions import Assertions
+from codechat.run.run import Outcome
+from codechat.run.run import run as run_composed
+from codechat.run.settings.compose import compose
+from codechat.sandbox.suites.assertions import Assertions
 from codechat.testing import Call, OpenAIServer
 from support.sreval_rows import growing
 

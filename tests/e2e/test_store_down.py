@@ -8,8 +8,8 @@ import pytest
 
 from codechat.cli.app import main
 from codechat.cli.cell_view import store_words
-from codechat.engine.settings.compose import compose
-from codechat.tracking import TRACKING
+from codechat.report.tracking import TRACKING
+from codechat.run.settings.compose import compose
 from support.mlflow_store import client_at
 from support.postgres import PASSWORD, QUOTED, USER, free_port, lacking, postgres
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from codechat import compose, run
+from codechat.base.domain import Program, Verdict
 from codechat.cli.app import main
-from codechat.domain import Program, Verdict
-from codechat.engine.run import Outcome
+from codechat.run.run import Outcome
 from codechat.sandbox import Sandbox
-from codechat.suites import sharing
-from codechat.suites.calls import Calls
+from codechat.sandbox.suites import sharing
+from codechat.sandbox.suites.calls import Calls
 
 RIGHT = "def f(x):\n    total = x + 1\n    return total\n"
 OTHER = "def f(x):\n    return 1 + x\n"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from codechat.cli.app import main
+from codechat.report.tracking import read_tracking
+from codechat.report.tracking.runs import description
 from codechat.testing import Answer, Call, OpenAIServer, Result, dataset_tasks, reference_solver
-from codechat.tracking import read_tracking
-from codechat.tracking.runs import description
 from support.mlflow_store import client_of
 
 pytestmark = pytest.mark.long

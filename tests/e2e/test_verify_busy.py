@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Program
+from codechat.base.domain import Program
 from codechat.sandbox import SANDBOXES
-from codechat.suites.calls import Calls
+from codechat.sandbox.suites.calls import Calls
 
 pytestmark = pytest.mark.long
 

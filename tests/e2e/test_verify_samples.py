@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from codechat.base.errors import InfrastructureError, UserError
 from codechat.datasets import DATASETS
-from codechat.engine.results.samples import check_file, read_samples
-from codechat.errors import InfrastructureError, UserError
+from codechat.run.results.samples import check_file, read_samples
 from codechat.sandbox import SANDBOXES
-from codechat.suites.checker import Checker
+from codechat.sandbox.suites.checker import Checker
 
 RIGHT = {"a": "def f(x):\n    return x + 1", "b": "def g(x):\n    return [x]"}
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from codechat.base.domain import SCOPES
 from codechat.cli.app import main
-from codechat.domain import SCOPES
-from codechat.engine.cell import build_cell
-from codechat.engine.settings.compose import compose
+from codechat.run.cell import build_cell
+from codechat.run.settings.compose import compose
 
 pytestmark = pytest.mark.long
 

@@ -18,16 +18,16 @@ from typing import Any
 
 import pytest
 
+from codechat.base.domain import Applicability, Instruction
+from codechat.base.files import from_yaml
+from codechat.base.records import read_sessions
 from codechat.cli.app import main
-from codechat.domain import Applicability, Instruction
-from codechat.engine.cell import Cell, build_cell
-from codechat.engine.run import Outcome, run_built
-from codechat.engine.running.observer import Silent
-from codechat.engine.settings.compose import compose
-from codechat.files import from_yaml
-from codechat.journal import read_values
-from codechat.patterns import applicable
-from codechat.records import read_sessions
+from codechat.run.cell import Cell, build_cell
+from codechat.run.journal import read_values
+from codechat.run.run import Outcome, run_built
+from codechat.run.running.observer import Silent
+from codechat.run.settings.compose import compose
+from codechat.studies.refine.patterns import applicable
 from codechat.testing import Call, OpenAIServer, Result, dataset_tasks, fading_solver, overflow
 
 HERE = Path(__file__).parent / "cells"
@@ -167,7 +167,7 @@ def test_a_cell_is_what_it_was(
     name: str, server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "rules" in CELLS[name].get("versions", []):
-        monkeypatch.setattr("codechat.judges.rules.applicable", fits_as_then(name))
+        monkeypatch.setattr("codechat.studies.refine.judge_rules.applicable", fits_as_then(name))
     cell, versions = cell_of(name, server.base_url, tmp_path), CELLS[name].get("versions", [])
     assert_id(cell, IDS["cells"][name], versions)
     outcome = run_built(cell, ["codechat"])

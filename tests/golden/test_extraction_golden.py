@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Extraction, Target
-from codechat.files import from_yaml
-from codechat.languages import extract, fence, without_thinking
+from codechat.base.domain import Extraction, Target
+from codechat.base.files import from_yaml
+from codechat.sandbox.languages import extract, fence, without_thinking
 
 KEYS = {"name", "reply", "language", "entry_point", "problem", "code", "program", "calls", "reason_has", "history"}
 KEYS |= {"code_has", "code_lacks", "program_has", "program_lacks"}

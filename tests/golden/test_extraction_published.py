@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Target
-from codechat.languages import extract
-from codechat.languages.python.source import missing_names
+from codechat.base.domain import Target
+from codechat.sandbox.languages import extract
+from codechat.sandbox.languages.python.source import missing_names
 
 DATA = os.environ.get("CODECHAT_TEST_DATA")
 pytestmark = pytest.mark.skipif(DATA is None, reason="CODECHAT_TEST_DATA is not set")

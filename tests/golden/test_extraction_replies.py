@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from codechat.domain import Target
-from codechat.languages import extract
+from codechat.base.domain import Target
+from codechat.sandbox.languages import extract
 
 REPLIES = (Path(__file__).parent / "extraction_replies.txt").read_text(encoding="utf-8").split("=== ")[1:]
 

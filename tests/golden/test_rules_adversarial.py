@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from codechat.instructions.pool import EMBEDDED, read_pool
-from codechat.patterns import adherence, applicable
+from codechat.studies.refine.instructions.pool import EMBEDDED, read_pool
+from codechat.studies.refine.patterns import adherence, applicable
 
 TRIPLES = Path(__file__).with_name("adversarial") / "triples.jsonl"
 ROWS = [json.loads(line) for line in TRIPLES.read_text(encoding="utf-8").splitlines()]

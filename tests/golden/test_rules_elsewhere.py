@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from codechat.domain import Instruction
-from codechat.files import from_yaml
-from codechat.instructions.pool import EMBEDDED, read_pool
-from codechat.patterns import READ, adherence, applicable
-from codechat.patterns.reading.neutral import grammar_of
+from codechat.base.domain import Instruction
+from codechat.base.files import from_yaml
+from codechat.studies.refine.instructions.pool import EMBEDDED, read_pool
+from codechat.studies.refine.patterns import READ, adherence, applicable
+from codechat.studies.refine.patterns.reading.neutral import grammar_of
 
 FILES = {path.stem: path for path in sorted((Path(__file__).parent / "rules_elsewhere").glob("*.yaml"))}
 POOL = read_pool(EMBEDDED, {})

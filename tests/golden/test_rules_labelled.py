@@ -11,9 +11,9 @@ from collections import Counter
 
 import pytest
 
-from codechat.domain import CHANGES, SCOPES, Instruction
-from codechat.instructions.pool import EMBEDDED, read_pool
-from codechat.patterns import adherence, applicable
+from codechat.base.domain import CHANGES, SCOPES, Instruction
+from codechat.studies.refine.instructions.pool import EMBEDDED, read_pool
+from codechat.studies.refine.patterns import adherence, applicable
 from support.triples import Triple, read_triples
 
 POOL = {instruction.id: instruction for instruction in read_pool(EMBEDDED, {}).instructions}

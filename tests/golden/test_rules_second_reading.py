@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 import pytest
 
-from codechat.audit.scoring import kappa
-from codechat.domain import CHANGES, SCOPES
-from codechat.instructions.pool import EMBEDDED, read_pool
-from codechat.patterns import adherence, applicable
+from codechat.base.domain import CHANGES, SCOPES
+from codechat.report.audit.scoring import kappa
+from codechat.studies.refine.instructions.pool import EMBEDDED, read_pool
+from codechat.studies.refine.patterns import adherence, applicable
 from support.triples import RULES, Triple, read_triples
 
 SECOND, FRESH = RULES / "second_reading.csv", RULES / "second_reading_fresh.csv"

@@ -7,8 +7,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, SerializeAsAny
 
-from codechat.config import original_option
-from codechat.construct import (
+from codechat.base.config import original_option
+from codechat.base.errors import UserError
+from codechat.judging.deciding import Form
+from codechat.models import ModelConfig
+from codechat.models.roles import role
+from codechat.run.construct import (
     RECIPES,
     Dropped,
     Item,
@@ -21,11 +25,7 @@ from codechat.construct import (
     Stage,
     read_rows,
 )
-from codechat.errors import UserError
-from codechat.judges.deciding import Form
-from codechat.models import ModelConfig
-from codechat.models.roles import role
-from codechat.protocols import Ask
+from codechat.run.protocols import Ask
 
 ASKED = "Write one line about {subject}, as JSON with the keys line and about."
 

@@ -5,10 +5,10 @@ import shutil
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from codechat.domain import Verdict
-from codechat.errors import UserError
+from codechat.base.domain import Verdict
+from codechat.base.errors import UserError
 from codechat.sandbox import Box, Command, SandboxConfig
-from codechat.suites.calls.drivers import Called, Ready, leaves, register
+from codechat.sandbox.suites.calls.drivers import Called, Ready, leaves, register
 
 RUNNER = r"""
 #include <bits/stdc++.h>

@@ -10,16 +10,16 @@ from typing import Any, Literal
 
 from pydantic import SerializeAsAny
 
-from codechat.config import Config, result_option
-from codechat.domain import Message
-from codechat.judges.deciding import VERDICT, Question, quote, reask
-from codechat.metrics import Effort, Final, Measures, spending_of, tokens_of
+from codechat.base.config import Config, result_option
+from codechat.base.domain import Message
+from codechat.base.records import SessionRecord, TurnRecord
+from codechat.datasets.tasks import Task
+from codechat.judging.deciding import VERDICT, Question, quote, reask
 from codechat.models import UNDER_TEST, ModelConfig
 from codechat.models.roles import Roles, role
-from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.records import SessionRecord, TurnRecord
+from codechat.report.metrics import Effort, Final, Measures, spending_of, tokens_of
+from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.studies.cab.tasks import AssistTask
-from codechat.tasks import Task
 
 WORDS = {VERDICT: ("FOUND", "MISSED")}
 ASK = "The issue:\n{{issue}}\nWas it found in this?\n{{printed}}\nEnd with a line VERDICT: FOUND or VERDICT: MISSED."

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from codechat.config import Config, result_option
+from codechat.base.config import Config, result_option
+from codechat.base.domain import Failure, Message, Program, Target, Verdict
+from codechat.base.files import content_hash
+from codechat.base.records import SessionRecord, TurnRecord
 from codechat.datasets import DATASETS, DatasetConfig
-from codechat.domain import Failure, Message, Program, Target, Verdict
-from codechat.files import content_hash
-from codechat.languages import extract
-from codechat.metrics import Breakdown, Effort, Final, Measures, Series, spending_of, tokens_of
+from codechat.datasets.tasks import Dataset, Requirement, Task
 from codechat.models import UNDER_TEST
-from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.records import SessionRecord, TurnRecord
+from codechat.report.metrics import Breakdown, Effort, Final, Measures, Series, spending_of, tokens_of
+from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.sandbox import Sandbox
-from codechat.suites import SUITES
-from codechat.tasks import Dataset, Requirement, Task
+from codechat.sandbox.languages import extract
+from codechat.sandbox.suites import SUITES
 
 
 @dataclass(frozen=True)

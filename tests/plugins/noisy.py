@@ -6,11 +6,11 @@ Its reason says what it knows, so that a test can label its decisions as people 
 import hashlib
 from typing import Literal
 
-from codechat.config import result_option
-from codechat.domain import Adherence, Applicability, Instruction
-from codechat.judges import JUDGES, JudgeConfig
-from codechat.patterns import adherence, applicable
-from codechat.seeding import generator
+from codechat.base.config import result_option
+from codechat.base.domain import Adherence, Applicability, Instruction
+from codechat.base.seeding import generator
+from codechat.judging import JUDGES, JudgeConfig
+from codechat.studies.refine.patterns import adherence, applicable
 
 
 class NoisyConfig(JudgeConfig):

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from codechat.config import Config, place_option, result_option
-from codechat.domain import Failure, Program, Verdict
-from codechat.errors import UserError
-from codechat.files import content_hash
+from codechat.base.config import Config, place_option, result_option
+from codechat.base.domain import Failure, Program, Verdict
+from codechat.base.errors import UserError
+from codechat.base.files import content_hash
 from codechat.sandbox import AddedOptions, Command, Sandbox
-from codechat.suites import SUITES
+from codechat.sandbox.suites import SUITES
 
 
 class PerlOptions(AddedOptions):

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from codechat.config import Config, result_option
-from codechat.domain import Extraction, Failure, Program, Target, Verdict
-from codechat.files import content_hash
-from codechat.languages import register
+from codechat.base.config import Config, result_option
+from codechat.base.domain import Extraction, Failure, Program, Target, Verdict
+from codechat.base.files import content_hash
 from codechat.sandbox import PYTHON, Command, Sandbox
-from codechat.suites import SUITES
+from codechat.sandbox.languages import register
+from codechat.sandbox.suites import SUITES
 
 RUN = "import sys\nprint(sum(map(int, open('program').read().split())))\n"
 

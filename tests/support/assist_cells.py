@@ -9,10 +9,10 @@ from typing import Any
 
 import yaml
 
-from codechat.domain import Usage
-from codechat.engine.settings.compose import compose_values
-from codechat.metrics.measures import FIELD
-from codechat.records import TRACKED, SessionRecord, TurnRecord, write_sessions
+from codechat.base.domain import Usage
+from codechat.base.records import TRACKED, SessionRecord, TurnRecord, write_sessions
+from codechat.report.metrics.measures import FIELD
+from codechat.run.settings.compose import compose_values
 from codechat.studies.cab.dataset import PUBLISHED
 from codechat.studies.cab.metrics import ASSIST, assist_metrics
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn, BuildRecord, ExploredRecord, Status, UserReply

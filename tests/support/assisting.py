@@ -5,19 +5,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from codechat.domain import Build, Message, Output, Target
-from codechat.environments import Environment, Worktree
-from codechat.environments.checkout import CheckoutConfig
-from codechat.journal import Journal
-from codechat.judges.deciding import quote
+from codechat.base.domain import Build, Message, Output, Target
+from codechat.base.records import TurnRecord
+from codechat.datasets.tasks import Workspace
+from codechat.judging.deciding import quote
 from codechat.models import MODELS
-from codechat.protocols import Kit
-from codechat.protocols.services import Player, Services
-from codechat.records import TurnRecord
+from codechat.run.journal import Journal
+from codechat.run.protocols import Kit
+from codechat.run.protocols.services import Player, Services
 from codechat.studies.cab.config import AssistConfig, AssistPrompts, AssistRoles
+from codechat.studies.cab.environments import Environment, Worktree
+from codechat.studies.cab.environments.checkout import CheckoutConfig
 from codechat.studies.cab.protocol import Assist
 from codechat.studies.cab.tasks import AssistTask, Comment
-from codechat.tasks import Workspace
 from codechat.testing import Call, Fault, OpenAIServer, Result
 from support.conversing import NoJudge, Words
 

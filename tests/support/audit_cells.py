@@ -7,11 +7,11 @@ from typing import Any
 
 import yaml
 
-from codechat.domain import Instruction
-from codechat.files import write_atomically
-from codechat.instructions.pool import EMBEDDED, read_pool
-from codechat.metrics import Effort
-from codechat.records import CandidateRecord, InstructionRecord, SessionRecord, TurnRecord
+from codechat.base.domain import Instruction
+from codechat.base.files import write_atomically
+from codechat.base.records import CandidateRecord, InstructionRecord, SessionRecord, TurnRecord
+from codechat.report.metrics import Effort
+from codechat.studies.refine.instructions.pool import EMBEDDED, read_pool
 from codechat.studies.refine.metrics import refine_metrics
 
 POOL: tuple[Instruction, ...] = read_pool(EMBEDDED, {}).instructions

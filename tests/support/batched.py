@@ -17,13 +17,13 @@ from codechat.testing.cells import without_times
 FORKING = f"""
 import asyncio, itertools, json, os, sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-import codechat.calls.transport, openai, pydantic_ai.direct, pydantic_ai.models.anthropic, pydantic_ai.providers.anthropic
-from codechat.calls import collecting
+import codechat.models.calls.transport, openai, pydantic_ai.direct, pydantic_ai.models.anthropic, pydantic_ai.providers.anthropic
+from codechat.models.calls import collecting
 from codechat.cli.app import main
 from codechat.testing.instant import register_instant
 from support.batched import words
 register_instant()
-import numpy, codechat.cli.launching, codechat.cli.run, codechat.engine.run
+import numpy, codechat.cli.launching, codechat.cli.run, codechat.run.run
 from codechat import compose
 compose([*words("http://nowhere", "."), "sandbox=instant"])  # each fork would load all of this anew
 def give_no_more_than(most, give=collecting._give):

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from codechat.constraints import ConstraintType, constraint_types
-from codechat.metrics.measures import FIELD
-from codechat.records import TRACKED, SessionRecord, write_sessions
+from codechat.base.records import TRACKED, SessionRecord, write_sessions
+from codechat.report.metrics.measures import FIELD
+from codechat.studies.multicodeif.constraints import ConstraintType, constraint_types
 from codechat.studies.multicodeif.dataset import PUBLISHED
 from codechat.studies.multicodeif.metrics_levels import LEVELS, levels_metrics
 from codechat.studies.multicodeif.metrics_repair import REPAIR, repair_metrics

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Callable
 
-from codechat.constraints import Constraint, constraint_type
-from codechat.domain import Compliance, Target, Usage
-from codechat.judges import ConstraintQuestion
+from codechat.base.domain import Compliance, Target, Usage
+from codechat.judging import ConstraintQuestion
+from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 from codechat.studies.multicodeif.rows import ConstrainedTask, Level
 from support.conversing import Judging
 

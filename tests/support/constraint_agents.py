@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from codechat.constraints import Constraint, constraint_type
+from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 from codechat.studies.multicodeif.construct.attempts import attempts, plain_programs
 from codechat.testing.behaviour import Call
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from codechat.records import SessionRecord, TurnRecord
+from codechat.base.records import SessionRecord, TurnRecord
 from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord
 
 KINDS = {  # a constraint's letter: its type, its category, what decides it

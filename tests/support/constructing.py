@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 from pydantic import SerializeAsAny
 
-from codechat.calls import Brake
-from codechat.config import original_option, result_option
-from codechat.construct import RECIPES, Item, Recipe, RecipeConfig, RecipeRoles, Stage
-from codechat.construct.config import ConstructionConfig, compose_construction
-from codechat.construct.run import Outcome, construct
+from codechat.base.config import original_option, result_option
 from codechat.models import ModelConfig
+from codechat.models.calls import Brake
 from codechat.models.roles import role
+from codechat.run.construct import RECIPES, Item, Recipe, RecipeConfig, RecipeRoles, Stage
+from codechat.run.construct.config import ConstructionConfig, compose_construction
+from codechat.run.construct.run import Outcome, construct
 from codechat.testing import OpenAIServer
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from codechat.metrics import Measures
-from codechat.metrics.measures import FIELD
-from codechat.records import SessionRecord, write_sessions
+from codechat.base.records import SessionRecord, write_sessions
+from codechat.report.metrics import Measures
+from codechat.report.metrics.measures import FIELD
 from codechat.studies.codeif.metrics import DYNAMIC, conversation_metrics, static_measures
 
 STRATEGIES = (

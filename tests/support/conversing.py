@@ -4,21 +4,21 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from codechat.constraints import Finding
-from codechat.constraints.examining import Inquiry
-from codechat.domain import Adherence, Applicability, Failure, Instruction, Program, Reply, Usage, Verdict
-from codechat.errors import InfrastructureError
-from codechat.journal import Journal
+from codechat.base.domain import Adherence, Applicability, Failure, Instruction, Program, Reply, Usage, Verdict
+from codechat.base.errors import InfrastructureError
+from codechat.base.records import TurnRecord
+from codechat.datasets.tasks import Requirement, Task
 from codechat.models import Request
-from codechat.protocols import DialogueProtocol, Kit
-from codechat.protocols.services import CheckOnce, Player, Services
-from codechat.records import TurnRecord
+from codechat.run.journal import Journal
+from codechat.run.protocols import DialogueProtocol, Kit
+from codechat.run.protocols.services import CheckOnce, Player, Services
 from codechat.sandbox import Command, Ran
-from codechat.suites import Suite
-from codechat.suites.assertions import Assertions
-from codechat.suites.checker import ProgramKeys
-from codechat.suites.exit_status import ExitStatus
-from codechat.tasks import Requirement, Task
+from codechat.sandbox.suites import Suite
+from codechat.sandbox.suites.assertions import Assertions
+from codechat.sandbox.suites.checker import ProgramKeys
+from codechat.sandbox.suites.exit_status import ExitStatus
+from codechat.studies.multicodeif.constraints import Finding
+from codechat.studies.multicodeif.constraints.examining import Inquiry
 from support.tasks import snippets, task_of
 
 Answer = Callable[[Request], str | Exception]

@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from codechat.domain import Output
-from codechat.environments import ENVIRONMENTS, Environment, Worktree
-from codechat.environments.checkout import _works
+from codechat.base.domain import Output
+from codechat.datasets.tasks import Workspace
 from codechat.sandbox.bubblewrap import programs
 from codechat.sandbox.inside import landlock
-from codechat.tasks import Workspace
+from codechat.studies.cab.environments import ENVIRONMENTS, Environment, Worktree
+from codechat.studies.cab.environments.checkout import _works
 from support import engines
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class Driven:
         self.config = ENVIRONMENTS.validate({"kind": "checkout" if kind == BESIDE else kind, **options})
         with pytest.MonkeyPatch.context() as patch:
             if kind == BESIDE:
-                patch.setattr("codechat.environments.checkout.programs", list)
+                patch.setattr("codechat.studies.cab.environments.checkout.programs", list)
             self.environment: Environment = ENVIRONMENTS.build(self.config)
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:

@@ -11,8 +11,8 @@ from codechat.cli.app import entry
 _FORKED = multiprocessing.get_context("forkserver")
 _FORKED.set_forkserver_preload(
     [
-        *("numpy", "codechat.cli.app", "codechat.cli.launching", "codechat.cli.run", "codechat.engine.run"),
-        *("codechat.construct.run", "codechat.studies.multicodeif.construct", "composed"),
+        *("numpy", "codechat.cli.app", "codechat.cli.launching", "codechat.cli.run", "codechat.run.run"),
+        *("codechat.run.construct.run", "codechat.studies.multicodeif.construct", "composed"),
     ]
 )
 

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from codechat.construct.config import ConstructionConfig, compose_construction
-from codechat.construct.run import construct
+from codechat.run.construct.config import ConstructionConfig, compose_construction
+from codechat.run.construct.run import construct
 from codechat.studies.cab.construct import IssuesConfig
 from codechat.testing import Call, OpenAIServer
 from codechat.testing.github import GithubServer, Hosted, HostedIssue

@@ -4,8 +4,8 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from codechat.constraints import Finding
-from codechat.errors import UserError
+from codechat.base.errors import UserError
+from codechat.studies.multicodeif.constraints import Finding
 
 
 @dataclass(frozen=True)

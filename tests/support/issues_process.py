@@ -8,8 +8,8 @@ import os
 import sys
 from functools import cache
 
-from codechat.construct.config import ConstructionConfig, compose_construction
-from codechat.construct.run import construct
+from codechat.run.construct.config import ConstructionConfig, compose_construction
+from codechat.run.construct.run import construct
 from support.constructing import Quiet
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from codechat.errors import UserError
-from codechat.suites.jdk import find_home
-from codechat.suites.junit.toolchain import PARTS, find_jars
+from codechat.base.errors import UserError
+from codechat.sandbox.suites.jdk import find_home
+from codechat.sandbox.suites.junit.toolchain import PARTS, find_jars
 
 
 def _lacks() -> str:

@@ -6,7 +6,7 @@ The stand-in reads the two files that a real Maven would compile; a real one is 
 from pathlib import Path
 from typing import Any
 
-from codechat.suites.maven import COMMANDS, Toolchain
+from codechat.studies.sreval.suite_maven import COMMANDS, Toolchain
 
 METHOD = """    public static int twice(int x) {
         return x + x;

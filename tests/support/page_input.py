@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codechat.domain import CHANGES, SCOPES
-from codechat.records import SessionRecord
+from codechat.base.domain import CHANGES, SCOPES
+from codechat.base.records import SessionRecord
 from codechat.report.build import headline_of, sections_of, studies_of
 from codechat.report.data import Column, Drawing, FigureFile, Interval, ReportData, Table
 from codechat.report.study import LoadedCell

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, get_args, get_origin
 
-from codechat.instructions.pool import VERBS
-from codechat.patterns import Pattern, patterns
+from codechat.studies.refine.instructions.pool import VERBS
+from codechat.studies.refine.patterns import Pattern, patterns
 
 
 def verb_rows() -> Iterator[str]:

@@ -9,9 +9,8 @@ from typing import Any
 
 import yaml
 
-from codechat.domain import CHANGES, SCOPES, Failure, Message, Usage
-from codechat.metrics import Effort
-from codechat.records import (
+from codechat.base.domain import CHANGES, SCOPES, Failure, Message, Usage
+from codechat.base.records import (
     AdherenceRecord,
     CandidateRecord,
     InstructionRecord,
@@ -19,6 +18,7 @@ from codechat.records import (
     TurnRecord,
     write_sessions,
 )
+from codechat.report.metrics import Effort
 from codechat.studies.refine.metrics import refine_metrics
 
 WEIGHT = {"cosmetic": 0.4, "structural": 1.0, "semantic": 1.8, "add": 1.4, "remove": 0.9, "modify": 0.7}

@@ -5,7 +5,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from codechat.tasks import Workspace
+from codechat.datasets.tasks import Workspace
 
 FIX = "the-fix-of-the-future"
 WHEN = "2024-05-06T07:08:09Z"

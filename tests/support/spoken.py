@@ -4,10 +4,10 @@ import json
 import re
 from pathlib import Path
 
-from codechat.domain import Instruction
-from codechat.instructions.pool import EMBEDDED, read_pool
-from codechat.models.baselines.drifting import refactor_tree
-from codechat.tasks import Task
+from codechat.base.domain import Instruction
+from codechat.datasets.tasks import Task
+from codechat.studies.refine.baselines.drifting import refactor_tree
+from codechat.studies.refine.instructions.pool import EMBEDDED, read_pool
 from codechat.testing import Call
 from codechat.testing.behaviour import Solver, reference_solver
 

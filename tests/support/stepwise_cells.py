@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from codechat.metrics.measures import FIELD
-from codechat.records import TRACKED, SessionRecord, write_sessions
+from codechat.base.records import TRACKED, SessionRecord, write_sessions
+from codechat.report.metrics.measures import FIELD
 from codechat.studies.sreval.dataset import PUBLISHED
 from codechat.studies.sreval.metrics import STEPWISE, stepwise_metrics
 from codechat.studies.sreval.protocol import paper_context

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from codechat.domain import Target
-from codechat.suites import Suite
-from codechat.suites.assertions import Assertions
-from codechat.suites.calls import Calls
-from codechat.tasks import Requirement, Task
+from codechat.base.domain import Target
+from codechat.datasets.tasks import Requirement, Task
+from codechat.sandbox.suites import Suite
+from codechat.sandbox.suites.assertions import Assertions
+from codechat.sandbox.suites.calls import Calls
 
 Inputs = tuple[tuple[Any, ...], ...]
 

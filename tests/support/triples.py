@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from codechat.domain import Instruction
-from codechat.files import from_yaml
+from codechat.base.domain import Instruction
+from codechat.base.files import from_yaml
 
 RULES = Path(__file__).parents[1] / "golden" / "rules"
 

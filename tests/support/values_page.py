@@ -3,9 +3,7 @@
 import dataclasses
 from collections.abc import Iterator
 
-from codechat.constraints import Answer, Constraint, ConstraintType, Finding
-from codechat.construct import Dropped, Item, Kept, Recipe, Spread, Stage, Waits
-from codechat.domain import (
+from codechat.base.domain import (
     Adherence,
     Applicability,
     Build,
@@ -21,20 +19,22 @@ from codechat.domain import (
     Usage,
     Verdict,
 )
-from codechat.judges import ConstraintQuestion
-from codechat.judges.deciding import Decision, Filled, Form, Question
-from codechat.metrics import Breakdown, Final, Measures, Series
+from codechat.base.records import SessionRecord, TurnRecord
+from codechat.datasets.tasks import Dataset, Requirement, Task, Workspace
+from codechat.judging import ConstraintQuestion
+from codechat.judging.deciding import Decision, Filled, Form, Question
 from codechat.models import Request
-from codechat.protocols import Ask, Parts
-from codechat.records import SessionRecord, TurnRecord
+from codechat.report.metrics import Breakdown, Final, Measures, Series
+from codechat.run.construct import Dropped, Item, Kept, Recipe, Spread, Stage, Waits
+from codechat.run.protocols import Ask, Parts
 from codechat.sandbox import Command, Ran
 from codechat.studies.cab.tasks import AssistTask, Comment
+from codechat.studies.multicodeif.constraints import Answer, Constraint, ConstraintType, Finding
 from codechat.studies.multicodeif.rows import ConstrainedTask, Level
 from codechat.studies.sreval.rows import Step, StepTask
-from codechat.tasks import Dataset, Requirement, Task, Workspace
 
 VALUES = {
-    "codechat.domain": (
+    "codechat.base.domain": (
         Message,
         Reply,
         Usage,
@@ -50,7 +50,7 @@ VALUES = {
         Output,
         Build,
     ),
-    "codechat.tasks": (
+    "codechat.datasets.tasks": (
         Dataset,
         Task,
         Requirement,
@@ -62,15 +62,15 @@ VALUES = {
         Workspace,
         Comment,
     ),
-    "codechat.constraints": (Constraint, Answer, ConstraintType, Finding),
+    "codechat.studies.multicodeif.constraints": (Constraint, Answer, ConstraintType, Finding),
     "codechat.models": (Request,),
     "codechat.sandbox": (Command, Ran),
-    "codechat.protocols": (Ask, Parts),
-    "codechat.judges": (ConstraintQuestion,),
-    "codechat.judges.deciding": (Question, Decision, Form, Filled),
-    "codechat.construct": (Item, Kept, Spread, Dropped, Waits, Stage, Recipe),
-    "codechat.metrics": (Measures, Series, Final, Breakdown),
-    "codechat.records": (SessionRecord, TurnRecord),
+    "codechat.run.protocols": (Ask, Parts),
+    "codechat.judging": (ConstraintQuestion,),
+    "codechat.judging.deciding": (Question, Decision, Form, Filled),
+    "codechat.run.construct": (Item, Kept, Spread, Dropped, Waits, Stage, Recipe),
+    "codechat.report.metrics": (Measures, Series, Final, Breakdown),
+    "codechat.base.records": (SessionRecord, TurnRecord),
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 EAGER = (
-    "import sys; from codechat.tracking import live; live.FIRST_S, live.PAUSE_S = 0.0, 0.2;"
+    "import sys; from codechat.report.tracking import live; live.FIRST_S, live.PAUSE_S = 0.0, 0.2;"
     "from codechat.cli.app import entry; entry()"
 )
 """The command line of a codechat that shows its cells at once, and more often than people need."""

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codechat.base.environment import shell_command
+from codechat.base.errors import UserError, nearest
+from codechat.base.template import counted
 from codechat.cli.terminal import err, out
 from codechat.cli.words import parse_words
-from codechat.environment import shell_command
-from codechat.errors import UserError, nearest
-from codechat.template import counted
 
 if TYPE_CHECKING:
-    from codechat.audit.judged import Drawn
-    from codechat.audit.sampling import DrawnSample
+    from codechat.report.audit.judged import Drawn
+    from codechat.report.audit.sampling import DrawnSample
 
 
 def run_audit(words: list[str]) -> int:
@@ -27,7 +27,7 @@ def run_audit(words: list[str]) -> int:
 
 
 def _keys_of_export() -> dict[str, str]:
-    from codechat.audit.judged import kinds
+    from codechat.report.audit.judged import kinds
 
     return {
         "runs": "folders of cells, or folders that hold such: DIR[,DIR]",
@@ -44,12 +44,12 @@ def _keys_of_export() -> dict[str, str]:
 
 def _export(words: list[str]) -> int:
     values = parse_words(words, _keys_of_export(), required=("runs", "out"))
-    from codechat.audit.labels import sample_csv
-    from codechat.audit.page import labelling_page
-    from codechat.audit.people import POPULATION, population_json
-    from codechat.audit.sampling import DrawnSample
+    from codechat.base.files import write_atomically
     from codechat.cli.commands.report import options_of
-    from codechat.files import write_atomically
+    from codechat.report.audit.labels import sample_csv
+    from codechat.report.audit.page import labelling_page
+    from codechat.report.audit.people import POPULATION, population_json
+    from codechat.report.audit.sampling import DrawnSample
 
     sample = _draw(values)
     for note in sample.notes:
@@ -71,8 +71,8 @@ def _export(words: list[str]) -> int:
 
 def _draw(values: Mapping[str, str]) -> "DrawnSample | Drawn":
     """One sample for both questions about instructions, or one for each that is named; or one of another kind."""
-    from codechat.audit.judged import draw, kinds
-    from codechat.audit.sampling import draw_apart, draw_sample
+    from codechat.report.audit.judged import draw, kinds
+    from codechat.report.audit.sampling import draw_apart, draw_sample
 
     runs, seed = [Path(folder) for folder in values["runs"].split(",")], _whole("seed", values.get("seed", "0"), 0)
     for key in (name for name in kinds() if name in values):
@@ -98,12 +98,12 @@ def _draw_for_correction(values: Mapping[str, str]) -> "DrawnSample":
     others = sorted({"n", "applicability", "adherence"} & {*values})
     if others:
         raise UserError(f"correction draws by verdict, {others[0]} by the decisions' shares", "leave one out")
-    from codechat.audit.allocation import allocation
-    from codechat.audit.people import judge_of, read_people
-    from codechat.audit.sampling import draw_for_correction
     from codechat.cli.commands.report import options_of
-    from codechat.metrics.corrected import Correction
+    from codechat.report.audit.allocation import allocation
+    from codechat.report.audit.people import judge_of, read_people
+    from codechat.report.audit.sampling import draw_for_correction
     from codechat.report.loading import load_cells
+    from codechat.report.metrics.corrected import Correction
 
     runs = [Path(folder) for folder in values["runs"].split(",")]
     pilots = {}
@@ -119,7 +119,7 @@ def _draw_for_correction(values: Mapping[str, str]) -> "DrawnSample":
 
 def _summary(sample: "DrawnSample | Drawn") -> str:
     """How many decisions were drawn, of how many."""
-    from codechat.audit.judged import Drawn
+    from codechat.report.audit.judged import Drawn
 
     if isinstance(sample, Drawn):
         one, on = sample.kind.what
@@ -151,7 +151,7 @@ def _score(words: list[str]) -> int:
         "out": "folder for the tables and the disagreements",
     }
     values = parse_words(words, allowed, required=("labels", "out"))
-    from codechat.audit.result import audit, markdown, write_audit
+    from codechat.report.audit.result import audit, markdown, write_audit
 
     found = audit([Path(name) for name in values["labels"].split(",")])
     write_audit(found, Path(values["out"]))

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from codechat.calls.cache_file import Contents, clear, contents, set_bound
+from codechat.base.errors import UserError
+from codechat.base.template import counted
 from codechat.cli.terminal import out, plain_table
-from codechat.environments import cache as worktrees
-from codechat.errors import UserError
-from codechat.suites import sharing as verdicts
-from codechat.template import counted
+from codechat.models.calls.cache_file import Contents, clear, contents, set_bound
+from codechat.sandbox.suites import sharing as verdicts
+from codechat.studies.cab.environments import cache as worktrees
 
 
 def run_cache(arguments: list[str]) -> int:

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from codechat.base.environment import shell_command
+from codechat.base.errors import UserError
 from codechat.cli.launching import run_job
 from codechat.cli.sweep_view import SweepView
 from codechat.cli.words import parse_words
-from codechat.engine.run import DONE, INTERRUPTED
-from codechat.engine.settings.compose import compose
-from codechat.environment import shell_command
-from codechat.errors import UserError
-from codechat.launchers import Job
-from codechat.launchers.slurm import Array
-from codechat.serving import Fleet
+from codechat.models.serving import Fleet
+from codechat.run.launchers import Job
+from codechat.run.launchers.slurm import Array
+from codechat.run.run import DONE, INTERRUPTED
+from codechat.run.settings.compose import compose
 
 SETTINGS = {"file": "cells.txt in the folder of the sweep", "element": "the number of the array's element"}
 

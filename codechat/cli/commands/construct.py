@@ -7,21 +7,21 @@ from typing import Any
 
 from rich.markup import escape
 
-from codechat.calls import Brake
+from codechat.base.environment import shell_command
+from codechat.base.template import counted
 from codechat.cli.cell_view import show_assumptions, show_sum, show_tracking
 from codechat.cli.interruption import on_signal, termination_as_interrupt
 from codechat.cli.progress import ProgressBar
 from codechat.cli.terminal import err, out, plain_table
-from codechat.construct.config import compose_construction
-from codechat.construct.ends import Counts
-from codechat.construct.making import Construction
-from codechat.construct.output import CARD, ITEMS, QUESTIONS, funnel_of, stage_rows
-from codechat.construct.run import INTERRUPTED, Outcome, construct
-from codechat.engine.cell.budget import Budget
-from codechat.engine.cell.estimate import OF_ALL, OF_SEEDS
-from codechat.environment import shell_command
-from codechat.journal import Ledger
-from codechat.template import counted
+from codechat.models.calls import Brake
+from codechat.run.cell.budget import Budget
+from codechat.run.cell.estimate import OF_ALL, OF_SEEDS
+from codechat.run.construct.config import compose_construction
+from codechat.run.construct.ends import Counts
+from codechat.run.construct.making import Construction
+from codechat.run.construct.output import CARD, ITEMS, QUESTIONS, funnel_of, stage_rows
+from codechat.run.construct.run import INTERRUPTED, Outcome, construct
+from codechat.run.journal import Ledger
 
 
 class Terminal:

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
+from codechat.base.errors import UserError, nearest
+from codechat.base.files import from_yaml, write_atomically
+from codechat.base.records import SessionRecord, TurnRecord, read_sessions
+from codechat.base.seal import edited
+from codechat.base.spreadsheet import csv_text
+from codechat.base.template import counted
 from codechat.cli.commands.report import options_of
 from codechat.cli.terminal import err, out
 from codechat.cli.words import parse_words
-from codechat.engine.results.measured import remeasure
-from codechat.errors import UserError, nearest
-from codechat.exporting import EXPORTS
-from codechat.files import from_yaml, write_atomically
-from codechat.protocols import PROTOCOLS
-from codechat.records import SessionRecord, TurnRecord, read_sessions
+from codechat.report.exporting import EXPORTS
 from codechat.report.loading import cell_folders, content_notes, load_cells
-from codechat.seal import edited
-from codechat.spreadsheet import csv_text
-from codechat.template import counted
+from codechat.run.protocols import PROTOCOLS
+from codechat.run.results.measured import remeasure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -359,7 +359,7 @@ def _frames(cells: Sequence[ExportedCell], columns: Sequence[ExportColumn]) -> I
 def _csv(columns: Sequence[ExportColumn], frames: Iterable["pd.DataFrame"]) -> Iterator[bytes]:
     """UTF-8 with a header; missing values are empty, and true and false are written as R and pandas read them.
 
-    Texts that a spreadsheet would run as formulas begin with an apostrophe (`codechat.spreadsheet`).
+    Texts that a spreadsheet would run as formulas begin with an apostrophe (`codechat.base.spreadsheet`).
     """
     words = {True: "TRUE", False: "FALSE"}
     flags = [column.kind == "bool" for column in columns]

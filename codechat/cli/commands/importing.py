@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from codechat.base.config import Config
+from codechat.base.errors import UserError
+from codechat.base.records import write_sessions
+from codechat.base.template import counted
 from codechat.cli.terminal import out
 from codechat.cli.words import parse_words
-from codechat.config import Config
-from codechat.errors import UserError
-from codechat.importing import FORMATS, ImportConfig
-from codechat.records import write_sessions
-from codechat.template import counted
+from codechat.datasets.importing import FORMATS, ImportConfig
 
 
 def run_import(words: list[str]) -> int:

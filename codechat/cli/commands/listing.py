@@ -7,28 +7,28 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from codechat.base.config import Config
+from codechat.base.domain import CHANGES, SCOPES
+from codechat.base.environment import data_folder
+from codechat.base.errors import UserError, nearest
+from codechat.base.registry import Registry
 from codechat.cli.app import COMMANDS
 from codechat.cli.terminal import out, plain_table
 from codechat.cli.words import SAMPLES_MEANING
-from codechat.config import Config
-from codechat.constraints import constraint_types
-from codechat.construct.config import ROOT
-from codechat.construct.recipe import RECIPES
-from codechat.domain import CHANGES, SCOPES
-from codechat.engine.run import MISTAKE
-from codechat.engine.settings.compose import CELL, compose_values
-from codechat.engine.settings.config import GROUPS, CellConfig
-from codechat.engine.settings.words import PROMPTS, SAMPLES, presets_of
-from codechat.environment import data_folder
-from codechat.errors import UserError, nearest
-from codechat.importing import FORMATS
-from codechat.instructions import INSTRUCTIONS, Pool, WrongPool
-from codechat.languages import languages
-from codechat.launchers import LAUNCHERS
+from codechat.datasets.importing import FORMATS
 from codechat.models import MODELS
 from codechat.models.roles import presets_in
-from codechat.registry import Registry
-from codechat.suites import SUITES
+from codechat.run.construct.config import ROOT
+from codechat.run.construct.recipe import RECIPES
+from codechat.run.launchers import LAUNCHERS
+from codechat.run.run import MISTAKE
+from codechat.run.settings.compose import CELL, compose_values
+from codechat.run.settings.config import GROUPS, CellConfig
+from codechat.run.settings.words import PROMPTS, SAMPLES, presets_of
+from codechat.sandbox.languages import languages
+from codechat.sandbox.suites import SUITES
+from codechat.studies.multicodeif.constraints import constraint_types
+from codechat.studies.refine.instructions import INSTRUCTIONS, Pool, WrongPool
 
 LISTED: Mapping[str, Registry[Any, Any]] = {
     **GROUPS, LAUNCHERS.group: LAUNCHERS, RECIPES.group: RECIPES, SUITES.group: SUITES

@@ -6,13 +6,16 @@ from pathlib import Path
 
 from rich.table import Table
 
+from codechat.base.errors import UserError
+from codechat.base.records import dataset_in
+from codechat.base.template import counted
 from codechat.cli.commands.report import options_of
 from codechat.cli.terminal import err, out, plain_table
 from codechat.cli.words import parse_words
-from codechat.engine.results.measured import remeasure
-from codechat.errors import UserError
-from codechat.metrics.outline import outlines_of
-from codechat.metrics.power import (
+from codechat.report.drawing import draw_power
+from codechat.report.loading import load_cells
+from codechat.report.metrics.outline import outlines_of
+from codechat.report.metrics.power import (
     FEW_TASKS,
     FIGURES,
     MEASURED,
@@ -24,11 +27,8 @@ from codechat.metrics.power import (
     parts_of,
     spread_of,
 )
-from codechat.records import dataset_in
-from codechat.report.drawing import draw_power
-from codechat.report.loading import load_cells
 from codechat.report.study import LoadedCell
-from codechat.template import counted
+from codechat.run.results.measured import remeasure
 
 SAMPLES = (1, 2, 3, 5, 10)
 KEYS = {

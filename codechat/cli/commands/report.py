@@ -9,20 +9,20 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table as TerminalTable
 
+from codechat.base.config import Config
+from codechat.base.errors import UserError
+from codechat.base.template import counted
 from codechat.cli.terminal import err, out
 from codechat.cli.words import parse_words
-from codechat.config import Config
-from codechat.engine.results.measured import remeasure
-from codechat.engine.settings.config import GROUPS, CellConfig
-from codechat.errors import UserError
 from codechat.report.build import build_report
 from codechat.report.data import Table
 from codechat.report.generic.overview import pooling_notes
 from codechat.report.loading import cell_folders, content_notes, load_cells
 from codechat.report.page import write_page
 from codechat.report.study import LoadedCell
-from codechat.template import counted
-from codechat.tracking import TrackingError
+from codechat.report.tracking import TrackingError
+from codechat.run.results.measured import remeasure
+from codechat.run.settings.config import GROUPS, CellConfig
 
 MOST_COLUMNS = 14  # of a table in a terminal; in a wider one intervals are left out
 KEYS = {
@@ -86,7 +86,7 @@ def _folders(values: Mapping[str, str], out: Path) -> list[Path]:
             raise UserError(f"{key} goes with experiment", f"{key}: {KEYS[key]}")
     if "runs" in values:
         return [Path(name) for name in values["runs"].split(",") if name]
-    from codechat.tracking.find import find_cells
+    from codechat.report.tracking.find import find_cells
 
     try:
         return find_cells(values.get("uri"), values["experiment"], values.get("filter", ""), out / "cells")
@@ -100,7 +100,7 @@ def _with_labels(places: Sequence[Path], cells: list[LoadedCell]) -> tuple[list[
     Labels of adherence correct it; those of other kinds are shown, as `audit score` has scored them. Raises `UserError`
     if there are none, or no cell that they are of.
     """
-    from codechat.audit.people import measures_adherence, read_people, with_labels
+    from codechat.report.audit.people import measures_adherence, read_people, with_labels
 
     cells, rest = _with_scores(places, cells)
     if not rest:
@@ -118,9 +118,9 @@ def _with_labels(places: Sequence[Path], cells: list[LoadedCell]) -> tuple[list[
 
 def _with_scores(places: Sequence[Path], cells: list[LoadedCell]) -> tuple[list[LoadedCell], list[Path]]:
     """The cells with what people's scored labels of other kinds come to, and the places that have none of these."""
-    from codechat.audit.judged import kinds
-    from codechat.audit.people import measures_adherence
-    from codechat.audit.result import read_scores
+    from codechat.report.audit.judged import kinds
+    from codechat.report.audit.people import measures_adherence
+    from codechat.report.audit.result import read_scores
 
     protocols = {kind.row.question: kind.protocols for kind in kinds().values()}
     known = {protocol for each in protocols.values() for protocol in each}

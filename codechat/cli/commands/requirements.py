@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
+from codechat.base.errors import UserError
+from codechat.base.template import counted
 from codechat.cli.terminal import out
 from codechat.cli.words import parse_words
 from codechat.datasets import DATASETS, select
-from codechat.engine.cell.libraries import packages_by_task
-from codechat.engine.settings.compose import compose
-from codechat.errors import UserError
-from codechat.languages.python.imports import requirements
-from codechat.template import counted
+from codechat.run.cell.libraries import packages_by_task
+from codechat.run.settings.compose import compose
+from codechat.sandbox.languages.python.imports import requirements
 
 VERSIONS = ("fitting", "newest")
 SETTINGS = {"versions": f"{' or '.join(VERSIONS)}: those that the tests are known to fit, or none"}

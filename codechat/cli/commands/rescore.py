@@ -8,16 +8,16 @@ from typing import Any
 
 import yaml
 
+from codechat.base.environment import shell_command
+from codechat.base.errors import UserError, nearest
+from codechat.base.files import from_yaml
+from codechat.base.seal import edited
 from codechat.cli.run import run_built_cell
 from codechat.cli.terminal import err
 from codechat.cli.words import parse_words
-from codechat.engine.cell.rescored import RescoredCell, other_tests, read_recording, rescored_cell
-from codechat.engine.settings.compose import compose_values, names_cell
-from codechat.engine.settings.config import GROUPS, CellConfig
-from codechat.environment import shell_command
-from codechat.errors import UserError, nearest
-from codechat.files import from_yaml
-from codechat.seal import edited
+from codechat.run.cell.rescored import RescoredCell, other_tests, read_recording, rescored_cell
+from codechat.run.settings.compose import compose_values, names_cell
+from codechat.run.settings.config import GROUPS, CellConfig
 
 _OWN = {
     "run": "folder of the cell whose replies are scored again",

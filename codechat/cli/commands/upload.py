@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from codechat.base.errors import UserError
 from codechat.cli.cell_view import show_tracked
 from codechat.cli.words import parse_words
-from codechat.engine.settings.compose import compose
-from codechat.errors import UserError
-from codechat.tracking import TRACKING, TrackingError, read_tracking
+from codechat.report.tracking import TRACKING, TrackingError, read_tracking
+from codechat.run.settings.compose import compose
 
 SETTINGS = {"run": "the folder of a finished cell"}
 

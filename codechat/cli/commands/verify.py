@@ -10,11 +10,11 @@ from rich.progress import Progress, TaskID
 
 from codechat.cli.terminal import counting_bar, err, out
 from codechat.cli.words import parse_words
-from codechat.engine.cell.references import check_references
-from codechat.engine.results.samples import check_file
-from codechat.engine.settings.compose import compose
-from codechat.engine.settings.config import GROUPS, CellConfig
-from codechat.hardware import HARDWARE
+from codechat.models.hardware import HARDWARE
+from codechat.run.cell.references import check_references
+from codechat.run.results.samples import check_file
+from codechat.run.settings.compose import compose
+from codechat.run.settings.config import GROUPS, CellConfig
 
 SETTINGS = {
     "samples": "a JSONL file, one {task_id, solution} a line; without it the dataset's own references are checked",

@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from codechat.errors import MAX_LINES, UserError
-from codechat.tasks import Dataset, Task
+from codechat.base.errors import MAX_LINES, UserError
+from codechat.datasets.tasks import Dataset, Task
 
 R = TypeVar("R")
 

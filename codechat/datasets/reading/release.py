@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
+from codechat.base.environment import user_cache
+from codechat.base.errors import UserError
 from codechat.datasets import compared
-from codechat.environment import user_cache
-from codechat.errors import UserError
-from codechat.tasks import Dataset
+from codechat.datasets.tasks import Dataset
 
 STALL_S = 60.0
 

@@ -20,19 +20,19 @@ from pydantic import (
     model_validator,
 )
 
-from codechat.config import Config
+from codechat.base.config import Config
+from codechat.base.domain import Target
+from codechat.base.errors import UserError
+from codechat.base.files import content_hash
+from codechat.base.plugins import import_all
 from codechat.datasets.reading.lines import read_tasks
-from codechat.domain import Target
-from codechat.errors import UserError
-from codechat.files import content_hash
-from codechat.languages import language_of
-from codechat.languages.python.assembly import assemble, signature_of
-from codechat.plugins import import_all
-from codechat.suites import SUITES, OfOneLanguage, Suite
-from codechat.suites.assertions import Assertions
-from codechat.suites.calls import Calls, Driven, only_expressible, require_results
-from codechat.suites.calls.oracle import Oracle
-from codechat.tasks import Dataset, Requirement, Task
+from codechat.datasets.tasks import Dataset, Requirement, Task
+from codechat.sandbox.languages import language_of
+from codechat.sandbox.languages.python.assembly import assemble, signature_of
+from codechat.sandbox.suites import SUITES, OfOneLanguage, Suite
+from codechat.sandbox.suites.assertions import Assertions
+from codechat.sandbox.suites.calls import Calls, Driven, only_expressible, require_results
+from codechat.sandbox.suites.calls.oracle import Oracle
 
 PYTHON = "python"
 _EVALPLUS = frozenset({"contract", "test", "assertion"})  # its fields that are not used here

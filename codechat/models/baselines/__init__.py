@@ -2,15 +2,15 @@
 
 from typing import ClassVar, Literal
 
-from codechat.config import Config, original_option
-from codechat.domain import Instruction, Reply
-from codechat.errors import UserError
-from codechat.languages import fence, language_of
+from codechat.base.config import Config, original_option
+from codechat.base.domain import Instruction, Reply
+from codechat.base.errors import UserError
+from codechat.base.seeding import generator
 from codechat.models import MODELS, BaselineView, ModelConfig, Request
-from codechat.models.baselines.drifting import add_tree_defect, refactor_tree
-from codechat.models.baselines.refactoring import add_defect, refactor
-from codechat.patterns import READ
-from codechat.seeding import generator
+from codechat.sandbox.languages import fence, language_of
+from codechat.studies.refine.baselines.drifting import add_tree_defect, refactor_tree
+from codechat.studies.refine.baselines.refactoring import add_defect, refactor
+from codechat.studies.refine.patterns import READ
 
 BASELINES_VERSION = 2
 """The version of the refactorer's and the drifter's answers; the echo repeats code and has none.

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import field_validator
 
-from codechat.calls.batches import Label
-from codechat.config import original_option, run_option
-from codechat.domain import BATCH, FLEX, Message, Reply, Tier
+from codechat.base.config import original_option, run_option
+from codechat.base.domain import BATCH, FLEX, Message, Reply, Tier
 from codechat.models import MODELS
+from codechat.models.calls.batches import Label
 from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, Statement, statement_of
 from codechat.models.openai.protocol import PATHS, Api, Decoding, Unreadable, body_of, encoded, refusal_of, reply_of
 from codechat.models.prices import listed_prices
@@ -25,7 +25,7 @@ from codechat.models.remote.served import SERVERS
 if TYPE_CHECKING:
     import httpx2
 
-    from codechat.calls.transport import Client
+    from codechat.models.calls.transport import Client
     from codechat.models.openai.client import Caller
 
 NEUTRAL: Mapping[str, float] = {
@@ -105,8 +105,8 @@ class OpenAIWire:
         if self._client is None:
             import httpx2
 
-            from codechat.calls.batch_protocols import OpenAIBatches
-            from codechat.calls.transport import BatchClient, Client
+            from codechat.models.calls.batch_protocols import OpenAIBatches
+            from codechat.models.calls.transport import BatchClient, Client
             from codechat.models.openai.client import Caller
 
             key = key_from_environment(self.config)

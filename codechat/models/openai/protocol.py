@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from codechat.domain import FLEX, Message, Reply, Usage
-from codechat.files import text_json
+from codechat.base.domain import FLEX, Message, Reply, Usage
+from codechat.base.files import text_json
+from codechat.base.texts import visible, writable
 from codechat.models.remote.failures import Dialect, Refusal
-from codechat.texts import visible, writable
 
 Api = Literal["chat", "responses"]
 PATHS: Mapping[Api, str] = {"chat": "/chat/completions", "responses": "/responses"}

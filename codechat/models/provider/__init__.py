@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import model_validator
 
-from codechat.calls.batches import Label
-from codechat.config import result_option, run_option
-from codechat.domain import BATCH, FLEX, Message, Reply, Tier, Usage
-from codechat.files import from_yaml
+from codechat.base.config import result_option, run_option
+from codechat.base.domain import BATCH, FLEX, Message, Reply, Tier, Usage
+from codechat.base.files import from_yaml
+from codechat.base.texts import writable
 from codechat.models import MODELS
+from codechat.models.calls.batches import Label
 from codechat.models.endpoints import Statement
 from codechat.models.remote import Refused, Remote
 from codechat.models.remote.config import RemoteConfig
 from codechat.models.remote.failures import FILTERED, Advice, Dialect, Failures, Refusal
-from codechat.texts import writable
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from codechat.calls.batches import Label
-from codechat.domain import BATCH
-from codechat.errors import UserError
+from codechat.base.domain import BATCH
+from codechat.base.errors import UserError
+from codechat.models.calls.batches import Label
 from codechat.models.endpoints import key_of
 from codechat.models.provider import ProviderConfig
 from codechat.models.remote import Refused, key_from_environment
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
     from pydantic_ai.providers import Provider
 
-    from codechat.calls.transport import Client
+    from codechat.models.calls.transport import Client
 
 CONNECT_TIMEOUT_S = 10.0
 EXTRA = "pip install 'codechat[providers]'"
@@ -118,8 +118,8 @@ class Library:
     def _connections(self, address: str) -> "httpx2.AsyncClient":
         import httpx2
 
-        from codechat.calls.batch_protocols import AnthropicBatches
-        from codechat.calls.transport import BatchClient, Client
+        from codechat.models.calls.batch_protocols import AnthropicBatches
+        from codechat.models.calls.transport import BatchClient, Client
 
         seconds = self._config.timeout_s
         timeout = httpx2.Timeout(seconds, connect=min(CONNECT_TIMEOUT_S, seconds))

@@ -13,13 +13,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, get_args
 
-from codechat.calls import BRAKE, SLOTS, Endpoint, Limits, Passing, Policy, Slots, call_with_retries, endpoint_at
-from codechat.calls.batches import LABEL, Label
-from codechat.calls.cache import CachedQuestion, has, is_final, recall_or_ask, settle
-from codechat.calls.cache_file import keep_statement, recall_statement
-from codechat.domain import BATCH, FLEX, STANDARD, Message, Reply, Tier, Usage
-from codechat.errors import InfrastructureError, Stopped, UserError
+from codechat.base.domain import BATCH, FLEX, STANDARD, Message, Reply, Tier, Usage
+from codechat.base.errors import InfrastructureError, Stopped, UserError
 from codechat.models import Request
+from codechat.models.calls import (
+    BRAKE,
+    SLOTS,
+    Endpoint,
+    Limits,
+    Passing,
+    Policy,
+    Slots,
+    call_with_retries,
+    endpoint_at,
+)
+from codechat.models.calls.batches import LABEL, Label
+from codechat.models.calls.cache import CachedQuestion, has, is_final, recall_or_ask, settle
+from codechat.models.calls.cache_file import keep_statement, recall_statement
 from codechat.models.endpoints import WITNESS, Statement, key_of
 from codechat.models.remote.config import RemoteConfig
 from codechat.models.remote.failures import Dialect, Failures, Refusal

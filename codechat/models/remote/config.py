@@ -7,11 +7,11 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationInfo, field_validator
 
-from codechat.calls.batches import Pace
-from codechat.config import WHERE, original_option, result_option, run_option
-from codechat.domain import Tier
-from codechat.errors import UserError
+from codechat.base.config import WHERE, original_option, result_option, run_option
+from codechat.base.domain import Tier
+from codechat.base.errors import UserError
 from codechat.models import ModelConfig
+from codechat.models.calls.batches import Pace
 from codechat.models.endpoints import Weights, address_of
 
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from codechat.calls import Passing, retry_after
-from codechat.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError, nearest
+from codechat.base.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError, nearest
+from codechat.models.calls import Passing, retry_after
 from codechat.models.endpoints import key_of
 from codechat.models.remote.config import RemoteConfig
 

@@ -1,14 +1,14 @@
 """Servers that codechat starts for its models, as the models see them.
 
 A model that may be served on this machine asks the running cell's `SERVERS` where it is served, and waits there until
-its server is ready. Here is only the interface to them; `codechat.serving` has the processes.
+its server is ready. Here is only the interface to them; `codechat.models.serving` has the processes.
 """
 
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Protocol, TypeVar
 
-from codechat.errors import InfrastructureError, Stopped
+from codechat.base.errors import InfrastructureError, Stopped
 from codechat.models import ModelConfig
 
 Answer = TypeVar("Answer")

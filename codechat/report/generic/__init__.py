@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from codechat.errors import UserError
-from codechat.metrics import Measures
-from codechat.metrics.measures import COMMON, FEW, Unit, interval_of, size_of, size_text, value_of
+from codechat.base.errors import UserError
+from codechat.base.template import counted
 from codechat.report.data import Drawing, Headline, Section, Table
 from codechat.report.formats import write_table
 from codechat.report.generic import repeats
@@ -14,8 +13,9 @@ from codechat.report.generic.figures import drawings_of, write_cell_figures
 from codechat.report.generic.overview import section_of, standing
 from codechat.report.generic.paired import differences, pairs
 from codechat.report.generic.tables import Sheet, costs, counts, tables_of
+from codechat.report.metrics import Measures
+from codechat.report.metrics.measures import COMMON, FEW, Unit, interval_of, size_of, size_text, value_of
 from codechat.report.study import Study, Verdicts
-from codechat.template import counted
 
 TextLine = tuple[str, str]
 LINE_SPECS: Mapping[Unit, str] = {"share": ".3f", "percent": "+.1f", "count": ".0f", "number": ".3f", "p": ".3g"}

@@ -5,8 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from codechat.metrics import Breakdown, Measures, Series
-from codechat.metrics.measures import FEW, interval_of, size_of, sizes_text, value_of
 from codechat.report.data import Drawing
 from codechat.report.drawing import (
     Look,
@@ -24,6 +22,8 @@ from codechat.report.drawing import (
     styled,
 )
 from codechat.report.generic.tables import groups_in
+from codechat.report.metrics import Breakdown, Measures, Series
+from codechat.report.metrics.measures import FEW, interval_of, size_of, sizes_text, value_of
 from codechat.report.study import LoadedCell, Study, Verdicts
 
 NARROW = 4  # groups that fit a narrow panel

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from math import floor, log10
 from typing import Any
 
-from codechat.metrics import Final, Series
-from codechat.metrics.counts import DECIDED, INSIDE_MEANS, inside_in
-from codechat.metrics.measures import FEW, interval_of, size_of, size_text, value_of
+from codechat.base.template import counted
 from codechat.report.data import Board, BoardColumn, Chart, Headline, Line, Part, Section, Shown
 from codechat.report.generic.tables import payers_of
+from codechat.report.metrics import Final, Series
+from codechat.report.metrics.counts import DECIDED, INSIDE_MEANS, inside_in
+from codechat.report.metrics.measures import FEW, interval_of, size_of, size_text, value_of
 from codechat.report.study import LoadedCell, Study
-from codechat.template import counted
 
 TOPS = {"share": 1.0, "percent": 100.0}  # where an axis ends; else at the highest value
 

@@ -12,9 +12,9 @@ from itertools import combinations
 from math import lcm
 from typing import Generic, NamedTuple
 
-from codechat.metrics.repeats import sign_flips
-from codechat.metrics.statistics import Figure, percentile_interval, rate
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
+from codechat.report.metrics.repeats import sign_flips
+from codechat.report.metrics.statistics import Figure, percentile_interval, rate
 from codechat.report.study import Study, V, resamples_of
 
 

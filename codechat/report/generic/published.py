@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codechat.records import read_sessions
+from codechat.base.records import read_sessions
 from codechat.report.data import Column, Section, Table
 from codechat.report.generic.tables import named_table
 from codechat.report.study import LoadedCell, Study, Verdicts

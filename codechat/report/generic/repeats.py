@@ -4,7 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
-from codechat.metrics.repeats import (
+from codechat.report.data import Column, Drawing, Interval, Table, Value, columns_of, with_interval
+from codechat.report.drawing import Look, legend, panels, share_range
+from codechat.report.generic.tables import named_table
+from codechat.report.metrics.repeats import (
     Components,
     Part,
     all_of,
@@ -15,10 +18,7 @@ from codechat.metrics.repeats import (
     shortest_of,
     sizes,
 )
-from codechat.metrics.statistics import Figure
-from codechat.report.data import Column, Drawing, Interval, Table, Value, columns_of, with_interval
-from codechat.report.drawing import Look, legend, panels, share_range
-from codechat.report.generic.tables import named_table
+from codechat.report.metrics.statistics import Figure
 from codechat.report.study import Study, V, Verdicts, sustained
 
 GROUP = "repeats"

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from codechat.metrics.sequences import ALPHA, STOPPED, difference_interval, in_order
 from codechat.report.data import Column, Drawing, Interval, Section, Table, Value, columns_of, with_interval
 from codechat.report.generic import Chapter
 from codechat.report.generic.figures import drawings_of
 from codechat.report.generic.overview import section_of
 from codechat.report.generic.tables import costs, counts, named_table
+from codechat.report.metrics.sequences import ALPHA, STOPPED, difference_interval, in_order
 from codechat.report.study import Study, Verdicts, sustained
 
 MEANING = (

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from codechat.domain import OUTCOMES, Decided
-from codechat.metrics import Measures
-from codechat.metrics.counts import DECIDED, INSIDE_MEANS, inside_in
-from codechat.metrics.measures import FEW, Measure, Unit, interval_of, size_of, value_of
-from codechat.metrics.statistics import rate
+from codechat.base.domain import OUTCOMES, Decided
 from codechat.report.data import Column, Interval, Table, Value
+from codechat.report.metrics import Measures
+from codechat.report.metrics.counts import DECIDED, INSIDE_MEANS, inside_in
+from codechat.report.metrics.measures import FEW, Measure, Unit, interval_of, size_of, value_of
+from codechat.report.metrics.statistics import rate
 from codechat.report.study import LoadedCell, Study, V, Verdicts
 
 SPECS: Mapping[Unit, str] = {"share": ".3f", "percent": "+.1f", "count": "d", "number": ".3f", "p": "p"}

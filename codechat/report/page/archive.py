@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from codechat.domain import Outcome
-from codechat.records import SessionRecord, TurnRecord
+from codechat.base.domain import Outcome
+from codechat.base.records import SessionRecord, TurnRecord
 
 CODE_LIMIT = 16_000  # characters: differences need whole codes, so they are cut later than replies
 REQUIREMENT = "requirement"  # the field of a turn that asks for a verifiable instruction

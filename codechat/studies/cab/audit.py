@@ -8,9 +8,18 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import ClassVar, Self
 
-from codechat.audit.judged import Judged, JudgedDecision, JudgedRow, Kind, Label, other_data, register, tasks_of
-from codechat.audit.strata import Stratum
-from codechat.records import SessionRecord
+from codechat.base.records import SessionRecord
+from codechat.report.audit.judged import (
+    Judged,
+    JudgedDecision,
+    JudgedRow,
+    Kind,
+    Label,
+    other_data,
+    register,
+    tasks_of,
+)
+from codechat.report.audit.strata import Stratum
 from codechat.report.study import LoadedCell
 from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn

@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 from pydantic import SerializeAsAny, ValidationInfo, field_validator, model_validator
 
-from codechat.config import SCORING, Config, original_option, result_option
+from codechat.base.config import SCORING, Config, original_option, result_option
+from codechat.base.template import require
 from codechat.models import ModelConfig
 from codechat.models.roles import Roles, role
-from codechat.template import require
 
 USER, JUDGE = "user", "judge"
 

@@ -16,17 +16,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from codechat.config import original_option, place_option, run_option
+from codechat.base.config import original_option, place_option, run_option
+from codechat.base.errors import UserError, nearest
+from codechat.base.files import content_hash
+from codechat.base.template import counted
 from codechat.datasets import DATASETS, DatasetConfig, compared, select
 from codechat.datasets.reading.lines import read_values
-from codechat.environments.git import borrows, git, objects_of
-from codechat.errors import UserError, nearest
-from codechat.files import content_hash
-from codechat.languages import language_of
+from codechat.datasets.tasks import Dataset, Workspace
+from codechat.sandbox.languages import language_of
+from codechat.studies.cab.environments.git import borrows, git, objects_of
 from codechat.studies.cab.sampling import cohort_of, paper_sample
 from codechat.studies.cab.tasks import AssistTask, IssueRow, issue_of, with_replies
-from codechat.tasks import Dataset, Workspace
-from codechat.template import counted
 
 LAYOUTS = ("{owner}/{name}", "{owner}__{name}", "{name}")
 """Where a repository is looked for in the folder, each without and with `.git` at its end; the first clone counts."""

@@ -12,14 +12,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from codechat.config import original_option
+from codechat.base.config import original_option
+from codechat.base.domain import Target
+from codechat.base.environment import cache_root
+from codechat.base.errors import UserError
+from codechat.base.files import content_hash, from_yaml
 from codechat.datasets import DATASETS, DatasetConfig
-from codechat.domain import Target
-from codechat.environment import cache_root
-from codechat.errors import UserError
-from codechat.files import content_hash, from_yaml
+from codechat.datasets.tasks import Dataset, Workspace
 from codechat.studies.cab.tasks import AssistTask, Comment, with_replies
-from codechat.tasks import Dataset, Workspace
 
 ISSUES = ("till", "pebble", "kettle")
 MAINTAINER, USER = "maintainer", "user"

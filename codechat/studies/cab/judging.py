@@ -7,14 +7,14 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, cast, get_args
 
-from codechat.judges import deciding
-from codechat.judges.deciding import lines_of
+from codechat.base.template import fill
+from codechat.judging import deciding
+from codechat.judging.deciding import lines_of
 from codechat.studies.cab.config import JUDGE
 from codechat.studies.cab.sampling import cohort_of, thread_replies, thread_turns
 from codechat.studies.cab.stage import Built, Exchange, Stage, Telling, after_label, bounded, only_word
 from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.cab.turns import AssistJudgement, Grade, Status, Verbosity
-from codechat.template import fill
 
 TECHNICAL, VERBOSITY, VERDICT, REASON = "TECHNICAL CORRECTNESS", "VERBOSITY", "VERDICT", "REASON"
 GRADES: tuple[Grade, ...] = get_args(Grade)

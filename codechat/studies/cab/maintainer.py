@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from codechat.domain import Message, Output, Reply, Usage
-from codechat.errors import ContextOverflow
-from codechat.judges.deciding import quote
-from codechat.languages import without_thinking
+from codechat.base.domain import Message, Output, Reply, Usage
+from codechat.base.errors import ContextOverflow
+from codechat.base.template import counted, fill
+from codechat.base.texts import visible
+from codechat.judging.deciding import quote
 from codechat.models import UNDER_TEST
+from codechat.sandbox.languages import without_thinking
 from codechat.studies.cab.stage import NO_TEXT, NOTHING, Stage
 from codechat.studies.cab.turns import ExploredRecord
-from codechat.template import counted, fill
-from codechat.texts import visible
 
 _LIST_OR_QUOTE = re.compile(r"(?:>[ \t]*)*(?:(?:[-*+]|#{1,6}|\d{1,3}[.)])[ \t]+)?")
 _MARKED = re.compile(r"(\*{0,3}|_{0,3}|`)(EXPLORE|ANSWER)(?::\1|\1[ \t]*:)[ \t]*(.*)$", re.DOTALL)

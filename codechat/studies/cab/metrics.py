@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from codechat.domain import OUTCOMES
-from codechat.metrics.counts import CUT
-from codechat.metrics.measures import Breakdown, Final, Measures, Series
-from codechat.metrics.spending import Effort, Tokens, add_tokens, no_tokens, spending_of
-from codechat.metrics.statistics import Figure, Interval, TaskBootstrap, phi
-from codechat.metrics.tally import WHOLE, Part, Tally, size
-from codechat.records import SessionRecord
+from codechat.base.domain import OUTCOMES
+from codechat.base.records import SessionRecord
+from codechat.report.metrics.counts import CUT
+from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
+from codechat.report.metrics.spending import Effort, Tokens, add_tokens, no_tokens, spending_of
+from codechat.report.metrics.statistics import Figure, Interval, TaskBootstrap, phi
+from codechat.report.metrics.tally import WHOLE, Part, Tally, size
 from codechat.studies.cab.sampling import LONG_THREAD, RECENT_SINCE
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn
 

@@ -2,13 +2,13 @@
 
 from typing import ClassVar, Literal
 
-from codechat.config import original_option
-from codechat.domain import Reply
-from codechat.errors import UserError
+from codechat.base.config import original_option
+from codechat.base.domain import Reply
+from codechat.base.errors import UserError
+from codechat.datasets.tasks import Task
 from codechat.models import MODELS, ModelConfig, Request
 from codechat.models.baselines import view_of
 from codechat.studies.cab.tasks import AssistTask
-from codechat.tasks import Task
 
 LOOK = "EXPLORE: ls\nEXPLORE: git log --oneline"
 """What it runs before its first answer: enough to show that commands work."""

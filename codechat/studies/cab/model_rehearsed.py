@@ -7,9 +7,9 @@ anything, so no other dataset may use them.
 import re
 from typing import Literal
 
-from codechat.config import original_option
-from codechat.domain import Reply
-from codechat.errors import UserError
+from codechat.base.config import original_option
+from codechat.base.domain import Reply
+from codechat.base.errors import UserError
 from codechat.models import MODELS, ModelConfig, Request
 
 DATASETS = frozenset({"assist_starter"})

@@ -10,14 +10,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from codechat.domain import Reply
-from codechat.environments import EnvironmentConfig
-from codechat.errors import UserError
-from codechat.metrics import Effort, Measures
+from codechat.base.domain import Reply
+from codechat.base.errors import UserError
+from codechat.base.records import SessionRecord, TurnRecord
+from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST
-from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.records import SessionRecord, TurnRecord
+from codechat.report.metrics import Effort, Measures
+from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.studies.cab.config import JUDGE, USER, AssistConfig
+from codechat.studies.cab.environments import EnvironmentConfig
 from codechat.studies.cab.judging import Ended, judge
 from codechat.studies.cab.maintainer import Answered, Changes, Maintainer, read_changes
 from codechat.studies.cab.metrics import ASSIST, assist_metrics
@@ -26,7 +27,6 @@ from codechat.studies.cab.stage import Built, Exchange, Stage
 from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn, BuildRecord, Status, UserReply
 from codechat.studies.cab.user import ask_user
-from codechat.tasks import Task
 
 
 class Assist:

@@ -7,7 +7,7 @@ Of every language and cohort 50 issues at most: up to five with a Dockerfile, th
 from collections import defaultdict
 from collections.abc import Sequence
 
-from codechat.seeding import generator
+from codechat.base.seeding import generator
 from codechat.studies.cab.tasks import AssistTask
 
 RECENT_SINCE = "2024-11"

@@ -1,7 +1,7 @@
 """A session's options, task and verbs; and how a role is asked: what it is shown, and how its reply is read.
 
 Every text that somebody else wrote is shown quoted, each in a block of its own. Labelled lines of a reply are read
-strictly: `VERDICT: PARTIALLY CORRECT` stands alone on its line, and once. Unlike in `codechat.judges.deciding`, a
+strictly: `VERDICT: PARTIALLY CORRECT` stands alone on its line, and once. Unlike in `codechat.judging.deciding`, a
 labelled line with anything but one of the words makes the whole reply unreadable, since it may contradict another.
 """
 
@@ -10,16 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from codechat.domain import Message
-from codechat.environments import EnvironmentConfig
-from codechat.errors import ContextOverflow
-from codechat.judges.deciding import MAX_LINE, MAX_REASON, is_quoted, quote
-from codechat.languages import without_thinking
-from codechat.protocols import Kit
+from codechat.base.domain import Message
+from codechat.base.errors import ContextOverflow
+from codechat.base.template import fill
+from codechat.judging.deciding import MAX_LINE, MAX_REASON, is_quoted, quote
+from codechat.run.protocols import Kit
+from codechat.sandbox.languages import without_thinking
 from codechat.studies.cab.config import AssistConfig
+from codechat.studies.cab.environments import EnvironmentConfig
 from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.cab.turns import BuildRecord
-from codechat.template import fill
 
 _MARKS = r"[\s>*_`#-]*"
 

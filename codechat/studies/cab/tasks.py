@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from codechat.domain import Target
-from codechat.languages import language_of
-from codechat.tasks import Task
-from codechat.texts import writable
+from codechat.base.domain import Target
+from codechat.base.texts import writable
+from codechat.datasets.tasks import Task
+from codechat.sandbox.languages import language_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from codechat.domain import Build
-from codechat.records import SessionRecord, TurnRecord
+from codechat.base.domain import Build
+from codechat.base.records import SessionRecord, TurnRecord
 
 Status = Literal["FULLY_SATISFIED", "PARTIALLY_SATISFIED", "NOT_SATISFIED"]
 Grade = Literal["CORRECT", "PARTIALLY_CORRECT", "INCORRECT"]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import cast, get_args
 
-from codechat.judges.deciding import is_quoted, lines_of
+from codechat.judging.deciding import is_quoted, lines_of
 from codechat.studies.cab.config import USER
 from codechat.studies.cab.references import Reference
 from codechat.studies.cab.stage import Built, Exchange, Stage, Telling, after_label, bounded, word_of

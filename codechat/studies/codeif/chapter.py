@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from codechat.metrics.statistics import mean_of, percentile_interval
-from codechat.metrics.tally import Tally, size
-from codechat.records import SessionRecord
+from codechat.base.records import SessionRecord
 from codechat.report.chapters import Chapter, register
 from codechat.report.data import Column, Interval, Table, Value
 from codechat.report.generic.tables import INTERVALS, SPECS, named_table
+from codechat.report.metrics.statistics import mean_of, percentile_interval
+from codechat.report.metrics.tally import Tally, size
 from codechat.report.study import Study, Verdicts
 from codechat.studies.codeif.metrics import DYNAMIC, Conversations
 

@@ -10,16 +10,16 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from codechat.config import original_option
-from codechat.domain import Extraction, Failure, Message, Reply, Verdict
-from codechat.errors import UserError
-from codechat.protocols import Ask, Kit
-from codechat.protocols.expecting import growing_dialogue
-from codechat.protocols.opening import OpeningPrompt
-from codechat.records import TurnRecord
+from codechat.base.config import original_option
+from codechat.base.domain import Extraction, Failure, Message, Reply, Verdict
+from codechat.base.errors import UserError
+from codechat.base.records import TurnRecord
+from codechat.base.template import require
+from codechat.datasets.tasks import Requirement, Task
+from codechat.run.protocols import Ask, Kit
+from codechat.run.protocols.expecting import growing_dialogue
+from codechat.run.protocols.opening import OpeningPrompt
 from codechat.studies.codeif.metrics import BASE, TASK, CheckRecord, Exchange, OfficialRecord, RequirementRecord
-from codechat.tasks import Requirement, Task
-from codechat.template import require
 
 RoundKind = Literal["initial", "instruction", "feedback"]
 REASON_LENGTH = 500

@@ -13,19 +13,19 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
-from codechat.config import original_option, place_option
+from codechat.base.config import original_option, place_option
+from codechat.base.domain import Target
+from codechat.base.errors import UserError, nearest
+from codechat.base.files import content_hash
 from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.datasets.reading.lines import read_tasks
 from codechat.datasets.reading.rows import Snippets
-from codechat.domain import Target
-from codechat.errors import UserError, nearest
-from codechat.files import content_hash
-from codechat.languages.python.assembly import signature_of
-from codechat.languages.python.syntax import parse
-from codechat.suites import Suite
-from codechat.suites.assertions import Assertions
-from codechat.suites.repository import Repository
-from codechat.tasks import Dataset, Requirement, Task
+from codechat.datasets.tasks import Dataset, Requirement, Task
+from codechat.sandbox.languages.python.assembly import signature_of
+from codechat.sandbox.languages.python.syntax import parse
+from codechat.sandbox.suites import Suite
+from codechat.sandbox.suites.assertions import Assertions
+from codechat.sandbox.suites.repository import Repository
 
 REMEDY = "dataset.path names a task file of CodeIF-Bench, .jsonl or .jsonl.gz (docs/codeif.md)"
 

@@ -15,15 +15,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from codechat.config import original_option
+from codechat.base.config import original_option
+from codechat.base.domain import Failure, Outcome
+from codechat.base.errors import UserError
+from codechat.base.records import SessionRecord, TurnRecord
 from codechat.datasets import DATASETS
+from codechat.datasets.importing import FORMATS, ImportConfig, Imported
 from codechat.datasets.reading.lines import lines_of
-from codechat.domain import Failure, Outcome
-from codechat.errors import UserError
-from codechat.importing import FORMATS, ImportConfig, Imported
-from codechat.records import SessionRecord, TurnRecord
+from codechat.datasets.tasks import Requirement, Task
 from codechat.studies.codeif.metrics import OfficialRecord, RequirementRecord
-from codechat.tasks import Requirement, Task
 
 BASE = "Base"
 NAME = re.compile(r"codeif_l1_(?:base|single_round|multi_round|n_round)_(?P<model>.+?)(?P<ending>\.jsonl(?:\.gz)?)")

@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from codechat.domain import OUTCOMES, Decided, Outcome
-from codechat.metrics.measures import Breakdown, Final, Measures, Series
-from codechat.metrics.spending import Costs, Effort, Tokens, add_tokens, no_tokens, spending_of
-from codechat.metrics.statistics import Figure, Interval, TaskBootstrap
-from codechat.metrics.tally import WHOLE, Part, Tally, size
-from codechat.records import SessionRecord, TurnRecord
+from codechat.base.domain import OUTCOMES, Decided, Outcome
+from codechat.base.records import SessionRecord, TurnRecord
+from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
+from codechat.report.metrics.spending import Costs, Effort, Tokens, add_tokens, no_tokens, spending_of
+from codechat.report.metrics.statistics import Figure, Interval, TaskBootstrap
+from codechat.report.metrics.tally import WHOLE, Part, Tally, size
 
 TASK = "task"
 """The id of the task itself, the first instruction of every conversation."""

@@ -6,15 +6,17 @@ from typing import Any, Literal
 
 from pydantic import field_validator
 
-from codechat.config import Config, original_option
-from codechat.domain import Message
-from codechat.errors import ContextOverflow
-from codechat.languages import extract, without_thinking
-from codechat.metrics import Effort
+from codechat.base.config import Config, original_option
+from codechat.base.domain import Message
+from codechat.base.errors import ContextOverflow
+from codechat.base.records import SessionRecord
+from codechat.base.template import fill, require
+from codechat.datasets.tasks import Requirement, Task
 from codechat.models import UNDER_TEST
-from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.protocols.grading import reply_of, request_of
-from codechat.records import SessionRecord
+from codechat.report.metrics import Effort
+from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
+from codechat.run.protocols.grading import reply_of, request_of
+from codechat.sandbox.languages import extract, without_thinking
 from codechat.studies.codeif.conversation import (
     NO_ROOM,
     Check,
@@ -32,8 +34,6 @@ from codechat.studies.codeif.conversation import (
     verdict_on,
 )
 from codechat.studies.codeif.metrics import DYNAMIC, TASK, Exchange, conversation_metrics
-from codechat.tasks import Requirement, Task
-from codechat.template import fill, require
 
 
 class DynamicPrompts(Prompts):

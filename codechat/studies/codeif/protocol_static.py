@@ -15,16 +15,20 @@ from typing import Any, Literal
 
 from pydantic import field_validator
 
-from codechat.config import Config, original_option
-from codechat.domain import Extraction, Message, Reply, Verdict
-from codechat.errors import ContextOverflow, UserError
-from codechat.languages import extract, without_thinking
-from codechat.languages.python.syntax import parse
-from codechat.metrics import Effort
+from codechat.base.config import Config, original_option
+from codechat.base.domain import Extraction, Message, Reply, Verdict
+from codechat.base.errors import ContextOverflow, UserError
+from codechat.base.records import SessionRecord, TurnRecord
+from codechat.base.template import fill, require
+from codechat.datasets.tasks import Requirement, Task
 from codechat.models import UNDER_TEST
-from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.protocols.grading import Graded, grade_in_order, reply_of, request_of
-from codechat.records import SessionRecord, TurnRecord
+from codechat.report.metrics import Effort
+from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
+from codechat.run.protocols.grading import Graded, grade_in_order, reply_of, request_of
+from codechat.sandbox.languages import extract, without_thinking
+from codechat.sandbox.languages.python.syntax import parse
+from codechat.sandbox.suites.assertions import Assertions
+from codechat.sandbox.suites.exit_status import ExitStatus
 from codechat.studies.codeif.conversation import (
     NO_ROOM,
     Check,
@@ -39,10 +43,6 @@ from codechat.studies.codeif.conversation import (
     turn_record,
 )
 from codechat.studies.codeif.metrics import conversation_metrics, static_measures
-from codechat.suites.assertions import Assertions
-from codechat.suites.exit_status import ExitStatus
-from codechat.tasks import Requirement, Task
-from codechat.template import fill, require
 
 Mode = Literal["base", "single_round", "multi_round", "n_round"]
 

@@ -4,8 +4,17 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import ClassVar
 
-from codechat.audit.judged import Judged, JudgedDecision, JudgedRow, Kind, Label, other_data, register, tasks_of
-from codechat.records import SessionRecord
+from codechat.base.records import SessionRecord
+from codechat.report.audit.judged import (
+    Judged,
+    JudgedDecision,
+    JudgedRow,
+    Kind,
+    Label,
+    other_data,
+    register,
+    tasks_of,
+)
 from codechat.report.study import LoadedCell
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
 from codechat.studies.multicodeif.rows import ConstrainedTask, Level

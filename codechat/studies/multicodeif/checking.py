@@ -6,23 +6,23 @@ from typing import ClassVar, Literal
 
 from pydantic import field_validator
 
-from codechat.config import Config, original_option
-from codechat.constraints import RULES_VERSION, Constraint, Finding, Harness, constraint_type
-from codechat.constraints.examining import Examination, Inquiry, Parsing
-from codechat.constraints.published import extracted
-from codechat.domain import Extraction, Failure, Message, Reply, Spent, Target, Usage, Verdict
-from codechat.judges import CONSTRAINT, SOLUTION, ConstraintQuestion, JudgeConfig
-from codechat.languages import extract, language_of
-from codechat.languages.grammar import Parsed
+from codechat.base.config import Config, original_option
+from codechat.base.domain import Extraction, Failure, Message, Reply, Spent, Target, Usage, Verdict
+from codechat.base.records import TurnRecord
+from codechat.base.template import fill, require
+from codechat.datasets.tasks import Task
+from codechat.judging import CONSTRAINT, SOLUTION, ConstraintQuestion, JudgeConfig
 from codechat.models import UNDER_TEST
-from codechat.protocols import Ask, Kit
-from codechat.protocols.expecting import PROSE, length_of
-from codechat.records import TurnRecord
+from codechat.run.protocols import Ask, Kit
+from codechat.run.protocols.expecting import PROSE, length_of
+from codechat.sandbox.languages import extract, language_of
+from codechat.sandbox.languages.grammar import Parsed
+from codechat.studies.multicodeif.constraints import RULES_VERSION, Constraint, Finding, Harness, constraint_type
+from codechat.studies.multicodeif.constraints.examining import Examination, Inquiry, Parsing
+from codechat.studies.multicodeif.constraints.published import extracted
 from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord, OfficialTurn, all_met
 from codechat.studies.multicodeif.rows import ConstrainedTask, Level
-from codechat.suites.versions import finding_of, suite_of
-from codechat.tasks import Task
-from codechat.template import fill, require
+from codechat.studies.multicodeif.versions import finding_of, suite_of
 
 GUARDED: Harness = "guarded"
 OFFICIAL: Harness = "official"

@@ -12,16 +12,16 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from codechat.config import original_option, place_option, run_option
-from codechat.constraints import Constraint, ConstraintType, constraint_type, constraint_types
+from codechat.base.config import original_option, place_option, run_option
+from codechat.base.domain import Target
+from codechat.base.errors import UserError, nearest
+from codechat.base.files import content_hash
 from codechat.datasets import DATASETS, DatasetConfig, compared
 from codechat.datasets.reading.lines import read_values
-from codechat.domain import Target
-from codechat.errors import UserError, nearest
-from codechat.files import content_hash
-from codechat.languages import language_of
+from codechat.datasets.tasks import Dataset
+from codechat.sandbox.languages import language_of
+from codechat.studies.multicodeif.constraints import Constraint, ConstraintType, constraint_type, constraint_types
 from codechat.studies.multicodeif.rows import ONLY_LEVEL, ConstrainedTask, Level
-from codechat.tasks import Dataset
 
 REMEDY = (
     "give MultiCodeIF's task file: one JSON object a line, with task_id, level, category, constraint_type and answer"

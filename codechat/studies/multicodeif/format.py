@@ -13,18 +13,18 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from codechat.config import original_option
-from codechat.constraints import Constraint, constraint_type
-from codechat.constraints.published import extracted
+from codechat.base.config import original_option
+from codechat.base.domain import Failure, Message, Outcome
+from codechat.base.errors import UserError
+from codechat.base.records import SessionRecord, TurnRecord
+from codechat.base.template import counted
 from codechat.datasets import DATASETS
+from codechat.datasets.importing import FORMATS, ImportConfig, Imported
 from codechat.datasets.reading.lines import read_values
-from codechat.domain import Failure, Message, Outcome
-from codechat.errors import UserError
-from codechat.importing import FORMATS, ImportConfig, Imported
-from codechat.records import SessionRecord, TurnRecord
+from codechat.studies.multicodeif.constraints import Constraint, constraint_type
+from codechat.studies.multicodeif.constraints.published import extracted
 from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord, OfficialTurn, all_met
 from codechat.studies.multicodeif.rows import ConstrainedTask, Level
-from codechat.template import counted
 
 NAME = re.compile(r"multicodeif_(?P<mode>single|selfrepair|multi)_(?P<model>.+?)(?P<ending>\.jsonl(?:\.gz)?)")
 REMEDY = "source=FILE names published outputs of MultiCodeIF, .jsonl or .jsonl.gz (docs/multicodeif.md)"

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from codechat.config import original_option, place_option
-from codechat.domain import Adherence, Applicability, Compliance, Instruction
-from codechat.errors import UserError
-from codechat.files import file_hash
-from codechat.judges import CONSTRAINT, JUDGES, ConstraintQuestion, JudgeConfig
-from codechat.records import TurnRecord, read_sessions
+from codechat.base.config import original_option, place_option
+from codechat.base.domain import Adherence, Applicability, Compliance, Instruction
+from codechat.base.errors import UserError
+from codechat.base.files import file_hash
+from codechat.base.records import TurnRecord, read_sessions
+from codechat.judging import CONSTRAINT, JUDGES, ConstraintQuestion, JudgeConfig
 from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord
 
 BY = "recorded"

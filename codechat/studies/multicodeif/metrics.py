@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from codechat.constraints import solved_types
-from codechat.domain import OUTCOMES, Outcome
-from codechat.metrics.measures import Breakdown
-from codechat.metrics.spending import Effort, Tokens, add_tokens, no_tokens, spending_of
-from codechat.metrics.statistics import Figure, TaskBootstrap
-from codechat.metrics.tally import Part, Tally
-from codechat.records import SessionRecord, TurnRecord
+from codechat.base.domain import OUTCOMES, Outcome
+from codechat.base.records import SessionRecord, TurnRecord
+from codechat.report.metrics.measures import Breakdown
+from codechat.report.metrics.spending import Effort, Tokens, add_tokens, no_tokens, spending_of
+from codechat.report.metrics.statistics import Figure, TaskBootstrap
+from codechat.report.metrics.tally import Part, Tally
+from codechat.studies.multicodeif.constraints import solved_types
 
 GROUPS = ("category", "type", "language", "check")
 """By what constraints are grouped; `check` is what decides them."""

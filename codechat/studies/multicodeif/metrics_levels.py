@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from codechat.metrics.measures import Final, Measures, Series
-from codechat.metrics.spending import Effort
-from codechat.metrics.statistics import Figure, TaskBootstrap, percentile_interval
-from codechat.metrics.tally import Tally
-from codechat.records import SessionRecord
+from codechat.base.records import SessionRecord
+from codechat.report.metrics.measures import Final, Measures, Series
+from codechat.report.metrics.spending import Effort
+from codechat.report.metrics.statistics import Figure, TaskBootstrap, percentile_interval
+from codechat.report.metrics.tally import Tally
 from codechat.studies.multicodeif.metrics import (
     UNDECIDED_DECISIONS,
     CellSums,

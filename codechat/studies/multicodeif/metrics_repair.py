@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from codechat.metrics.measures import Final, Measures, Series
-from codechat.metrics.spending import Effort
-from codechat.metrics.statistics import Figure
-from codechat.metrics.tally import Tally
-from codechat.records import SessionRecord
+from codechat.base.records import SessionRecord
+from codechat.report.metrics.measures import Final, Measures, Series
+from codechat.report.metrics.spending import Effort
+from codechat.report.metrics.statistics import Figure
+from codechat.report.metrics.tally import Tally
 from codechat.studies.multicodeif.metrics import (
     NO_LANGUAGE,
     UNDECIDED_DECISIONS,

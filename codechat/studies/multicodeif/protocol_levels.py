@@ -5,16 +5,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from codechat.config import original_option
-from codechat.domain import Message, Reply
-from codechat.errors import ContextOverflow, UserError
-from codechat.judges import CONSTRAINT, JudgeConfig
-from codechat.languages import without_thinking
-from codechat.metrics import Effort, Measures
+from codechat.base.config import original_option
+from codechat.base.domain import Message, Reply
+from codechat.base.errors import ContextOverflow, UserError
+from codechat.base.records import SessionRecord, TurnRecord
+from codechat.datasets.tasks import Task
+from codechat.judging import CONSTRAINT, JudgeConfig
 from codechat.models import UNDER_TEST
-from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.protocols.grading import Graded, grade_in_order, reply_of, request_of
-from codechat.records import SessionRecord, TurnRecord
+from codechat.report.metrics import Effort, Measures
+from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
+from codechat.run.protocols.grading import Graded, grade_in_order, reply_of, request_of
+from codechat.sandbox.languages import without_thinking
 from codechat.studies.multicodeif.checking import (
     Checking,
     ConstrainedConfig,
@@ -26,7 +27,6 @@ from codechat.studies.multicodeif.checking import (
 )
 from codechat.studies.multicodeif.metrics_levels import LEVELS, levels_metrics
 from codechat.studies.multicodeif.rows import ConstrainedTask
-from codechat.tasks import Task
 
 
 class LevelsConfig(ConstrainedConfig):

@@ -7,18 +7,19 @@ from typing import Any, Literal
 
 from pydantic import field_validator
 
-from codechat.config import original_option
-from codechat.constraints import constraint_type
-from codechat.domain import Message, Reply
-from codechat.errors import ContextOverflow, UserError
-from codechat.judges import CONSTRAINT, JudgeConfig
-from codechat.languages import fence, without_thinking
-from codechat.metrics import Effort, Measures
+from codechat.base.config import original_option
+from codechat.base.domain import Message, Reply
+from codechat.base.errors import ContextOverflow, UserError
+from codechat.base.records import SessionRecord
+from codechat.base.template import fill, require
+from codechat.datasets.tasks import Task
+from codechat.judging import CONSTRAINT, JudgeConfig
 from codechat.models import UNDER_TEST
-from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.protocols.expecting import length_of
-from codechat.protocols.grading import reply_of, request_of
-from codechat.records import SessionRecord
+from codechat.report.metrics import Effort, Measures
+from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
+from codechat.run.protocols.expecting import length_of
+from codechat.run.protocols.grading import reply_of, request_of
+from codechat.sandbox.languages import fence, without_thinking
 from codechat.studies.multicodeif.checking import (
     Checked,
     Checking,
@@ -30,11 +31,10 @@ from codechat.studies.multicodeif.checking import (
     expected_asks,
     levels_of,
 )
+from codechat.studies.multicodeif.constraints import constraint_type
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
 from codechat.studies.multicodeif.metrics_repair import REPAIR, repair_metrics
 from codechat.studies.multicodeif.rows import ConstrainedTask, Level
-from codechat.tasks import Task
-from codechat.template import fill, require
 
 Feedback = Literal["named", "diagnosis", "paper"]
 

@@ -6,12 +6,12 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from codechat.constraints import Constraint, constraint_type
+from codechat.base.domain import Target
+from codechat.base.errors import UserError
 from codechat.datasets.reading.rows import Adapt, TaskRow, register_form
-from codechat.domain import Target
-from codechat.errors import UserError
-from codechat.languages import is_registered, language_of
-from codechat.tasks import Task
+from codechat.datasets.tasks import Task
+from codechat.sandbox.languages import is_registered, language_of
+from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 
 
 @dataclass(frozen=True, slots=True)

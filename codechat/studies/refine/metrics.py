@@ -8,11 +8,12 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from codechat.domain import CHANGES, OUTCOMES, SCOPES, Outcome
-from codechat.metrics.measures import Breakdown, Final, Measures, Series
-from codechat.metrics.outline import Outlines, SessionOutline, TurnOutline, outlines_of
-from codechat.metrics.spending import Costs, Effort, Tokens, spending_of
-from codechat.metrics.statistics import (
+from codechat.base.domain import CHANGES, OUTCOMES, SCOPES, Outcome
+from codechat.base.records import SessionRecord
+from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
+from codechat.report.metrics.outline import Outlines, SessionOutline, TurnOutline, outlines_of
+from codechat.report.metrics.spending import Costs, Effort, Tokens, spending_of
+from codechat.report.metrics.statistics import (
     Figure,
     Interval,
     PhiTable,
@@ -23,7 +24,6 @@ from codechat.metrics.statistics import (
     percentile_interval,
     phi,
 )
-from codechat.records import SessionRecord
 
 _BREAKS = "follow-up turns that break the code, of those whose code before passed"
 _MENDS = "follow-up turns that mend the code, of those whose code before failed"

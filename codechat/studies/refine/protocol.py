@@ -9,23 +9,23 @@ from typing import Any, Literal
 
 from pydantic import field_validator
 
-from codechat.agendas import draw, type_of
-from codechat.config import Config, original_option, result_option
-from codechat.domain import NO_USAGE, Adherence, Extraction, Failure, Instruction, Message, Reply, Usage
-from codechat.errors import ContextOverflow, UserError
-from codechat.judges import ADHERENCE, APPLICABILITY
-from codechat.languages import extract, without_thinking
-from codechat.metrics import Effort
+from codechat.base.config import Config, original_option, result_option
+from codechat.base.domain import NO_USAGE, Adherence, Extraction, Failure, Instruction, Message, Reply, Usage
+from codechat.base.errors import ContextOverflow, UserError
+from codechat.base.records import AdherenceRecord, CandidateRecord, InstructionRecord, SessionRecord, TurnRecord
+from codechat.base.template import fill, require
+from codechat.datasets.tasks import Task
+from codechat.judging import ADHERENCE, APPLICABILITY
 from codechat.models import UNDER_TEST
-from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.protocols.expecting import CHECKS, growing_dialogue, length_of
-from codechat.protocols.grading import Graded, grade_in_order, reply_of, request_of
-from codechat.protocols.opening import OpeningPrompt
-from codechat.records import AdherenceRecord, CandidateRecord, InstructionRecord, SessionRecord, TurnRecord
+from codechat.report.metrics import Effort
+from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
+from codechat.run.protocols.expecting import CHECKS, growing_dialogue, length_of
+from codechat.run.protocols.grading import Graded, grade_in_order, reply_of, request_of
+from codechat.run.protocols.opening import OpeningPrompt
+from codechat.sandbox.languages import extract, without_thinking
+from codechat.sandbox.suites import Suite
+from codechat.studies.refine.agendas import draw, type_of
 from codechat.studies.refine.metrics import REFINE, refine_metrics
-from codechat.suites import Suite
-from codechat.tasks import Task
-from codechat.template import fill, require
 
 
 @dataclass(frozen=True, slots=True)

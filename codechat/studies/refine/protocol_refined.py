@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from codechat.config import original_option
-from codechat.protocols import PROTOCOLS, Parts
-from codechat.protocols.recorded import Recorded, RecordedConfig
+from codechat.base.config import original_option
+from codechat.run.protocols import PROTOCOLS, Parts
+from codechat.run.protocols.recorded import Recorded, RecordedConfig
 from codechat.studies.refine.metrics import REFINE, refine_metrics
 
 

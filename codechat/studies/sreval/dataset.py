@@ -10,19 +10,19 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from codechat.config import original_option, place_option
+from codechat.base.config import original_option, place_option
+from codechat.base.domain import Target
+from codechat.base.files import content_hash
 from codechat.datasets import DATASETS, DatasetConfig, compared
 from codechat.datasets.reading.lines import read_tasks
-from codechat.domain import Target
-from codechat.files import content_hash
-from codechat.languages import language_of
-from codechat.languages.python.assembly import signature_of
-from codechat.languages.python.imports import imported_modules
-from codechat.languages.python.syntax import parse
+from codechat.datasets.tasks import Dataset
+from codechat.sandbox.languages import language_of
+from codechat.sandbox.languages.python.assembly import signature_of
+from codechat.sandbox.languages.python.imports import imported_modules
+from codechat.sandbox.languages.python.syntax import parse
+from codechat.sandbox.suites.assertions import Assertions, Need
+from codechat.sandbox.suites.junit import JUnit
 from codechat.studies.sreval.rows import Step, StepTask
-from codechat.suites.assertions import Assertions, Need
-from codechat.suites.junit import JUnit
-from codechat.tasks import Dataset
 
 CPU_S = 240.0  # over three times the longest of SR-Eval's references takes
 # By the names of modules; those below them count too.

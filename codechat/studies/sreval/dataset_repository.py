@@ -13,21 +13,21 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from codechat.config import original_option, place_option
+from codechat.base.config import original_option, place_option
+from codechat.base.domain import Target
+from codechat.base.errors import MAX_WIDTH, UserError, nearest
+from codechat.base.files import content_hash
+from codechat.base.template import counted
 from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.datasets.reading.lines import read_tasks, read_values
-from codechat.domain import Target
-from codechat.errors import MAX_WIDTH, UserError, nearest
-from codechat.files import content_hash
-from codechat.languages.python.assembly import signature_of
-from codechat.languages.python.syntax import parse
+from codechat.datasets.tasks import Dataset, Task
+from codechat.sandbox.languages.python.assembly import signature_of
+from codechat.sandbox.languages.python.syntax import parse
 from codechat.studies.sreval.dataset import REMEDY, SREvalRow, published
+from codechat.studies.sreval.placing import names_of_tests
 from codechat.studies.sreval.rows import Step, StepTask
-from codechat.suites.inserted import Inserted
-from codechat.suites.maven import Maven, Part
-from codechat.suites.placing import names_of_tests
-from codechat.tasks import Dataset, Task
-from codechat.template import counted
+from codechat.studies.sreval.suite_inserted import Inserted
+from codechat.studies.sreval.suite_maven import Maven, Part
 
 CLONE = "clone them there, each at the commit that the tasks were made from (docs/sreval.md), or choose dataset.tasks"
 NAME_IT = "set dataset.repos=DIR to the folder that holds them, or choose others with dataset.tasks"

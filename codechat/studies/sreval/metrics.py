@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from codechat.domain import OUTCOMES
-from codechat.metrics.measures import Final, Measures, Series
-from codechat.metrics.spending import Effort, Tokens, add_tokens, no_tokens, spending_of
-from codechat.metrics.statistics import Figure, TaskBootstrap, percentile_interval
-from codechat.records import SessionRecord
+from codechat.base.domain import OUTCOMES
+from codechat.base.records import SessionRecord
+from codechat.report.metrics.measures import Final, Measures, Series
+from codechat.report.metrics.spending import Effort, Tokens, add_tokens, no_tokens, spending_of
+from codechat.report.metrics.statistics import Figure, TaskBootstrap, percentile_interval
 
 CHECKS = "earlier"
 """The field of a turn with the verdicts of earlier turns' tests: `[{turn, passed}]`."""

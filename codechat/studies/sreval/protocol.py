@@ -9,21 +9,21 @@ from typing import Any, Literal
 
 from pydantic import field_validator, model_validator
 
-from codechat.config import Config, original_option, result_option
+from codechat.base.config import Config, original_option, result_option
+from codechat.base.domain import Extraction, Message, Reply, Verdict
+from codechat.base.errors import ContextOverflow, UserError
+from codechat.base.records import SessionRecord, TurnRecord
+from codechat.base.template import fill, require
 from codechat.datasets import DatasetConfig
-from codechat.domain import Extraction, Message, Reply, Verdict
-from codechat.errors import ContextOverflow, UserError
-from codechat.languages import extract, fence, language_of, without_thinking
-from codechat.metrics import Effort
+from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST
-from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.protocols.expecting import PROSE, length_of
-from codechat.protocols.grading import Graded, grade_in_order, reply_of, request_of
-from codechat.records import SessionRecord, TurnRecord
+from codechat.report.metrics import Effort
+from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
+from codechat.run.protocols.expecting import PROSE, length_of
+from codechat.run.protocols.grading import Graded, grade_in_order, reply_of, request_of
+from codechat.sandbox.languages import extract, fence, language_of, without_thinking
 from codechat.studies.sreval.metrics import CHECKS, STEPWISE, stepwise_metrics
 from codechat.studies.sreval.rows import Step, StepTask
-from codechat.tasks import Task
-from codechat.template import fill, require
 
 NO_ROOM = Verdict.without_run("no_code", "the conversation no longer fits the model's context")
 ABOVE = "The code above the function in its file:\n\n{{code}}\n"

@@ -6,12 +6,12 @@ from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from codechat.base.domain import Target
 from codechat.datasets.reading.rows import PYTHON, Adapt, GivenSuite, Snippets, TaskRow, make_suite, register_form
-from codechat.domain import Target
-from codechat.languages.python.assembly import signature_of
-from codechat.suites import Suite
-from codechat.suites.assertions import Assertions
-from codechat.tasks import Task
+from codechat.datasets.tasks import Task
+from codechat.sandbox.languages.python.assembly import signature_of
+from codechat.sandbox.suites import Suite
+from codechat.sandbox.suites.assertions import Assertions
 
 # Newer versions of pandas, matplotlib and keras fail about 20 right turns. All of these were installed
 # together, on Python 3.11, when its references were checked (docs/sreval.md).

@@ -11,5 +11,5 @@ def _draws_nothing(module: Any) -> None:
     module.write_figures = lambda *_, **__: []
 
 
-sys.meta_path.insert(0, copied_stores.Changed("codechat.engine.run", _draws_nothing))
+sys.meta_path.insert(0, copied_stores.Changed("codechat.run.run", _draws_nothing))
 copied_stores.install()

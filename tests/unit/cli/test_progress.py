@@ -6,14 +6,14 @@ import time
 import pytest
 from rich.console import Console
 
-from codechat.calls import COUNTERS
+from codechat.base.records import SessionRecord, TurnRecord
 from codechat.cli import progress
 from codechat.cli.progress import MARGIN, ProgressBar
-from codechat.engine.cell.budget import Budget
-from codechat.engine.running.observer import Counts
-from codechat.journal import Charge, Ledger
-from codechat.metrics.spending import Price, Tariff
-from codechat.records import SessionRecord, TurnRecord
+from codechat.models.calls import COUNTERS
+from codechat.report.metrics.spending import Price, Tariff
+from codechat.run.cell.budget import Budget
+from codechat.run.journal import Charge, Ledger
+from codechat.run.running.observer import Counts
 
 PRICED = Budget(5.0, None, Tariff({"model": Price(1.0, 10.0, 0.1)}))
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from codechat.base.errors import UserError
 from codechat.datasets import DATASETS
 from codechat.datasets.humaneval import RELEASE as HUMANEVAL
 from codechat.datasets.mbpp import RELEASE as MBPP
-from codechat.errors import UserError
-from codechat.languages.python.assembly import parse
-from codechat.suites.calls import Calls
-from codechat.tasks import Dataset, Task
+from codechat.datasets.tasks import Dataset, Task
+from codechat.sandbox.languages.python.assembly import parse
+from codechat.sandbox.suites.calls import Calls
 
 pytestmark = pytest.mark.long
 
@@ -141,7 +141,7 @@ def test_same_inputs_as_evalplus_own_loader(data: Path, tmp_path: Path, kind: st
 LOAD = """
 import sys
 from codechat.datasets import DATASETS
-from codechat.errors import UserError
+from codechat.base.errors import UserError
 for url in sys.argv[1:]:
     try:
         dataset = DATASETS.build(DATASETS.validate({"kind": "humaneval", "url": url}))

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from codechat.base.domain import Target
+from codechat.base.errors import UserError
 from codechat.datasets import DATASETS, DatasetConfig, select
-from codechat.domain import Target
-from codechat.errors import UserError
-from codechat.languages.python.assembly import assemble, signature_of
-from codechat.suites.assertions import Assertions
-from codechat.suites.calls import Calls
-from codechat.suites.tool import Tool
-from codechat.tasks import Dataset, Requirement, Task
+from codechat.datasets.tasks import Dataset, Requirement, Task
+from codechat.sandbox.languages.python.assembly import assemble, signature_of
+from codechat.sandbox.suites.assertions import Assertions
+from codechat.sandbox.suites.calls import Calls
+from codechat.sandbox.suites.tool import Tool
 
 ROW: dict[str, Any] = {
     "task_id": "mine/0",

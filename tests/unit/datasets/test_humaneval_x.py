@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from codechat.config import validate
+from codechat.base.config import validate
+from codechat.base.errors import UserError
 from codechat.datasets import humaneval_x
 from codechat.datasets.humaneval_x import Decided, HumanEvalXConfig, Mended, decisions
-from codechat.errors import UserError
-from codechat.suites.calls import Driven
-from codechat.tasks import Dataset
+from codechat.datasets.tasks import Dataset
+from codechat.sandbox.suites.calls import Driven
 
 PLUS = {
     "task_id": "HumanEval/7",

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from codechat.datasets import DATASETS, starter
-from codechat.suites.calls import Calls
-from codechat.tasks import Dataset, Task
+from codechat.datasets.tasks import Dataset, Task
+from codechat.sandbox.suites.calls import Calls
 
 DATASET: Dataset = DATASETS.build(DATASETS.validate({"kind": "starter"}))
 TASKS: dict[str, Task] = {task.target.entry_point: task for task in DATASET.tasks}

@@ -15,8 +15,8 @@ from itertools import islice
 import pytest
 
 from codechat.datasets import DATASETS
-from codechat.suites.calls import Calls
-from codechat.tasks import Task
+from codechat.datasets.tasks import Task
+from codechat.sandbox.suites.calls import Calls
 
 pytestmark = pytest.mark.long
 

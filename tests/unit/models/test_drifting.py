@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import codechat.datasets
-from codechat.domain import Instruction
-from codechat.instructions.pool import EMBEDDED, read_pool
-from codechat.models.baselines.drifting import CHANGES, add_tree_defect, refactor_tree
-from codechat.patterns.reading.neutral import read_tree
+from codechat.base.domain import Instruction
+from codechat.studies.refine.baselines.drifting import CHANGES, add_tree_defect, refactor_tree
+from codechat.studies.refine.instructions.pool import EMBEDDED, read_pool
+from codechat.studies.refine.patterns.reading.neutral import read_tree
 from support.node import needs_node
 from support.spoken import COUNT, SHOUT
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from codechat.domain import Instruction, Message, Reply, Usage
-from codechat.errors import ContextOverflow, InfrastructureError, UserError
+from codechat.base.domain import Instruction, Message, Reply, Usage
+from codechat.base.errors import ContextOverflow, InfrastructureError, UserError
 from codechat.models import MODELS, BaselineView, Request
 from codechat.models.scripted import Scripted
 from support.tasks import task_of

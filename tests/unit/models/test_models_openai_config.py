@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from codechat.errors import UserError
+from codechat.base.errors import UserError
 from codechat.models import MODELS
 from codechat.models.openai.protocol import Decoding, Unreadable, body_of, refusal_of, reply_of
 from codechat.models.remote.failures import Dialect, Refusal

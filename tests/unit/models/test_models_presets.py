@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from codechat.config import defaults_of
-from codechat.engine.settings.compose import compose
-from codechat.files import from_yaml
+from codechat.base.config import defaults_of
+from codechat.base.files import from_yaml
 from codechat.models import MODELS
 from codechat.models.openai import OpenAIConfig
+from codechat.run.settings.compose import compose
 
 FOLDER = Path(__file__).parents[3] / "conf" / "model"
 PAPER = {

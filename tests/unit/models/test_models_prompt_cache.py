@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Message
+from codechat.base.domain import Message
 from codechat.models import MODELS, Request
 from codechat.models.provider import least_cached
 from support.provider_servers import AnthropicServer

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from codechat.calls import Timing, limits
-from codechat.domain import Message, Reply, Usage
-from codechat.engine.cell.budget import tariff_of
-from codechat.engine.settings.compose import compose
-from codechat.errors import InfrastructureError, UserError
-from codechat.journal import Journal, Ledger
-from codechat.metrics.spending import spent_usd
+from codechat.base.domain import Message, Reply, Usage
+from codechat.base.errors import InfrastructureError, UserError
+from codechat.base.records import TurnRecord
 from codechat.models import MODELS, Request, prices
+from codechat.models.calls import Timing, limits
 from codechat.models.remote import Remote
-from codechat.records import TurnRecord
+from codechat.report.metrics.spending import spent_usd
+from codechat.run.cell.budget import tariff_of
+from codechat.run.journal import Journal, Ledger
+from codechat.run.settings.compose import compose
 from codechat.testing import Answer, BatchServer, Call, OpenAIServer, Result, rate_limited
 
 PRICES = {"input": 2, "output": 8, "tiers": {"flex": {"input": 1, "output": 4}}}

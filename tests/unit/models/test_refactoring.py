@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
+from codechat.base.domain import Instruction
 from codechat.datasets import DATASETS
-from codechat.domain import Instruction
-from codechat.instructions import INSTRUCTIONS
-from codechat.models.baselines.refactoring import refactor, transformable
-from codechat.patterns import adherence, applicable
+from codechat.studies.refine.baselines.refactoring import refactor, transformable
+from codechat.studies.refine.instructions import INSTRUCTIONS
+from codechat.studies.refine.patterns import adherence, applicable
 
 
 def instructions() -> dict[str, Instruction]:
@@ -55,7 +55,7 @@ def test_each_cell_has_as_many_transformations_as_are_said() -> None:
 
 
 def test_libcst_is_imported_at_the_first_use_and_not_before() -> None:
-    program = "import sys; import codechat.models.baselines.refactoring; assert 'libcst' not in sys.modules"
+    program = "import sys; import codechat.studies.refine.baselines.refactoring; assert 'libcst' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from codechat.instructions import INSTRUCTIONS
-from codechat.models.baselines.refactoring import refactor, transformable
-from codechat.patterns import applicable
+from codechat.studies.refine.baselines.refactoring import refactor, transformable
+from codechat.studies.refine.instructions import INSTRUCTIONS
+from codechat.studies.refine.patterns import applicable
 
 # Every program defines `f`; the calls are made one after the other, so that what is kept between them counts too.
 PROGRAMS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from codechat.models.baselines.refactoring import add_defect
+from codechat.studies.refine.baselines.refactoring import add_defect
 
 CODE = '''def f(values, limit=3):
     """Add up what is below the limit."""

@@ -9,20 +9,20 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from codechat.base.domain import Verdict
+from codechat.base.records import BY_PROGRAM, SessionRecord, TurnRecord, read_sessions, write_sessions
 from codechat.cli.cell_view import inside_line
 from codechat.cli.commands.export import run_export
-from codechat.domain import Verdict
-from codechat.engine.results.samples import Summary
-from codechat.metrics import points_of
-from codechat.metrics.counts import DECIDED, constructs_in, count_decided, inside_in
-from codechat.records import BY_PROGRAM, SessionRecord, TurnRecord, read_sessions, write_sessions
 from codechat.report.build import sections_of, studies_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Board, BoardColumn, Table
 from codechat.report.loading import load_cells
+from codechat.report.metrics import points_of
+from codechat.report.metrics.counts import DECIDED, constructs_in, count_decided, inside_in
 from codechat.report.page.archive import body_of
+from codechat.report.tracking.traces import _turn as traced
+from codechat.run.results.samples import Summary
 from codechat.studies.codeif.metrics import Exchange
-from codechat.tracking.traces import _turn as traced
 from support.conversation_cells import Talk, write_talk
 from support.refine_cells import Made, write_cell
 

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codechat.domain import Message
-from codechat.records import SessionRecord, TurnRecord
+from codechat.base.domain import Message
+from codechat.base.records import SessionRecord, TurnRecord
 from codechat.report import page
 from codechat.report.build import sections_of, studies_of
 from codechat.report.page import SCRIPTS, STYLES

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from codechat.metrics import Measures
 from codechat.report.build import headline_of, sections_of, studies_of
 from codechat.report.data import Board, Chart, Headline, ReportData, Section
 from codechat.report.generic import overview as claims
 from codechat.report.loading import load_cells
+from codechat.report.metrics import Measures
 from codechat.report.page import overview
 from codechat.report.page.archive import Index, body_of
 from codechat.report.study import LoadedCell, Study

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from codechat.base.environment import data_folder
+from codechat.base.errors import UserError
+from codechat.base.files import from_yaml
 from codechat.cli.commands.report import options_of
-from codechat.environment import data_folder
-from codechat.errors import UserError
-from codechat.files import from_yaml
 from codechat.report.build import build_report
 from codechat.report.loading import cell_folders, load_cells
 from codechat.report.variants import Named, differences

@@ -12,13 +12,13 @@ import pytest
 from rich.console import Console
 
 from codechat import report as report_room
+from codechat.base.errors import UserError
 from codechat.cli.cell_view import summary
-from codechat.errors import UserError
-from codechat.protocols import PROTOCOLS
 from codechat.report import chapters, write_tables
 from codechat.report.build import build_report, studies_of
 from codechat.report.chapters import Chapter, chapter_of, leads, register
 from codechat.report.loading import load_cells
+from codechat.run.protocols import PROTOCOLS
 from codechat.studies.refine.metrics import REFINE
 from support.conversation_cells import MEASURES, Talk, write_talk
 from support.refine_cells import Made, write_cell

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from codechat.metrics.judge_errors import JudgeLabels, Label
-from codechat.metrics.statistics import Figure
-from codechat.records import SessionRecord
+from codechat.base.records import SessionRecord
 from codechat.report.build import build_report, sections_of, studies_of
 from codechat.report.data import Board, BoardColumn
 from codechat.report.loading import load_cells
+from codechat.report.metrics.judge_errors import JudgeLabels, Label
+from codechat.report.metrics.statistics import Figure
 from codechat.report.study import LoadedCell
 from codechat.studies.refine.metrics import refine_metrics
 from support.refine_cells import Made, write_cell

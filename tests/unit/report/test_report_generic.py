@@ -10,8 +10,8 @@ import pytest
 import yaml
 from scipy.stats import wilcoxon
 
-from codechat.errors import UserError
-from codechat.files import from_yaml
+from codechat.base.errors import UserError
+from codechat.base.files import from_yaml
 from codechat.report import write_figures, write_tables
 from codechat.report.build import build_report
 from codechat.report.chapters import Chapter

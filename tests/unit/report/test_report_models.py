@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Change, Scope
-from codechat.metrics.statistics import phi
-from codechat.records import AdherenceRecord, InstructionRecord, SessionRecord, TurnRecord
+from codechat.base.domain import Change, Scope
+from codechat.base.records import AdherenceRecord, InstructionRecord, SessionRecord, TurnRecord
 from codechat.report.build import studies_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Interval, Table
@@ -17,6 +16,7 @@ from codechat.report.drawing import Look
 from codechat.report.formats import as_markdown
 from codechat.report.latex import COMPACT, WIDE, as_latex
 from codechat.report.loading import load_cells
+from codechat.report.metrics.statistics import phi
 from codechat.report.study import LoadedCell
 from codechat.studies.refine.chapter.means import drawings, tables
 from codechat.studies.refine.chapter.outcomes import Draws, change, setups_of, together

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from codechat.files import from_yaml
-from codechat.records import SessionRecord, TurnRecord, write_sessions
+from codechat.base.files import from_yaml
+from codechat.base.records import SessionRecord, TurnRecord, write_sessions
 from codechat.report.build import build_report, studies_of
 from codechat.report.data import ReportData
 from codechat.report.generic.paired import pairs

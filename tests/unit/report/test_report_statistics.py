@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from codechat.metrics.statistics import Figure, TaskBootstrap
 from codechat.report.data import Interval
 from codechat.report.generic.paired import Agreement, SignedRanks, difference, holm, signed_ranks
+from codechat.report.metrics.statistics import Figure, TaskBootstrap
 from codechat.studies.refine.chapter.comparisons import Survival, log_rank
 from codechat.studies.refine.chapter.tables import wilson
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
+from codechat.base.records import SessionRecord, read_sessions, write_sessions
 from codechat.cli.commands.export import run_export
-from codechat.metrics.measures import FIELD
-from codechat.records import SessionRecord, read_sessions, write_sessions
 from codechat.report.build import build_report
 from codechat.report.data import ReportData
 from codechat.report.loading import load_cells
+from codechat.report.metrics.measures import FIELD
 from codechat.report.page import write_page
 from codechat.report.page.archive import Index
 from codechat.report.study import sustained

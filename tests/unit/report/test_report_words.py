@@ -2,8 +2,8 @@
 
 import pytest
 
+from codechat.base.errors import UserError
 from codechat.cli.words import parse_words
-from codechat.errors import UserError
 
 KEYS = {"runs": "folders", "filter": "a filter", "out": "where to"}
 

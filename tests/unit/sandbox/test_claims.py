@@ -16,17 +16,17 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from codechat.domain import OUTCOMES
+from codechat.base.domain import OUTCOMES
 from codechat.sandbox import Ended
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.decode import Iterated, Marked, Opaque, Undecodable, decode
 from codechat.sandbox.inside.encode import encode
-from codechat.suites.assertions import AssertionsReader
-from codechat.suites.calls.oracle import ORACLES, Comparison, Oracle
-from codechat.suites.calls.reader import CallsReader
-from codechat.suites.calls.show import show
-from codechat.suites.calls.truth import Recorder, Truth, encode_expected
-from codechat.suites.claims import Table, equals_itself, opaque_in, read_claim, read_or_opaque
+from codechat.sandbox.suites.assertions import AssertionsReader
+from codechat.sandbox.suites.calls.oracle import ORACLES, Comparison, Oracle
+from codechat.sandbox.suites.calls.reader import CallsReader
+from codechat.sandbox.suites.calls.show import show
+from codechat.sandbox.suites.calls.truth import Recorder, Truth, encode_expected
+from codechat.sandbox.suites.claims import Table, equals_itself, opaque_in, read_claim, read_or_opaque
 
 MOST_S = 2.0  # far above what any takes (0.3 s), far below what a set of equal hashes took
 P = 2**61 - 1

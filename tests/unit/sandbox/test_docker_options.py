@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codechat.errors import UserError
+from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES
 from codechat.sandbox import docker as room
 from codechat.sandbox.command import COMMANDS, PROC

@@ -264,10 +264,10 @@ def test_root_of_a_namespace_without_other_users_runs_programs() -> None:
     skip_without()
     script = """
 import asyncio
-from codechat.domain import Program
+from codechat.base.domain import Program
 from codechat.sandbox import SANDBOXES
 from codechat.sandbox.process import another_user
-from codechat.suites.calls import Calls
+from codechat.sandbox.suites.calls import Calls
 assert another_user() is None
 suite = Calls("f", None, base=((1,),), expected_base=(1,))
 for kind in ("bubblewrap", "landlock", "process"):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from codechat import sandbox
-from codechat.config import Config, run_option
+from codechat.base.config import Config, run_option
 from codechat.sandbox import SANDBOXES
 from codechat.sandbox.docker import _options
 

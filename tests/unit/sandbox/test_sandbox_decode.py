@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from codechat.sandbox.inside.decode import MAX_DEPTH, Iterated, Opaque, Undecodable, decode
 from codechat.sandbox.inside.encode import canonical, encode
 from codechat.sandbox.inside.wire import DIGEST_OVER, HEADER, MANY
+from codechat.sandbox.suites.claims import opaque_in, read_claim, written
 from codechat.sandbox.watch import Frames, Malformed
-from codechat.suites.claims import opaque_in, read_claim, written
 
 Point = namedtuple("Point", "x y")
 

@@ -11,14 +11,14 @@ from typing import Any, cast
 
 import pytest
 
-from codechat.domain import Failure
-from codechat.engine.cell.references import describe
-from codechat.errors import InfrastructureError, UserError
+from codechat.base.domain import Failure
+from codechat.base.errors import InfrastructureError, UserError
+from codechat.run.cell.references import describe
 from codechat.sandbox import SANDBOXES, AddedOptions, Ended, Sandbox, SandboxConfig, admit, interpreters
 from codechat.sandbox.command import PROC, Command, Outputs, places
 from codechat.sandbox.inside import wire
 from codechat.sandbox.process import secret_folder
-from codechat.suites.maven import MavenOptions
+from codechat.studies.sreval.suite_maven import MavenOptions
 
 STARTED = wire.HEADER.pack(wire.STARTED, 0, 0)
 

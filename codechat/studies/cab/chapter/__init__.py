@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from codechat.metrics import Measures
 from codechat.report.chapters import Chapter, register
 from codechat.report.data import Drawing, Section, Table
 from codechat.report.generic.overview import board_of, section_of
+from codechat.report.metrics import Measures
 from codechat.report.study import Study
 from codechat.studies.cab.chapter.drawings import drawings
 from codechat.studies.cab.chapter.tables import GROUP, Judged, labelled, paper_tables, repeated

@@ -8,15 +8,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from codechat.environment import data_folder
-from codechat.files import from_yaml
-from codechat.metrics.repeats import Part, all_of, any_of, mean_over_tasks, sizes
-from codechat.metrics.statistics import Figure
-from codechat.records import SessionRecord
+from codechat.base.environment import data_folder
+from codechat.base.files import from_yaml
+from codechat.base.records import SessionRecord
 from codechat.report.data import Column, Table, Value, columns_of
 from codechat.report.generic.labels import ALL, Asked, labels_table
 from codechat.report.generic.repeats import pooled_in, table_of_k
 from codechat.report.generic.tables import named_table
+from codechat.report.metrics.repeats import Part, all_of, any_of, mean_over_tasks, sizes
+from codechat.report.metrics.statistics import Figure
 from codechat.report.study import REPLAYED, LoadedCell, Study, Verdicts
 from codechat.studies.cab.dataset import PUBLISHED as PUBLISHED_ISSUES
 from codechat.studies.cab.metrics import GRADES, VERBOSITIES

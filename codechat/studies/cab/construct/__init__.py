@@ -13,8 +13,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from codechat.config import original_option, place_option, run_option
-from codechat.construct import (
+from codechat.base.config import original_option, place_option, run_option
+from codechat.base.errors import UserError, nearest
+from codechat.base.texts import problem_of_name
+from codechat.run.construct import (
     RECIPES,
     Dropped,
     Item,
@@ -27,9 +29,7 @@ from codechat.construct import (
     Stage,
     read_rows,
 )
-from codechat.environments.docker import DockerConfig
-from codechat.errors import UserError, nearest
-from codechat.protocols import Ask
+from codechat.run.protocols import Ask
 from codechat.studies.cab.construct.dockerfiles import Builds
 from codechat.studies.cab.construct.funnel import IssueFunnel
 from codechat.studies.cab.construct.github import (
@@ -54,9 +54,9 @@ from codechat.studies.cab.construct.repositories import (
 )
 from codechat.studies.cab.construct.roles import Asking, Extracted, IssuesPrompts, IssuesRoles, Removed, founded
 from codechat.studies.cab.construct.threads import anonymized, media_in, turns_of
+from codechat.studies.cab.environments.docker import DockerConfig
 from codechat.studies.cab.sampling import paper_sample
 from codechat.studies.cab.tasks import IssueRow, replies_in
-from codechat.texts import problem_of_name
 
 UNDECIDED = "undecided"
 ROLES = ("filter", "messages", "classify", "dockerfile", "conditions")

@@ -1,6 +1,6 @@
 """Dockerfiles for issues that need a build: candidates in turn, then repairs, each built over the issue's commit.
 
-Appendix A.3 of the paper. A build has the commit's files as its context, and the bounds of `codechat.environments`. A
+Appendix A.3 of the paper. A build has the commit's files as its context, and the bounds of the study's environments. A
 Dockerfile that would clone anything but the row's repository at its commit, or needs what builds do not have, is
 refused without a build.
 """
@@ -19,18 +19,18 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from codechat.construct import Dropped, Item, Kept, Kit, Outcome
-from codechat.domain import Build
-from codechat.environments.build_files import Refused, instructions, recipe
-from codechat.environments.commits import unpacked
-from codechat.environments.docker import DockerConfig
-from codechat.environments.git import git, last_words
-from codechat.environments.images import Engine
-from codechat.errors import InfrastructureError, UserError
-from codechat.files import content_hash
-from codechat.judges.deciding import whole_of
+from codechat.base.domain import Build
+from codechat.base.errors import InfrastructureError, UserError
+from codechat.base.files import content_hash
+from codechat.datasets.tasks import Workspace
+from codechat.judging.deciding import whole_of
+from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome
 from codechat.studies.cab.dataset import find_clone
-from codechat.tasks import Workspace
+from codechat.studies.cab.environments.build_files import Refused, instructions, recipe
+from codechat.studies.cab.environments.commits import unpacked
+from codechat.studies.cab.environments.docker import DockerConfig
+from codechat.studies.cab.environments.git import git, last_words
+from codechat.studies.cab.environments.images import Engine
 
 WORDS = {
     "ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "MAINTAINER", "ONBUILD",

@@ -24,13 +24,13 @@ from pydantic import (
     field_validator,
 )
 
-from codechat.calls import Limits, Passing, Policy, retry_after
-from codechat.calls.cache import CachedQuestion, keep, recall, settle
-from codechat.calls.site import Page, Site
-from codechat.config import Config, run_option
-from codechat.construct import Kit
-from codechat.domain import Reply
-from codechat.errors import InfrastructureError, UserError
+from codechat.base.config import Config, run_option
+from codechat.base.domain import Reply
+from codechat.base.errors import InfrastructureError, UserError
+from codechat.models.calls import Limits, Passing, Policy, retry_after
+from codechat.models.calls.cache import CachedQuestion, keep, recall, settle
+from codechat.models.calls.site import Page, Site
+from codechat.run.construct import Kit
 from codechat.studies.cab.construct.threads import mask
 
 SHAPE = 1

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from codechat.construct import Dropped, Item, Kit, Outcome, Spread
-from codechat.languages import language_of
+from codechat.run.construct import Dropped, Item, Kit, Outcome, Spread
+from codechat.sandbox.languages import language_of
 from codechat.studies.cab.construct.github import ENDS, Found, Github, Repository
 
 SEARCHED: Mapping[str, str] = {

@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, StringConstraints, ValidationInfo, field_validator
 
-from codechat.config import Config, original_option
-from codechat.construct import Kit, RecipeRoles
-from codechat.judges.deciding import Filled, Form, Question, quote, read_object, reask
+from codechat.base.config import Config, original_option
+from codechat.base.template import require
+from codechat.judging.deciding import Filled, Form, Question, quote, read_object, reask
 from codechat.models import ModelConfig
 from codechat.models.roles import role
+from codechat.run.construct import Kit, RecipeRoles
 from codechat.studies.cab.construct.dockerfiles import Dockerfile, read_dockerfile
-from codechat.template import require
 
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from codechat.metrics.measures import FEW, size_text, sizes_text
-from codechat.metrics.statistics import Figure
 from codechat.report.data import Drawing
 from codechat.report.drawing import Look, bars, heat_map, legend, panels, spread, strips
+from codechat.report.metrics.measures import FEW, size_text, sizes_text
+from codechat.report.metrics.statistics import Figure
 from codechat.report.study import Study
 from codechat.studies.multicodeif.chapter.kept import (
     ALL,

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from codechat.constraints import constraint_types
-from codechat.metrics.statistics import Figure, mean_of, percentile_interval
-from codechat.metrics.tally import Tally
-from codechat.records import SessionRecord
+from codechat.base.records import SessionRecord
 from codechat.report.data import Interval
 from codechat.report.generic.overview import rivals_of
+from codechat.report.metrics.statistics import Figure, mean_of, percentile_interval
+from codechat.report.metrics.tally import Tally
 from codechat.report.study import LoadedCell, Study, Verdicts, resamples_of
 from codechat.studies.multicodeif.chapter.published import Weights, paper
+from codechat.studies.multicodeif.constraints import constraint_types
 from codechat.studies.multicodeif.metrics import ConstrainedTurn, is_open, turn_parts
 
 ALL = "all tasks"

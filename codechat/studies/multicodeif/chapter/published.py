@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from codechat.files import from_yaml
+from codechat.base.files import from_yaml
 from codechat.report.data import Column, Table, Value
 from codechat.report.generic.tables import said_apart
 from codechat.report.study import REPLAYED, LoadedCell, Study, Verdicts

@@ -15,15 +15,15 @@ from typing import Any, Literal
 
 from pydantic import SerializeAsAny
 
-from codechat.config import original_option, place_option, result_option, run_option
-from codechat.constraints import Constraint, constraint_type
-from codechat.constraints.examining import Examination
-from codechat.construct import RECIPES, Distributions, Item, Kit, Recipe, RecipeConfig, RecipeRoles, Stage
-from codechat.errors import UserError, nearest
-from codechat.files import content_hash, file_hash
+from codechat.base.config import original_option, place_option, result_option, run_option
+from codechat.base.errors import UserError, nearest
+from codechat.base.files import content_hash, file_hash
 from codechat.models import ModelConfig
 from codechat.models.roles import role
-from codechat.protocols import Ask
+from codechat.run.construct import RECIPES, Distributions, Item, Kit, Recipe, RecipeConfig, RecipeRoles, Stage
+from codechat.run.protocols import Ask
+from codechat.studies.multicodeif.constraints import Constraint, constraint_type
+from codechat.studies.multicodeif.constraints.examining import Examination
 from codechat.studies.multicodeif.construct.checking import FAULTS, Check, Fault
 from codechat.studies.multicodeif.construct.drawing import Draw
 from codechat.studies.multicodeif.construct.expanding import Expand

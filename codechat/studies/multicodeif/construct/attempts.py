@@ -10,8 +10,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from codechat.constraints import Constraint
-from codechat.files import from_yaml
+from codechat.base.files import from_yaml
+from codechat.studies.multicodeif.constraints import Constraint
 
 _CASES: Mapping[str, Callable[[Sequence[str]], str]] = {
     "snake_case": "_".join,

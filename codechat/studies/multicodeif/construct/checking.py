@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
-from codechat.constraints import Constraint, Harness, constraint_type
-from codechat.construct import Dropped, Item, Kept, Kit, Outcome
-from codechat.construct.interface import SEVERAL
-from codechat.errors import UserError
+from codechat.base.errors import UserError
+from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome
+from codechat.run.construct.interface import SEVERAL
+from codechat.studies.multicodeif.constraints import Constraint, Harness, constraint_type
 from codechat.studies.multicodeif.construct.attempts import attempts, plain_programs
 from codechat.studies.multicodeif.construct.demands import relation, unsaid
 from codechat.studies.multicodeif.dataset import cut, read_part

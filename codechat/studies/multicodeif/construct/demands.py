@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Literal
 
-from codechat.constraints import Constraint, constraint_type
-from codechat.languages import language_of
+from codechat.sandbox.languages import language_of
+from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 
 Demand = tuple[str, ...]
 """Wordings of one demand: a prompt says it if it has one of them."""

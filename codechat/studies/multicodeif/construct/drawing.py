@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from codechat.constraints import Constraint
-from codechat.construct import Item, Kept, Kit, Outcome
+from codechat.run.construct import Item, Kept, Kit, Outcome
+from codechat.studies.multicodeif.constraints import Constraint
 from codechat.studies.multicodeif.construct.demands import relation
 from codechat.studies.multicodeif.construct.pools import Pool
 from codechat.studies.multicodeif.construct.task import Demanded, Made

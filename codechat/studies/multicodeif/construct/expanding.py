@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from codechat.constraints import Constraint, constraint_type
-from codechat.construct import Dropped, Item, Kept, Kit, Outcome, Spread
+from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, Spread
+from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 from codechat.studies.multicodeif.construct.demands import relation
 from codechat.studies.multicodeif.construct.drawing import Draw
 from codechat.studies.multicodeif.construct.task import Demanded, Made

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from codechat.construct import Dropped, Item, Kept, Kit, Outcome
+from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome
 from codechat.studies.multicodeif.construct.redundancy import Kept as Texts
 from codechat.studies.multicodeif.construct.review import Reviews
 from codechat.studies.multicodeif.construct.task import Made

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from codechat.constraints import ConstraintType, constraint_type
-from codechat.errors import UserError, nearest
-from codechat.files import from_yaml
-from codechat.languages import is_registered, language_of
+from codechat.base.errors import UserError, nearest
+from codechat.base.files import from_yaml
+from codechat.sandbox.languages import is_registered, language_of
+from codechat.studies.multicodeif.constraints import ConstraintType, constraint_type
 
 HERE = Path(__file__).with_name("pools")
 Text = Annotated[str, Field(min_length=1)]

@@ -2,8 +2,8 @@
 
 from pydantic import ValidationInfo, field_validator
 
-from codechat.config import Config, original_option
-from codechat.template import require
+from codechat.base.config import Config, original_option
+from codechat.base.template import require
 
 _SIX = ("code", "concepts", "example", "constraint", "validation", "pool")
 _WRITTEN = (*_SIX, "language", "description", "range", "answer")

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from codechat.audit.labels import read_labels
-from codechat.audit.made import ItemRow
-from codechat.construct import Dropped, Item, Kept, Kit, Outcome
-from codechat.errors import UserError
+from codechat.base.errors import UserError
+from codechat.report.audit.labels import read_labels
+from codechat.report.audit.made import ItemRow
+from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome
 from codechat.studies.multicodeif.construct.redundancy import Kept as Texts
 from codechat.studies.multicodeif.construct.task import Made
 

@@ -8,12 +8,12 @@ from typing import Any, Self
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
-from codechat.construct import read_rows
-from codechat.errors import UserError
-from codechat.files import content_hash
-from codechat.languages import Language, is_registered, language_of, languages
-from codechat.languages.classifier import guess, labels_of
-from codechat.languages.grammar import Parsed
+from codechat.base.errors import UserError
+from codechat.base.files import content_hash
+from codechat.run.construct import read_rows
+from codechat.sandbox.languages import Language, is_registered, language_of, languages
+from codechat.sandbox.languages.classifier import guess, labels_of
+from codechat.sandbox.languages.grammar import Parsed
 
 LINES, CHARACTERS = (3, 400), 20_000
 """The least and the most lines of a snippet that are not blank, and the most characters."""

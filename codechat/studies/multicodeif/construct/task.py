@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from codechat.constraints import Constraint, constraint_type
-from codechat.construct import Item
-from codechat.files import content_hash
+from codechat.base.files import content_hash
+from codechat.run.construct import Item
+from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 
 
 @dataclass(frozen=True, slots=True)

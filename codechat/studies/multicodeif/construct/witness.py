@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-from codechat.constraints import Finding, constraint_type
-from codechat.constraints.examining import Examination
-from codechat.construct import Dropped, Item, Kept, Kit, Outcome
-from codechat.domain import Program, Target
-from codechat.errors import ContextOverflow
-from codechat.judges.deciding import VERDICT, Question, quote, reask
-from codechat.languages import extract
+from codechat.base.domain import Program, Target
+from codechat.base.errors import ContextOverflow
+from codechat.judging.deciding import VERDICT, Question, quote, reask
+from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome
+from codechat.sandbox.languages import extract
+from codechat.studies.multicodeif.constraints import Finding, constraint_type
+from codechat.studies.multicodeif.constraints.examining import Examination
 from codechat.studies.multicodeif.construct.prompts import ConstraintsPrompts
 from codechat.studies.multicodeif.construct.task import Demanded, Made
-from codechat.suites.versions import finding_of, suite_of
+from codechat.studies.multicodeif.versions import finding_of, suite_of
 
 KEPT, BROKEN = "KEPT", "BROKEN"
 NOT_PASSABLE, ACCEPTS, UNDECIDED = "not passable", "accepts everything", "undecided"

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from codechat.construct import Dropped, Item, Kept, Kit, Outcome
-from codechat.judges.deciding import Form, quote
+from codechat.judging.deciding import Form, quote
+from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome
 from codechat.studies.multicodeif.construct.demands import names_language, unsaid
 from codechat.studies.multicodeif.construct.pools import Pool
 from codechat.studies.multicodeif.construct.prompts import ConstraintsPrompts

@@ -7,12 +7,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from codechat.errors import UserError
-from codechat.files import write_atomically
-from codechat.metrics import Measures
-from codechat.metrics.counts import DECIDED, REPLIES
-from codechat.metrics.loaded import LOADED
-from codechat.metrics.measures import FIELD
+from codechat.base.errors import UserError
+from codechat.base.files import write_atomically
 from codechat.report.chapters import Chapter, register
 from codechat.report.data import Column, Drawing, Headline, Interval, Section, Table, Value
 from codechat.report.formats import as_csv
@@ -20,6 +16,10 @@ from codechat.report.generic import NONE, TextLine, ends_text, outcomes_text, re
 from codechat.report.generic.figures import write_cell_figures
 from codechat.report.generic.paired import pairs
 from codechat.report.generic.tables import costs, counts
+from codechat.report.metrics import Measures
+from codechat.report.metrics.counts import DECIDED, REPLIES
+from codechat.report.metrics.loaded import LOADED
+from codechat.report.metrics.measures import FIELD
 from codechat.studies.refine.chapter import comparisons, corrected, languages, means, tables
 from codechat.studies.refine.chapter.comparisons import AXES, ablation_table
 from codechat.studies.refine.chapter.drawings import DRAWINGS

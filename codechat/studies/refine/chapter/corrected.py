@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import isnan
 from typing import Any
 
-from codechat.domain import SCOPES
-from codechat.metrics.corrected import ALL, Correction, Share
-from codechat.metrics.judge_errors import FEWEST, FEWEST_TRUE, JudgeLabels, ends
-from codechat.metrics.powered import Powered, powered, powered_difference
-from codechat.metrics.statistics import Figure, percent_change, percentile_interval
-from codechat.metrics.tally import size
+from codechat.base.domain import SCOPES
 from codechat.report.data import Column, Drawing, Interval, Table, Value, columns_of, with_interval
 from codechat.report.drawing import Look, Point, legend, lines, panels, share_range
 from codechat.report.generic.paired import Pair, difference, minus, pairs
 from codechat.report.generic.tables import named_table
+from codechat.report.metrics.corrected import ALL, Correction, Share
+from codechat.report.metrics.judge_errors import FEWEST, FEWEST_TRUE, JudgeLabels, ends
+from codechat.report.metrics.powered import Powered, powered, powered_difference
+from codechat.report.metrics.statistics import Figure, percent_change, percentile_interval
+from codechat.report.metrics.tally import size
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy, Slice
 
 GROUP = "adherence"

@@ -5,9 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from codechat.domain import CHANGES, SCOPES
-from codechat.metrics.statistics import Figure
-from codechat.metrics.tally import size
+from codechat.base.domain import CHANGES, SCOPES
 from codechat.report.data import Drawing, Interval
 from codechat.report.drawing import (
     Ends,
@@ -23,6 +21,8 @@ from codechat.report.drawing import (
     whiskers,
 )
 from codechat.report.generic.figures import points_of
+from codechat.report.metrics.statistics import Figure
+from codechat.report.metrics.tally import size
 from codechat.studies.refine.chapter.comparisons import AXES, ablation_figure
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy
 from codechat.studies.refine.chapter.tables import breaking, wilson

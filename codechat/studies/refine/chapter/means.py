@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from codechat.domain import CHANGES, SCOPES
-from codechat.metrics.statistics import Figure, phi
-from codechat.metrics.tally import size
+from codechat.base.domain import CHANGES, SCOPES
 from codechat.report.data import Column, Drawing, Table, Value, columns_of, with_interval
 from codechat.report.drawing import EDGE, SPREAD, Look, bars, from_zero, name_groups, panels, spread, strips
+from codechat.report.metrics.statistics import Figure, phi
+from codechat.report.metrics.tally import size
 from codechat.studies.refine.chapter.outcomes import (
     MEAN,
     Outcomes,

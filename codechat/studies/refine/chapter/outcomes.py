@@ -8,14 +8,21 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from codechat.metrics import Final
-from codechat.metrics.corrected import NO_CODE, Correction, Share
-from codechat.metrics.judge_errors import JudgeLabels
-from codechat.metrics.measures import interval_of, value_of
-from codechat.metrics.statistics import Figure, TaskBootstrap, mean_of, mean_of_all, percent_change, percentile_interval
-from codechat.records import InstructionRecord, SessionRecord, TurnRecord
+from codechat.base.records import InstructionRecord, SessionRecord, TurnRecord
 from codechat.report.data import Interval
 from codechat.report.generic.overview import rivals_of
+from codechat.report.metrics import Final
+from codechat.report.metrics.corrected import NO_CODE, Correction, Share
+from codechat.report.metrics.judge_errors import JudgeLabels
+from codechat.report.metrics.measures import interval_of, value_of
+from codechat.report.metrics.statistics import (
+    Figure,
+    TaskBootstrap,
+    mean_of,
+    mean_of_all,
+    percent_change,
+    percentile_interval,
+)
 from codechat.report.study import LoadedCell, Study, Verdicts, resamples_of, sustained
 from codechat.studies.refine.metrics import ByType
 

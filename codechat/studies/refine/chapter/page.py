@@ -6,8 +6,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from codechat.domain import SCOPES
-from codechat.metrics.statistics import mean_of, rate
+from codechat.base.domain import SCOPES
 from codechat.report.data import Board, BoardColumn, Card, Cards, Chart, Headline, Line, Section, Shown, Table
 from codechat.report.generic.overview import (
     SESSIONS,
@@ -18,6 +17,7 @@ from codechat.report.generic.overview import (
     samples_columns,
     use_columns,
 )
+from codechat.report.metrics.statistics import mean_of, rate
 from codechat.report.study import LoadedCell
 from codechat.studies.refine.chapter import corrected
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy, setups_of

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from codechat.metrics.corrected import Share
-from codechat.metrics.judge_errors import ends
-from codechat.metrics.loaded import LOADED
-from codechat.metrics.statistics import Figure, mean_of_all, percent_change, percentile_interval, rate
-from codechat.metrics.tally import size
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.generic.tables import Naming, named_table
+from codechat.report.metrics.corrected import Share
+from codechat.report.metrics.judge_errors import ends
+from codechat.report.metrics.loaded import LOADED
+from codechat.report.metrics.statistics import Figure, mean_of_all, percent_change, percentile_interval, rate
+from codechat.report.metrics.tally import size
 from codechat.studies.refine.chapter import corrected
 from codechat.studies.refine.chapter.outcomes import (
     MEAN,

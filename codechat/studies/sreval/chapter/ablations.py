@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from codechat.files import from_yaml
+from codechat.base.files import from_yaml
 from codechat.report.data import Column, Table, Value
 from codechat.report.study import Study
 from codechat.studies.sreval.chapter.published import (

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from codechat.files import from_yaml
+from codechat.base.files import from_yaml
 from codechat.report.study import REPLAYED, LoadedCell, Study
 from codechat.studies.sreval.dataset import PUBLISHED as PUBLISHED_TASKS
 from codechat.studies.sreval.protocol import paper_context

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from codechat.metrics.loaded import LOADED
 from codechat.report.data import Column, Table, Value
 from codechat.report.generic.tables import said_apart
+from codechat.report.metrics.loaded import LOADED
 from codechat.report.study import LoadedCell, Study
 from codechat.studies.sreval.chapter.ablations import ablation_tables
 from codechat.studies.sreval.chapter.published import (

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from codechat.config import original_option, result_option
-from codechat.construct import RECIPES, Dropped, Item, Kept, Kit, Outcome, Recipe, RecipeConfig, Stage
+from codechat.base.config import original_option, result_option
+from codechat.base.domain import Program, Verdict
+from codechat.base.errors import UserError
+from codechat.base.template import counted
 from codechat.datasets.reading.rows import make_suite
-from codechat.domain import Program, Verdict
-from codechat.errors import UserError
-from codechat.protocols import Ask
+from codechat.run.construct import RECIPES, Dropped, Item, Kept, Kit, Outcome, Recipe, RecipeConfig, Stage
+from codechat.run.protocols import Ask
+from codechat.sandbox.suites import SUITES
 from codechat.studies.sreval.construct.agents import (
     RECALLS,
     Agents,
@@ -29,8 +31,6 @@ from codechat.studies.sreval.construct.agents import (
 )
 from codechat.studies.sreval.construct.algorithm import ALIGNMENT, DISTINCTIVENESS, Limits, Skippable, make_turns
 from codechat.studies.sreval.construct.seeds import filtered, place_of, read_seeds, refuse_failing
-from codechat.suites import SUITES
-from codechat.template import counted
 
 NO_ANSWER = "no readable answer"
 LOADS = {"python": "pass", "java": "class LoadsTest {\n    @org.junit.jupiter.api.Test void loads() { }\n}\n"}

@@ -14,20 +14,20 @@ from pydantic import (
     model_validator,
 )
 
-from codechat.config import Config, original_option
-from codechat.construct import Dropped, Kit, RecipeRoles
-from codechat.domain import Program, Verdict
-from codechat.errors import ContextOverflow
-from codechat.judges.deciding import Form, quote
-from codechat.languages import language_of, without_thinking
-from codechat.languages.replies import Fences, split
+from codechat.base.config import Config, original_option
+from codechat.base.domain import Program, Verdict
+from codechat.base.errors import ContextOverflow
+from codechat.base.template import require
+from codechat.judging.deciding import Form, quote
 from codechat.models import ModelConfig
 from codechat.models.roles import role
+from codechat.run.construct import Dropped, Kit, RecipeRoles
+from codechat.sandbox.languages import language_of, without_thinking
+from codechat.sandbox.languages.replies import Fences, split
+from codechat.sandbox.suites import Suite
 from codechat.studies.sreval.construct.algorithm import Decision, Judged, Round
 from codechat.studies.sreval.construct.checking import Checked, Draft, Place, unified_check
 from codechat.studies.sreval.construct.order import Edge, graph_problem, order_steps
-from codechat.suites import Suite
-from codechat.template import require
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Mark = Literal["pass", "fail"]

@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from codechat.construct import Dropped
+from codechat.base.template import counted
+from codechat.run.construct import Dropped
 from codechat.studies.sreval.construct.checking import Checked, Draft, Found
-from codechat.template import counted
 
 Skippable = Literal["alignment", "distinctiveness"]
 Decision = Literal["RETAIN", "TEST_REFINE", "QUESTION_REFINE"]

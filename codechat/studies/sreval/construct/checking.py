@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from codechat.base.domain import Program, Target, Verdict
+from codechat.base.errors import BrokenTask, UserError
 from codechat.datasets.reading.rows import make_suite
-from codechat.domain import Program, Target, Verdict
-from codechat.errors import BrokenTask, UserError
-from codechat.languages import language_of
-from codechat.languages.python.syntax import parse
+from codechat.sandbox.languages import language_of
+from codechat.sandbox.languages.python.syntax import parse
+from codechat.sandbox.suites import SUITES, Suite
 from codechat.studies.sreval.dataset import CPU_S, needs_of
-from codechat.suites import SUITES, Suite
-from codechat.suites.placing import names_of_tests
+from codechat.studies.sreval.placing import names_of_tests
 
 Found = Literal["passes", "fails", "unfit", "not_run", "timeout", "crash", "broken"]
 _JAVA_TEST = re.compile(r"@(?:org\.junit\.jupiter\.api\.)?Test\b(?!\s*\()")

@@ -8,16 +8,16 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from codechat.construct import Dropped, Item
+from codechat.base.domain import Verdict
+from codechat.base.errors import UserError
 from codechat.datasets.reading.lines import read_values
 from codechat.datasets.reading.rows import as_list
-from codechat.domain import Verdict
-from codechat.errors import UserError
-from codechat.languages import language_of
-from codechat.languages.python.assembly import assemble
-from codechat.languages.python.syntax import parse
+from codechat.run.construct import Dropped, Item
+from codechat.sandbox.languages import language_of
+from codechat.sandbox.languages.python.assembly import assemble
+from codechat.sandbox.languages.python.syntax import parse
 from codechat.studies.sreval.construct.checking import Place
-from codechat.suites.placing import read_source
+from codechat.studies.sreval.placing import read_source
 
 SETTING = "seeds"
 REMEDY = (

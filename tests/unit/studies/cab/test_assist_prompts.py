@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from codechat.engine.run import run
-from codechat.engine.settings.compose import compose
-from codechat.errors import UserError
-from codechat.records import read_sessions
+from codechat.base.errors import UserError
+from codechat.base.records import read_sessions
+from codechat.run.run import run
+from codechat.run.settings.compose import compose
 from codechat.studies.cab.config import AssistConfig, AssistPrompts
 from codechat.studies.cab.judging import form, read_judge
 from codechat.studies.cab.turns import AssistJudgement

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from codechat.base.domain import Message
+from codechat.base.environment import data_folder
+from codechat.base.errors import UserError
+from codechat.base.files import content_hash
 from codechat.datasets import DATASETS
-from codechat.domain import Message
-from codechat.engine.cell import build_cell
-from codechat.engine.settings.compose import compose
-from codechat.environment import data_folder
-from codechat.errors import UserError
-from codechat.files import content_hash
-from codechat.judges.deciding import quote
+from codechat.datasets.tasks import Task
+from codechat.judging.deciding import quote
 from codechat.models import MODELS, BaselineView, Model, Request
+from codechat.run.cell import build_cell
+from codechat.run.settings.compose import compose
 from codechat.studies.cab.references import references_for
 from codechat.studies.cab.tasks import AssistTask
-from codechat.tasks import Task
 from support.cab_rows import git
 
 AGAIN = (data_folder("conf") / "prompts/assist/paper/again.md").read_text()

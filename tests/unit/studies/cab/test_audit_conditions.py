@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
-from codechat.audit.judged import draw, kinds
-from codechat.audit.labels import read_labels
-from codechat.audit.scoring import share
+from codechat.base.errors import UserError
+from codechat.base.files import from_yaml
 from codechat.cli.commands.audit import run_audit
 from codechat.cli.commands.report import run_report
-from codechat.errors import UserError
-from codechat.files import from_yaml
-from codechat.languages import language_of
+from codechat.report.audit.judged import draw, kinds
+from codechat.report.audit.labels import read_labels
+from codechat.report.audit.scoring import share
+from codechat.sandbox.languages import language_of
 from codechat.studies.cab.audit import CONDITIONS
 from codechat.studies.cab.chapter.tables import LISTS, paper
 from support.assist_cells import Assisted, write_assisted

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from codechat.environments.docker import DockerConfig
 from codechat.studies.cab.construct.dockerfiles import describe, refusal_of
+from codechat.studies.cab.environments.docker import DockerConfig
 
 COMMIT, OTHER = "a" * 40, "b" * 40
 HOME = "https://github.com/ann/shop"

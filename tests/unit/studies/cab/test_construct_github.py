@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from codechat.calls.site import Page
-from codechat.construct.run import construct
-from codechat.errors import UserError
+from codechat.base.errors import UserError
+from codechat.models.calls.site import Page
+from codechat.run.construct.run import construct
 from codechat.studies.cab.construct import github as module
 from codechat.studies.cab.construct.github import GithubConfig, _limit_of
 from codechat.testing import Fault

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Message
-from codechat.judges.deciding import Question, decide, fill_in, read_object
+from codechat.base.domain import Message
+from codechat.judging.deciding import Question, decide, fill_in, read_object
 from codechat.models import Request
 from codechat.models.scripted import Scripted
 from codechat.studies.cab.construct.dockerfiles import read_dockerfile

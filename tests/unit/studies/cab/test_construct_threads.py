@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from codechat.construct import Item
+from codechat.run.construct import Item
 from codechat.studies.cab.construct import row_of
 from codechat.studies.cab.construct.github import Account
 from codechat.studies.cab.construct.threads import MAIL_MASK, TOKEN_MASK, anonymized, mask, media_in, turns_of

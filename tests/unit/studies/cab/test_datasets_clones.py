@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from codechat.base.errors import UserError
 from codechat.datasets import DATASETS
-from codechat.errors import UserError
+from codechat.datasets.tasks import Workspace
 from codechat.studies.cab.dataset import find_clone, require_commits
 from codechat.studies.cab.tasks import AssistTask
-from codechat.tasks import Workspace
 from support.cab_rows import NOWHERE, git, issue, repository, write
 
 FILES = {"shop/__init__.py": "", "README.md": "A shop.\n"}

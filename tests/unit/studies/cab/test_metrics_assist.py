@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Usage
-from codechat.records import SessionRecord, TurnRecord
+from codechat.base.domain import Usage
+from codechat.base.records import SessionRecord, TurnRecord
 from codechat.studies.cab.metrics import ASSIST, assist_metrics, groups_of
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn, ExploredRecord, UserReply
 

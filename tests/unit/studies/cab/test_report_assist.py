@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from codechat.metrics import Breakdown, Measures, points_of
 from codechat.report.build import build_report, studies_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Board, ReportData
 from codechat.report.drawing import Look, styled
 from codechat.report.generic import figures
 from codechat.report.loading import load_cells
+from codechat.report.metrics import Breakdown, Measures, points_of
 from codechat.studies.cab.chapter.tables import COHORTS, paper
 from codechat.studies.cab.metrics import ASSIST, GRADES
 from support.assist_cells import LANGUAGES, Assisted, write_assisted

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from codechat.base.errors import UserError
 from codechat.datasets import DATASETS
-from codechat.errors import UserError
+from codechat.datasets.tasks import Dataset
+from codechat.sandbox.suites import Suite
+from codechat.sandbox.suites.assertions import Assertions
+from codechat.sandbox.suites.repository import Repository
 from codechat.studies.codeif.dataset import Strategy
-from codechat.suites import Suite
-from codechat.suites.assertions import Assertions
-from codechat.suites.repository import Repository
-from codechat.tasks import Dataset
 from support.codeif_rows import FUNCTION, REPOSITORY, write_rows
 
 

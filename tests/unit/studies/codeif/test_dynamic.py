@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from codechat.agendas import AgendaConfig
-from codechat.errors import ContextOverflow, InfrastructureError, UserError
-from codechat.judges import JudgeConfig
+from codechat.base.errors import ContextOverflow, InfrastructureError, UserError
+from codechat.base.records import TurnRecord
+from codechat.datasets.tasks import Requirement
+from codechat.judging import JudgeConfig
 from codechat.models import Request
-from codechat.protocols import Parts
-from codechat.records import TurnRecord
+from codechat.run.protocols import Parts
 from codechat.studies.codeif.metrics import Exchange
 from codechat.studies.codeif.protocol_dynamic import Dynamic, DynamicConfig, DynamicPrompts, dynamic
-from codechat.tasks import Requirement
+from codechat.studies.refine.agendas import AgendaConfig
 from support.conversing import asking, code, conversation_task, converse, shape
 
 PROMPTS = DynamicPrompts(

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from codechat.base.config import original_option
+from codechat.base.errors import UserError
+from codechat.base.records import SessionRecord, read_sessions
 from codechat.cli.app import main
-from codechat.config import original_option
-from codechat.errors import UserError
-from codechat.importing import FORMATS, ImportConfig, Imported
-from codechat.records import SessionRecord, read_sessions
+from codechat.datasets.importing import FORMATS, ImportConfig, Imported
 from codechat.studies.codeif.format import import_codeif
 from support.codeif_rows import FUNCTION, write_rows
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import Usage
-from codechat.metrics import points_of
-from codechat.metrics.spending import Effort
-from codechat.records import SessionRecord, TurnRecord
+from codechat.base.domain import Usage
+from codechat.base.records import SessionRecord, TurnRecord
+from codechat.report.metrics import points_of
+from codechat.report.metrics.spending import Effort
 from codechat.studies.codeif.metrics import (
     DYNAMIC,
     CheckRecord,

@@ -2,9 +2,9 @@
 
 import pytest
 
+from codechat.datasets.tasks import Requirement
+from codechat.sandbox.suites.assertions import Assertions
 from codechat.studies.codeif.protocol_static import Mode, official_code, official_source, official_tests
-from codechat.suites.assertions import Assertions
-from codechat.tasks import Requirement
 
 TASK = Assertions(("assert f(1) == 1", "assert f(2) == 2"))
 EDGE = Requirement("Edge Case Handling", "Edge Case Handling", "", Assertions(("edge",)))

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from codechat.metrics.measures import FIELD
-from codechat.records import SessionRecord, write_sessions
+from codechat.base.records import SessionRecord, write_sessions
 from codechat.report.build import build_report, studies_of
 from codechat.report.loading import load_cells
+from codechat.report.metrics.measures import FIELD
 from codechat.report.page import summary_values
 from codechat.studies.codeif.metrics import DYNAMIC, conversation_metrics
 from support.conversation_cells import Talk, write_talk

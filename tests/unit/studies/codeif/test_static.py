@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from codechat.agendas import AgendaConfig
-from codechat.domain import Message
-from codechat.errors import ContextOverflow, InfrastructureError, UserError
-from codechat.judges import JudgeConfig
+from codechat.base.domain import Message
+from codechat.base.errors import ContextOverflow, InfrastructureError, UserError
+from codechat.base.records import TurnRecord
+from codechat.judging import JudgeConfig
 from codechat.models import Request
-from codechat.protocols import PROTOCOLS, Parts
-from codechat.records import TurnRecord
+from codechat.run.protocols import PROTOCOLS, Parts
 from codechat.studies.codeif.metrics import Exchange
 from codechat.studies.codeif.protocol_static import Static, StaticConfig, StaticPrompts, layout, static
+from codechat.studies.refine.agendas import AgendaConfig
 from support.conversing import asking, code, conversation_task, converse, shape
 from support.tasks import task_of
 

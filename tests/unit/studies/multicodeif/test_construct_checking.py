@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from codechat.base.errors import UserError
 from codechat.cli.app import main
-from codechat.constraints import Constraint, constraint_type
 from codechat.datasets import DATASETS, select
-from codechat.errors import UserError
+from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 from codechat.studies.multicodeif.construct.demands import relation, says, unsaid
 from support.multicodeif_rows import chain, constrained
 

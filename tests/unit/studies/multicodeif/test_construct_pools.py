@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from codechat.constraints import constraint_types
-from codechat.errors import UserError
+from codechat.base.errors import UserError
+from codechat.studies.multicodeif.constraints import constraint_types
 from codechat.studies.multicodeif.construct.pools import choose_pools, read_pools
 
 POOLS = read_pools()

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from codechat.construct import Item, Kept, Kit
-from codechat.errors import UserError
+from codechat.base.errors import UserError
+from codechat.run.construct import Item, Kept, Kit
 from codechat.studies.multicodeif.construct.drawing import Draw
 from codechat.studies.multicodeif.construct.pools import choose_pools, read_pools
 from codechat.studies.multicodeif.construct.seeds import read_snippets

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from codechat.base.errors import MAX_LINES, UserError
 from codechat.cli.app import main
-from codechat.constraints import constraint_types
 from codechat.datasets import DATASETS
-from codechat.engine.cell import fitting
-from codechat.engine.settings.compose import compose
-from codechat.errors import MAX_LINES, UserError
+from codechat.datasets.tasks import Dataset
+from codechat.run.cell import fitting
+from codechat.run.settings.compose import compose
+from codechat.studies.multicodeif.constraints import constraint_types
 from codechat.studies.multicodeif.rows import ConstrainedTask
-from codechat.tasks import Dataset
 
 NAMING = {"type": "naming", "answer": "rust;function:snake_case"}
 WORDS = {"type": "requirement", "answer": "Read the file line by line"}

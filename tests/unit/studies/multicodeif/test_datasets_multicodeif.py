@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from codechat.base.errors import UserError
 from codechat.datasets import DATASETS
-from codechat.errors import UserError
+from codechat.datasets.tasks import Dataset
 from codechat.studies.multicodeif.rows import ConstrainedTask
-from codechat.tasks import Dataset
 from support.multicodeif_rows import chain, constrained
 
 PUBLISHED = Path(os.environ.get("CODECHAT_TEST_DATA", "")) / "multicodeif_tasks.jsonl.gz"

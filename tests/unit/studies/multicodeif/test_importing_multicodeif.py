@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from codechat.base.errors import UserError
+from codechat.base.records import SessionRecord, TurnRecord, read_sessions
 from codechat.cli.app import main
-from codechat.errors import UserError
-from codechat.importing import FORMATS, Imported
-from codechat.records import SessionRecord, TurnRecord, read_sessions
+from codechat.datasets.importing import FORMATS, Imported
 from support.codeif_rows import write_rows
 from support.multicodeif_rows import chain, constrained
 

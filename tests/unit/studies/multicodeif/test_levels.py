@@ -4,9 +4,9 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from codechat.domain import Target
-from codechat.engine.settings.compose import compose
-from codechat.errors import ContextOverflow
+from codechat.base.domain import Target
+from codechat.base.errors import ContextOverflow
+from codechat.run.settings.compose import compose
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
 from codechat.studies.multicodeif.protocol_levels import Levels, LevelsConfig
 from codechat.studies.multicodeif.rows import ConstrainedTask

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codechat.metrics import caution_of, points_of
-from codechat.metrics.measures import interval_of, size_of, value_of
-from codechat.metrics.spending import Effort
-from codechat.records import SessionRecord
+from codechat.base.records import SessionRecord
 from codechat.report.generic import summary_lines
+from codechat.report.metrics import caution_of, points_of
+from codechat.report.metrics.measures import interval_of, size_of, value_of
+from codechat.report.metrics.spending import Effort
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
 from codechat.studies.multicodeif.metrics_repair import BY_CATEGORY, REPAIR, repair_metrics, states_of
 from support.constraints import session, turn

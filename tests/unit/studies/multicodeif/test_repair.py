@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from codechat.constraints import solved_types
-from codechat.domain import Message
-from codechat.engine.cell import fitting
-from codechat.engine.settings.compose import compose
-from codechat.errors import ContextOverflow, UserError
-from codechat.protocols import Kit
-from codechat.records import SessionRecord
+from codechat.base.domain import Message
+from codechat.base.errors import ContextOverflow, UserError
+from codechat.base.records import SessionRecord
+from codechat.run.cell import fitting
+from codechat.run.protocols import Kit
+from codechat.run.settings.compose import compose
+from codechat.studies.multicodeif.constraints import solved_types
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
 from codechat.studies.multicodeif.protocol_repair import Repair, RepairConfig
 from codechat.studies.multicodeif.rows import ConstrainedTask

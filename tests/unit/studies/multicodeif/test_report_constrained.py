@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codechat.records import TRACKED
+from codechat.base.records import TRACKED
 from codechat.report import write_figures
 from codechat.report.build import build_report, headline_of, studies_of
 from codechat.report.chapters import chapter_of

@@ -1,7 +1,7 @@
 """Which of a cell's figures reach MLflow, and under which names."""
 
-from codechat.metrics import Effort, Point, points_of
-from codechat.records import SessionRecord
+from codechat.base.records import SessionRecord
+from codechat.report.metrics import Effort, Point, points_of
 from codechat.studies.refine.metrics import REFINE, refine_metrics
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codechat.domain import CHANGES, OUTCOMES, SCOPES, Usage
-from codechat.metrics import Effort, Price
-from codechat.metrics.spending import Tariff
-from codechat.records import AdherenceRecord, CandidateRecord, SessionRecord, TurnRecord
+from codechat.base.domain import CHANGES, OUTCOMES, SCOPES, Usage
+from codechat.base.records import AdherenceRecord, CandidateRecord, SessionRecord, TurnRecord
+from codechat.report.metrics import Effort, Price
+from codechat.report.metrics.spending import Tariff
 from codechat.studies.refine.metrics import RefineMetrics, refine_metrics
 
 VERDICTS = {"a": "adhered", "v": "violated", "u": "undecided"}

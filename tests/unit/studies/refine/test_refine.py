@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from codechat.agendas import AgendaConfig
-from codechat.domain import Instruction, Message, Usage
-from codechat.errors import ContextOverflow, InfrastructureError, UserError
-from codechat.instructions import Pool
-from codechat.judges import JudgeConfig
+from codechat.base.domain import Instruction, Message, Usage
+from codechat.base.errors import ContextOverflow, InfrastructureError, UserError
+from codechat.base.records import TurnRecord
+from codechat.datasets.tasks import Task
+from codechat.judging import JudgeConfig
 from codechat.models import Request
-from codechat.protocols import Kit, Parts
-from codechat.records import TurnRecord
+from codechat.run.protocols import Kit, Parts
+from codechat.studies.refine.agendas import AgendaConfig
+from codechat.studies.refine.instructions import Pool
 from codechat.studies.refine.protocol import RefineConfig, RefinePrompts, refine
-from codechat.tasks import Task
 from support import conversing
 from support.conversing import Answer, Judging, Script, fenced, shape
 from support.tasks import task_of
@@ -272,7 +272,7 @@ async def test_a_lone_surrogate_in_a_reply_reaches_the_record_as_text(tmp_path: 
     ],
 )
 def test_a_prompt_without_its_field_is_a_mistake(prompts: dict[str, str], message: str) -> None:
-    from codechat.config import validate
+    from codechat.base.config import validate
 
     with pytest.raises(UserError, match=message.replace("{", r"\{")):
         validate(RefineConfig, {"prompts": prompts}, "protocol")

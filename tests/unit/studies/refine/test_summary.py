@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from codechat.cli.cell_view import summary
-from codechat.metrics import Measures
+from codechat.report.metrics import Measures
 from codechat.studies.refine.metrics import REFINE, refine_metrics
 from support.conversation_cells import MEASURES, Talk, write_talk
 from support.refine_cells import Made, sessions_of

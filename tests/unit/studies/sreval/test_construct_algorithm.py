@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from codechat.construct import Dropped
-from codechat.construct.interface import Settled
-from codechat.domain import Program, Verdict
+from codechat.base.domain import Program, Verdict
+from codechat.run.construct import Dropped
+from codechat.run.construct.interface import Settled
 from codechat.sandbox import SANDBOXES
+from codechat.sandbox.suites import Suite
 from codechat.studies.sreval.construct.algorithm import Judged, Limits, Round, Turn, make_turns
 from codechat.studies.sreval.construct.checking import Checked, Draft, Place, shuffled, unified_check
-from codechat.suites import Suite
 from support.java import needs_java
 
 Answer = Judged | None

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from codechat.construct import Item
-from codechat.errors import UserError
+from codechat.base.errors import UserError
+from codechat.run.construct import Item
 from codechat.studies.sreval.construct.seeds import dependencies_of, filtered, lines_of_code, place_of, read_seeds
 
 OWN = {"id": "own/1", "instruction": "Write f.", "solution": "def f(x):\n    return x\n", "language": "python"}

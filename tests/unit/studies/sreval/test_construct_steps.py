@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from codechat import compose, run
+from codechat.base.domain import Program, Verdict
 from codechat.cli.app import main
-from codechat.construct import Item, Kit
-from codechat.construct.config import compose_construction
-from codechat.domain import Program, Verdict
+from codechat.run.construct import Item, Kit
+from codechat.run.construct.config import compose_construction
+from codechat.sandbox.suites import Suite
+from codechat.sandbox.suites.assertions import Assertions
 from codechat.studies.sreval.construct import Steps, StepsConfig, StepsRoles
-from codechat.suites import Suite
-from codechat.suites.assertions import Assertions
 from codechat.testing.behaviour import Call
 from codechat.testing.server import OpenAIServer
 from support.java import needs_java

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from codechat.base.errors import UserError
 from codechat.datasets import DATASETS
-from codechat.errors import UserError
+from codechat.datasets.tasks import Dataset
+from codechat.sandbox.suites.assertions import Assertions
 from codechat.studies.sreval.dataset import needs_of
 from codechat.studies.sreval.rows import StepTask
-from codechat.suites.assertions import Assertions
-from codechat.tasks import Dataset
 from support.sreval_rows import GROWING, growing
 
 PUBLISHED = Path(os.environ.get("CODECHAT_TEST_DATA", "")) / "sreval_python_function.jsonl.gz"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from codechat.base.errors import UserError
 from codechat.datasets import DATASETS
-from codechat.errors import UserError
+from codechat.datasets.tasks import Dataset
 from codechat.studies.sreval.rows import StepTask
-from codechat.suites.inserted import Inserted, environment_at
-from codechat.tasks import Dataset
+from codechat.studies.sreval.suite_inserted import Inserted, environment_at
 from support.repository_rows import FILES, PLACE, PROJECT, TOTAL, write_files, write_lines
 
 DATA = Path(os.environ.get("CODECHAT_TEST_DATA", ""))
@@ -104,7 +104,7 @@ def test_environments_are_by_the_repositorys_name(tmp_path: Path) -> None:
 def test_an_environment_without_pytest_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bare = environment_at(sys.executable)
     object.__setattr__(bare, "packages", frozenset())
-    monkeypatch.setattr("codechat.suites.inserted.environment_at", lambda python: bare)
+    monkeypatch.setattr("codechat.studies.sreval.suite_inserted.environment_at", lambda python: bare)
     with pytest.raises(UserError, match=f"the tests of {PROJECT} need pytest, which"):
         load(tmp_path, environments={"shop": sys.executable})
     environment_at.cache_clear()

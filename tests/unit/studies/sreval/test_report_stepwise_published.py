@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
+from codechat.base.domain import Target
+from codechat.base.files import from_yaml
 from codechat.cli.commands.listing import options_of
 from codechat.datasets import DATASETS
-from codechat.domain import Target
-from codechat.engine.settings.compose import compose
-from codechat.files import from_yaml
-from codechat.languages import fence
-from codechat.metrics.loaded import count_loaded
+from codechat.report.metrics.loaded import count_loaded
+from codechat.run.settings.compose import compose
+from codechat.sandbox.languages import fence
+from codechat.sandbox.suites.assertions import Assertions
 from codechat.studies.sreval.chapter.published import DATA, LEVELS, Figures, Setting, paper
 from codechat.studies.sreval.protocol import StepwiseConfig, layout
 from codechat.studies.sreval.rows import Step, StepTask
-from codechat.suites.assertions import Assertions
 from support.stepwise_cells import TURNS
 
 RAW: dict[str, Any] = from_yaml(DATA.read_text())

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from codechat.domain import Message, Usage
-from codechat.engine.settings.compose import compose
-from codechat.errors import UserError
-from codechat.records import SessionRecord, TurnRecord
+from codechat.base.domain import Message, Usage
+from codechat.base.errors import UserError
+from codechat.base.records import SessionRecord, TurnRecord
+from codechat.run.settings.compose import compose
+from codechat.sandbox.suites.assertions import Assertions
 from codechat.studies.sreval.metrics import CHECKS, stepwise_metrics
 from codechat.studies.sreval.protocol import StepwiseConfig, layout, official_code
 from codechat.studies.sreval.rows import Step, StepTask
-from codechat.suites.assertions import Assertions
 
 TASK = StepTask(
     "t",

@@ -1,0 +1,283 @@
+"""sessions.jsonl: a cell's records, one session a line (contract, section 2)."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from codechat.base.domain import (
+    AdherenceVerdict,
+    Change,
+    Decided,
+    Extraction,
+    Failure,
+    Message,
+    Outcome,
+    Reply,
+    Scope,
+    Usage,
+    Verdict,
+)
+from codechat.base.errors import UserError
+from codechat.base.files import write_atomically
+
+SCHEMA = 1
+"""The version of the format. A later one migrates older records in `SessionRecord`, so that they stay readable."""
+
+
+INSIDE = "inside"
+"""The field of a turn whose verdict was decided inside: what forced program and tests into one process."""
+BY_PROGRAM = "inside_by_program"
+"""The field, then true, of such a turn if the program brought that about when it ran."""
+CALLS = "calls"
+"""The field of a turn with the calls of each role, in protocols with further roles."""
+UNDER_TEST = "model"
+"""The role of the model under test; a protocol may declare further roles."""
+TRACKED = "tracking.json"
+"""The file of a finished cell that says what its tracked run shows, such as the content hash of its dataset."""
+JUDGE_TAG = "codechat.judge_version"
+"""The tag of a cell whose judge decides by rules: their version."""
+GROUP_TAG = "codechat.repeats"
+"""The tag that cells share which differ in the seed alone: a hash of everything else that can change a result."""
+
+
+class Record(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class InstructionRecord(Record):
+    id: str
+    text: str
+    scope: Scope
+    change: Change
+
+
+class CandidateRecord(Record):
+    """An instruction that was checked for applicability; `applicable` is null if undecided."""
+
+    id: str
+    applicable: bool | None
+    by: str
+
+
+class AdherenceRecord(Record):
+    verdict: AdherenceVerdict
+    by: str
+    reason: str
+
+
+class TurnRecord(BaseModel):
+    """One turn. Protocols other than `refine` add their own fields.
+
+    `outcome`, `passed` and `passed_base` are null at a turn that is not scored and counts in no rate. `decided` says
+    whether the verdict was out of the program's reach (null: not known); if it was not, `inside` says why. A protocol
+    with further roles has `usage_by_role` (tokens by role), and `calls` (their requests and responses). `tested_as` is
+    the earliest turn whose program does the same, if its tests had all been run by then: this turn has its verdict.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    turn: int
+    instruction: InstructionRecord | None = None
+    skipped: bool = False
+    candidates: list[CandidateRecord] = []
+    request: list[Message] = []
+    response: str | None = None
+    finish_reason: str | None = None
+    code: str | None = None
+    outcome: Outcome | None = None
+    passed: bool | None = None
+    passed_base: bool | None = None
+    decided: Decided | None = None
+    tested_as: int | None = None
+    failure: Failure | None = None
+    cpu_s: float = 0.0
+    adherence: AdherenceRecord | None = None
+    usage: Usage = Usage()
+    judge_usage: Usage = Usage()
+    latency_s: float = 0.0
+
+    @classmethod
+    def of(
+        cls,
+        turn: int,
+        request: Iterable[Message],
+        answer: tuple[Reply, Extraction | None] | None,
+        verdict: Verdict | None = None,
+        /,
+        **own: Any,
+    ) -> "TurnRecord":
+        """A turn's record; `answer` is None if the model was not asked, or its context overflowed.
+
+        `verdict` is None if the turn is not scored; `own` are further fields, including the protocol's.
+        """
+        reply, extraction = answer or (None, None)
+        fields: dict[str, Any] = {"turn": turn, "request": list(request)}
+        if reply is not None:
+            fields |= {"response": reply.text, "finish_reason": reply.finish_reason}
+            fields |= {"usage": reply.usage, "latency_s": reply.latency_s}
+        if extraction is not None:
+            fields["code"] = extraction.code
+        if verdict is not None:
+            fields |= {"outcome": verdict.outcome, "passed": verdict.passed, "passed_base": verdict.passed_base}
+            fields |= {"decided": verdict.decided, "failure": verdict.failure, "cpu_s": verdict.cpu_s}
+            fields |= {INSIDE: verdict.inside} if verdict.inside else {}
+            fields |= {BY_PROGRAM: True} if verdict.by_program else {}
+        return cls(**{**fields, **own})
+
+    @property
+    def forced_by(self) -> str | None:
+        """The reason that program and tests shared one process; None if they did not, or it is not known."""
+        return (self.model_extra or {}).get(INSIDE)
+
+    def shared_fields(self) -> dict[str, Any]:
+        """The fields about a process that program and tests shared, for a turn that repeats this verdict."""
+        return {name: value for name, value in (self.model_extra or {}).items() if name in (INSIDE, BY_PROGRAM)}
+
+    @property
+    def of_protocol(self) -> dict[str, Any]:
+        """The fields that the protocol added, without those about a process that program and tests shared."""
+        return {name: value for name, value in (self.model_extra or {}).items() if name not in (INSIDE, BY_PROGRAM)}
+
+    @property
+    def moved(self) -> bool:
+        """Whether the program itself brought it about, when it ran, that it shared a process with its tests."""
+        return bool((self.model_extra or {}).get(BY_PROGRAM))
+
+    def usage_of_roles(self) -> Iterator[tuple[str, Usage]]:
+        """The tokens of every further role of the protocol."""
+        for name, used in ((self.model_extra or {}).get("usage_by_role") or {}).items():
+            yield name, Usage.of(used)
+
+    def calls(self) -> "Iterator[CallRecord]":
+        """The calls of each role at this turn, in order, if the record has them."""
+        for call in (self.model_extra or {}).get(CALLS) or ():
+            yield CallRecord.model_validate(call)
+
+    @property
+    def first_request(self) -> list[Message]:
+        """The first request of a dialogue, if the turn is its first: `request`, unless the turn took several calls."""
+        own = (call.request for call in self.calls() if call.role == UNDER_TEST)
+        return next(own, self.request)
+
+    def slim(self) -> "TurnRecord":
+        """The turn without its texts: the calls of roles stay in `usage_by_role` alone."""
+        slim: dict[str, Any] = {"request": [], "response": self.response and "", "code": self.code and ""}
+        calls: dict[str, Any] = {CALLS: []} if CALLS in (self.model_extra or {}) else {}
+        return self.model_copy(update={**slim, "failure": None, **calls})
+
+
+class CallRecord(Record):
+    """One call of a role at a turn, in protocols where a turn takes several.
+
+    A call that continues the session's last request to the role holds only what is new in `request`: in front of it
+    come all messages of that request, `earlier` in number.
+    """
+
+    role: str
+    earlier: int = 0
+    request: list[Message]
+    response: str | None
+    finish_reason: str | None = None
+    usage: Usage = Usage()
+    latency_s: float = 0.0
+
+
+ADDED = ("language", "judgement")
+"""Fields of a session that were added later."""
+ADDED_TO_TURNS = ("decided", "tested_as")
+"""Fields of a turn that were added later; they are None if there is nothing to say."""
+
+
+class SessionRecord(Record):
+    """One dialogue. `errored` sessions hold their finished turns and are left out of every figure.
+
+    `language` is that of the task's code. `judgement` is the protocol's verdict on the whole dialogue.
+    """
+
+    schema_: int = SCHEMA
+    cell_id: str
+    session_id: str
+    task_id: str
+    dataset: str
+    model: str
+    protocol: str
+    agenda: list[str]
+    seed: int
+    status: Literal["completed", "errored"]
+    ended: Literal["context_overflow"] | None = None
+    error: str | None = None
+    turns: list[TurnRecord]
+    language: str = "python"
+    judgement: Any = None
+
+    model_config = ConfigDict(extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True)
+
+    @field_validator("schema_")
+    @classmethod
+    def _readable(cls, value: int) -> int:
+        if not 1 <= value <= SCHEMA:
+            raise ValueError(f"the record has schema {value}, this codechat reads up to {SCHEMA}")
+        return value
+
+    def line(self) -> str:
+        """The session as one line of JSON. Fields that were added later are left out if they are empty."""
+        fields = type(self).model_fields
+        unsaid: dict[str, Any] = {name: True for name in ADDED if getattr(self, name) == fields[name].default}
+        empty = [{name for name in ADDED_TO_TURNS if getattr(turn, name) is None} for turn in self.turns]
+        unknown = {place: names for place, names in enumerate(empty) if names}
+        return self.model_dump_json(by_alias=True, exclude=unsaid | ({"turns": unknown} if unknown else {}))
+
+    def has_answer(self, turn: TurnRecord) -> bool:
+        """Whether the model was asked at this turn and could answer.
+
+        False at a skipped turn and after a context overflow: the verdicts of such turns count only in Pass@1 and MST.
+        """
+        return not turn.skipped and not (self.ended == "context_overflow" and turn.response is None)
+
+    def slim(self) -> "SessionRecord":
+        """The session without its texts: all that metrics need, in a small part of the memory."""
+        return self.model_copy(update={"turns": [turn.slim() for turn in self.turns]})
+
+
+def write_sessions(path: Path, sessions: Iterable[SessionRecord]) -> None:
+    """Replace the file as a whole."""
+    write_atomically(path, (session.line() + "\n" for session in sessions))
+
+
+def read_sessions(path: Path) -> Iterator[SessionRecord]:
+    """The sessions of a file, in order. Raises `UserError` naming the first bad line."""
+    try:
+        stream = path.open("rb")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}", "give the path of a sessions.jsonl") from error
+    with stream:
+        for number, line in enumerate(stream, 1):
+            if not line.strip():
+                continue
+            try:
+                yield SessionRecord.model_validate_json(line)
+            except ValidationError as error:
+                first: Any = error.errors()[0]
+                place = ".".join(str(part) for part in first["loc"])
+                raise UserError(f"{path}:{number}: not a session record: {place}: {first['msg']}") from error
+
+
+def tags_in(folder: Path) -> Mapping[str, str]:
+    """The tags of a finished cell's tracked run; none if its folder does not hold them."""
+    try:
+        tags = json.loads((folder / TRACKED).read_bytes())["tags"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return tags if isinstance(tags, dict) else {}
+
+
+def dataset_in(folder: Path) -> Mapping[str, Any]:
+    """The dataset of a finished cell: number of `tasks`, `content_hash`, `departure`; empty if nothing is known."""
+    try:
+        about = json.loads((folder / TRACKED).read_bytes())["dataset"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return about if isinstance(about, dict) else {}

@@ -1,0 +1,49 @@
+"""The seal of a finished cell: hashes by which a reader knows that its files are still those that the run wrote."""
+
+import hashlib
+import json
+from pathlib import Path
+
+from codechat.base.files import write_atomically
+
+SEAL = "seal.json"
+SEALED = ("config.yaml", "metrics.json", "sessions.jsonl")
+
+
+def write_seal(folder: Path) -> None:
+    """Seal a cell's files, once all of them are written. Raises `UserError` for a folder that cannot be written."""
+    hashes = {name: _hash_of(folder / name) for name in SEALED if (folder / name).is_file()}
+    write_atomically(folder / SEAL, json.dumps(hashes, indent=1) + "\n")
+
+
+def break_seal(folder: Path) -> None:
+    """Take the seal away, before any of the files is written again."""
+    (folder / SEAL).unlink(missing_ok=True)
+
+
+def edited(folder: Path) -> str:
+    """A sentence if a file of a sealed cell is no longer what the run wrote, with the remedy; empty if all are.
+
+    A folder without a seal is one of an earlier version, or of a cell that has not finished: nothing is said of it.
+    """
+    if not (folder / SEAL).is_file():
+        return ""
+    try:
+        hashes = json.loads((folder / SEAL).read_bytes())
+        changed = [name for name in SEALED if name in hashes and hashes[name] != _hash_of(folder / name)]
+    except (OSError, ValueError, TypeError):
+        changed = [SEAL]
+    if not changed:
+        return ""
+    verb = "is" if len(changed) == 1 else "are"
+    return (
+        f"{' and '.join(changed)} {verb} not what the run wrote ({SEAL}): no figure holds that was not made anew; "
+        "the cell's command, run again, restores its files and calls no model"
+    )
+
+
+def _hash_of(path: Path) -> str:
+    if not path.is_file():
+        return "gone"
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,122 @@
+"""Tasks: the problem of a session, and the tests of its answers."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from codechat.base.domain import Target
+from codechat.sandbox.suites import Suite
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A verifiable instruction: its text, and the suite that checks whether code meets it.
+
+    `strategy` is its type. `accumulates` is False if later code need not keep it, as for a
+    functionality extension: it counts only at its own turn. `asked` is False if the dataset leaves it out of its
+    conversation: it is then asked only in protocols that ask every requirement by itself.
+    """
+
+    id: str
+    strategy: str
+    text: str
+    suite: Suite
+    accumulates: bool = True
+    asked: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """The repository that a session works in: the path of a clone or mirror on this machine, and the commit.
+
+    `dockerfile` is the text of the dataset's own Dockerfile, `test` its command that tests the repository in the image.
+    """
+
+    repository: str
+    commit: str
+    dockerfile: str | None = None
+    test: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task. Only its id and its prompt are required; a study with further material subclasses it (`studies/`).
+
+    Engine, baselines and audit ask a task what they need to know; none asks for its kind.
+
+    `prompt` is the dataset's problem text, `target` the requirements on an answer, `suite` the task's own tests.
+    `reference` is a complete right program, shown to baselines and to the sandbox, never to a model under test.
+    `requirements` are asked after the prompt, in order, if the dataset has its own conversation. `level` is the
+    dataset's own grading. `workspace` is the repository that commands run in, None without one.
+    """
+
+    task_id: str
+    prompt: str
+    target: Target = field(default_factory=Target)
+    suite: Suite | None = None
+    reference: str | None = None
+    requirements: tuple[Requirement, ...] = ()
+    level: str | None = None
+    workspace: Workspace | None = None
+
+    plural: ClassVar[str] = "programming tasks"
+    """The name of tasks of this kind in messages."""
+    needs_libraries: ClassVar[bool] = False
+    """Whether a cell is refused if programs cannot import what the tests and references import."""
+    fitting_versions: ClassVar[Mapping[str, str]] = {}
+    """By package, the version that the tests are known to fit."""
+
+    @property
+    def asks_judge(self) -> bool:
+        """Whether the task has a constraint that only a judge can decide."""
+        return False
+
+    def undecidable(self) -> Iterator[str]:
+        """The demands of the task that stay undecided whatever the code, and why: the start says it."""
+        return iter(())
+
+    @property
+    def suites(self) -> tuple[Suite, ...]:
+        """The task's own suite, if it has one, and those of its requirements."""
+        own = (self.suite,) if self.suite is not None else ()
+        return (*own, *(requirement.suite for requirement in self.requirements))
+
+    def solutions(self) -> Iterator[tuple[str, str | None, Suite]]:
+        """The suites of the task's own, each with the program that is to pass it and with what it belongs to."""
+        if self.suite is not None:
+            yield "", self.reference, self.suite
+
+    def reference_at(self, turn: int) -> str | None:
+        """The right answer to a turn, counted from 0, if the task has one of its own for each turn."""
+        return None
+
+    def lengths(self) -> Iterator[tuple[str, str, str]]:
+        """Texts whose lengths a benchmark's paper gives: of each turn the question, the code and the tests; none."""
+        yield from ()
+
+    def texts(self) -> Iterator[str]:
+        """Every text of the task that can reach a model, a record or a table."""
+        target = self.target
+        yield from (self.prompt, target.language, target.entry_point, target.signature, self.level or "")
+        for each in self.requirements:
+            yield from (each.id, each.strategy, each.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Tasks in order, with the hash of their whole content.
+
+    `places` says where a task is written, as `FILE:LINE`. `own` marks the user's own tasks: a cell refuses those whose
+    tests cannot be passed, while a published dataset keeps its known defects. `remark` is a note on
+    the tasks for the user, `details` what `codechat verify` adds to it, a line each; `departure` says that they have a
+    benchmark's name and are not what was published.
+    """
+
+    name: str
+    tasks: tuple[Task, ...]
+    content_hash: str
+    places: Mapping[str, str] = field(default_factory=dict)
+    own: bool = False
+    remark: str = ""
+    details: tuple[str, ...] = ()
+    departure: str = ""

@@ -1,0 +1,122 @@
+"""Judges of instructions: does an instruction apply to this code; was it followed? One file per kind.
+
+Some decide a third question too: does this code keep this constraint of its task?
+
+For other questions a protocol asks one of its roles by `Kit.decide`, which uses `codechat.judging.deciding` as the
+judges here do.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from codechat.base.config import Config, original_option, run_option
+from codechat.base.domain import Adherence, Applicabilities, Applicability, Compliance, Instruction
+from codechat.base.registry import Registry
+
+APPLICABILITY, ADHERENCE, CONSTRAINT = QUESTIONS = "applicability", "adherence", "constraint"
+SOLUTION = "solution"
+"""Whether code keeps a constraint and does what a solution does: asked of the model for constraints, by options."""
+"""The roles of the questions: their names in prices and in the journal. A protocol names those that it asks."""
+
+
+class JudgeConfig(Config):
+    """Options every judge has."""
+
+    kind: str = original_option(..., "which judge")
+    lookahead: int = run_option(
+        1, "candidates checked at once when an instruction is chosen; the selection is the same for any value", ge=1
+    )
+
+    def asks(self, instruction: Instruction) -> bool:
+        """Whether a decision about an instruction asks a model, for estimates."""
+        return False
+
+    def asked_together(self) -> int:
+        """The instructions about which one question asks whether they apply to a code."""
+        return 1
+
+    def votes_on_constraint(self) -> int:
+        """The times that a model is asked whether a constraint is kept, for estimates."""
+        return 0
+
+    def question_length(self, role: str) -> int:
+        """The characters of a question without instruction and code, for estimates."""
+        return 0
+
+    def head_length(self, role: str) -> int:
+        """The characters with which all questions begin alike, for estimates."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintQuestion:
+    """Does `code` keep a constraint of the task that `prompt` states?
+
+    `constraint` has it in words, and is the one at the place `index` among the constraints of the turn. `reference` is
+    the published solution, if the task has one: a judge shows it to its model only if its options say so, or if
+    `like_reference`: then the constraint is kept only by code that also does what the solution does.
+    """
+
+    task_id: str
+    turn: int
+    index: int
+    prompt: str
+    constraint: str
+    code: str
+    reference: str | None = None
+    like_reference: bool = False
+
+
+@runtime_checkable
+class DecidesConstraints(Protocol):
+    """A judge that decides constraints as well; they are undecided by the others."""
+
+    async def constraint(self, question: ConstraintQuestion) -> Compliance:
+        """Whether the code keeps the constraint. Raises `InfrastructureError` if the judge cannot be asked."""
+
+
+@runtime_checkable
+class DecidesTogether(Protocol):
+    """A judge that can be asked about several instructions and one code at once."""
+
+    async def applicable_together(self, code: str, instructions: Sequence[Instruction]) -> Applicabilities:
+        """Is_Applicable of each. Raises `InfrastructureError` if the judge cannot be asked."""
+
+
+class Judge(Protocol):
+    """Decides about code by reading it; never runs it."""
+
+    async def check(self) -> None:
+        """Called once before the first needed decision; raises `UserError` as a model's `check` does."""
+
+    async def applicable(self, code: str, instruction: Instruction) -> Applicability:
+        """Is_Applicable of Algorithm 1. Raises `InfrastructureError` if the judge cannot be asked."""
+
+    async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
+        """Whether the change from `before` to `after` follows the instruction, correctness aside (paper III-E1)."""
+
+    async def aclose(self) -> None:
+        """Release connections."""
+
+
+@dataclass(frozen=True)
+class JudgeTraits:
+    """The properties of a kind of judge that are known before it is built.
+
+    `offline`: it calls no endpoint, so that a decision costs nothing. `needs_rules`: it decides only instructions that
+    carry a rule. `languages`: those that it reads; None for all. `questions`: the roles of those that it may decide.
+    """
+
+    offline: bool = False
+    needs_rules: bool = False
+    languages: frozenset[str] | None = None
+    questions: frozenset[str] = frozenset({APPLICABILITY, ADHERENCE})
+
+
+JUDGES: Registry[Judge, JudgeTraits] = Registry("judge", "codechat.judging", JudgeTraits, Judge, JudgeConfig)
+
+__all__ = [
+    "ADHERENCE", "APPLICABILITY", "CONSTRAINT", "JUDGES", "QUESTIONS", "SOLUTION", "ConstraintQuestion",
+    "DecidesConstraints", "DecidesTogether", "Judge", "JudgeConfig", "JudgeTraits",
+]  # fmt: skip

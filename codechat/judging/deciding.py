@@ -1,0 +1,283 @@
+"""Decide by a model: a question with a closed set of answers, or a form to fill in, read strictly, else undecided.
+
+The judged text is quoted between marker lines whose mark is a hash of that text, so no text can hold its own end
+marker. A decision counts only if the model's answer ends with it and has each label on one line alone, with one of its
+words. Every line with a label counts, also one with another word, a long one or a quoted one; but a quoted line is no
+answer, nor is a reply that was cut off. If an answer cannot be read, the model is asked again, and in the end the
+decision is undecided, never guessed. A context overflow is undecided too, because the candidate's text caused it; an
+unreachable model is an `InfrastructureError`.
+"""
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from codechat.base.domain import Message, Spent
+from codechat.base.errors import ContextOverflow, InfrastructureError
+from codechat.base.template import fill
+from codechat.models import Model, Request
+from codechat.sandbox.languages import without_thinking
+
+M = TypeVar("M", bound=BaseModel)
+R = TypeVar("R")
+
+MAX_REASON = 300
+MAX_LINE = 100
+"""Characters of a line with an answer."""
+VERDICT = "VERDICT"
+NO_ROOM = "the question does not fit the judge's context"
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_FENCED = re.compile(r"^ {0,3}```[^`\n]*\n(.*?)^ {0,3}```[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*")
+_INDENTED = re.compile(r" {0,3}\t| {4}")
+_REASON_LINE = re.compile(r"^[\s>*_`#]*REASON[\s*_`]*:[\s*_`]*(.+)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, and the answers that count.
+
+    `answers` has the words that count for each label, in capitals, `_` for a blank: `{"VERDICT": ("YES", "NO")}` is
+    answered by a line `VERDICT: YES`. Labels may come in any order, but the last of `answers` on the last line. `reask`
+    is sent after an unreadable answer, at most `max_reasks` times. `name` identifies the question among those of a
+    role at one turn.
+    """
+
+    name: str
+    prompt: str
+    answers: Mapping[str, tuple[str, ...]]
+    reask: str
+    max_reasks: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Spent):
+    """The word chosen for every label, None if no answer could be read; its usage is that of all replies."""
+
+    answers: dict[str, str] | None
+    reason: str
+
+    @property
+    def verdict(self) -> str | None:
+        """The word of the label VERDICT."""
+        return None if self.answers is None else self.answers.get(VERDICT)
+
+
+class Reading(NamedTuple):
+    """The content of an answer."""
+
+    answers: dict[str, str]
+    reason: str
+
+
+async def decide(model: Model, question: Question, place: Request) -> Decision:
+    """Ask until an answer can be read, or give up. Raises `InfrastructureError` if the model cannot be asked.
+
+    `place` has the task, turn and role; its messages are replaced by the question.
+    """
+    found, why, spent = await _first_readable(
+        model, question.prompt, question.max_reasks, place,
+        read=lambda answer: read_answer(answer, question.answers) or "no readable verdict",
+        again=lambda _: question.reask,
+    )  # fmt: skip
+    if found is None:
+        why = why if why == NO_ROOM else f"no readable verdict in {question.max_reasks + 1} replies"
+        return Decision(None, why, **spent.fields())
+    return Decision(found.answers, found.reason, **spent.fields())
+
+
+@dataclass(frozen=True, slots=True)
+class Form(Generic[M]):
+    """A request that is answered by one JSON object: the whole reply, or its only fence.
+
+    `reask` is sent after an answer that does not fit the `schema`, at most `max_reasks` times; `{{problem}}` in it says
+    why it did not. `read` makes the object of a reply in another form, such as a file's text, or says why it cannot.
+    """
+
+    prompt: str
+    schema: type[M]
+    reask: str
+    max_reasks: int = 2
+    read: Callable[[str], M | str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filled(Spent, Generic[M]):
+    """The object; None if no reply held one that fits, and then `problem` says why the last one did not."""
+
+    value: M | None
+    problem: str = ""
+
+
+async def fill_in(model: Model, form: Form[M], place: Request) -> Filled[M]:
+    """Ask until the reply fits the schema, or give up. Raises `InfrastructureError` if the model cannot be asked."""
+    found, why, spent = await _first_readable(
+        model, form.prompt, form.max_reasks, place,
+        read=form.read or (lambda answer: read_object(answer, form.schema)),
+        again=lambda problem: form.reask.replace("{{problem}}", problem),
+    )  # fmt: skip
+    return Filled(found, why, **spent.fields())
+
+
+def whole_of(answer: str) -> str | None:
+    """The text that a reply consists of: its only fence, or all of it; None if it has several fences."""
+    fences: list[str] = _FENCED.findall(answer)
+    return None if len(fences) > 1 else fences[0] if fences else answer
+
+
+def read_object(answer: str, schema: type[M]) -> M | str:
+    """The one JSON object of a reply, if it fits the schema; else why not, in words."""
+    text = whole_of(answer)
+    if text is None:
+        return "several fences, and one JSON object was asked for"
+    try:
+        return schema.model_validate(json.loads(text))
+    except ValidationError as error:
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc'])) or 'the object'}: {first['msg'].removeprefix('Value error, ')}"
+    except (ValueError, RecursionError) as error:
+        return f"no JSON object: {str(error)[:100]}"
+
+
+async def _first_readable(
+    model: Model,
+    prompt: str,
+    max_reasks: int,
+    place: Request,
+    *,
+    read: Callable[[str], R | str],
+    again: Callable[[str], str],
+) -> tuple[R | None, str, Spent]:
+    """The first reply that `read` can read, or why the last one cannot be, in words; and the usage of all replies.
+
+    `again` words the re-ask after a reply that could not be read.
+    """
+    messages, spent, problem = [Message("user", prompt)], Spent(cached=True), ""
+    for _ in range(max_reasks + 1):
+        try:
+            reply = await model.complete(replace(place, messages=tuple(messages)))
+        except ContextOverflow:
+            return None, NO_ROOM, replace(spent, cached=False)
+        except InfrastructureError as error:
+            error.retries += spent.retries
+            error.rate_limited += spent.rate_limited
+            raise
+        spent = spent.plus(reply)
+        answer = without_thinking(reply.text, quotes_code=True)
+        found = "the reply was cut off" if reply.finish_reason == "length" else read(answer)
+        if not isinstance(found, str):
+            return found, "", spent
+        problem = found
+        messages += [Message("assistant", answer.strip() or "(no text)"), Message("user", again(problem))]
+    return None, problem, spent
+
+
+def reask(template: str, answers: Mapping[str, tuple[str, ...]]) -> str:
+    """The text of a re-ask: `{{verdicts}}` becomes every line that would count."""
+    lines = [f"{label}: {word}" for label, words in answers.items() for word in words]
+    return fill(template, verdicts="\n".join(lines))
+
+
+def quote(template: str, own: Mapping[str, str] | None = None, /, **parts: str) -> str:
+    """The prompt with every part between marker lines that the part itself cannot contain.
+
+    `own` fills further fields with texts of our own, as they are.
+    """
+    boundary = _boundary(parts)
+    blocks = {
+        name: f"<<<BEGIN {name.upper()} {boundary}>>>\n{text}\n<<<END {name.upper()} {boundary}>>>"
+        for name, text in parts.items()
+    }
+    return fill(template, boundary=boundary, **(own or {}), **blocks)
+
+
+def _boundary(parts: Mapping[str, str]) -> str:
+    """A mark that depends only on the parts and occurs in none of them."""
+    content = "\x1f".join(parts.values())
+    mark = content
+    while (mark := hashlib.sha256(mark.encode("utf-8", "surrogatepass")).hexdigest()[:24]) in content:
+        pass
+    return mark
+
+
+def read_answer(answer: str, answers: Mapping[str, tuple[str, ...]]) -> Reading | None:
+    """The word of every label, if one line alone has it and the answer ends with the last; markdown is allowed."""
+    lines = lines_of(answer)
+    found = {label: only_word(label, words, lines, tuple(answers)) for label, words in answers.items()}
+    if None in found.values() or _word_of(list(answers)[-1], lines[-1]) is None:
+        return None
+    return Reading({label: word for label, word in found.items() if word is not None}, _reason(lines[:-1]))
+
+
+def only_word(label: str, words: Sequence[str], lines: Sequence[str], labels: Sequence[str] = ()) -> str | None:
+    """The word of a label, None if not one line alone has it, or the line has anything else, or is quoted.
+
+    A label may contain another of the `labels`.
+    """
+    others = [other for other in labels if other != label]
+    having = [line for line in lines if _has(label, line) and not any(_word_of(other, line) for other in others)]
+    word = _word_of(label, having[0]) if len(having) == 1 else None
+    return word if word in words else None
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a reply that say something, without fences; a quoted one begins with `>`.
+
+    A line is quoted in a fence, unless that is around the whole reply, and if it is indented as code is.
+    """
+    lines = [line for line in _LINE_END.split(text) if line.strip()]
+    if len(lines) > 1 and _FENCE.match(lines[0]) and _FENCE.fullmatch(lines[-1]) and lines[-1].strip() in lines[0]:
+        lines = lines[1:-1]
+    found, fence = list[str](), ""
+    for line in lines:
+        opens = _FENCE.match(line)
+        if opens and not fence:
+            fence = opens[0]
+        elif opens and _closes(opens[0], fence):
+            fence = ""
+        else:
+            found.append(f"> {line.strip()}" if fence or _INDENTED.match(line) else line.strip())
+    return found
+
+
+def _closes(line: str, opening: str) -> bool:
+    """Whether a line of marks closes a fence: as many of the same, nothing behind them, indented about as much."""
+    marks, opened = line.strip(), opening.strip()
+    run = re.match(r"`+|~+", opened)
+    indents = len(line) - len(line.lstrip()), len(opening) - len(opening.lstrip())
+    return run is not None and set(marks) == {opened[0]} and len(marks) >= len(run[0]) and indents[0] <= indents[1] + 3
+
+
+def is_quoted(line: str) -> bool:
+    """Whether a line is quoted: by a mark, or in backticks or quotation marks."""
+    return line.lstrip("*_ ")[:1] in tuple(">`'\"“”‘’«»„")
+
+
+def _has(label: str, line: str) -> bool:
+    """Whether a line has a label: in capitals, or in any letters before a colon."""
+    line = line if line.isascii() else unicodedata.normalize("NFKC", line)
+    name = rf"(?<![^\W_]){re.escape(label)}"
+    return bool(re.search(rf"{name}(?![^\W_])|(?i:{name}[\s*_`'\"]*:)", line))
+
+
+def _word_of(label: str, line: str) -> str | None:
+    """The word, in capitals, of a line that has nothing but a label and a word, and is not quoted."""
+    if len(line) > MAX_LINE or is_quoted(line):
+        return None
+    pattern = rf"(?:#{{2,6}} +)?[*_]*{re.escape(label)}[\s*_]*:[\s*_]*(\w+?(?:[ -]\w+?)?)[\s*_.]*$"
+    match = re.match(pattern, line, re.IGNORECASE)
+    return re.sub("[ -]", "_", match.group(1)).upper() if match else None
+
+
+def _reason(lines: list[str]) -> str:
+    """The line marked as the reason, else the last one before the verdict; one line, bounded."""
+    stated = [match.group(1) for match in map(_REASON_LINE.match, lines) if match]
+    reason = stated[-1] if stated else (lines[-1] if lines else "")
+    return reason if len(reason) <= MAX_REASON else reason[: MAX_REASON - 1] + "…"

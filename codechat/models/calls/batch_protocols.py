@@ -1,0 +1,199 @@
+"""Two providers' batches: OpenAI's, of files with a line a request, and Anthropic's Message Batches.
+
+Both are asked over the connections of the model's client, with the headers of its requests, so that keys and versions
+are where they are anyway.
+"""
+
+import datetime
+import json
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+from codechat.models.calls.batches import Batch, Result, State, Unreached, Unsure
+
+Exchange = Callable[[str, str, bytes | None, str], Awaitable[bytes]]
+"""Sends a request by method, path below the API's address, body and its type; the body of a good answer.
+
+Raises `Unreached` and `Declined`."""
+
+JSON = "application/json"
+PAGE = 100
+CLOCKS_S = 3_600.0
+"""A provider's clock may differ by so much from ours."""
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(body)
+    except ValueError:
+        raise Unreached("the answer is not JSON") from None
+    if not isinstance(value, dict):
+        raise Unreached("the answer is not a JSON object")
+    return value
+
+
+def _lines(body: bytes) -> Iterator[dict[str, Any]]:
+    return (_read(line) for line in body.splitlines() if line.strip())
+
+
+class OpenAIBatches:
+    """`/files` and `/batches`: a batch is found again by its input file, which is known before it is made.
+
+    Bounds are OpenAI's: 50,000 requests and 200 MB a file, and a window of 24 hours.
+    """
+
+    most_requests, most_bytes = 50_000, 150_000_000
+    ended = ("completed", "failed", "expired", "cancelled")
+
+    def __init__(self, exchange: Exchange, path: str) -> None:
+        self._exchange, self._path = exchange, path
+
+    async def upload(self, batch: Batch, requests: dict[str, bytes]) -> str:
+        head = {"method": "POST", "url": f"/v1{self._path}"}
+        lines = [
+            json.dumps({"custom_id": key, **head})[:-1].encode() + b', "body": ' + body + b"}\n"
+            for key, body in requests.items()
+        ]
+        edge = f"codechat-{batch.name}"
+        parts = [
+            f'--{edge}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'.encode(),
+            f'--{edge}\r\nContent-Disposition: form-data; name="file"; filename="{batch.name}.jsonl"\r\n'
+            f"Content-Type: application/jsonl\r\n\r\n".encode(),
+            *lines,
+            f"\r\n--{edge}--\r\n".encode(),
+        ]
+        made = _read(await self._exchange("POST", "/files", b"".join(parts), f"multipart/form-data; boundary={edge}"))
+        return str(made["id"])
+
+    async def create(self, batch: Batch, requests: dict[str, bytes]) -> str:
+        asked = {
+            "input_file_id": batch.file,
+            "endpoint": f"/v1{self._path}",
+            "completion_window": "24h",
+            "metadata": {"codechat": batch.name},
+        }
+        return str(_read(await self._exchange("POST", "/batches", json.dumps(asked).encode(), JSON))["id"])
+
+    async def find(self, batch: Batch, keys: Collection[str]) -> str:
+        after = ""
+        while batch.file:
+            page = {"limit": PAGE, **({"after": after} if after else {})}
+            found = _read(await self._exchange("GET", f"/batches?{urlencode(page)}", None, JSON))
+            for each in found["data"]:
+                if each.get("input_file_id") == batch.file:
+                    return str(each["id"])
+            oldest = min((each.get("created_at", 0) for each in found["data"]), default=0)
+            if not found.get("has_more") or oldest < batch.made - CLOCKS_S:
+                break
+            after = str(found["data"][-1]["id"])
+        return ""
+
+    async def state(self, batch: Batch) -> State:
+        said = _read(await self._exchange("GET", f"/batches/{batch.remote}", None, JSON))
+        counts = said.get("request_counts") or {}
+        places = tuple(said[name] for name in ("output_file_id", "error_file_id") if said.get(name))
+        errors = (said.get("errors") or {}).get("data") or []
+        problem = "; ".join(str(each.get("message")) for each in errors[:3])
+        done = int(counts.get("completed") or 0) + int(counts.get("failed") or 0)
+        return State(str(said["status"]), done, said["status"] in self.ended, places, problem)
+
+    async def results(self, batch: Batch, state: State) -> Iterator[tuple[str, Result]]:
+        files = [await self._exchange("GET", f"/files/{place}/content", None, JSON) for place in state.places]
+        return (self._result(line) for file in files for line in _lines(file))
+
+    @staticmethod
+    def _result(line: dict[str, Any]) -> tuple[str, Result]:
+        response, error = line.get("response"), line.get("error")
+        if response is None:
+            return str(line["custom_id"]), Result(0, str((error or {}).get("message") or error).encode())
+        return str(line["custom_id"]), Result(int(response["status_code"]), json.dumps(response["body"]).encode())
+
+
+ERRORS = {
+    "invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403,
+    "not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "timeout_error": 504,
+    "overloaded_error": 529,
+}  # fmt: skip
+"""The status of each of Anthropic's errors; any other is 500."""
+
+
+class AnthropicBatches:
+    """Message Batches. One carries no name of ours, so that a lost one is found by its time, its size and its results.
+
+    Bounds are Anthropic's: 100,000 requests and 256 MB.
+    """
+
+    most_requests, most_bytes = 100_000, 200_000_000
+
+    def __init__(self, exchange: Exchange, path: str) -> None:
+        self._exchange = exchange
+        self._path, _, query = path.partition("?")
+        self._query = f"?{query}" if query else ""
+        self._others: set[tuple[str, str]] = set()  # ended batches that are not the one which was looked for
+
+    async def upload(self, batch: Batch, requests: dict[str, bytes]) -> str:
+        return ""
+
+    async def create(self, batch: Batch, requests: dict[str, bytes]) -> str:
+        each = [f'{{"custom_id": "{key}", "params": '.encode() + body + b"}" for key, body in requests.items()]
+        body = b'{"requests": [' + b", ".join(each) + b"]}"
+        return str(_read(await self._exchange("POST", f"{self._path}/batches{self._query}", body, JSON))["id"])
+
+    async def find(self, batch: Batch, keys: Collection[str]) -> str:
+        known, after, unsure = set(keys), "", False
+        while True:
+            page = urlencode({"limit": PAGE, **({"after_id": after} if after else {})})
+            query = f"{self._query}&{page}" if self._query else f"?{page}"
+            found = _read(await self._exchange("GET", f"{self._path}/batches{query}", None, JSON))
+            for each in found["data"]:
+                if sum((each.get("request_counts") or {}).values()) != batch.size or self._age(each, batch) < 0:
+                    continue
+                if (batch.name, each["id"]) in self._others:
+                    continue
+                if each["processing_status"] != "ended":
+                    unsure = True  # its results alone say whose it is
+                    continue
+                candidate = replace(batch, remote=str(each["id"]))
+                first = next(await self.results(candidate, State("ended", 0, ended=True)), None)
+                if first is not None and first[0] in known:
+                    return candidate.remote
+                self._others.add((batch.name, each["id"]))
+            last = found["data"][-1] if found["data"] else None
+            if last is None or not found.get("has_more") or self._age(last, batch) < 0:
+                break
+            after = str(last["id"])
+        if unsure:
+            raise Unsure
+        return ""
+
+    @staticmethod
+    def _age(said: dict[str, Any], batch: Batch) -> float:
+        """Seconds that a batch may be younger than ours; below 0 if it is surely older."""
+        created = datetime.datetime.fromisoformat(str(said["created_at"])).timestamp()
+        return created - (batch.made - CLOCKS_S)
+
+    async def state(self, batch: Batch) -> State:
+        said = _read(await self._exchange("GET", f"{self._path}/batches/{batch.remote}{self._query}", None, JSON))
+        counts = said.get("request_counts") or {}
+        done = sum(int(count) for name, count in counts.items() if name != "processing")
+        word = str(said["processing_status"])
+        return State(word, done, word == "ended")
+
+    async def results(self, batch: Batch, state: State) -> Iterator[tuple[str, Result]]:
+        path = f"{self._path}/batches/{batch.remote}/results{self._query}"
+        return (self._result(line) for line in _lines(await self._exchange("GET", path, None, JSON)))
+
+    @staticmethod
+    def _result(line: dict[str, Any]) -> tuple[str, Result]:
+        key, found = str(line["custom_id"]), line["result"]
+        match found["type"]:
+            case "succeeded":
+                return key, Result(200, json.dumps(found["message"]).encode())
+            case "errored":
+                error = found["error"].get("error", found["error"])
+                whole = {"type": "error", "error": error}
+                return key, Result(ERRORS.get(error.get("type"), 500), json.dumps(whole).encode())
+            case other:
+                return key, Result(0, f"the request was {other}".encode())

@@ -1,0 +1,87 @@
+"""Stops new calls if the user interrupts or a budget is reached. Calls under way are finished.
+
+The brake belongs to the context (`BRAKE`), so that every call of a cell checks it wherever it waits.
+"""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from codechat.base.errors import Stopped
+
+T = TypeVar("T")
+
+
+class Brake:
+    """Is pulled once, with the reason. An interruption also stops free work, such as running tests."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self.interrupted = False
+        self.refused = False
+        """Whether it ever kept a call from being started."""
+        self._waiting: set[asyncio.Future[Any]] = set()
+
+    def pull(self, reason: str, *, interrupted: bool = False) -> None:
+        """Start no further call; waits for a retry end at once. An interruption takes precedence over a budget."""
+        if interrupted or not self.reason:
+            self.reason = reason
+        self.interrupted = self.interrupted or interrupted
+        for wait in self._waiting:
+            wait.cancel()
+
+    def check(self) -> None:
+        """Raises `Stopped` if the brake is pulled."""
+        if self.reason:
+            self.refused = True
+            raise Stopped(self.reason)
+
+    async def wait(self, sleep: Awaitable[None]) -> None:
+        """Wait; raises `Stopped` if the brake is already pulled or is pulled meanwhile."""
+        waiting = asyncio.ensure_future(sleep)
+        self._waiting.add(waiting)
+        try:
+            if self.reason:
+                waiting.cancel()
+            await asyncio.wait({waiting})
+            if not waiting.cancelled():
+                waiting.result()
+        finally:
+            waiting.cancel()
+            self._waiting.discard(waiting)
+        self.check()
+
+
+BRAKE: ContextVar[Brake] = ContextVar("BRAKE", default=Brake())  # noqa: B039  this one is never pulled
+
+
+def run_coroutine(start: Callable[[], Coroutine[Any, Any, T]], brake: Brake) -> T:
+    """Run a coroutine to its end; in a thread of its own if this thread runs an event loop, as in a notebook.
+
+    A `KeyboardInterrupt` meanwhile pulls the brake and waits for the calls under way.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(start())
+    result: list[T] = []
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            result.append(asyncio.run(start()))
+        except BaseException as error:  # noqa: BLE001  raised again below, in the caller's thread
+            failure.append(error)
+
+    thread = threading.Thread(target=work, name="codechat")
+    thread.start()
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        brake.pull("interrupted", interrupted=True)
+        thread.join()
+    if failure:
+        raise failure[0]
+    return result[0]

@@ -1,0 +1,232 @@
+"""Limits of an endpoint, at once and per minute, shared by all models at its address; counts of all calls.
+
+Limits belong to the running event loop. If several models of one address set them differently, the tightest counts.
+"""
+
+import asyncio
+import math
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
+
+from codechat.models.calls.brake import BRAKE
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Counts of this process's calls since it started.
+
+    All but the first two only grow, so that the difference of two snapshots counts the time between them.
+    """
+
+    in_flight: int = 0
+    """Attempts under way now."""
+    waiting: int = 0
+    """Calls that wait now: for a limit of their endpoint, or to try again."""
+    attempts: int = 0
+    """Started requests for an answer."""
+    retries: int = 0
+    """Attempts that repeated a failed one."""
+    rate_limited: int = 0
+    """Attempts refused as too many (429)."""
+    cache_hits: int = 0
+    """Answers from the response cache, without an attempt."""
+    batches: int = 0
+    """Batches that requests were put into."""
+
+
+COUNTERS = Traffic()
+"""The running counts; only this folder and the cache write them."""
+
+
+def traffic() -> Traffic:
+    """A snapshot of the counts."""
+    return replace(COUNTERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The clock and the random waits of calls, replaceable so that tests need not wait.
+
+    `clock` gives seconds from anywhere, `sleep` waits for seconds, `uniform` draws between two bounds. The draws only
+    spread calls in time and change no result, so they need no seed.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    uniform: Callable[[float, float], float] = random.uniform
+
+
+REAL = Timing()
+
+FIRST_LEVEL = 4.0
+"""The concurrent requests with which an adaptive endpoint begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits in a model's config; None is no limit."""
+
+    max_concurrency: int
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    adaptive: bool = False
+
+
+class Pace:
+    """Spaces units evenly, so that no minute sees more than `per_minute` of them (and one request more).
+
+    Every caller gets its moment at once: first come, first served, without waking anyone.
+    """
+
+    def __init__(self, per_minute: float) -> None:
+        self.per_minute = per_minute
+        self._free_at = -math.inf
+
+    def reserve(self, units: float, now: float) -> float:
+        """Take so many units; returns the seconds to wait before they may be used."""
+        begins = max(self._free_at, now)
+        self._free_at = begins + 60 * units / self.per_minute
+        return begins - now
+
+    def correct(self, units: float) -> None:
+        """Report that so many more (or fewer) units were used than reserved: later callers wait accordingly."""
+        self._free_at += 60 * units / self.per_minute
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """An attempt that may begin; returned by `Endpoint.leave`."""
+
+    tokens: int
+    epoch: int
+
+
+class Endpoint:
+    """The requests under way at one address: a queue for their slots, and two paces.
+
+    If adaptive, the slots follow the endpoint: one more for each good answer until its first refusal (429), then one
+    more for each full round, and half as many at every refusal of a request sent since the last halving.
+    """
+
+    def __init__(self, timing: Timing = REAL) -> None:
+        self.timing = timing
+        self._most: float = math.inf
+        self._level: float | None = None  # of an adaptive endpoint
+        self._epoch = 0  # how often the level was halved
+        self._requests: Pace | None = None
+        self._tokens: Pace | None = None
+        self._busy = 0
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._paused_until = -math.inf
+
+    def join(self, limits: Limits) -> None:
+        """Keep these limits as well, from now on."""
+        self._most = min(self._most, limits.max_concurrency)
+        self._requests = _tighter(self._requests, limits.requests_per_minute)
+        self._tokens = _tighter(self._tokens, limits.tokens_per_minute)
+        if limits.adaptive and self._level is None:
+            self._level = FIRST_LEVEL
+
+    @property
+    def allowed(self) -> int:
+        """The requests that may now be under way at once."""
+        most = self._most if self._level is None else min(self._level, self._most)
+        return max(1, int(most)) if most < math.inf else 1_000_000
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether callers must estimate their tokens."""
+        return self._tokens is not None
+
+    async def enter(self, tokens: int) -> Ticket:
+        """Wait until a request of about so many tokens may be sent. `leave` must follow.
+
+        Raises `Stopped` if the brake is pulled.
+        """
+        if self._busy < self.allowed and not self._queue:
+            self._busy += 1
+        else:
+            await self._slot()
+        now = self.timing.clock()
+        wait = self._paused_until - now
+        if self._requests is not None:
+            wait = max(wait, self._requests.reserve(1, now))
+        if self._tokens is not None:
+            wait = max(wait, self._tokens.reserve(tokens, now))
+        if wait > 0:
+            await self._pass(wait)
+        elif BRAKE.get().reason:
+            self._release()
+            BRAKE.get().check()
+        return Ticket(tokens, self._epoch)
+
+    def leave(self, ticket: Ticket, used: int) -> None:
+        """Report a request that ended in any way except a refusal (429); it used `used` tokens."""
+        if self._tokens is not None:
+            self._tokens.correct(used - ticket.tokens)
+        if used and self._level is not None and 2 * self._busy > self.allowed:  # else the good answer proves nothing
+            step = 1.0 if self._epoch == 0 else 1.0 / self._level
+            self._level = min(self._level + step, self._most)
+        self._release()
+
+    def refuse(self, ticket: Ticket, pause_s: float) -> None:
+        """Report a refusal (429): no request is sent before so many seconds have passed."""
+        self._paused_until = max(self._paused_until, self.timing.clock() + pause_s)
+        if self._tokens is not None:
+            self._tokens.correct(-ticket.tokens)
+        if self._level is not None and ticket.epoch == self._epoch:
+            self._level = max(1.0, min(self._level, self._most) / 2)
+            self._epoch += 1
+        self._release()
+
+    async def _slot(self) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append(turn)
+        COUNTERS.waiting += 1
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():  # the slot was already handed over
+                self._release()
+            raise
+        finally:
+            COUNTERS.waiting -= 1
+
+    async def _pass(self, wait: float) -> None:
+        """Wait while holding a slot; a pause that began meanwhile counts too."""
+        COUNTERS.waiting += 1
+        try:
+            while wait > 0:
+                await BRAKE.get().wait(self.timing.sleep(wait))
+                wait = self._paused_until - self.timing.clock()
+        except BaseException:
+            self._release()
+            raise
+        finally:
+            COUNTERS.waiting -= 1
+
+    def _release(self) -> None:
+        self._busy -= 1
+        while self._queue and self._busy < self.allowed:
+            turn = self._queue.popleft()
+            if not turn.done():
+                self._busy += 1
+                turn.set_result(None)
+
+
+def _tighter(pace: Pace | None, per_minute: float | None) -> Pace | None:
+    if per_minute is not None and (pace is None or per_minute < pace.per_minute):
+        return Pace(per_minute)
+    return pace
+
+
+_ENDPOINTS: "WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Endpoint]]" = WeakKeyDictionary()
+
+
+def endpoint_at(address: str) -> Endpoint:
+    """The running event loop's endpoint for an address."""
+    return _ENDPOINTS.setdefault(asyncio.get_running_loop(), {}).setdefault(address, Endpoint())

@@ -1,0 +1,210 @@
+"""One retry loop for every provider and website, bounded in attempts and in time.
+
+A provider makes one attempt and classifies its failure. After a `Passing` failure the call is tried again, after a
+random wait below a bound that doubles, or after the time that the endpoint asks for. Any other exception ends the call.
+"""
+
+import asyncio
+import email.utils
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Generic, TypeVar
+
+from codechat.base.domain import Reply
+from codechat.base.errors import InfrastructureError
+from codechat.models.calls.brake import BRAKE
+from codechat.models.calls.limits import COUNTERS, Endpoint
+
+FIRST_WAIT_S = 1.0
+LONGEST_WAIT_S = 30.0
+
+Attempt = Callable[[], Awaitable[Reply]]
+R = TypeVar("R")
+
+
+class Slots:
+    """Slots of replies that are not recorded yet: a kill loses no more replies than an endpoint has slots.
+
+    The caller says for which `step` of which `unit` it will record them, and which `payer` is charged.
+    """
+
+    def __init__(self, unit: str = "", step: str = "", payer: str = "") -> None:
+        self.unit, self.step, self.payer = unit, step, payer
+        self._leave: list[Callable[[], None]] = []
+
+    def keep(self, leave: Callable[[], None]) -> None:
+        """Leave the slot later."""
+        self._leave.append(leave)
+
+    def leave(self) -> None:
+        """Free the slots, once the replies are recorded or never will be."""
+        for leave in self._leave:
+            leave()
+        self._leave.clear()
+
+
+SLOTS: ContextVar[Slots | None] = ContextVar("slots", default=None)
+"""Collects the endpoint slots of calls whose replies the caller will record; None if it records nothing."""
+
+
+class Passing(Exception):
+    """A failed attempt that may succeed if repeated; `error` is raised if no attempt does.
+
+    `limited`: the endpoint refused one call too many. `after`: it asks to wait so many seconds.
+    """
+
+    def __init__(self, error: InfrastructureError, *, limited: bool = False, after: float | None = None) -> None:
+        super().__init__(str(error))
+        self.error, self.limited, self.after = error, limited, after or 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Limits of a call: seconds of one attempt, seconds of all with the waits between, attempts after the first.
+
+    Time spent waiting for the endpoint's limits does not count. `place` names the endpoint in messages.
+    """
+
+    place: str
+    attempt_s: float
+    call_s: float
+    max_retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried(Generic[R]):
+    """The result of one attempt, and its seconds."""
+
+    result: R | Passing
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Generic[R]):
+    """The result of the first attempt that succeeded, its seconds, and the failures before it; `rate_limited` of them
+    were refused as too many."""
+
+    result: R
+    seconds: float
+    retries: int
+    rate_limited: int
+
+
+async def call_with_retries(attempt: Attempt, policy: Policy, endpoint: Endpoint, tokens: int = 0) -> Reply:
+    """The reply of the first attempt that succeeds, with its latency and the number of failures before it.
+
+    `tokens` estimates an attempt, if the endpoint counts tokens. Raises as `repeat`.
+    """
+
+    def used(reply: Reply) -> int:
+        return reply.usage.input_tokens + reply.usage.output_tokens or max(tokens, 1)
+
+    ended = await repeat(attempt, policy, endpoint, tokens, used)
+    return replace(ended.result, latency_s=ended.seconds, retries=ended.retries, rate_limited=ended.rate_limited)
+
+
+async def repeat(
+    attempt: Callable[[], Awaitable[R]],
+    policy: Policy,
+    endpoint: Endpoint,
+    tokens: int = 0,
+    used: Callable[[R], int] = lambda _: 1,
+) -> Ended[R]:
+    """Attempt until it succeeds, within the policy and the endpoint's limits.
+
+    `tokens` estimates an attempt, and `used` counts those of a result; without tokens a result counts as one. Raises
+    the last attempt's error, with the number of failures on it, and at once any that is not `Passing`.
+    """
+    spent, retries, limited = 0.0, 0, 0
+    try:
+        while True:
+            seconds = min(policy.attempt_s, policy.call_s - spent)
+            tried = await _try(attempt, policy, endpoint, tokens, seconds, used=used)
+            if not isinstance(tried.result, Passing):
+                return Ended(tried.result, tried.seconds, retries, limited)
+            limited += tried.result.limited
+            spent += tried.seconds
+            spent += await _wait(tried.result, policy, endpoint, retries, spent)
+            retries += 1
+            COUNTERS.retries += 1
+    except InfrastructureError as error:
+        error.retries, error.rate_limited = retries, limited
+        raise
+
+
+async def _try(
+    attempt: Callable[[], Awaitable[R]],
+    policy: Policy,
+    endpoint: Endpoint,
+    tokens: int,
+    seconds: float,
+    *,
+    used: Callable[[R], int],
+) -> _Tried[R]:
+    slots = SLOTS.get()
+    if slots is not None:
+        slots.leave()  # of this step's earlier call: else the step would wait for itself
+    ticket = await endpoint.enter(tokens)
+    clock = endpoint.timing.clock
+    began, units, limited, pause = clock(), 0, False, 0.0
+    COUNTERS.attempts += 1
+    COUNTERS.in_flight += 1
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            result = await attempt()
+        units = used(result)
+        return _Tried(result, clock() - began)
+    except Passing as failed:
+        limited, pause = failed.limited, min(failed.after, policy.call_s)
+        return _Tried(failed, clock() - began)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        silence = InfrastructureError(f"{policy.place} gave no answer in {seconds:.4g} s")
+        return _Tried(Passing(silence), clock() - began)
+    finally:
+        COUNTERS.in_flight -= 1
+        COUNTERS.rate_limited += limited
+        if limited:
+            endpoint.refuse(ticket, pause)
+        elif units and slots is not None:
+            slots.keep(partial(endpoint.leave, ticket, units))
+        else:
+            endpoint.leave(ticket, units)
+
+
+async def _wait(failed: Passing, policy: Policy, endpoint: Endpoint, retries: int, spent: float) -> float:
+    """Wait before the next attempt; returns the seconds. Raises the failure if there is none."""
+    if retries >= policy.max_retries:
+        raise failed.error from None
+    timing = endpoint.timing
+    wait = failed.after + timing.uniform(0.0, min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**retries))
+    if spent + wait >= policy.call_s:
+        asked = f" and asks to wait {failed.after:.4g} s" if failed.after else ""
+        message = f"{failed.error}{asked}; gave up within {policy.call_s:.4g} s in all (call_timeout_s)"
+        raise type(failed.error)(message) from None
+    COUNTERS.waiting += 1
+    try:
+        await BRAKE.get().wait(timing.sleep(wait))
+    finally:
+        COUNTERS.waiting -= 1
+    return wait
+
+
+def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """The seconds that a response asks to wait: in milliseconds, in seconds or as a date (RFC 9110, section 10.2.3).
+
+    `now` is the time of day in seconds since 1970. None if the response has none that can be read.
+    """
+    asked = headers.get("retry-after", "")
+    try:
+        seconds = float(headers["retry-after-ms"]) / 1000 if "retry-after-ms" in headers else float(asked)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(asked).timestamp() - now
+        except ValueError:
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None

@@ -1,0 +1,83 @@
+"""A website or web interface that is asked by GET: connections, and the retries and limits of every call.
+
+Who asks says what an answer means: `read` gets every page that came whole, and raises `Passing` for one that is worth
+another attempt. Redirects are not followed, so that no header goes to another address than the site's own.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from codechat.base.errors import EndpointDown, InfrastructureError
+from codechat.models.calls.limits import Limits, endpoint_at
+from codechat.models.calls.retry import Passing, Policy, repeat
+
+if TYPE_CHECKING:
+    from codechat.models.calls.transport import Carrier
+
+R = TypeVar("R")
+CONNECT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A whole response; the names of its headers are in small letters."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+class Site:
+    """One address. Belongs to the event loop of its first request until `aclose`."""
+
+    def __init__(self, address: str, policy: Policy, headers: Mapping[str, str]) -> None:
+        """`headers` go with every request."""
+        self._address, self._policy, self._headers = address, policy, headers
+        self._carrier: Carrier | None = None
+
+    async def get(
+        self,
+        path: str,
+        read: Callable[[Page], R],
+        limits: Limits,
+        *,
+        headers: Mapping[str, str] | None = None,
+        part: str = "",
+    ) -> R:
+        """What `read` makes of the page at a path below the address.
+
+        `part` names a part of the site with limits of its own. Raises `InfrastructureError` if no attempt succeeds, and
+        what `read` raises beside `Passing`.
+        """
+        endpoint = endpoint_at(f"{self._address} {part}".strip())
+        endpoint.join(limits)
+
+        async def attempt() -> R:
+            return read(await self._page(path, {**self._headers, **(headers or {})}))
+
+        return (await repeat(attempt, self._policy, endpoint)).result
+
+    async def _page(self, path: str, headers: Mapping[str, str]) -> Page:
+        import httpx2
+
+        from codechat.models.calls.transport import Carrier
+
+        carrier = self._carrier = self._carrier or Carrier(self._address)
+        limits = {"timeout": {"connect": CONNECT_S}}
+        request = httpx2.Request("GET", self._address + path, headers=dict(headers), extensions=limits)
+        place = self._policy.place
+        try:
+            response = await carrier.handle_async_request(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            raise Passing(EndpointDown(f"nothing answers at {self._address} ({error})")) from None
+        except httpx2.TransportError as error:
+            raise Passing(InfrastructureError(f"{place}: the connection broke ({error})")) from None
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        return Page(response.status_code, headers, response.content)
+
+    async def aclose(self) -> None:
+        """Close the connections; the next request opens them again."""
+        carrier, self._carrier = self._carrier, None
+        if carrier is not None:
+            await carrier.aclose()

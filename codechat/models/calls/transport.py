@@ -1,0 +1,222 @@
+"""aiohttp's connections under the SDK's client, because its own cost a third of a whole call.
+
+Imported only to make a client, because the libraries are slow to import.
+"""
+
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+import httpx2
+
+from codechat.base.errors import UserError
+from codechat.models.calls.batch_protocols import Exchange
+from codechat.models.calls.batches import LABEL, BatchProtocol, Declined, Label, Lost, Pace, Unreached
+from codechat.models.calls.collecting import Collector
+
+LOCAL = ("127.0.0.1", "localhost", "::1")
+KEPT_OPEN_S = 4.0
+"""Idle connections are closed after so many seconds: before the server does it (uvicorn after 5), so that no request
+uses a closing connection."""
+DESCRIBING = b"x-stainless-"
+"""Begins the headers in which SDKs describe this machine, and tell themselves how to read a response: none is sent."""
+_parsed = lru_cache(maxsize=64)(httpx2.URL)  # one address is asked over and over
+EXCHANGE_S = 300.0
+"""Seconds without a byte that end a request about a batch, such as a download of its results."""
+
+
+class Client(httpx2.AsyncClient):
+    """The SDK's HTTP client, reduced to what its requests need.
+
+    It has no cookies, redirects, authentication or base address: the SDK gives the whole request. `timeout` is for SDKs
+    that ask the client for it.
+    """
+
+    def __init__(self, address: str, timeout: httpx2.Timeout | None = None) -> None:
+        self._carrier = Carrier(address)
+        super().__init__(transport=self._carrier, trust_env=False, timeout=timeout)
+
+    def build_request(
+        self,
+        method: str,
+        url: httpx2.URL | str,
+        *,
+        content: Any = None,
+        headers: Any = None,
+        timeout: Any = None,
+        **more: Any,
+    ) -> httpx2.Request:
+        """The request without the client's defaults, if it needs none of them."""
+        if any(value is not None for value in more.values()):
+            return super().build_request(method, url, content=content, headers=headers, timeout=timeout, **more)
+        limits = {"timeout": httpx2.Timeout(timeout).as_dict()}
+        return httpx2.Request(method, _parsed(url), content=content, headers=headers, extensions=limits)
+
+    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
+        """The whole response, whatever its status. Raises httpx2's errors."""
+        response = await self._carrier.handle_async_request(request)
+        response.request = request
+        return response
+
+    async def reject(self, label: Label) -> None:
+        """The answer to a call cannot be read: it may be asked again. Only a batch would keep it."""
+
+
+class BatchClient(Client):
+    """The same, but what a call with a `LABEL` asks is answered from a provider's batch.
+
+    `address` is that of the API, up to the path of its requests, which `protocol` is told.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        protocol: Callable[[Exchange, str], BatchProtocol],
+        pace: Pace,
+        timeout: httpx2.Timeout | None = None,
+    ) -> None:
+        super().__init__(address, timeout)
+        self._address, self._protocol, self._pace = address.rstrip("/"), protocol, pace
+        self._headers = httpx2.Headers()
+        self._collector: Collector | None = None
+
+    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
+        """The response to a request, from its batch. Raises `RemoteProtocolError` if that has none."""
+        label = LABEL.get()
+        if label is None:
+            return await super().send(request, **how)
+        if self._collector is None:
+            apart = ("content-length", "content-type", "host", "accept-encoding", "connection")
+            self._headers = httpx2.Headers([each for each in request.headers.multi_items() if each[0] not in apart])
+            path = str(request.url).removeprefix(self._address)
+            self._collector = Collector(self._protocol(self._exchange, path), self._pace)
+        try:
+            result = await self._collector.ask(request.content, label)
+        except Lost as lost:
+            raise httpx2.RemoteProtocolError(str(lost)) from None
+        headers = {"content-type": "application/json"}
+        return httpx2.Response(result.status, headers=headers, content=result.body, request=request)
+
+    async def reject(self, label: Label) -> None:
+        if self._collector is not None:
+            await self._collector.reject(label)
+
+    async def _exchange(self, method: str, path: str, content: bytes | None, kind: str) -> bytes:
+        """The answer about a batch."""
+        headers = self._headers.copy()
+        headers["content-type"] = kind
+        limits = {"timeout": httpx2.Timeout(EXCHANGE_S).as_dict()}
+        request = httpx2.Request(method, self._address + path, content=content, headers=headers, extensions=limits)
+        try:
+            response = await self._carrier.handle_async_request(request)
+            body = await response.aread()
+        except httpx2.TransportError as error:
+            raise Unreached(str(error) or type(error).__name__) from None
+        if response.status_code == HTTPStatus.REQUEST_TIMEOUT or response.status_code >= 500:
+            raise Unreached(f"HTTP {response.status_code}")
+        if response.status_code >= 300:
+            raise Declined(response.status_code, body)
+        return body
+
+    async def aclose(self) -> None:
+        """Close every connection; batches go on at the provider."""
+        collector, self._collector = self._collector, None
+        if collector is not None:
+            await collector.aclose()
+        await super().aclose()
+
+
+class Carrier(httpx2.AsyncBaseTransport):
+    """Connections to one address, one per request under way, kept open while they are used.
+
+    Every response is read whole before it is returned. Belongs to the event loop of its first request.
+    """
+
+    def __init__(self, address: str) -> None:
+        parts = urlsplit(address)
+        self._is_tls = parts.scheme == "https"
+        self._is_local = parts.hostname in LOCAL
+        # No proxy can reach this machine's own servers.
+        self._proxy = None if self._is_local else proxy_of(address)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send the request; the response is whole. Raises httpx2's errors."""
+        session = self._session = self._session or self._open()
+        limits = request.extensions.get("timeout", {})
+        timeout = aiohttp.ClientTimeout(None, sock_connect=limits.get("connect"), sock_read=limits.get("read"))
+        with _translate_errors():
+            sending = session.request(
+                request.method,
+                str(request.url),
+                headers=[
+                    (name.decode("latin-1"), value.decode("latin-1"))
+                    for name, value in request.headers.raw
+                    if not name.lower().startswith(DESCRIBING)
+                ],
+                data=request.content or None,
+                allow_redirects=False,
+                timeout=timeout,
+                proxy=self._proxy,
+            )
+            async with sending as response:
+                return httpx2.Response(response.status, headers=response.raw_headers, content=await response.read())
+
+    def _open(self) -> aiohttp.ClientSession:
+        verify: ssl.SSLContext | bool = (
+            httpx2.create_ssl_context(trust_env=not self._is_local) if self._is_tls else True
+        )
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_OPEN_S, ssl=verify),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"Accept-Encoding": "gzip, deflate"},  # httpx2 can unpack these without further libraries
+            auto_decompress=False,
+        )
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        if self._session is not None:
+            await self._session.close()
+
+
+@contextmanager
+def _translate_errors() -> Iterator[None]:
+    """Raise aiohttp's errors as those that the SDK knows: an unreachable server differs from a broken connection."""
+    try:
+        yield
+    except aiohttp.ConnectionTimeoutError as error:
+        raise httpx2.ConnectTimeout(str(error)) from error
+    except aiohttp.ServerTimeoutError as error:
+        raise httpx2.ReadTimeout(str(error)) from error
+    except aiohttp.ClientProxyConnectionError as error:
+        raise httpx2.ConnectError(f"the proxy that the environment names: {error.strerror}") from error
+    except aiohttp.ClientConnectorError as error:
+        raise httpx2.ConnectError(error.strerror or str(error)) from error
+    except aiohttp.ClientHttpProxyError as error:
+        raise httpx2.ProxyError(str(error)) from error
+    except (aiohttp.ClientError, ConnectionError) as error:
+        raise httpx2.RemoteProtocolError(str(error) or type(error).__name__) from error
+
+
+def proxy_of(address: str) -> str | None:
+    """The environment's proxy for an address, by `http_proxy`, `all_proxy` and `no_proxy`.
+
+    Raises `UserError` if it is not an HTTP proxy.
+    """
+    parts = urlsplit(address)
+    if proxy_bypass(parts.netloc):
+        return None
+    named = getproxies()
+    found = named.get(parts.scheme) or named.get("all")
+    if found is not None and urlsplit(found).scheme not in ("http", "https"):  # not shown: it may hold a password
+        raise UserError(
+            f"the proxy that the environment names for {parts.hostname} is no http:// or https:// address",
+            f"set {parts.scheme}_proxy to one, or list {parts.hostname} in no_proxy",
+        )
+    return found

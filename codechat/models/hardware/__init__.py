@@ -1,0 +1,76 @@
+"""Hardware: a cell's share of the machine it runs on. Nothing here can change a score."""
+
+import os
+from dataclasses import dataclass
+from typing import Literal
+
+from codechat.base.config import Config, run_option
+from codechat.base.registry import NoTraits, Registry
+
+CELLS_AT_ONCE = "CODECHAT_CELLS_AT_ONCE"
+"""The variable by which a launcher tells a cell's process how many cells share this machine's cores."""
+
+
+class HardwareConfig(Config):
+    """Options every kind of hardware has."""
+
+    kind: str = run_option(..., "where the cell runs")
+    workers: int | None = run_option(
+        None, "sandbox workers; null: the cores that this process may use, divided by the cells at once", ge=1
+    )
+    scratch: str | None = run_option(
+        None,
+        "a folder of this machine for the response cache and the references' results; null: CODECHAT_CACHE_DIR, else "
+        "the user's cache folder",
+    )
+    gpus: int | None = run_option(None, "GPUs for model servers; null: those that nvidia-smi lists, 0: none", ge=0)
+    gpu_memory_gb: float | None = run_option(None, "gigabytes of memory of each GPU; null: as nvidia-smi says", gt=0)
+    tensor_parallel: int | None = run_option(
+        None, "GPUs that share the weights of a server; null: as few as hold them", ge=1
+    )
+    data_parallel: int | None = run_option(None, "copies of the weights in a server, on GPUs of their own", ge=1)
+    memory_fraction: float = run_option(0.9, "part of a GPU's memory that model servers may use together", gt=0, le=1)
+    max_num_seqs: int | None = run_option(None, "most conversations a server answers at once; null: vLLM's own", ge=1)
+    batch_invariant: bool = run_option(
+        False, "servers answer the same whatever else they answer at that time; slower, and not on every GPU"
+    )
+    start_s: float = run_option(
+        1800.0, "seconds in which a server must be ready, downloading the weights included", gt=0
+    )
+    serve: Literal["auto", "never"] = run_option(
+        "auto", "auto: a server is started for a model with served_by at whose local base_url nothing answers; or never"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """The resources of the engine."""
+
+    workers: int
+
+
+HARDWARE: Registry[Resources, NoTraits] = Registry(
+    "hardware", "codechat.models.hardware", NoTraits, Resources, HardwareConfig
+)
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def own_cores() -> int:
+    """A cell's share of them, at least one."""
+    return max(1, cores() // int(os.environ.get(CELLS_AT_ONCE, "1")))
+
+
+class LocalConfig(HardwareConfig):
+    """Options of this machine."""
+
+    kind: Literal["local"] = run_option("local", "where the cell runs")
+
+
+@HARDWARE.register("local", LocalConfig)
+def local(config: LocalConfig) -> Resources:
+    """This machine, one sandbox worker per core unless set otherwise."""
+    return Resources(config.workers or own_cores())

@@ -1,0 +1,86 @@
+"""Import paths of before the rooms were rearranged: they work for one release, and say where the name went."""
+
+import importlib
+import warnings
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+_BASE = (
+    *("config", "domain", "environment", "errors", "files", "mounts", "plugins", "promises", "records", "registry"),
+    *("seal", "seeding", "spreadsheet", "template", "texts"),
+)
+# From old to new names within codechat. What is in a moved package moved with it, unless it has a line of its own.
+MOVED = {
+    **{name: f"base.{name}" for name in _BASE},
+    "tasks": "datasets.tasks",
+    "agendas": "studies.refine.agendas",
+    "audit": "report.audit",
+    "calls": "models.calls",
+    "constraints": "studies.multicodeif.constraints",
+    "construct": "run.construct",
+    "engine": "run",
+    "environments": "studies.cab.environments",
+    "exporting": "report.exporting",
+    "hardware": "models.hardware",
+    "importing": "datasets.importing",
+    "instructions": "studies.refine.instructions",
+    "journal": "run.journal",
+    "judges": "judging",
+    "judges.hybrid": "studies.refine.judge_hybrid",
+    "judges.rules": "studies.refine.judge_rules",
+    "languages": "sandbox.languages",
+    "launchers": "run.launchers",
+    "metrics": "report.metrics",
+    "models.baselines.drifting": "studies.refine.baselines.drifting",
+    "models.baselines.refactoring": "studies.refine.baselines.refactoring",
+    "patterns": "studies.refine.patterns",
+    "protocols": "run.protocols",
+    "serving": "models.serving",
+    "suites": "sandbox.suites",
+    "suites.inserted": "studies.sreval.suite_inserted",
+    "suites.maven": "studies.sreval.suite_maven",
+    "suites.placing": "studies.sreval.placing",
+    "suites.versions": "studies.multicodeif.versions",
+    "tracking": "report.tracking",
+}
+
+
+def new_name(name: str) -> str | None:
+    """The present name of the module that was once called `name`; None if it did not move."""
+    package, _, rest = name.partition(".")
+    if package != "codechat":
+        return None
+    parts = rest.split(".")
+    for count in range(len(parts), 0, -1):
+        if found := MOVED.get(".".join(parts[:count])):
+            return ".".join(("codechat", found, *parts[count:]))
+    return None
+
+
+class _Present(Loader):
+    """Gives the module that an old name now has."""
+
+    def __init__(self, name: str) -> None:
+        self._module = importlib.import_module(name)
+        self._spec = self._module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec  # importlib put the old name's there
+
+
+class OldNames(MetaPathFinder):
+    """Finds modules by their names of before; the first finder, since the folders of moved packages have moved."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        present = new_name(fullname)
+        if present is None:
+            return None
+        warnings.warn(f"{fullname} is now {present}", DeprecationWarning, stacklevel=2)
+        return ModuleSpec(fullname, _Present(present))

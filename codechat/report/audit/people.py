@@ -1,0 +1,225 @@
+"""People's labels, read from a folder in which decisions were drawn and labelled, to correct adherence by.
+
+Beside a sample lies `population.json`. For every cell that decisions were drawn from it holds the judge, and how many
+changes were judged adhered, by task and scope. It shows for how many decisions each label stands, even if the cells are
+gone.
+"""
+
+import csv
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from codechat.base.errors import UserError
+from codechat.base.files import content_hash
+from codechat.base.records import JUDGE_TAG, tags_in
+from codechat.report.audit.labels import LabelRow, read_labels
+from codechat.report.audit.sampling import AuditDecision
+from codechat.report.metrics.corrected import ALL, Correction
+from codechat.report.metrics.judge_errors import JudgeLabels, Label
+from codechat.report.metrics.statistics import Figure
+from codechat.report.study import LoadedCell
+from codechat.report.variants import Options, judge_in
+
+POPULATION = "population.json"
+Place = tuple[str, str, int]  # cell, task and turn
+
+
+class JudgedCell(BaseModel):
+    """A cell that decisions were drawn from.
+
+    `dataset` is its content's hash, or its name if the hash is not known. `judge` is a hash of everything that can
+    change a verdict, `named` the judge as it was chosen in the configuration. `judged` holds by task and scope how
+    many changes were judged adhered, and how many were judged at all.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    dataset: str
+    judge: str
+    named: str
+    judged: dict[str, dict[str, tuple[int, int]]]
+
+
+class Population(BaseModel):
+    """The content of population.json: the cells by their ids."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    cells: dict[str, JudgedCell]
+
+
+def judge_of(cell: LoadedCell, options: Options) -> str:
+    """A hash of everything that can change a cell's verdicts on adherence."""
+    return content_hash([judge_in(cell.config, options), tags_in(cell.folder).get(JUDGE_TAG, "")])[:16]
+
+
+def population_json(cells: Iterable[LoadedCell], changes: Iterable[AuditDecision], options: Options) -> str:
+    """The content of population.json; `changes` are all judged changes of the cells."""
+    counts: dict[str, dict[str, dict[str, tuple[int, int]]]] = defaultdict(dict)
+    for one in changes:
+        if one.adherence not in (None, "undecided"):
+            _count(counts[one.cell_id], one.task_id, one.instruction.scope, adhered=one.adherence == "adhered")
+    found = {
+        cell.cell_id: _judged_cell(cell, counts[cell.cell_id], options) for cell in cells if cell.cell_id in counts
+    }
+    return json.dumps(Population(cells=found).model_dump(mode="json"), sort_keys=True, separators=(",", ":")) + "\n"
+
+
+def _judged_cell(cell: LoadedCell, counts: Mapping[str, Mapping[str, tuple[int, int]]], options: Options) -> JudgedCell:
+    judged = {task: dict(own) for task, own in counts.items()}
+    return JudgedCell(dataset=cell.source, judge=judge_of(cell, options), named=cell.judge, judged=judged)
+
+
+def _count(counts: dict[str, dict[str, tuple[int, int]]], task: str, scope: str, *, adhered: bool) -> None:
+    own = counts.setdefault(task, {})
+    hits, total = own.get(scope, (0, 0))
+    own[scope] = (hits + adhered, total + 1)
+
+
+def _recorded(cell: LoadedCell, options: Options) -> JudgedCell:
+    """The entry of a cell whose records are at hand."""
+    counts: dict[str, dict[str, tuple[int, int]]] = {}
+    for session in cell.sessions():
+        for turn in session.turns if session.status == "completed" else ():
+            judged, asked = turn.adherence, turn.instruction
+            if judged is not None and asked is not None and turn.code is not None and judged.verdict != "undecided":
+                _count(counts, session.task_id, asked.scope, adhered=judged.verdict == "adhered")
+    return _judged_cell(cell, counts, options)
+
+
+@dataclass(frozen=True)
+class People:
+    """The labels by judge, and remarks about the cells and decisions that they rest on."""
+
+    by_judge: Mapping[str, JudgeLabels]
+    notes: tuple[str, ...]
+
+
+def read_people(path: Path, cells: Sequence[LoadedCell], options: Options) -> People:
+    """The labels in a folder, or of one file; `cells` are those at hand.
+
+    Several people's labels of one change count by their mean. Raises `UserError` if there is no label of adherence, or
+    if it is not known for how many decisions the labels stand.
+    """
+    rows = [row for file in _files(path) for _, row in read_labels(file).values() if isinstance(row, LabelRow)]
+    said: dict[Place, list[float]] = defaultdict(list)
+    drawn: dict[Place, LabelRow] = {}
+    for row in rows:
+        place = (row.cell_id, row.task_id, row.turn)
+        if row.true_adherence is not None and row.judge_adherence in ("adhered", "violated"):
+            said[place].append(float(row.true_adherence == "adhered"))
+            drawn[place] = row
+    if not said:
+        raise UserError(
+            f"{path} holds no label of adherence",
+            "label what `codechat audit export … correction=100` drew, and put the file into the folder",
+        )
+    known = _population(path, {row.cell_id for row in rows}, cells, options)
+    missing = {cell for cell, _, _ in said} - known.keys()
+    if missing:
+        raise UserError(
+            f"{path} labels cells of which nothing else is known: {', '.join(sorted(missing))[:80]}",
+            f"give these cells too (runs=DIR,DIR), or the {POPULATION} that `audit export` wrote beside the sample",
+        )
+    return _people(said, drawn, known)
+
+
+def _people(
+    said: Mapping[Place, list[float]], drawn: Mapping[Place, LabelRow], known: Mapping[str, JudgedCell]
+) -> People:
+    labels: dict[str, list[Label]] = defaultdict(list)
+    for place, values in sorted(said.items()):
+        row, cell = drawn[place], known[place[0]]
+        if row.scope not in cell.judged.get(row.task_id, {}):
+            raise UserError(
+                f"{POPULATION} knows of no judged change of {row.task_id}, which people labelled",
+                f"keep the {POPULATION} that was written with the sample",
+            )
+        labels[cell.judge].append(
+            Label(cell.dataset, row.task_id, row.scope, row.judge_adherence == "adhered", fmean(values), row.cell_id)
+        )
+    found = {}
+    for judge, own in labels.items():
+        members = [cell for cell in known.values() if cell.judge == judge]
+        found[judge] = JudgeLabels(members[0].named, _by_dataset(members), tuple(own))
+    split = sum(0 < fmean(values) < 1 for values in said.values())
+    notes = [f"People disagree on {split} of {len(said)} labelled changes: each counts by the mean of its labels."]
+    refusals = {known.judge: Correction.alone(known).errors(ALL).refusal for known in found.values()}
+    refused = [f"The labels of judge {judge} correct nothing: {why}." for judge, why in refusals.items() if why]
+    return People(found, (*(notes if split else ()), *refused))
+
+
+def _by_dataset(cells: Iterable[JudgedCell]) -> dict[str, dict[str, Figure]]:
+    found: dict[str, dict[str, Figure]] = defaultdict(lambda: defaultdict(Figure))
+    for cell in cells:
+        for task, own in cell.judged.items():
+            for scope, (hits, total) in own.items():
+                found[cell.dataset][scope].count(task, hits, total)
+    return {dataset: dict(own) for dataset, own in found.items()}
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise UserError(
+            f"there is no folder {path}", "audit=DIR is where people's labels lie, as `audit export` wrote it"
+        )
+    found = [file for file in sorted(path.glob("*.csv")) if _holds_labels(file)]
+    if not found:
+        raise UserError(
+            f"{path} holds no labels of instructions",
+            "audit=DIR is the out=DIR of `codechat audit export`, with the files that people labelled",
+        )
+    return found
+
+
+def _holds_labels(file: Path) -> bool:
+    """Whether a file's header is that of labelled decisions about instructions: a folder may hold other tables too."""
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            header = stream.readline()
+    except (OSError, UnicodeDecodeError):
+        return False
+    names = next(csv.reader([header], delimiter=";" if header.count(";") > header.count(",") else ","), [])
+    return {"sample", "judge_adherence"} <= {*names}
+
+
+def _population(
+    path: Path, labelled: set[str], cells: Sequence[LoadedCell], options: Options
+) -> Mapping[str, JudgedCell]:
+    """The cells that the sample was drawn from: as population.json says, else those of them that are at hand."""
+    file = (path if path.is_dir() else path.parent) / POPULATION
+    try:
+        return Population.model_validate_json(file.read_bytes()).cells
+    except FileNotFoundError:
+        parts = [part for cell in cells for part in cell.parts if part.cell_id in labelled]
+        return {part.cell_id: _recorded(part, options) for part in parts}
+    except (OSError, ValidationError) as error:
+        raise UserError(
+            f"{file} is damaged: {str(error).splitlines()[0]}", "draw into another folder by the same command"
+        ) from error
+
+
+def measures_adherence(cell: LoadedCell) -> bool:
+    """Whether a cell has a rate of adherence, which labels can correct."""
+    return cell.measures is not None and cell.measures.have("iar")
+
+
+def with_labels(cells: Sequence[LoadedCell], people: People, options: Options) -> list[LoadedCell]:
+    """The cells; each that measures adherence gets its judge's labels, or the reason why there are none."""
+    names = sorted({known.judge for known in people.by_judge.values()})
+    found = []
+    for cell in cells:
+        labels: JudgeLabels | str | None = people.by_judge.get(judge_of(cell.parts[0], options))
+        if labels is None:
+            labels = f"the labels are of another judge ({', '.join(names)}"
+            labels += ", with other options, prompts or rules)" if cell.judge in names else ")"
+        found.append(replace(cell, labels=labels) if measures_adherence(cell) else cell)
+    return found

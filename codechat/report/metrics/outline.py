@@ -1,0 +1,115 @@
+"""Sessions reduced to the data of figures: a few hundred bytes each, so that ten thousand fit into memory."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from codechat.base.domain import AdherenceVerdict, Outcome
+from codechat.base.records import SessionRecord, TurnRecord
+from codechat.report.metrics.spending import Tokens, add_tokens, no_tokens
+
+
+class TurnOutline(NamedTuple):
+    """The data of a turn that figures need.
+
+    `kind` is its instruction's `scope/change`; `answered` is as in the record. `outcome` and `passed` are None for
+    a turn that is not scored.
+    """
+
+    outcome: Outcome | None
+    passed: bool | None
+    skipped: bool
+    answered: bool
+    verdict: AdherenceVerdict | None
+    kind: str | None
+
+    @property
+    def adhered(self) -> bool | None:
+        """Whether the instruction was followed; None if that was not judged or is undecided."""
+        if self.verdict is None or self.verdict == "undecided" or not self.answered:
+            return None
+        return self.verdict == "adhered"
+
+
+class SessionOutline(NamedTuple):
+    """A completed session."""
+
+    task_id: str
+    turns: tuple[TurnOutline, ...]
+    seed: int = 0
+
+
+@dataclass
+class Outlines:
+    """The outlines of all sessions of a cell, with sums made in the same pass."""
+
+    sessions: int = 0
+    length: int = 0
+    completed: list[SessionOutline] = field(default_factory=list)
+    undecided_applicability: int = 0
+    tokens: Tokens = field(default_factory=no_tokens)
+
+    def count(self, outcome: Outcome) -> int:
+        """The number of turns with an outcome, without skipped ones."""
+        return self._outcomes[outcome, False]
+
+    @property
+    def skipped_turns(self) -> int:
+        """Turns for which no instruction was found."""
+        return sum(count for (_, skipped), count in self._outcomes.items() if skipped)
+
+    @property
+    def without_code(self) -> int:
+        """Sessions whose first reply held no code, so that all later turns were skipped."""
+        return sum(
+            len(each.turns) > 1 and each.turns[0].outcome == "no_code" and all(turn.skipped for turn in each.turns[1:])
+            for each in self.completed
+        )
+
+    @property
+    def undecided(self) -> int:
+        """Answers whose adherence is undecided."""
+        return sum(turn.verdict == "undecided" for each in self.completed for turn in each.turns if not turn.skipped)
+
+    _outcomes: Counter[tuple[Outcome | None, bool]] = field(default_factory=Counter)
+
+    def add(self, session: SessionRecord) -> None:
+        """Add a session.
+
+        Candidates of skipped turns count: a turn can be skipped because one of them is undecided.
+        """
+        self.sessions += 1
+        self.length = max(self.length, len(session.turns), len(session.agenda) + 1)
+        if session.status != "completed":
+            return
+        turns = tuple(_outline(session, turn) for turn in session.turns)
+        self.completed.append(SessionOutline(session.task_id, turns, session.seed))
+        self._outcomes.update((turn.outcome, turn.skipped) for turn in turns)
+        self.undecided_applicability += sum(c.applicable is None for turn in session.turns for c in turn.candidates)
+        add_tokens(self.tokens, session)
+
+
+def outlines_of(sessions: Iterable[SessionRecord]) -> Outlines:
+    """The outlines of sessions, which are read one by one."""
+    found = Outlines()
+    for session in sessions:
+        found.add(session)
+    return found
+
+
+_KINDS: dict[TurnOutline, TurnOutline] = {}
+
+
+def _outline(session: SessionRecord, turn: TurnRecord) -> TurnOutline:
+    """The outline of a turn. Equal turns share one object: there are only some hundred different ones."""
+    asked = turn.instruction
+    outline = TurnOutline(
+        turn.outcome,
+        turn.passed,
+        turn.skipped,
+        session.has_answer(turn),
+        turn.adherence.verdict if turn.adherence else None,
+        f"{asked.scope}/{asked.change}" if asked else None,
+    )
+    return _KINDS.setdefault(outline, outline)

@@ -1,0 +1,221 @@
+"""The statistics that protocols share: rates, trends, association, and intervals by resampling tasks."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from codechat.base.seeding import generator
+from codechat.report.metrics.mann_kendall import original_test
+
+RESAMPLES = 2_000
+CHUNK = 50  # resamples computed at once
+AT_ONCE = 20_000  # draws of tasks made at once, where few tasks allow more resamples than that
+TAILS = (0.025, 0.975)  # of a 95 % interval
+
+Interval = tuple[float, float]
+
+
+class Trend(BaseModel):
+    """The original Mann-Kendall test, two-sided, α = 0.05 (paper III-F2)."""
+
+    s: int
+    var_s: float
+    z: float
+    p: float
+    trend: Literal["increasing", "decreasing", "no trend"]
+
+
+class PhiTable(BaseModel):
+    """Correctness against adherence: the association and the 2x2 counts behind it (paper VI-B)."""
+
+    value: float | None
+    pass_adhered: int
+    pass_violated: int
+    fail_adhered: int
+    fail_violated: int
+
+
+def rate(hits: float, total: float) -> float | None:
+    """`hits / total`, or None if `total` is 0."""
+    return hits / total if total else None
+
+
+def mean_of(values: Iterable[float | None]) -> float | None:
+    """The mean of the values that are known; None if none is."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def mean_of_all(values: Sequence[float | None]) -> float | None:
+    """The mean of the values; None if one of them is missing, or if there is none."""
+    return None if None in values else mean_of(values)
+
+
+def percent_change(first: float | None, last: float | None) -> float | None:
+    """The change from `first` to `last` in per cent of `first`; None if `first` is 0 or either is missing."""
+    if not first or last is None:
+        return None
+    return 100 * (last - first) / first
+
+
+def mann_kendall(series: Iterable[float | None]) -> Trend | None:
+    """The trend of a series, missing values dropped; None below two values, because the test is not defined."""
+    values = [value for value in series if value is not None]
+    if len(values) < 2:
+        return None
+    if len(set(values)) == 1:  # what the test says of it, without a quarter of a second to load it
+        return Trend(s=0, var_s=0.0, z=0.0, p=1.0, trend="no trend")
+    result = original_test()(values, alpha=0.05)
+    return Trend(s=round(result.s), var_s=float(result.var_s), z=float(result.z), p=float(result.p), trend=result.trend)
+
+
+def phi(pass_adhered: int, pass_violated: int, fail_adhered: int, fail_violated: int) -> PhiTable:
+    """The Phi coefficient of a 2x2 table; its value is None if a row or a column is empty."""
+    rows = (pass_adhered + pass_violated) * (fail_adhered + fail_violated)
+    columns = (pass_adhered + fail_adhered) * (pass_violated + fail_violated)
+    value = rate(pass_adhered * fail_violated - pass_violated * fail_adhered, math.sqrt(rows * columns))
+    return PhiTable(
+        value=value,
+        pass_adhered=pass_adhered,
+        pass_violated=pass_violated,
+        fail_adhered=fail_adhered,
+        fail_violated=fail_violated,
+    )
+
+
+_COUNTS: dict[tuple[int, int], tuple[int, int]] = {}  # equal ones are shared: ten thousand tasks have some dozens
+
+
+@dataclass
+class Figure:
+    """A ratio of two counts, kept by task so that tasks can be resampled."""
+
+    by_task: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def count(self, task_id: str, hits: int, total: int = 1) -> None:
+        """Add `hits` out of `total` from one session of the task."""
+        old_hits, old_total = self.by_task.get(task_id, (0, 0))
+        counts = (old_hits + hits, old_total + total)
+        self.by_task[task_id] = _COUNTS.setdefault(counts, counts)
+
+    @classmethod
+    def union(cls, figures: Iterable["Figure"]) -> "Figure":
+        """The counts of several figures as one."""
+        whole = cls()
+        for figure in figures:
+            for task, counts in figure.by_task.items():
+                whole.count(task, *counts)
+        return whole
+
+    @property
+    def rate(self) -> float | None:
+        """The ratio over all tasks."""
+        return rate(sum(hits for hits, _ in self.by_task.values()), sum(total for _, total in self.by_task.values()))
+
+
+class TaskBootstrap:
+    """95 % percentile intervals from 2,000 resamples of the tasks with replacement; none of a single task.
+
+    A task's sessions stay together, because they are not independent. The draws come from one byte stream of
+    the project's own generator and all sums are sums of integers, so every machine gets the same intervals.
+    """
+
+    def __init__(self, tasks: Iterable[str], seed: int) -> None:
+        self._tasks = sorted(set(tasks))
+        self._weights = _draw(len(self._tasks), seed) if len(self._tasks) > 1 else None
+
+    def ratios(self, figure: Figure) -> list[float | None]:
+        """The figure in every resample; None if its denominator is zero there.
+
+        A single task has no resample but itself: an interval of no width would look certain.
+        """
+        sums = self.sums([figure])
+        if sums is None:
+            return [None] * RESAMPLES if self._tasks else []
+        hits, totals = sums[:, 0].T
+        if totals.all():
+            found: list[float | None] = (hits / totals).tolist()
+            return found
+        return [rate(*counts) for counts in zip(hits.tolist(), totals.tolist(), strict=True)]
+
+    def sums(self, figures: Sequence[Figure]) -> Any:
+        """Both counts of every figure in every resample, of shape (resamples, figures, 2); None of a single task."""
+        if self._weights is None:
+            return None
+        import numpy as np
+
+        # Sums of integers below 2**53 are exact in floats, whose products are many times faster.
+        tallies = np.array(
+            [[count for figure in figures for count in figure.by_task.get(task, (0, 0))] for task in self._tasks],
+            dtype=np.float64,
+        )
+        chunks = (self._weights[rows].astype(np.float64) for rows in _rows(len(self._tasks)))
+        sums = np.concatenate([chunk @ tallies for chunk in chunks])
+        return sums.reshape(RESAMPLES, len(figures), 2)
+
+    def weighted(self, values: Mapping[str, float]) -> Any:
+        """The sum of some tasks' values in every resample, of shape (resamples,); there must be two tasks at least."""
+        import numpy as np
+
+        assert self._weights is not None
+        places = [place for place, task in enumerate(self._tasks) if task in values]
+        return self._weights[:, places] @ np.array([values[self._tasks[place]] for place in places])
+
+    def interval(self, figure: Figure) -> Interval | None:
+        """The figure's own interval: that of its `ratios`."""
+        import numpy as np
+
+        sums = self.sums([figure])
+        if sums is None:
+            return None
+        hits, totals = sums[:, 0].T
+        known = totals > 0
+        return _central(np.sort(hits[known] / totals[known]).tolist())
+
+
+def _rows(tasks: int) -> Iterator[slice]:
+    """The resamples in parts: some at a time, since of ten thousand tasks all would take hundreds of megabytes."""
+    several = max(CHUNK, AT_ONCE // tasks)
+    return (slice(row, min(row + several, RESAMPLES)) for row in range(0, RESAMPLES, several))
+
+
+def _draw(tasks: int, seed: int) -> Any:
+    """How often each task was drawn: an integer array of shape (resamples, tasks), of the narrowest type possible."""
+    import numpy as np
+
+    stream = generator(seed, "", "bootstrap")
+    drawn_often = np.zeros((RESAMPLES, tasks), dtype=np.uint8)
+    for rows in _rows(tasks):
+        shape = (rows.stop - rows.start, tasks)
+        words = np.frombuffer(stream.randbytes(4 * math.prod(shape)), dtype="<u4").astype(np.int64).reshape(shape)
+        drawn = ((words * tasks) >> 32) + tasks * np.arange(shape[0])[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=math.prod(shape)).reshape(shape)
+        if counts.max() > np.iinfo(drawn_often.dtype).max:
+            drawn_often = drawn_often.astype(np.int64)
+        drawn_often[rows] = counts
+    return drawn_often
+
+
+def percentile_interval(values: Iterable[float | None]) -> Interval | None:
+    """The central 95 % of the values, missing ones dropped; None if none is left."""
+    return _central(sorted(value for value in values if value is not None))
+
+
+def _central(ordered: Sequence[float]) -> Interval | None:
+    """The central 95 % of ordered values; None if there is none."""
+    if not ordered:
+        return None
+    low, high = (_quantile(ordered, share) for share in TAILS)
+    return low, high
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    """Linear between the closest ranks (Hyndman and Fan's type 7, NumPy's default)."""
+    position = share * (len(ordered) - 1)
+    below = math.floor(position)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)

@@ -1,0 +1,165 @@
+"""An MLflow store, opened so that MLflow does not print, and its errors as messages of one line."""
+
+import contextlib
+import logging
+import os
+import socket
+import sqlite3
+import warnings
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from codechat.base.environment import silence
+from codechat.base.errors import UserError
+from codechat.report.tracking import TrackingError
+from codechat.report.tracking.address import REMEDY, Address, without_password
+from codechat.report.tracking.locks import lock
+
+DRIVERS = {"": "codechat[postgres]", "psycopg": "codechat[postgres]", "MySQLdb": "mysqlclient", "pymysql": "PyMySQL"}
+"""The package of a driver's module, if its name differs; psycopg without its library names no module."""
+CONNECT_TIMEOUT_S = 5
+# A silent server delays the cell by half a minute, not by the quarter of an hour of MLflow's defaults.
+PATIENCE = {
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+}
+# A process opens a connection when it needs one: hundreds of cells that each keep some would use up a server's, and one
+# that was idle while a cell ran for hours may be dead.
+UNPOOLED = {"MLFLOW_SQLALCHEMYSTORE_POOLCLASS": "NullPool"}
+
+# The address that MLflow would print after each run can contain the password of the URI. Its progress bars, one for
+# every file, would come between the lines of a report.
+QUIET = {"MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true", "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false"}
+
+
+class Store:
+    """A client and the experiment's id. Always pass that id on: MLflow's own default can be another experiment."""
+
+    def __init__(self, address: Address, client: Any, experiment_id: str) -> None:
+        self.address, self.client, self.experiment_id = address, client, experiment_id
+
+    @classmethod
+    def open(cls, address: Address, experiment: str, artifacts: str | None, runs_dir: Path) -> "Store":
+        """Create the database and the experiment if they are missing. Raises as `failures` does, and `UserError`.
+
+        `artifacts` is where the user wants the files of a new experiment, None if anywhere.
+        """
+        prepare(address)
+        with lock(address), warnings.catch_warnings():
+            # A database is created under its lock: two migrations at once would break it for good.
+            warnings.simplefilter("ignore")
+            client = client_of(address)
+            place = address.artifacts(artifacts, runs_dir)
+            found = _experiment(client, experiment, place)
+        if artifacts is not None and found.artifact_location != place:
+            raise UserError(
+                f"the MLflow experiment '{experiment}' keeps its files in {found.artifact_location}",
+                "leave tracking.artifacts out, or choose another tracking.experiment",
+            )
+        return cls(address, client, str(found.experiment_id))
+
+
+def check_packages(address: Address, artifacts: str | None) -> None:
+    """Raise `UserError` if the library that reaches a database or a bucket is missing: before a cell runs."""
+    if artifacts is not None and artifacts.startswith("s3://") and find_spec("boto3") is None:
+        raise UserError(f"tracking.artifacts={artifacts} needs the package boto3", "pip install boto3")
+    if not address.needs_driver:
+        return
+    import sqlalchemy
+
+    uri = without_password(address.uri)
+    try:
+        sqlalchemy.make_url(address.client_uri).get_dialect().import_dbapi()
+    except ImportError as error:
+        package = DRIVERS.get(error.name or "", error.name or "")
+        raise UserError(f"tracking.uri={uri} needs a driver: {error}", f"pip install '{package}'") from error
+    except sqlalchemy.exc.ArgumentError as error:
+        raise UserError(f"tracking.uri={uri} is no address of a database", REMEDY) from error
+
+
+def prepare(address: Address) -> None:
+    """Configure MLflow, and fail fast if the store cannot be reached."""
+    configure(address)
+    _reach(address)
+
+
+def configure(address: Address) -> None:
+    """Configure MLflow's output, telemetry and timeouts for a store: before it is imported."""
+    os.environ |= QUIET
+    silence(os.environ)
+    for name, value in {**PATIENCE, **(UNPOOLED if address.needs_driver else {})}.items():
+        os.environ.setdefault(name, value)
+
+
+def client_of(address: Address) -> Any:
+    """MLflow's client for a store after `prepare`; opening a local store can migrate it."""
+    import mlflow
+
+    for chatter in ("mlflow", "alembic"):
+        logging.getLogger(chatter).setLevel(logging.ERROR)
+    return mlflow.MlflowClient(address.client_uri)
+
+
+def _reach(address: Address) -> None:
+    """Fail fast if MLflow would keep trying: for a file it cannot open, or a database server that is down."""
+    if address.database is not None:
+        address.database.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(sqlite3.connect(address.database, timeout=CONNECT_TIMEOUT_S)) as connection:
+            connection.execute("PRAGMA schema_version")
+        if not os.access(address.database, os.W_OK):
+            raise TrackingError(f"{address.database} is read-only")
+    elif address.socket is not None:
+        socket.create_connection(address.socket, timeout=CONNECT_TIMEOUT_S).close()
+
+
+def _experiment(client: Any, name: str, artifacts: str | None) -> Any:
+    """The experiment of this name, created if missing; another process may create it at the same time."""
+    import mlflow
+
+    found = client.get_experiment_by_name(name)
+    if found is None:
+        try:
+            return client.get_experiment(client.create_experiment(name, artifact_location=artifacts))
+        except mlflow.exceptions.MlflowException as error:
+            if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                raise
+            found = client.get_experiment_by_name(name)
+    if found.lifecycle_stage == "deleted":
+        raise UserError(
+            f"the MLflow experiment '{name}' is in the trash",
+            f"restore it (mlflow experiments restore -x {found.experiment_id}), or choose another tracking.experiment",
+        )
+    return found
+
+
+@contextlib.contextmanager
+def failures(address: Address) -> Iterator[None]:
+    """Turn a store's errors into `TrackingError`, and a missing package into `UserError`."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"the store {without_password(address.uri)} needs the package {error.name}, which is not installed",
+            f"pip install {error.name}",
+        ) from error
+    except Exception as error:
+        if not isinstance(error, _store_errors()):
+            raise
+        # The cause may hold the URI with its password, so only its cleaned words are kept.
+        cause = without_password(str(error).strip().partition("\n")[0])[:300] or type(error).__name__
+        raise TrackingError(f"cannot log to MLflow at {without_password(address.uri)}: {cause}") from None
+
+
+def _store_errors() -> tuple[type[Exception], ...]:
+    """The exceptions of MLflow and its libraries for a failing store; MLflow may not be imported yet."""
+    import mlflow
+    import requests
+    import sqlalchemy
+
+    return (
+        mlflow.exceptions.MlflowException, requests.RequestException, sqlalchemy.exc.SQLAlchemyError,
+        sqlite3.Error, OSError,
+    )  # fmt: skip

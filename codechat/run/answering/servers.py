@@ -1,0 +1,172 @@
+"""The model servers of a cell: those that it needs, their places on the GPUs, and their entry in metrics.json."""
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from codechat.base.errors import Stopped, UserError
+from codechat.base.files import write_atomically
+from codechat.models import UNDER_TEST
+from codechat.models.calls import BRAKE, Brake, run_coroutine
+from codechat.models.endpoints import ARGUMENTS, VLLM
+from codechat.models.serving import FLEET, CellServers, Fleet, Server, needs_in
+from codechat.models.serving.probing import PrefixCounts
+from codechat.run.answering.endpoints import is_finished
+from codechat.run.cell import SHARDS, Cell, endpoints_of
+from codechat.run.cell.rescored import RescoredCell
+from codechat.run.journal import Journal
+from codechat.run.settings.config import CellConfig
+
+SERVERS = "servers"
+"""The key of metrics.json, there only if a vLLM told its version."""
+LOGS = ".servers"
+LOOK_S = 0.1
+COUNTS = "prefix_cache.json"
+"""The file in a cell's folder with what its servers' prefix caches counted, over all its processes."""
+
+
+def servers_needed(config: CellConfig) -> frozenset[Server]:
+    """The servers that codechat may have to start for a cell, whatever answers now."""
+    return frozenset(need.server for need in needs_in(endpoints_of(config)))
+
+
+def bring_up(
+    config: CellConfig, fleet: Fleet, note: Callable[[str], None], stopped: Callable[[], object] = lambda: False
+) -> None:
+    """Start the servers of a cell, and wait until they are ready: for cells that run in other processes.
+
+    Those find them by the files in `runs_dir`. Raises `UserError`, and `Stopped` once `stopped` gives something true.
+    """
+    needs, folder = needs_in(endpoints_of(config)), Path(config.runs_dir) / LOGS
+    servers, brake = CellServers(fleet, needs, config.hardware, folder, note), Brake()
+
+    async def watch() -> None:
+        while not stopped():  # noqa: ASYNC110  a signal or another process says so
+            await asyncio.sleep(LOOK_S)
+        brake.pull("interrupted", interrupted=True)
+
+    async def reach() -> None:
+        BRAKE.set(brake)
+        watching = asyncio.create_task(watch())
+        async with servers.at_work():
+            for need in needs:
+                await servers.reach(need.config)
+        watching.cancel()
+
+    run_coroutine(reach, brake)
+
+
+@contextlib.contextmanager
+def tended(config: CellConfig, fleet: Fleet, note: Callable[[str], None]) -> Iterator[None]:
+    """Within, servers that other processes use are started again if they end by themselves; once."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not fleet.ended():
+            if over.wait(LOOK_S):
+                return
+        names = ", ".join(each.server.name for each in fleet.ended())
+        note(f"{names}: ended by itself: it is started again")
+        try:
+            bring_up(config, fleet, note, over.is_set)
+        except (UserError, Stopped) as failure:
+            note(str(failure))
+
+    watching = threading.Thread(target=watch, name="servers")
+    watching.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watching.join()
+
+
+@contextlib.contextmanager
+def serving(cell: Cell, journal: Journal, note: Callable[[str], None]) -> Iterator[CellServers]:
+    """The servers of a cell that runs, none if it is finished. Outside of a sweep's `Fleet` they end with it.
+
+    Raises `UserError` if the machine cannot hold them.
+    """
+    finished = is_finished(cell, journal)
+    with contextlib.ExitStack() as stack:
+        own = FLEET.get() or stack.enter_context(Fleet())
+        servers = _servers(cell, own, note, finished=finished)
+        try:
+            yield servers
+        finally:
+            if counted := servers.counted():  # on top of those of earlier processes
+                sums = _sums((_counts(cell.folder / COUNTS), counted))
+                text = json.dumps({place: asdict(counts) for place, counts in sums.items()})
+                write_atomically(cell.folder / COUNTS, text + "\n")
+
+
+def layout_of(cell: Cell) -> tuple[str, ...]:
+    """The servers that the cell would start, a line each. Raises `UserError` if the machine cannot hold them."""
+    servers = _servers(cell, Fleet(), lambda _: None)
+    lines: list[str] = []
+    for server, place in servers.plan.items():
+        size = "weights of unknown size" if server.weights_gb is None else f"{server.weights_gb:g} GB of weights"
+        gpus = ", ".join(map(str, place.gpus))
+        where = f"on GPU {gpus}" if gpus else "without a GPU"
+        room = "" if place.kv_gb is None else f", {place.kv_gb:.1f} GB for conversations on each GPU"
+        lines.append(f"{server.described} {where}: {size}{room}")
+    return tuple(lines)
+
+
+def _servers(cell: Cell, fleet: Fleet, note: Callable[[str], None], *, finished: bool = False) -> CellServers:
+    """The servers of the models that the cell asks: no model if it is finished; rescored, none under test."""
+    asked = {} if finished else dict(cell.endpoints)
+    if isinstance(cell, RescoredCell):
+        asked.pop(UNDER_TEST, None)
+    return CellServers(fleet, needs_in(asked), cell.config.hardware, Path(cell.config.runs_dir) / LOGS, note)
+
+
+def _sums(several: Iterable[Mapping[str, PrefixCounts]]) -> dict[str, PrefixCounts]:
+    sums: dict[str, PrefixCounts] = {}
+    for counted in several:
+        for place, counts in counted.items():
+            sums[place] = sums.get(place, PrefixCounts()) + counts
+    return sums
+
+
+def _counts(path: Path) -> dict[str, PrefixCounts]:
+    if not path.is_file():
+        return {}
+    return {place: PrefixCounts(**counts) for place, counts in json.loads(path.read_text(encoding="utf-8")).items()}
+
+
+def described(cell: Cell, journal: Journal) -> dict[str, Any]:
+    """The entry of metrics.json about the cell's vLLM servers; empty if no vLLM served it.
+
+    By place: versions, arguments and fingerprints, each in the order met; `prefix_hit_rate` is the part of the prompts'
+    tokens that the server's prefix cache had, None if it did not say.
+    """
+    files = (cell.folder / COUNTS, *sorted((cell.folder / SHARDS).glob(f"*/{COUNTS}")))
+    counts, found = _sums(map(_counts, files)), dict[str, Any]()
+    for place in cell.endpoints:
+        met = [(each.facts, each.fingerprints) for each in journal.met() if each.place == place]
+        facts = [said for said, _ in met if VLLM in said]
+        if facts:
+            counted = counts.get(place, PrefixCounts())
+            found[place] = {
+                VLLM: list(dict.fromkeys(said[VLLM] for said in facts)),
+                ARGUMENTS: list(dict.fromkeys(said[ARGUMENTS] for said in facts if ARGUMENTS in said)),
+                "fingerprints": list(dict.fromkeys(each for said, names in met if VLLM in said for each in names)),
+                "prefix_hit_rate": counted.hits / counted.queries if counted.queries else None,
+            }
+    return {SERVERS: found} if found else {}
+
+
+def tags_of_servers(metrics: Mapping[str, Any]) -> dict[str, str]:
+    """The tags of a tracked run about its servers."""
+    return {
+        f"codechat.server.{place}.{name}": ", ".join(facts[name])
+        for place, facts in metrics.get(SERVERS, {}).items()
+        for name in (VLLM, ARGUMENTS, "fingerprints")
+        if facts[name]
+    }

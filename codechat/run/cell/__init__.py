@@ -1,0 +1,250 @@
+"""A cell: one validated config with its tasks, its pool, its identity and its folder."""
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+from filelock import FileLock, Timeout
+
+from codechat.base.errors import UserError
+from codechat.base.files import content_hash
+from codechat.datasets import load, select
+from codechat.datasets.tasks import Dataset, Task
+from codechat.models import UNDER_TEST, ModelConfig
+from codechat.models.endpoints import address_of
+from codechat.models.hardware import HARDWARE, Resources
+from codechat.models.roles import models_in
+from codechat.report.tracking.address import without_password
+from codechat.run.cell.fitting import Judging, check_fit, check_texts, other_languages
+from codechat.run.journal import is_blank
+from codechat.run.protocols import PROTOCOLS, DialogueProtocol, Parts
+from codechat.run.settings.compose import Composed
+from codechat.run.settings.config import CellConfig, cell_ids
+from codechat.studies.refine.agendas import AgendaConfig
+from codechat.studies.refine.instructions import INSTRUCTIONS, Pool
+
+SHARDS = "shards"
+"""The folder, within a cell's, of the processes that run parts of it."""
+
+ASKING_S = 2.0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A config with its data, ready to run. The name is for people; only the id identifies the cell.
+
+    `pool` is None if the protocol uses no instructions. `remarks` say what the user may have meant otherwise. `older`
+    are the ids of the cell under earlier versions of its rules and baselines: a run begun under one of them is not
+    continued. `begun` is the folder in which the cell was begun under another name, which is no part of the id: there
+    it goes on. A shard's is within the folder of its cell.
+    """
+
+    config: CellConfig
+    choices: Mapping[str, str]
+    dataset: Dataset
+    tasks: tuple[Task, ...]
+    pool: Pool | None
+    id: str
+    name: str
+    remarks: tuple[str, ...] = ()
+    older: tuple[str, ...] = ()
+    begun: Path | None = None
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder of the cell's files."""
+        return self.begun or self.folder_of(self.id)
+
+    def folder_of(self, identity: str) -> Path:
+        """The folder that the cell would have under another id."""
+        readable = re.sub(r"[^A-Za-z0-9.]+", "-", self.name).strip("-.").lower()[:80].rstrip("-.")
+        return Path(self.config.runs_dir) / f"{readable}-{identity[:8]}"
+
+    @cached_property
+    def uses(self) -> frozenset[str]:
+        """The groups that affect the cell."""
+        return self.config.uses
+
+    @cached_property
+    def model_label(self) -> str:
+        """The model as records name it: its preset, or its own name if a kind or a provider is chosen."""
+        model = self.config.model
+        choice = self.choices.get("model", model.kind)
+        return model.name if choice in (model.kind, getattr(model, "provider", None)) else choice
+
+    @cached_property
+    def protocol_name(self) -> str:
+        """The protocol as records name it."""
+        return PROTOCOLS.of(self.config.protocol).name
+
+    @cached_property
+    def protocol(self) -> DialogueProtocol:
+        """The protocol, built on the cell's agenda, pool and judge."""
+        config = self.config
+        return PROTOCOLS.build(config.protocol, Parts(config.agenda, self.pool, config.judge, config.environment))
+
+    @cached_property
+    def turns(self) -> int:
+        """The turns of all sessions, if none ends early."""
+        return sum(map(self.protocol.turns, self.tasks))
+
+    @cached_property
+    def endpoints(self) -> Mapping[str, ModelConfig]:
+        """The models behind endpoints that the cell may ask, by their place in the config."""
+        return endpoints_of(self.config)
+
+    @cached_property
+    def resources(self) -> Resources:
+        """The share of the machine that the engine may use."""
+        return HARDWARE.build(self.config.hardware)
+
+    def settings(self) -> dict[str, Any]:
+        """The content of config.yaml: that of the whole cell, whichever process wrote which of its parts."""
+        values = {**self.config.model_dump(mode="json", exclude=self.config.transient), "choices": dict(self.choices)}
+        recorded = self.config.model.recorded_model()
+        return values if recorded is None else {**values, "recorded_model": recorded}
+
+    def config_yaml(self) -> str:
+        """The whole resolved configuration: names of key variables, never keys, and no password of a URI."""
+        return without_password(as_yaml(self.settings()))
+
+    def abandoned(self) -> Path | None:
+        """A folder in which the cell was begun under earlier rules, baselines or repositories, if it has none yet."""
+        if self.folder.exists():
+            return None
+        return next((place for place in map(self.folder_of, self.older) if any(journals_in(place))), None)
+
+
+def journals_in(folder: Path) -> Iterator[Path]:
+    """The journals of a cell: its own, if there is one, then those of its shards."""
+    yield from folder.glob("journal.db")
+    yield from sorted(folder.glob(f"{SHARDS}/*/journal.db"))
+
+
+def as_yaml(values: Mapping[str, Any]) -> str:
+    """Readable YAML: keys in their order, texts of several lines as blocks."""
+    return yaml.dump(dict(values), Dumper=_BlockDumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+def build_cell(composed: Composed) -> Cell:
+    """Load the data that the id depends on, check that all parts fit, and name the cell. Raises `UserError`."""
+    config, judging = composed.config, Judging.of(composed.config)
+    dataset = load(config.dataset)
+    tasks = select(dataset, config.dataset)
+    if not tasks:
+        raise UserError(f"the dataset {dataset.name} has no tasks", "choose another dataset, or correct dataset.path")
+    check_fit(config, dataset, tasks)
+    judging.check_questions()
+    judging.check_languages(tasks)
+    pool = INSTRUCTIONS.build(config.instructions) if "instructions" in config.uses else None
+    pool = pool and pool.among({task.target.language for task in tasks})
+    check_texts(dataset, tasks, pool)
+    if pool is not None:
+        judging.check_decidable(pool, tasks, config.seed)
+    identity, *older = cell_ids(config, dataset, tasks, pool)
+    remarks = (*remarks_on(dataset, pool), *judging.remarks(pool, tasks), *other_languages(config, tasks))
+    cell = Cell(config, composed.choices, dataset, tasks, pool, identity, "", remarks, tuple(older))
+    cell = replace(cell, name=_name(cell, composed.settings))
+    folders = () if cell.folder.exists() else Path(config.runs_dir).glob(f"*-{identity[:8]}")
+    begun = min((folder for folder in folders if any(journals_in(folder))), default=None)
+    return replace(cell, begun=begun)
+
+
+def remarks_on(dataset: Dataset, pool: Pool | None) -> Iterator[str]:
+    """Warnings about the tasks, and about the first suspicious place in the pool, with how many more there are."""
+    yield from (f"warning: {remark}" for remark in (dataset.departure, dataset.remark) if remark)
+    found = pool.warnings if pool is not None else ()
+    more = f" (and {len(found) - 1} more: codechat list instructions instructions.path=…)" if len(found) > 1 else ""
+    yield from (f"warning: {warning}{more}" for warning in found[:1])
+
+
+def _name(cell: Cell, settings: Sequence[str]) -> str:
+    """A name such as `gpt5 humaneval balanced`, followed by the settings that differ from the defaults."""
+    model, agenda, label = cell.config.model, cell.config.agenda, cell.model_label
+    recorded = model.recorded_model() if label == model.kind else None
+    parts = [f"{recorded} ({label})" if recorded else label, cell.dataset.name]
+    if "agenda" in cell.uses:
+        parts.append(cell.choices.get("agenda", "agenda"))
+        if agenda.turns != AgendaConfig().turns:
+            parts.append(f"{agenda.turns} turns")
+    if len(cell.tasks) != len(cell.dataset.tasks):
+        parts.append(f"{len(cell.tasks)} tasks")
+    return " ".join([*parts, *(" ".join(setting.split())[:60] for setting in settings)])[:200]
+
+
+def endpoints_of(config: CellConfig) -> dict[str, ModelConfig]:
+    """The models behind endpoints that a cell may ask, by their place in the config."""
+    places = {UNDER_TEST: config.model, **dict(models_in(config.protocol, "protocol"))}
+    if "judge" in config.uses:
+        places |= dict(models_in(config.judge, "judge"))
+    return {place: each for place, each in places.items() if address_of(each) is not None}
+
+
+def session_id(cell: str, task_id: str) -> str:
+    """The id of a task's session in a cell: the same on every run."""
+    return content_hash([cell, task_id])[:16]
+
+
+@contextlib.contextmanager
+def lock(folder: Path, key: str = "runs_dir") -> Iterator[None]:
+    """Keep a folder, which the setting `key` places, for this process. Raises `UserError` if another process has it.
+
+    A mistake that ends the cell before anything of it is recorded leaves no folder that was not there before.
+    """
+    new = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = FileLock(folder / ".lock", timeout=0)
+        file.acquire()
+    except Timeout:
+        raise UserError(
+            f"the folder {folder} is in use by another process", "wait for it, or stop it; its results are kept"
+        ) from None
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror}", f"set {key} to a writable folder") from error
+    try:
+        yield
+    except UserError:
+        if new:
+            _remove_prepared(folder)
+        raise
+    finally:
+        file.release()
+
+
+def _remove_prepared(folder: Path) -> None:
+    """Remove the folder of a cell that has not begun: nothing is recorded in its journal, and there is no result."""
+    journal = folder / "journal.db"
+    prepared = (journal, folder / "config.yaml", folder / ".lock")
+    with contextlib.suppress(OSError):
+        if {*folder.iterdir()} <= {*prepared} and is_blank(journal):
+            for path in prepared:
+                path.unlink(missing_ok=True)
+            folder.rmdir()
+
+
+def is_held(folder: Path) -> bool:
+    """Whether another process has the lock of a cell's folder, for longer than to ask this itself."""
+    if not (folder / ".lock").exists():
+        return False
+    try:
+        with FileLock(folder / ".lock", timeout=ASKING_S):
+            return False
+    except Timeout:
+        return True
+
+
+class _BlockDumper(yaml.SafeDumper):
+    """Writes texts of several lines as blocks."""
+
+
+def _block(dumper: yaml.SafeDumper, text: str) -> Any:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_BlockDumper.add_representer(str, _block)

@@ -1,0 +1,126 @@
+"""The prices of a cell's calls, and its budget over all its processes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from codechat.base.config import Config
+from codechat.base.domain import Usage
+from codechat.base.errors import UserError
+from codechat.judging import ADHERENCE, APPLICABILITY
+from codechat.models import MODELS, UNDER_TEST, ModelConfig, Prices
+from codechat.models.calls import Brake
+from codechat.models.prices import prices_of
+from codechat.models.roles import models_in, role_of
+from codechat.report.metrics.spending import Price, Tariff, spent_usd
+from codechat.run.journal import Ledger
+from codechat.run.settings.config import CellConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """US dollars and tokens of all roles together; None is no limit. Replies from the response cache are free.
+
+    `shards` is of how many shards this is the share of one; 1 for a whole cell.
+    """
+
+    usd: float | None
+    tokens: int | None
+    tariff: Tariff
+    shards: int = 1
+
+    def __post_init__(self) -> None:
+        """Raises `UserError` for a budget in dollars if an endpoint's price is not known."""
+        if self.usd is not None and self.tariff.unpriced:
+            place = self.tariff.unpriced[0]
+            raise UserError(
+                f"budget_usd needs the prices of {', '.join(self.tariff.unpriced)}",
+                f"set dollars per million tokens, e.g. {place}.prices='{{input: 1.25, output: 10}}' "
+                "(0 if it costs nothing), or use budget_tokens",
+            )
+
+    @classmethod
+    def of(cls, config: CellConfig) -> "Budget":
+        """The budget of a cell. Raises `UserError` for dollars without prices."""
+        judge = config.judge if "judge" in config.uses else None
+        tariff = tariff_of(config.model, judge, config.protocol, config.questions)
+        return cls(config.budget_usd, config.budget_tokens, tariff)
+
+    def spent_usd(self, ledger: Ledger) -> float | None:
+        """The dollars spent so far on models with a known price; None if no price is known."""
+        return self._known_usd(ledger.spent)
+
+    def _known_usd(self, used: Mapping[str, Usage]) -> float | None:
+        known = [cost for cost in spent_usd(used, self.tariff).values() if cost is not None]
+        return sum(known) if known else None
+
+    def reason_to_stop(self, ledger: Ledger) -> str:
+        """Which budget is used up, in words; empty if none is. What a batch will cost counts when it is submitted."""
+        if self.tokens is not None:
+            used = ledger.committed.values()
+            if sum(each.input_tokens + each.output_tokens for each in used) >= self.tokens:
+                return f"the budget of {self.tokens:,} tokens (budget_tokens{self._divided}) is reached"
+        if self.usd is not None and (self._known_usd(ledger.committed) or 0.0) >= self.usd:
+            return f"the budget of ${self.usd:,.2f} (budget_usd{self._divided}) is reached"
+        return ""
+
+    def words_on_stop(self, ledger: Ledger, brake: Brake) -> str:
+        """A message for the user if a budget ended the cell early, else empty."""
+        if not brake.refused:
+            return ""
+        paid = self.spent_usd(ledger)
+        spent = f"{ledger.tokens:,} tokens" + (f", ${paid:,.2f}" if paid is not None else "")
+        key = brake.reason.partition("(")[2].partition(")")[0]
+        return (
+            f"{brake.reason}: {spent} spent, and everything finished is kept.\n"
+            f"To go on, run the same command with a higher {key}: it resumes."
+        )
+
+    @property
+    def _divided(self) -> str:
+        return f" / {self.shards} shards" if self.shards > 1 else ""
+
+
+def tariff_of(
+    model: ModelConfig,
+    judge: Config | None = None,
+    protocol: Config | None = None,
+    questions: tuple[str, ...] = (APPLICABILITY, ADHERENCE),
+) -> Tariff:
+    """The prices of a cell's models, by role; `judge` is None if the protocol uses none, else asked the `questions`.
+
+    A judge's model serves the role that its option is named after; with another name it serves all of them. A model
+    that calls no endpoint needs no price.
+    """
+    judging = dict(models_in(judge, "judge")) if judge else {}
+    further = dict(models_in(protocol, "protocol")) if protocol else {}
+    roles = questions if judge else ()
+    prices: dict[str, Price | None] = {UNDER_TEST: _price(model)}
+    for name in roles:
+        serving = [each for place, each in judging.items() if role_of(place) == name or role_of(place) not in roles]
+        theirs = [_price(each) for each in serving]
+        prices[name] = theirs[0] if theirs and all(price == theirs[0] for price in theirs) else None
+    prices.update(tariff_of_roles(further).prices)
+    return Tariff(prices, roles, tariff_of_roles({"model": model, **judging, **further}).unpriced)
+
+
+def tariff_of_roles(models: Mapping[str, ModelConfig]) -> Tariff:
+    """The prices of models by role; each stands at a place of the config that ends with its role."""
+    unpriced = [place for place, each in models.items() if prices_of(each) is None and not is_free(each)]
+    return Tariff({role_of(place): _price(each) for place, each in models.items()}, (), tuple(unpriced))
+
+
+def is_free(model: ModelConfig) -> bool:
+    """Whether a model calls no endpoint, and no price says what its calls are to count as."""
+    traits = MODELS.of(model).traits
+    return traits.baseline or (traits.offline and model.prices is None)
+
+
+def _price(config: ModelConfig) -> Price | None:
+    prices = prices_of(config)
+    return None if prices is None else _priced(prices)
+
+
+def _priced(prices: Prices) -> Price:
+    cached = prices.input if prices.cached_input is None else prices.cached_input
+    tiers: dict[str, Price] = {tier: _priced(each) for tier, each in prices.tiers.items()}
+    return Price(prices.input, prices.output, cached, prices.cache_write, tiers)

@@ -1,0 +1,211 @@
+"""The verbs of a stage: ask a role, decide, fill in a form, check or examine code, run a command, ask people, draw.
+
+Every verb but the last is a journal step: its result is on disk before the stage sees it, and a resumed item gets the
+recorded result. So a stage must be deterministic given the results of its verbs.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from codechat.base.domain import Message, Program, Reply, Usage, Verdict
+from codechat.base.errors import ContextOverflow
+from codechat.base.files import content_hash
+from codechat.base.seeding import generator
+from codechat.judging.deciding import Decision, Filled, Form, Question, decide, fill_in
+from codechat.models import Model, Request
+from codechat.models.calls import Brake
+from codechat.run.construct.interface import Dropped, Item, OnQuestion, Settled, Waits
+from codechat.run.construct.people import Answer, question_id
+from codechat.run.journal import Journal
+from codechat.run.protocols.answers import Overflowed
+from codechat.run.protocols.services import CheckOnce
+from codechat.sandbox import Command, Ran
+from codechat.sandbox.suites import Suite
+from codechat.sandbox.suites.checker import Checker
+from codechat.studies.multicodeif.constraints import Finding
+from codechat.studies.multicodeif.constraints.examining import Examiner, Inquiry
+
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+DRAWS = 1_000_003
+"""Apart from each other by more than any user's seeds: the numbers of further draws of one request."""
+
+
+@dataclass(frozen=True)
+class Services:
+    """What all items of a run share: the roles' models, the journal, the tests, and people's answers by question."""
+
+    models: Mapping[str, Model]
+    gate: CheckOnce
+    journal: Journal
+    tests: Checker
+    examiner: Examiner
+    brake: Brake
+    seed: int
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+    on_question: OnQuestion = "wait"
+
+
+@dataclass
+class Used:
+    """Calls of one role in one stage, and their tokens, as if none had come from the response cache."""
+
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    def add(self, calls: int, usage: Usage) -> None:
+        """Add some calls."""
+        self.calls += calls
+        self.usage += usage
+
+
+class Kit:
+    """The verbs of one item. `stage` is the one that it is in; the engine sets it."""
+
+    def __init__(self, unit: str, item: str, services: Services) -> None:
+        """`unit` is the item's key in the journal, `item` its id."""
+        self.stage = ""
+        self.used: dict[tuple[str, str], Used] = {}  # by stage and role
+        self.asked: list[dict[str, str]] = []  # questions to people that were settled, for the provenance
+        self.provisional = False  # whether a question was settled by `on_question`: an answer may still come
+        self.waiting = ""  # the id of the last question
+        self.new = False  # whether any step was not in the journal
+        self.kept: Sequence[Item] = ()  # in a stage of all items together, those that came through in earlier rounds
+        self._unit, self._item, self._services = unit, item, services
+        self._numbers: Counter[tuple[str, str]] = Counter()
+
+    def generator(self, purpose: str, of: str | None = None) -> random.Random:
+        """A separate random generator for each purpose, by (seed, item, purpose); `of` is a name that items share."""
+        return generator(self._services.seed, self._item if of is None else of, f"construct/{purpose}")
+
+    async def ask(self, role: str, messages: tuple[Message, ...] | str, *, draw: int = 0) -> Reply:
+        """The reply of a role's model; a text is one message of the user. Raises `ContextOverflow`.
+
+        Equal requests may get equal replies from the response cache; `draw` numbers those that must be independent.
+        """
+        sent = (Message("user", messages),) if isinstance(messages, str) else messages
+        number = self._number(role)
+        sample = self._services.seed + DRAWS * draw
+        request = Request(sent, self._item, number, sample=sample, role=role, number=number)
+        model = self._services.models.get(role)
+        if model is None:
+            raise ValueError(
+                f"the stage {self.stage} asks the role '{role}', which the recipe does not name in `roles`"
+            )
+
+        async def call() -> Reply | Overflowed:
+            self._services.brake.check()
+            await self._services.gate.check()
+            try:
+                return await model.complete(request)
+            except ContextOverflow as overflow:
+                return Overflowed(str(overflow))
+
+        digest = content_hash([[message.role, message.content] for message in sent] + ([draw] if draw else []))
+        answer: Reply | Overflowed = await self._step(f"{role}/{number}", digest, Reply | Overflowed, call, payer=role)
+        if isinstance(answer, Overflowed):
+            raise ContextOverflow(answer.overflow)
+        self.used.setdefault((self.stage, role), Used()).add(1, answer.usage)
+        return answer
+
+    async def decide(self, role: str, question: Question) -> Decision:
+        """A role's decision: one of the question's answers, or undecided. Each re-ask is a step of its own."""
+        return await decide(_Asked(self), question, self._request(role))
+
+    async def fill_in(self, role: str, form: Form[M], *, draw: int = 0) -> Filled[M]:
+        """A role's answer as an object that fits the form's schema; None in it if no reply did. `draw` as in `ask`."""
+        return await fill_in(_Asked(self, draw), form, self._request(role))
+
+    async def check(self, program: Program, suite: Suite, *, again: int = 0) -> Verdict:
+        """The suite's verdict on a program, run in the sandbox.
+
+        A program that was tested before is not run again, unless `again` numbers the repetition.
+        """
+        tests = self._services.tests
+        check = tests.check_anew if again else tests.check
+        digest = content_hash([program.source, suite.key, *([again] if again else [])])
+        return await self._step(f"check/{suite.kind}", digest, Verdict, lambda: check(program, suite))
+
+    async def examine(self, inquiries: Sequence[Inquiry]) -> list[Finding]:
+        """What rules find in codes, in the order of the questions; a rule runs in a process that can be ended."""
+        digest = content_hash([inquiry.key for inquiry in inquiries])
+        find = self._services.examiner.find
+        return await self._step("examine", digest, list[Finding], lambda: find(inquiries))
+
+    async def run(self, command: Command) -> Ran:
+        """Run a command in a box of the sandbox; its exit status and output."""
+        return await self._step("run", command.key, Ran, lambda: self._services.tests.run(command))
+
+    async def step(self, name: str, inputs: Any, kind: Any, compute: Callable[[], Awaitable[T]]) -> T:
+        """A step of the stage's own, such as a request to a website: computed once, then found in the journal.
+
+        `inputs` is a JSON value of all that the result depends on; `kind` is the result's type, which pydantic can
+        write and read.
+        """
+        return await self._step(f"own/{name}", content_hash(inputs), kind, compute)
+
+    def people(self, question: str, suggestion: str = "") -> str | None:
+        """People's answer to a question; None if they want the item to go on as it is.
+
+        Without an answer the stage ends here, unless the user wants the suggestion, or to go on (`on_question`). It is
+        run again with the answer, and finds all its earlier steps in the journal.
+        """
+        number = self._number("people")
+        identity = question_id(self._item, self.stage, number, question)
+        given = self._services.answers.get(identity)
+        self.provisional |= given is None
+        do = self._services.on_question if given is None else given.do or "answer"
+        by = "people" if given is not None else f"on_question={do}"
+        self.waiting = identity
+        if do == "wait":
+            raise Settled(Waits(question, suggestion))
+        self.asked.append({"question": identity, "stage": self.stage, "by": by})
+        if do == "drop":
+            raise Settled(Dropped("question", f"{by}: {question}"))
+        if do == "keep":
+            return None
+        return suggestion if given is None or given.answer is None else given.answer
+
+    def _request(self, role: str) -> Request:
+        return Request((), self._item, 0, role=role)
+
+    def _number(self, what: str) -> int:
+        number = self._numbers[self.stage, what]
+        self._numbers[self.stage, what] += 1
+        return number
+
+    async def _step(
+        self, name: str, digest: str, kind: Any, compute: Callable[[], Awaitable[T]], *, payer: str | None = None
+    ) -> T:
+        """A step of the item. After an interruption none begins; a budget stops only steps that ask a role."""
+
+        async def begin() -> T:
+            if self._services.brake.interrupted:
+                self._services.brake.check()
+            self.new = True
+            return await compute()
+
+        journal = self._services.journal
+        result: T = await journal.step(self._unit, f"{self.stage}/{name}", digest, kind, begin, payer=payer)
+        return result
+
+
+class _Asked:
+    """The model of whichever role a request names, each of whose replies is a step."""
+
+    def __init__(self, kit: Kit, draw: int = 0) -> None:
+        self._kit, self._draw = kit, draw
+
+    async def check(self) -> None:
+        """The kit checks before the first call."""
+
+    async def complete(self, request: Request) -> Reply:
+        return await self._kit.ask(request.role, request.messages, draw=self._draw)
+
+    async def aclose(self) -> None:
+        """The engine closes the models."""

@@ -1,0 +1,19 @@
+"""The durable journal of a cell: every reply, decision and verdict, on disk before anything depends on it."""
+
+from codechat.run.journal.database import Met
+from codechat.run.journal.ledger import Charge, Ledger
+from codechat.run.journal.other_journals import (
+    Account,
+    account_of,
+    borrow,
+    is_blank,
+    origin_name,
+    read_values,
+    take_in,
+)
+from codechat.run.journal.store import Journal
+
+__all__ = [
+    "Account", "Charge", "Journal", "Ledger", "Met", "account_of", "borrow", "is_blank", "origin_name", "read_values",
+    "take_in",
+]  # fmt: skip

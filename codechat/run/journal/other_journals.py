@@ -1,0 +1,167 @@
+"""Other journals: those of finished cells read without changing them, and sessions that another process recorded taken
+into a cell's journal, as often as one likes."""
+
+import contextlib
+import logging
+import sqlite3
+from collections.abc import Collection, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from codechat.base.errors import UserError
+from codechat.base.mounts import file_system, is_network
+from codechat.run.journal.database import ALL_MET, IN_USE, INTO, RECORDS, SCHEMA, Database, Met, connect, prepare
+from codechat.run.journal.ledger import COUNTS, Charge, Ledger
+
+log = logging.getLogger(__name__)
+
+
+def read_values(path: Path, payer: str) -> Iterator[tuple[str, str, str]]:
+    """Session, step and value (JSON) of every answer of a role; nothing if the journal is gone or cannot be read.
+
+    An older journal is brought up to date in memory; the file stays as it is. One that another process has for itself
+    is left out with a warning.
+    """
+    try:
+        with closing(_open(path)) as found, closing(sqlite3.connect(":memory:")) as memory:
+            journal = found
+            if found.execute("PRAGMA user_version").fetchone()[0] != SCHEMA:
+                found.backup(memory)
+                prepare(memory, path)
+                journal = memory
+            yield from journal.execute("SELECT session, name, value FROM steps WHERE payer=?", (payer,))
+    except (sqlite3.Error, UserError) as error:  # a cell copied without its journal can still be read
+        if getattr(error, "sqlite_errorcode", None) in IN_USE:
+            log.warning("the journal %s is not read: another process has it for itself; wait until that ends", path)
+
+
+def is_blank(path: Path) -> bool:
+    """Whether nothing was recorded yet in a journal that no process has open, or there is none.
+
+    One that cannot be read, or was not closed, is not blank.
+    """
+    if not path.exists():
+        return True
+    tables = " UNION ALL ".join(f"SELECT 1 FROM {table}" for table in RECORDS)
+    try:
+        if path.with_name(f"{path.name}-wal").exists():
+            return False
+        with closing(_unshared(path)) as found:
+            return bool(found.execute(f"SELECT NOT EXISTS ({tables})").fetchone()[0])
+    except sqlite3.Error:
+        return False
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """A connection to read by. Raises `sqlite3.Error`.
+
+    On a network's file system one that only reads cannot lock the file, so that it must know that nobody writes.
+    """
+    if not is_network(file_system(path)):
+        return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+    if path.exists() and path.with_name(f"{path.name}-wal").exists():
+        return connect(path)
+    return _unshared(path)
+
+
+def _unshared(path: Path) -> sqlite3.Connection:
+    """A connection to a file that nobody writes: it makes no files beside it."""
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+
+
+_CHARGES = ", ".join(COUNTS)
+# Found by the index alone: a step that is there already is not read again, however long it is.
+_STEPS = """
+INSERT INTO main.steps SELECT session, name, digest, value, payer FROM other.steps AS its
+WHERE session IN (SELECT session FROM wanted) AND NOT EXISTS (
+    SELECT 1 FROM main.steps AS mine
+    WHERE mine.session = its.session AND mine.name = its.name AND mine.digest = its.digest)
+"""
+_SESSIONS = """
+INSERT OR REPLACE INTO main.sessions SELECT session, record, completed, slim, ended FROM other.sessions AS its
+WHERE session IN (SELECT session FROM wanted) AND NOT EXISTS (
+    SELECT 1 FROM main.sessions AS mine WHERE mine.session = its.session AND mine.completed >= its.completed)
+"""
+
+
+def take_in(into: Path, source: Path, sessions: Collection[str], name: str) -> None:
+    """Take sessions, with their steps, out of a source, and all that the source's own processes were charged.
+
+    Both files are made, or brought up to date, as by `Journal`. Nothing counts twice: what is there stays, and the
+    charges, kept under `name` and the source's origin, replace those of an earlier time. Raises `UserError`.
+    """
+    with _beside(into, source) as db:
+        _copy(db, sessions)
+        origin = origin_name(name, db.execute("SELECT id FROM other.origin").fetchone()[0])
+        db.execute("DELETE FROM main.taken WHERE origin=?", (origin,))
+        db.execute(
+            f"INSERT INTO main.taken (origin, payer, {_CHARGES}) SELECT ?, payer, {_CHARGES} FROM other.ledger",
+            (origin,),
+        )
+        db.execute("DELETE FROM main.runs WHERE origin=?", (origin,))
+        wall = "INSERT INTO main.runs (wall_s, origin) SELECT total(wall_s), ? FROM other.runs WHERE origin IS NULL"
+        db.execute(wall, (origin,))
+
+
+def origin_name(name: str, origin: str) -> str:
+    """The name of a journal's charges in another one: a journal that was made anew does not replace the earlier one."""
+    return f"{name}/{origin}"
+
+
+def borrow(into: Path, source: Path, sessions: Collection[str]) -> None:
+    """Take sessions, with their steps, out of a source that goes on to account for them. Raises `UserError`."""
+    with _beside(into, source) as db:
+        _copy(db, sessions)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The payers of a journal's steps: its own processes, and those of other journals, by the name of each.
+
+    `origin` is the name that the journal was given when it was made; `met` are the endpoints that answered.
+    """
+
+    origin: str
+    own: Ledger
+    taken: dict[str, Ledger]
+    met: tuple[Met, ...]
+
+
+def account_of(path: Path) -> Account:
+    """Read a journal's account. Raises `UserError`."""
+    own, taken = Ledger(), dict[str, Ledger]()
+    with closing(Database(path)) as database:
+        for row in database.read(f"SELECT payer, {_CHARGES} FROM ledger"):
+            own.add(Charge(*row))
+        for origin, *charge in database.read(f"SELECT origin, payer, {_CHARGES} FROM taken"):
+            taken.setdefault(origin, Ledger()).add(Charge(*charge))
+        origin = str(database.read("SELECT id FROM origin")[0][0])
+        return Account(origin, own, taken, tuple(Met.of(row) for row in database.read(ALL_MET)))
+
+
+@contextlib.contextmanager
+def _beside(into: Path, source: Path) -> Iterator[sqlite3.Connection]:
+    """A transaction on one journal, to which another one is attached as `other`."""
+    Database(source).close()  # brings it up to date, and recovers what a killed process left beside it
+    with closing(Database(into)) as database, database.writing() as db:
+        db.execute("ATTACH ? AS other", (str(source),))
+        db.execute("BEGIN")
+        yield db
+        db.execute("COMMIT")
+
+
+def _copy(db: sqlite3.Connection, sessions: Collection[str]) -> None:
+    db.execute("CREATE TEMP TABLE wanted (session TEXT PRIMARY KEY)")
+    db.executemany("INSERT INTO wanted VALUES (?)", [(each,) for each in sessions])
+    db.execute(_STEPS)
+    db.execute(_SESSIONS)
+    for table in ("batches", "batched"):  # those of all sessions: they are few, and without use to others
+        db.execute(f"INSERT OR IGNORE INTO main.{table} SELECT * FROM other.{table}")
+    # the endpoints that the other journal met, each with the fingerprints from both
+    mine = {met[:3]: met for met in map(Met.of, db.execute(ALL_MET))}
+    for its in map(Met.of, db.execute(ALL_MET.replace("FROM endpoints", "FROM other.endpoints")).fetchall()):
+        known = mine.get(its[:3], its)
+        fingerprints = tuple(dict.fromkeys((*known.fingerprints, *its.fingerprints)))
+        both = its._replace(fingerprints=fingerprints, met=max(known.met, its.met))
+        db.execute(f"INSERT OR REPLACE INTO main.{INTO} VALUES (?, ?, ?, ?, ?)", both.row())

@@ -1,0 +1,314 @@
+"""The journal's file. A step is found by its unit of work, its name and the digest of its inputs.
+
+A unit is a session of a cell, or an item that is made; the tables, which are older, call both a session. A resumed unit
+replays its recorded steps and computes only the missing ones.
+"""
+
+import asyncio
+import functools
+import itertools
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, get_args
+
+from pydantic import TypeAdapter
+
+from codechat.base.domain import STANDARD, Tier, Usage
+from codechat.base.errors import InfrastructureError, UserError
+from codechat.base.texts import writable
+from codechat.models.calls import SLOTS, Slots
+from codechat.run.journal.batches import BatchStore
+from codechat.run.journal.database import ALL_MET, CHARGE, INTO, Database, Met
+from codechat.run.journal.ledger import COUNTS, Charge, Ledger, charges_of
+
+ROWS_AT_ONCE = (64, 8, 1)
+"""Rows of one statement: few sizes, because SQLite prepares and keeps a statement for each."""
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
+
+T = TypeVar("T")
+_TOKENS = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_tokens")
+_TIERS = tuple(tier for tier in get_args(Tier) if tier != STANDARD)
+_SUMS = ", ".join(
+    f"CAST(total(json_extract(value, '$.usage.{part}{name}')) AS INTEGER)"
+    for part in ("", *(f"tiers.{tier}." for tier in _TIERS))
+    for name in _TOKENS
+)
+_USED = f"""
+SELECT payer, {_SUMS}
+FROM steps JOIN sessions USING (session) WHERE completed AND payer IS NOT NULL GROUP BY payer
+"""
+
+
+STEPS = "steps (session, name, digest, value, payer)"
+
+
+class _Put(NamedTuple):
+    """One write: a row for a table, or only charges."""
+
+    done: "asyncio.Future[None]"
+    into: str
+    row: tuple[Any, ...]
+    charges: tuple[Charge, ...]
+
+
+@functools.cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Building one costs more than a step."""
+    return TypeAdapter(kind)
+
+
+def _as_json(kind: Any, value: T) -> tuple[T, str]:
+    """The value as it will be read again (`writable`), and its JSON.
+
+    Halves of surrogate pairs are rare, and looking for them costs more than writing JSON: it refuses them in values,
+    and writes U+FFFD for them in keys.
+    """
+    try:
+        text = _adapter(kind).dump_json(value)
+        if REPLACEMENT not in text:
+            return value, text.decode()
+    except ValueError:
+        pass
+    value = writable(value)
+    return value, _adapter(kind).dump_json(value).decode()
+
+
+class Journal:
+    """One SQLite file in WAL mode. All puts of one moment share a transaction and one fsync.
+
+    A step that was begun is finished and recorded even if its caller was cancelled: a paid reply is not lost because
+    something else in its unit failed. `ledger` sums the usage of all processes; `watch` is called with it after
+    every call.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._db = Database(path)
+        try:
+            self.ledger = Ledger()
+            for table in ("ledger", "taken"):
+                for row in self._db.read(f"SELECT payer, {', '.join(COUNTS)} FROM {table}"):
+                    self.ledger.add(Charge(*row))
+        except BaseException as error:
+            self._db.close()
+            if isinstance(error, sqlite3.Error):
+                remedy = "make the folder writable, or set runs_dir"
+                raise UserError(f"cannot open the journal {path}: {error}", remedy) from error
+            raise
+        self.watch: Callable[[Ledger], None] = lambda _: None
+        self.batches = BatchStore(self._db, self._put, self.ledger, lambda: self.watch(self.ledger))
+        self._begun: set[asyncio.Task[Any]] = set()
+        self._steps: dict[str, set[tuple[str, str]]] = {}  # of unfinished units
+        self._unwritten: dict[str, asyncio.Future[None]] = {}  # the last free step of a unit
+        self._pending: list[_Put] = []
+        self._flusher: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, "journal")
+
+    # -- steps -----------------------------------------------------------------------------------------------------
+
+    async def step(
+        self,
+        unit: str,
+        name: str,
+        digest: str,
+        kind: Any,
+        compute: Callable[[], Awaitable[T]],
+        *,
+        payer: str | None = None,
+        free: bool = False,
+    ) -> T:
+        """The recorded value of a step, or the computed one once it is on disk, the same either way (`writable`).
+
+        `payer` is the role that the step asks and that its value (`Spent`) is charged to. A `free` step returns before
+        it is written; it is on disk before the unit's next step that is not free begins. If the caller is cancelled,
+        a free step is dropped; any other is finished and recorded.
+        """
+        key = (unit, name, digest)
+        if unit not in self._steps:  # read once, so that a new step costs no query
+            query = "SELECT name, digest FROM steps WHERE session=?"
+            self._steps[unit] = set(self._db.read(query, (unit,)))
+        if key[1:] in self._steps[unit]:
+            query = "SELECT value FROM steps WHERE session=? AND name=? AND digest=?"
+            recorded: T = _adapter(kind).validate_json(self._db.read(query, key)[0][0])
+            return recorded
+        if free:
+            value, text = _as_json(kind, await compute())
+            self._unwritten[unit] = self._record(key, value, text, payer)
+            return value
+        begun = asyncio.create_task(self._compute(key, kind, compute, payer))
+        self._begun.add(begun)
+        begun.add_done_callback(self._forget)
+        return await asyncio.shield(begun)
+
+    async def _compute(
+        self, key: tuple[str, str, str], kind: Any, compute: Callable[[], Awaitable[T]], payer: str | None
+    ) -> T:
+        """Compute and record a step. A call keeps its slot until it is on disk: a kill loses at most a call a slot."""
+        slots = Slots(key[0], "/".join(key), payer or "")
+        SLOTS.set(slots)
+        if key[0] in self._unwritten:
+            await asyncio.shield(self._unwritten[key[0]])
+        try:
+            value, text = _as_json(kind, await compute())
+            await self._record(key, value, text, payer)
+        except InfrastructureError as error:
+            if payer is not None and (error.retries or error.rate_limited):
+                # only its attempts, because the tokens of a call that failed are not known
+                failed = Charge(payer, retries=error.retries, rate_limited=error.rate_limited)
+                await self._put(charges=(failed,))
+            raise
+        finally:
+            slots.leave()
+        return value
+
+    def _record(self, key: tuple[str, str, str], value: Any, text: str, payer: str | None) -> "asyncio.Future[None]":
+        """Write a step's value, `text` as JSON; the future is done when it is on disk."""
+        charges = () if payer is None else charges_of(payer, value)
+        return self._put(STEPS, (*key, text, payer), charges)
+
+    def _forget(self, step: "asyncio.Task[Any]") -> None:
+        self._begun.discard(step)
+        if not step.cancelled():
+            step.exception()  # else asyncio would warn about a step whose caller was cancelled
+
+    async def finish_steps(self, seconds: float) -> None:
+        """Wait at most so many seconds for the steps under way."""
+        if self._begun:
+            await asyncio.wait(set(self._begun), timeout=seconds)
+
+    async def abandon(self) -> None:
+        """Cancel the steps under way; recorded ones stay."""
+        for step in self._begun:
+            step.cancel()
+        await asyncio.gather(*self._begun, return_exceptions=True)
+
+    # -- units --------------------------------------------------------------------------------------------------
+
+    def record(self, unit: str) -> str | None:
+        """A unit's whole record as JSON, completed or errored; None if it has none yet."""
+        rows = self._db.read("SELECT record FROM sessions WHERE session=?", (unit,))
+        return str(rows[0][0]) if rows else None
+
+    def outline(self, unit: str, *, completed: bool = False) -> str | None:
+        """A unit's record without its texts; None if it has none (or, with `completed`, did not complete)."""
+        query = "SELECT coalesce(slim, record) FROM sessions WHERE session=? AND completed>=?"
+        rows = self._db.read(query, (unit, int(completed)))
+        return str(rows[0][0]) if rows else None
+
+    async def finish(self, unit: str, record: str, outline: str, *, completed: bool) -> None:
+        """Record a unit: a completed one is never run again, an errored one resumes in the next process."""
+        values = (unit, record, int(completed), outline, time.time())
+        await self._put("sessions (session, record, completed, slim, ended)", values)
+        self._steps.pop(unit, None)
+        self._unwritten.pop(unit, None)
+
+    def answers(self, session: str, payer: str) -> int:
+        """The number of turns in a session that have recorded answers of a role."""
+        query = "SELECT count(DISTINCT substr(name, 1, instr(name, '/'))) FROM steps WHERE session=? AND payer=?"
+        return int(self._db.read(query, (session, payer))[0][0])
+
+    def ended(self) -> float | None:
+        """When the last session was completed, in seconds since 1970; None if that is not known."""
+        ended = self._db.read("SELECT max(ended) FROM sessions WHERE completed")[0][0]
+        return None if ended is None else float(ended)
+
+    # -- endpoints -------------------------------------------------------------------------------------------------
+
+    def met(self) -> list[Met]:
+        """The endpoints that the cell met, the last one last."""
+        return [Met.of(row) for row in self._db.read(ALL_MET)]
+
+    async def meet(self, met: Met) -> None:
+        """Record an endpoint, in place of an earlier record that says the same of it."""
+        await self._put(INTO, met.row())
+
+    # -- sums ------------------------------------------------------------------------------------------------------
+
+    def used(self) -> dict[str, Usage]:
+        """Each payer's tokens in completed sessions, including those of the response cache."""
+        found: dict[str, Usage] = {}
+        for payer, *row in self._db.read(_USED):
+            sums = [Usage(*row[begin : begin + len(_TOKENS)]) for begin in range(0, len(row), len(_TOKENS))]
+            tiers = {tier: used for tier, used in zip(_TIERS, sums[1:], strict=True) if used != Usage()}
+            found[payer] = replace(sums[0], tiers=tiers)
+        return found
+
+    def add_wall(self, seconds: float) -> float:
+        """Add this process's time to the cell's; returns the sum over all processes, in seconds."""
+        with self._db.writing() as db:
+            db.execute("INSERT INTO runs (wall_s) VALUES (?)", (seconds,))
+        return float(self._db.read("SELECT total(wall_s) FROM runs")[0][0])
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def _put(
+        self, into: str = "", row: tuple[Any, ...] = (), charges: tuple[Charge, ...] = ()
+    ) -> "asyncio.Future[None]":
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._pending.append(_Put(done, into, row, charges))
+        if charges:
+            for charge in charges:
+                self.ledger.add(charge)
+            self.watch(self.ledger)
+        if self._flusher is None or self._flusher.done():
+            self._flusher = asyncio.create_task(self._flush())
+        return done
+
+    async def _flush(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._pending:
+            batch, self._pending = self._pending, []
+            try:
+                await loop.run_in_executor(self._thread, self._commit, batch)
+            except UserError as error:
+                for put in batch:
+                    if not put.done.cancelled():  # by its caller
+                        put.done.set_exception(error)
+            else:
+                for put in batch:
+                    if put.into == STEPS and put.row[0] in self._steps:
+                        self._steps[put.row[0]].add(put.row[1:3])
+                    if not put.done.cancelled():
+                        put.done.set_result(None)
+
+    def _commit(self, batch: list[_Put]) -> None:
+        charges = Ledger()
+        rows: dict[str, list[tuple[Any, ...]]] = {}
+        for put in batch:
+            if put.into:
+                rows.setdefault(put.into, []).append(put.row)
+            for charge in put.charges:
+                charges.add(charge)
+        with self._db.writing() as db:
+            db.execute("BEGIN")
+            for into, values in rows.items():
+                self._insert(db, into, values)
+            db.executemany(CHARGE, charges.charges())
+            db.execute("COMMIT")
+
+    @staticmethod
+    def _insert(db: sqlite3.Connection, into: str, rows: list[tuple[Any, ...]]) -> None:
+        """Insert many rows by one statement: at each statement the thread releases the interpreter and waits for it."""
+        start = 0
+        for size in ROWS_AT_ONCE:
+            row = f"({','.join('?' * len(rows[0]))})"
+            statement = f"INSERT OR REPLACE INTO {into} VALUES {','.join([row] * size)}"
+            while start + size <= len(rows):
+                db.execute(statement, tuple(itertools.chain.from_iterable(rows[start : start + size])))
+                start += size
+
+    async def settle(self) -> None:
+        """Wait until everything pending is on disk."""
+        if self._flusher is not None:
+            await self._flusher
+
+    def close(self) -> None:
+        """Release the files; `settle` comes first."""
+        for step in self._begun:
+            step.cancel()
+        self._thread.shutdown()
+        self._db.close()

@@ -1,0 +1,294 @@
+"""An array of jobs on a SLURM cluster; codechat may end once it is submitted."""
+
+import contextlib
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from filelock import FileLock, Timeout
+
+from codechat.base.config import run_option
+from codechat.base.errors import UserError
+from codechat.base.files import write_atomically
+from codechat.base.template import counted
+from codechat.run.launchers import LAUNCHERS, Job, LauncherConfig, Result, Sweep, View
+from codechat.run.run import BUG
+
+Words = tuple[str, ...]
+"""A cell as its words."""
+LOGS = "logs"
+STOP_S = 120
+"""So many seconds before its time limit an element is asked to end; SLURM may do it a minute earlier."""
+
+SCRIPT = """\
+#!/bin/bash
+#SBATCH --job-name={name}
+#SBATCH --chdir={folder}
+#SBATCH --output={log}
+#SBATCH --open-mode=append
+#SBATCH --requeue
+#SBATCH --signal=B:TERM@{stop_s}
+{options}
+# Element N of the array runs the cells in line N of cells.txt.
+
+cd {here} || exit 1
+element="${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"  # the last one's SLURM_JOB_ID stands for the whole array, too
+cell= asked= state=
+
+# SLURM signals this shell alone when the time is nearly over. It signals cancelled jobs too, which must not come back:
+# their state is CANCELLED or COMPLETING, while that of others is RUNNING, or SIGNALING until the signal is delivered.
+end() {{
+    asked=yes
+    [ -z "$cell" ] || kill -TERM "$cell" 2>/dev/null
+    for _ in 1 2 3; do  # a busy cluster may not answer at once
+        state=${{state:-$(squeue --noheader --jobs="$element" --format=%T)}}
+        [ -n "$state" ] && break
+        sleep 1
+    done
+}}
+trap end TERM USR1 USR2
+
+{setup}
+{command} cells file={cells} element="$SLURM_ARRAY_TASK_ID" &
+cell=$!
+[ -z "$asked" ] || kill -TERM "$cell" 2>/dev/null  # the time was over before the cell began
+
+while :; do
+    wait "$cell"
+    status=$?
+    kill -0 "$cell" 2>/dev/null || break
+done
+if [ "$status" = 130 ] || [ "$status" = 143 ]; then
+    trap '' TERM
+    if [ "$state" = RUNNING ] || [ "$state" = SIGNALING ]; then
+        scontrol requeue "$element" || {{ sleep 5; scontrol requeue "$element"; }}
+    else
+        echo "element $SLURM_ARRAY_TASK_ID is not put back into the queue: its state is ${{state:-unknown}}"
+    fi
+fi
+exit "$status"
+"""
+
+
+LOCK_TIMEOUT_S = 60
+POLL_S = 5.0
+STATES = {"RUNNING": "runs", "SIGNALING": "runs", "COMPLETING": "runs", "PENDING": "waits"}
+"""SLURM's states of a job in words; others are shown as they are."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """The files in a sweep's folder.
+
+    Line N of cells.txt holds the cells of element N. Lines are only added, so that an element that waits in the queue
+    keeps its cells whatever is submitted meanwhile.
+    """
+
+    folder: Path
+
+    @property
+    def cells(self) -> Path:
+        """The cells of all elements that were ever submitted."""
+        return self.folder / "cells.txt"
+
+    @property
+    def job(self) -> Path:
+        """The script of the job."""
+        return self.folder / "job.sh"
+
+    @property
+    def logs(self) -> Path:
+        """The folder of the elements' output."""
+        return self.folder / LOGS
+
+    def elements(self) -> dict[int, list[Words]]:
+        """The cells of every element, by its number."""
+        lines = self.cells.read_text(encoding="utf-8").splitlines() if self.cells.exists() else []
+        return {number: [tuple(words) for words in json.loads(line)] for number, line in enumerate(lines, 1)}
+
+    def add(self, groups: Sequence[Sequence[Words]]) -> list[int]:
+        """Write down the cells of new elements; equal ones of earlier submissions keep their numbers."""
+        elements = self.elements()
+        numbers: list[int] = []
+        for group in groups:
+            known = [number for number, cells in elements.items() if cells == list(group)]
+            number = known[0] if known else len(elements) + 1
+            elements[number] = list(group)
+            numbers.append(number)
+        lines = (json.dumps(cells, ensure_ascii=False) + "\n" for cells in elements.values())
+        write_atomically(self.cells, lines)
+        for number in numbers:
+            self._status(number).unlink(missing_ok=True)
+        return sorted(numbers)
+
+    def write_script(self, text: str) -> None:
+        """Write the job's script, and make the folder for what its elements print."""
+        self.logs.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.job, text)
+
+    def leave(self, number: int, statuses: Sequence[int]) -> None:
+        """Note the exit statuses of an element's cells, as far as they ran."""
+        write_atomically(self._status(number), json.dumps(list(statuses)) + "\n")
+
+    def status_of(self, words: Words) -> int | None:
+        """The exit status of a cell's last run; None if it left none."""
+        for number, cells in reversed(self.elements().items()):
+            path = self._status(number)
+            if words in cells and path.exists():
+                statuses: list[int] = json.loads(path.read_text())
+                return dict(zip(cells, statuses, strict=False)).get(words)
+        return None
+
+    def _status(self, number: int) -> Path:
+        return self.folder / "ended" / str(number)
+
+
+def grouped(jobs: Sequence[Job]) -> list[list[Job]]:
+    """The cells by array element: those that need the same servers together, and each that needs none by itself."""
+    groups: dict[Hashable, list[Job]] = {}
+    for job in jobs:
+        groups.setdefault(job.servers or job.number, []).append(job)
+    return list(groups.values())
+
+
+def script(folder: Path, name: str, options: Mapping[str, str | None], setup: str | None) -> str:
+    """The job's script: it runs in the folder where codechat was called, with the same Python."""
+    lines = [f"#SBATCH --{key}={value}" for key, value in options.items() if value is not None]
+    return SCRIPT.format(
+        name=shlex.quote(f"codechat-{name}"),
+        folder=shlex.quote(str(folder)),
+        log=shlex.quote(str(folder / LOGS).replace("%", "%%") + "/%a.log"),
+        stop_s=STOP_S,
+        options="\n".join(lines),
+        here=shlex.quote(str(Path.cwd())),
+        setup=setup or "",
+        command=shlex.join([sys.executable, "-m", "codechat"]),
+        cells=shlex.quote(str(folder / "cells.txt")),
+    )
+
+
+class SlurmConfig(LauncherConfig):
+    """Options of the `slurm` launcher."""
+
+    kind: Literal["slurm"] = run_option("slurm", "where the cells of a sweep run")
+    partition: str | None = run_option(None, "partition to submit to; null: the cluster's default")
+    account: str | None = run_option(None, "account that pays; null: yours")
+    time: str | None = run_option(None, "time limit of an array element, as sbatch reads it: 90, 4:00:00, 1-12")
+    gres: str | None = run_option(None, "what an element needs of its node, such as gpu:h100:2")
+    parallel: int | None = run_option(None, "elements that run at once; null: as many as the cluster lets", ge=1)
+    setup: str | None = run_option(None, "shell command that each element runs first, such as: module load cuda")
+    sbatch: str | None = run_option(None, "further options of sbatch, such as: --cpus-per-task=8 --mem=32G")
+    wait: bool = run_option(False, "wait until all cells are over, and show the table")
+
+
+@LAUNCHERS.register("slurm", SlurmConfig, apart=True)
+def slurm(config: SlurmConfig) -> "Slurm":
+    """An array of jobs on a SLURM cluster, resumed after each time limit."""
+    return Slurm(config)
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """Submits the cells that are missing and not in the queue."""
+
+    config: SlurmConfig
+
+    def launch(self, sweep: Sweep, view: View) -> Mapping[int, Result]:
+        """The results of finished cells, and where the others stand. Raises `UserError`."""
+        for program in ("sbatch", "squeue"):
+            if shutil.which(program) is None:
+                raise UserError(
+                    f"launcher=slurm needs SLURM's `{program}`, which is not on this machine",
+                    "run the command on a login node of the cluster, or choose launcher=joblib",
+                )
+        array = Array(sweep.folder.resolve())
+        with _hold(array.folder):
+            queue = _queue(array)  # first: what leaves it has finished by then
+            results = _finished(sweep)
+            missing = [job for job in sweep.jobs if job.number not in results]
+            waiting = [job for job in missing if _state(job, queue) is None]
+            if waiting:
+                view.note(self._submit(array, sweep.name, waiting))
+                queue = _queue(array)
+        if self.config.wait:
+            return _wait(sweep, array, view)
+        return results | {job.number: Result(None, _state(job, queue) or "submitted") for job in missing}
+
+    def _submit(self, array: Array, name: str, jobs: Sequence[Job]) -> str:
+        """Submit the cells as an array; a line for the user. Raises `UserError` if SLURM refuses them."""
+        config = self.config
+        elements = array.add([[job.composed.words for job in group] for group in grouped(jobs)])
+        options = {"partition": config.partition, "account": config.account, "time": config.time, "gres": config.gres}
+        array.write_script(script(array.folder, name, options, config.setup))
+        numbers = ",".join(map(str, elements)) + (f"%{config.parallel}" if config.parallel else "")
+        more = shlex.split(config.sbatch or "")
+        job_id = _ask(["sbatch", "--parsable", f"--array={numbers}", *more, str(array.job)]).strip().partition(";")[0]
+        return (
+            f"submitted {counted(len(jobs), 'cell')} as job {job_id}, {counted(len(elements), 'element')}; "
+            f"what they print is in {array.logs}\nThe same command shows where they stand, and submits what is missing."
+        )
+
+
+def _finished(sweep: Sweep) -> dict[int, Result]:
+    found = {job.number: sweep.recall(job) for job in sweep.jobs}
+    return {number: result for number, result in found.items() if result is not None}
+
+
+def _queue(array: Array) -> dict[tuple[str, ...], str]:
+    """The cells in SLURM's queue, by their words, and the states of their elements."""
+    found: dict[tuple[str, ...], str] = {}
+    elements = array.elements()
+    for line in _ask(["squeue", "--me", "--array", "--noheader", "--format=%K %T %Z"]).splitlines():
+        number, state, folder = line.split(maxsplit=2)
+        if Path(folder) == array.folder and number.isdecimal():
+            found |= dict.fromkeys(elements[int(number)], state)
+    return found
+
+
+def _state(job: Job, queue: Mapping[tuple[str, ...], str]) -> str | None:
+    state = queue.get(job.composed.words)
+    return None if state is None else STATES.get(state, state.lower())
+
+
+def _wait(sweep: Sweep, array: Array, view: View) -> dict[int, Result]:
+    """The results, once no cell is in the queue any more. An interruption ends the waiting, not the cells."""
+    view.note("waiting for the cluster; Ctrl-C ends the waiting, not the cells")
+    while any(_state(job, _queue(array)) for job in sweep.jobs):
+        time.sleep(POLL_S)
+    results = _finished(sweep)
+    for job in sweep.jobs:
+        if job.number not in results:
+            results[job.number] = Result(array.status_of(job.composed.words) or BUG)
+    return results
+
+
+@contextlib.contextmanager
+def _hold(folder: Path) -> Iterator[None]:
+    """Keep the sweep's folder for this process, so that no cell is submitted twice. Raises `UserError`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".lock", timeout=LOCK_TIMEOUT_S):
+            yield
+    except Timeout:
+        raise UserError(f"another process is submitting the sweep of {folder}", "wait for it") from None
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror}", "set runs_dir to a writable folder") from error
+
+
+def _ask(words: Sequence[str]) -> str:
+    """The output of a command of SLURM's. Raises `UserError` with its errors if it fails."""
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return done.stdout
+    errors = [line.removeprefix(f"{words[0]}: ").removeprefix("error: ") for line in done.stderr.strip().splitlines()]
+    raise UserError(
+        f"{words[0]} fails: {'; '.join(errors[:2]) or f'exit status {done.returncode}'}",
+        "launcher.partition, account, time, gres and sbatch must suit the cluster: `sinfo` lists its partitions",
+    )

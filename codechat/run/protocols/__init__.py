@@ -1,0 +1,123 @@
+"""Protocols: how a dialogue unfolds. One file per protocol; the engine runs any of them.
+
+A protocol's `run` reads as its paper's algorithm in plain control flow; everything that costs or can fail goes
+through the `Kit`, which records it.
+"""
+
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from codechat.base.config import Config
+from codechat.base.records import SessionRecord
+from codechat.base.registry import Registry
+from codechat.datasets.tasks import Task
+from codechat.judging import ADHERENCE, APPLICABILITY, JudgeConfig
+from codechat.report.metrics import Effort, Measures
+from codechat.run.protocols.kit import Kit
+from codechat.run.protocols.session_log import SessionLog
+from codechat.studies.cab.environments import EnvironmentConfig
+from codechat.studies.refine.agendas import AgendaConfig
+from codechat.studies.refine.instructions import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Calls that a session is expected to make at a turn, for estimates.
+
+    `characters` counts one request without the `replies` earlier replies in it; `answer` counts one reply, None for a
+    judgement. `times` may be a fraction if only a share of the sessions makes the call.
+
+    With so many `shared` characters, and so many of the replies (`shared_replies`), an earlier request of the role
+    began, or the role's reply to it followed: what a cache of prefixes can serve.
+    """
+
+    role: str
+    turn: int
+    characters: float
+    answer: float | None = None
+    times: float = 1.0
+    replies: int = 0
+    shared: float = 0.0
+    shared_replies: int = 0
+
+
+class DialogueProtocol(Protocol):
+    """One way to hold a dialogue over a task, and what is measured of it."""
+
+    @property
+    def measures(self) -> Measures:
+        """A description of `metrics`, from which tracking, tables, figures and reports are made."""
+
+    def turns(self, task: Task) -> int:
+        """The most turns that a session over the task can have, for progress and estimates.
+
+        Called for every task before anything runs: raises `UserError` for a task that does not fit the protocol.
+        """
+
+    def agenda(self, generator: random.Random) -> list[str]:
+        """The types of the turns after the first, as the record keeps them; [] if the protocol has none."""
+
+    def asks(self, task: Task) -> Iterator[Ask]:
+        """The calls that a session over the task is expected to make."""
+
+    async def run(self, task: Task, kit: Kit) -> None:
+        """Hold the dialogue, writing finished turns to `kit.log`, whose agenda is set.
+
+        Raises `InfrastructureError` if something outside failed: the session is then errored.
+        """
+
+    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
+        """Test and judge a recorded dialogue over the task again.
+
+        The requests stay as recorded, even if another verdict would have led to another dialogue.
+        """
+
+    def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
+        """The content of metrics.json, as `measures` says, with what `spending_of` makes of the effort.
+
+        The sessions come without their texts (`SessionRecord.slim`), and each iteration reads them from the journal:
+        iterate once if you can, and keep little of each.
+        """
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The components that a protocol may build on: those that it names in `uses`, None for the others."""
+
+    agenda: AgendaConfig
+    pool: Pool | None
+    judge: JudgeConfig
+    environment: EnvironmentConfig | None = None
+
+
+@dataclass(frozen=True)
+class ProtocolTraits:
+    """The properties of a protocol that are known before it is built.
+
+    `uses` names the groups besides model and dataset that can change its results: `agenda`, `instructions`, `judge`,
+    `sandbox`, `environment`. Only these are built, checked, admitted and part of the cell id. `questions` are those
+    that it asks the judge: models for others are left out of its cells. `over` is the type of its tasks.
+
+    A protocol's config may have `further_questions`, which its options add, and `settled(dataset)`: the config with
+    those options settled, before the cell has its id, that the dataset's config decides.
+    """
+
+    uses: frozenset[str] = frozenset()
+    questions: frozenset[str] = frozenset({APPLICABILITY, ADHERENCE})
+    over: type[Task] = Task
+
+
+PROTOCOLS: Registry[DialogueProtocol, ProtocolTraits] = Registry(
+    "protocol", "codechat.run.protocols", ProtocolTraits, DialogueProtocol
+)
+
+
+def questions_of(config: Config) -> frozenset[str]:
+    """What a protocol asks its judge: the questions of its traits, and those that its options add."""
+    further: frozenset[str] = getattr(config, "further_questions", frozenset())
+    return PROTOCOLS.of(config).traits.questions | further
+
+
+__all__ = ["PROTOCOLS", "Ask", "DialogueProtocol", "Kit", "Parts", "ProtocolTraits", "SessionLog", "questions_of"]

@@ -1,0 +1,418 @@
+"""From a cell to its session records: resumes from the journal, runs sessions concurrently, records failures."""
+
+import asyncio
+import contextlib
+import itertools
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from codechat.base.domain import BATCH, Message, Reply
+from codechat.base.environment import collect_seldom
+from codechat.base.errors import BrokenTest, InfrastructureError, Stopped, UserError
+from codechat.base.files import write_atomically
+from codechat.base.records import SessionRecord, TurnRecord
+from codechat.base.texts import writable
+from codechat.datasets.tasks import Task
+from codechat.judging import JUDGES
+from codechat.models import MODELS, UNDER_TEST
+from codechat.models.calls import BRAKE, Brake, run_coroutine
+from codechat.models.calls.batches import DESK, Desk
+from codechat.models.endpoints import WITNESS
+from codechat.models.roles import models_in, role_of
+from codechat.run.answering.endpoints import Register
+from codechat.run.answering.servers import serving
+from codechat.run.cell import Cell, session_id
+from codechat.run.cell.budget import Budget
+from codechat.run.cell.libraries import preload, refuse_lacking
+from codechat.run.cell.references import References, now_and_then
+from codechat.run.cell.stopping import due, portions
+from codechat.run.journal import Journal
+from codechat.run.protocols import DialogueProtocol, Kit
+from codechat.run.protocols.services import CheckOnce, Player, Services
+from codechat.run.protocols.session_log import SessionLog
+from codechat.run.running.observer import Counting, Counts, Follow, Observer
+from codechat.run.running.room import Room, room_of
+from codechat.sandbox import SANDBOXES, Sandbox, admit
+from codechat.sandbox.suites.checker import Checker, NoSandbox
+from codechat.sandbox.suites.sharing import KeptVerdicts
+from codechat.studies.cab.environments import ENVIRONMENTS, Environment
+from codechat.studies.multicodeif.constraints.examining import Examiner
+
+# An endpoint that stays dead would cost every remaining session minutes of retries: after this many failures in a
+# row, without a finished session in between, the cell stops asking.
+FAILURES_IN_A_ROW = 5
+
+# Calls under way when the cell must end may take so long to finish; their answers are kept. It leaves time to write the
+# records: SLURM kills what has not ended 30 s after SIGTERM (its default KillWait).
+GRACE_S = 20.0
+
+
+@dataclass
+class Progress:
+    """Failures among the sessions of this process. The records are in the journal, so that memory does not grow."""
+
+    failures_in_a_row: int = 0
+    last_failure: str = ""
+
+    def add(self, record: SessionRecord) -> None:
+        """Count a session that was finished or errored."""
+        if record.status == "completed":
+            self.failures_in_a_row = 0
+        else:
+            self.last_failure = self.last_failure if self.hopeless else record.error or ""
+            self.failures_in_a_row += 1
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether to stop asking."""
+        return self.failures_in_a_row >= FAILURES_IN_A_ROW
+
+
+@dataclass(frozen=True)
+class Recorded(Iterable[SessionRecord]):
+    """The sessions in a cell's journal, in dataset order, without their texts; each iteration reads them again."""
+
+    cell: Cell
+    journal: Journal
+
+    def __iter__(self) -> Iterator[SessionRecord]:
+        for identity in self._ids():
+            outline = self.journal.outline(identity)
+            if outline is not None:
+                yield SessionRecord.model_validate_json(outline)
+
+    def lines(self) -> Iterator[str]:
+        """The lines of sessions.jsonl: whole records."""
+        for identity in self._ids():
+            record = self.journal.record(identity)
+            if record is not None:
+                yield self._renamed(record) + "\n"
+
+    def write(self) -> None:
+        """Replace sessions.jsonl, once there is a session."""
+        lines = self.lines()
+        first = next(lines, None)
+        if first is not None:
+            write_atomically(self.cell.folder / "sessions.jsonl", itertools.chain([first], lines))
+
+    @contextlib.contextmanager
+    def writing_at_end(self) -> Iterator[None]:
+        """Write sessions.jsonl on leaving, after an error too; a full disk is reported once."""
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(UserError):
+                self.write()
+            raise
+        self.write()
+
+    def _renamed(self, record: str) -> str:
+        """The record under today's name of the dataset: the user may have changed it, and the id does not hold it."""
+        name = self.cell.dataset.name
+        if not self.cell.dataset.own or f'"dataset":{json.dumps(name, ensure_ascii=False)}' in record[:2000]:
+            return record
+        return SessionRecord.model_validate_json(record).model_copy(update={"dataset": name}).line()
+
+    def _ids(self) -> Iterator[str]:
+        return (session_id(self.cell.id, task.task_id) for task in due(self.cell, self.journal))
+
+
+def run_sessions(
+    cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget, *, follow: Follow | None = None
+) -> None:
+    """Run the missing sessions and the servers they need, shown by `follow` if it is given.
+
+    An interruption pulls the brake.
+    """
+    counts, ledger = Counts(cell.turns), journal.ledger
+
+    async def work() -> None:
+        async with servers.at_work():
+            with follow.sessions(counts, ledger, watcher.note) if follow else contextlib.nullcontext():
+                await run_missing_sessions(cell, journal, Counting(counts, watcher), brake, budget)
+
+    try:
+        with watcher.watching(counts, ledger), serving(cell, journal, watcher.note) as servers:
+            run_coroutine(work, brake)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        brake.pull("interrupted", interrupted=True)
+
+
+async def run_missing_sessions(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget) -> None:
+    """Run the missing sessions until they are done, a budget is reached, or the user interrupts."""
+
+    def check_budget(_: object = None) -> None:
+        reason = budget.reason_to_stop(journal.ledger)
+        if reason:
+            brake.pull(reason)
+
+    journal.watch = check_budget
+    check_budget()
+    with watcher.interruptible(brake), collect_seldom():
+        try:
+            await _run_sessions(cell, journal, watcher, brake)
+        finally:
+            await journal.settle()
+
+
+async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake: Brake) -> None:
+    """Run a cell's missing sessions until the brake is pulled. Raises `UserError`, or a bug, outside any group.
+
+    Once the brake is pulled, calls under way are finished and kept. After a budget the unfinished sessions are errored;
+    after an interruption they are left to the next run.
+    """
+    protocol = cell.protocol
+    missing = set[str]()
+    for task in due(cell, journal):
+        known = journal.outline(session_id(cell.id, task.task_id), completed=True)
+        if known is None:
+            missing.add(task.task_id)
+        else:
+            observer.recalled(SessionRecord.model_validate_json(known), protocol.turns(task))
+    if not missing:
+        return
+    BRAKE.set(brake)
+    WITNESS.set(Register(cell.endpoints, journal, observer.note))
+    desk = Desk(journal.batches)
+    DESK.set(desk)
+    async with services_of(cell, journal, observer.note, brake) as services, finish_steps(journal):
+        if "sandbox" in cell.uses:
+            sandbox, note = cell.config.sandbox, observer.note
+            progress, stopped = now_and_then(note), lambda: brake.interrupted
+            references = References(cell.dataset, services.tests, sandbox, note, progress, stopped)
+            await unwrap_group(references.refuse(cell.tasks))
+        workers = _Workers(cell, protocol, services, Progress(), observer, desk, room_of(cell))
+        for portion in portions(cell, journal):
+            ready = [task for task in portion if task.task_id in missing]
+            queue = iter(ready)
+            count = min(len(ready), _sessions_at_once(cell))
+            await unwrap_group(run_together([workers.work(queue) for _ in range(count)]))
+
+
+def is_batched(cell: Cell) -> bool:
+    """Whether calls to one of a cell's models go into batches."""
+    return any(getattr(model, "tier", None) == BATCH for model in cell.endpoints.values())
+
+
+MOST_BATCHED = 4_000
+"""Most sessions at once whose calls are batched: each takes a quarter of a megabyte, so that all take one gigabyte."""
+
+
+def _sessions_at_once(cell: Cell) -> int:
+    """The most sessions at once: as many as memory holds if calls are batched, so that a batch holds a turn of each.
+
+    Else twice as many as slots: a session being tested leaves no slot idle, and a cell of middling size does not end
+    with a few late sessions that fill only some of the slots.
+    """
+    if is_batched(cell):
+        return MOST_BATCHED
+    return 2 * (cell.config.model.max_concurrency + cell.resources.workers)
+
+
+def first_request(cell: Cell) -> tuple[Message, ...]:
+    """The first request of the first task's session, without a call; empty if a command or a test comes before it."""
+    seen: list[tuple[Message, ...]] = []
+
+    class Peeking(Kit):
+        async def ask(self, role: str, turn: int, messages: tuple[Message, ...], **_: Any) -> Reply:
+            seen.append(messages)
+            raise Stopped("seen")
+
+    none: Any = SimpleNamespace(environment=None, brake=Brake(), judge_offline=True, has_roles=False)
+    kit = Peeking(cell.tasks[0], "", cell.config.seed, none, lambda turn, new: None)
+    kit.log.agenda = cell.protocol.agenda(kit.generator("agenda", cell.config.agenda.seed))
+    with contextlib.suppress(Exception):  # whatever it does first cannot be done without services
+        run_coroutine(lambda: cell.protocol.run(cell.tasks[0], kit), Brake())
+    return seen[0] if seen else ()
+
+
+@contextlib.asynccontextmanager
+async def finish_steps(journal: Journal) -> AsyncIterator[None]:
+    """Wait on leaving for the steps under way, unless cancelled."""
+    try:
+        try:
+            yield
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
+            await journal.finish_steps(GRACE_S)
+            raise
+        await journal.finish_steps(GRACE_S)
+    finally:
+        await journal.abandon()
+
+
+@dataclass(frozen=True)
+class _Workers:
+    """The concurrent workers of a cell."""
+
+    cell: Cell
+    protocol: DialogueProtocol
+    services: Services
+    progress: Progress
+    observer: Observer
+    desk: Desk
+    room: Room
+
+    async def work(self, queue: Iterator[Task]) -> None:
+        """Run sessions until the queue is empty, or the user interrupts."""
+        brake, journal = self.services.brake, self.services.journal
+        for task in queue:
+            if brake.interrupted:
+                break
+            async with self.room.place():
+                with self.desk.working():
+                    record, apart = await self._session(task)
+            if apart and self.services.brake.interrupted:
+                break
+            completed = record.status == "completed"
+            outline = record.slim()
+            await journal.finish(record.session_id, record.line(), outline.line(), completed=completed)
+            if not apart:
+                self.progress.add(outline)
+            if completed and outline.turns:
+                last = outline.turns[-1].usage
+                self.room.session(last.input_tokens + last.output_tokens)
+            self.observer.session(outline, self.protocol.turns(task))
+
+    def _turn(self, turn: TurnRecord, new: bool) -> None:
+        if new:
+            self.room.turn()
+        self.observer.turn(turn, new=new)
+
+    async def _session(self, task: Task) -> tuple[SessionRecord, bool]:
+        """Run a session: its record, and whether its end says nothing of what is outside.
+
+        So it is if a budget or an interruption cut it short, or a test is broken.
+        """
+        identity = session_id(self.cell.id, task.task_id)
+        kit = Kit(task, identity, self.cell.config.seed, self.services, self._turn)
+        kit.log.agenda = self.protocol.agenda(kit.generator("agenda", self.cell.config.agenda.seed))
+        if self.progress.hopeless:
+            last = self.progress.last_failure
+            return self._record(task, kit.log, f"not attempted: too many failures in a row; the last: {last}"), False
+        try:
+            await unwrap_group(self.protocol.run(task, kit))
+            if not kit.log.turns and kit.log.ended is None:
+                raise UserError(
+                    f"protocol={self.cell.protocol_name} recorded no turn of {task.task_id}",
+                    "its run() must record each turn by kit.finish_turn; docs/write-your-own.md shows how",
+                )
+        except Stopped as stop:
+            return self._record(task, kit.log, f"not finished: {stop}"), True
+        except BrokenTest as broken:
+            return self._record(task, kit.log, f"a test decides nothing: {broken}"), True
+        except InfrastructureError as error:
+            return self._record(task, kit.log, str(error) or type(error).__name__), False
+        finally:
+            await kit.aclose()
+        return self._record(task, kit.log, None), False
+
+    def _record(self, task: Task, log: SessionLog, error: str | None) -> SessionRecord:
+        cell = self.cell
+        return SessionRecord(
+            cell_id=cell.id,
+            session_id=session_id(cell.id, task.task_id),
+            task_id=task.task_id,
+            dataset=cell.dataset.name,
+            model=cell.model_label,
+            protocol=cell.protocol_name,
+            agenda=log.agenda,
+            seed=cell.config.seed,
+            status="completed" if error is None else "errored",
+            ended=log.ended,
+            error=writable(error),
+            turns=log.turns,
+            language=task.target.language,
+            judgement=log.judgement,
+        )
+
+
+async def run_together(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run coroutines at once; raises an exception group."""
+    async with asyncio.TaskGroup() as group:
+        for coroutine in coroutines:
+            group.create_task(coroutine)
+
+
+async def unwrap_group(coroutine: Awaitable[None]) -> None:
+    """Await; from an exception group raise the most important member: a bug, then a `UserError`, then the rest."""
+    try:
+        await coroutine
+    except BaseExceptionGroup as group:
+        leaves = list(_leaves(group))
+        kinds = (UserError, InfrastructureError, Stopped)
+        leaves.sort(key=lambda leaf: max((n for n, kind in enumerate(kinds, 1) if isinstance(leaf, kind)), default=0))
+        raise leaves[0] from None
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for each in group.exceptions:
+        if isinstance(each, BaseExceptionGroup):
+            yield from _leaves(each)
+        else:
+            yield each
+
+
+@contextlib.asynccontextmanager
+async def services_of(
+    cell: Cell, journal: Journal, note: Callable[[str], None], brake: Brake
+) -> AsyncIterator[Services]:
+    """Build the components, and close them at the end. `note` gets remarks for the user."""
+    config = cell.config
+    async with contextlib.AsyncExitStack() as stack:
+        environment = None
+        if "environment" in cell.uses:
+            environment = ENVIRONMENTS.build(config.environment)
+            stack.push_async_callback(environment.aclose)
+        players = _players(cell, environment, stack)
+        judge = gate = None
+        offline = False
+        if "judge" in cell.uses:
+            judge, offline = JUDGES.build(config.judge), JUDGES.of(config.judge).traits.offline
+            stack.push_async_callback(judge.aclose)
+            gate = CheckOnce(judge)
+        sandbox: Sandbox = NoSandbox(config.sandbox)
+        if "sandbox" in cell.uses:
+            sandbox = _sandbox(cell, stack, note)
+        examiner = Examiner(cell.resources.workers)
+        stack.push_async_callback(examiner.aclose)
+        kept = None  # the verdicts of other cells and processes
+        if not isinstance(sandbox, NoSandbox) and sandbox.config.share:
+            kept = KeptVerdicts(sandbox.config, weak=sandbox.weak)
+            stack.callback(kept.close)
+        checker = Checker(sandbox, kept)
+        yield Services(players, journal, checker, judge, brake, offline, gate, examiner, environment)
+
+
+def _players(cell: Cell, environment: Environment | None, stack: contextlib.AsyncExitStack) -> dict[str, Player]:
+    """The model of each role: the model under test, and the models in the protocol's config.
+
+    Where there are rooms, whether they can be had is checked before the model under test is asked: what is scored again
+    needs neither.
+    """
+    config = cell.config
+    tested = MODELS.build(config.model)
+    gate = CheckOnce(tested) if environment is None else CheckOnce(environment, tested)
+    players = {UNDER_TEST: Player(tested, gate, MODELS.of(config.model).traits.baseline)}
+    for place, model in models_in(config.protocol, "protocol"):
+        players[role_of(place)] = Player.of(MODELS.build(model))
+    for player in players.values():
+        stack.push_async_callback(player.model.aclose)
+    return players
+
+
+def _sandbox(cell: Cell, stack: contextlib.AsyncExitStack, note: Callable[[str], None]) -> Sandbox:
+    config = cell.config
+    refuse_lacking(config.sandbox, cell.tasks)
+    sandbox = SANDBOXES.build(config.sandbox, workers=cell.resources.workers)
+    stack.push_async_callback(sandbox.aclose)
+    preload(sandbox, cell.tasks)
+    if not MODELS.of(config.model).traits.baseline:
+        admit(sandbox, config.sandbox)
+    if sandbox.notice:
+        note(sandbox.notice)
+    return sandbox

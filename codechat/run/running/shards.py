@@ -1,0 +1,202 @@
+"""Parts of a cell that processes run by themselves, on one machine or several, and their merge.
+
+Shard `i` of `n` is every `n`-th task from the `i`-th on, under the id of the whole cell, in `<cell>/shards/i-of-n` with
+a lock and a journal of its own. A run of the cell without a shard merges: it takes in what the journals of all its
+shards hold, does what is missing, and writes and tracks the results. So whoever starts shards ends with that run.
+"""
+
+import contextlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from codechat.base.errors import UserError
+from codechat.base.files import write_atomically
+from codechat.models.endpoints import Statement
+from codechat.run.answering.endpoints import refuse_other_weights
+from codechat.run.cell import SHARDS, Cell, is_held, lock, session_id
+from codechat.run.cell.budget import Budget
+from codechat.run.journal import Account, Journal, Ledger, Met, account_of, borrow, origin_name, take_in
+from codechat.run.running.sessions import Recorded
+from codechat.run.settings.config import ShardConfig
+
+ENDED = "ended.json"
+"""The file in a shard's folder that counts its sessions, once its process came to the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One part of a cell's tasks: `index`, from 0, of `count`."""
+
+    index: int
+    count: int
+
+    @classmethod
+    def of(cls, shard: ShardConfig) -> Self | None:
+        """The part that the options ask for; None if they ask for the whole cell."""
+        return None if shard.index is None or shard.count is None else cls(shard.index, shard.count)
+
+    @property
+    def name(self) -> str:
+        """Its name, which is also that of its folder."""
+        return f"{self.index}-of-{self.count}"
+
+    def part_of(self, cell: Cell) -> Cell:
+        """The cell with this part of its tasks, in the shard's folder; id and sessions are those of the whole."""
+        return replace(
+            cell,
+            tasks=cell.tasks[self.index :: self.count],
+            name=f"{cell.name}, shard {self.name}",
+            begun=cell.folder / SHARDS / self.name,
+        )
+
+    def overlaps(self, other: Self) -> bool:
+        """Whether two shards have tasks in common, if there are enough tasks."""
+        return (self.index - other.index) % math.gcd(self.count, other.count) == 0
+
+
+@dataclass(frozen=True)
+class Part:
+    """The counts of one shard's sessions. `error` is that of the first one that errored, with its task."""
+
+    shard: Shard
+    completed: int
+    errored: int
+    error: str
+
+    @classmethod
+    def of(cls, part: Cell, shard: Shard, journal: Journal) -> Self:
+        """Count the sessions in a shard's journal."""
+        status, error = Counter[str](), ""
+        for session in Recorded(part, journal):
+            status[session.status] += 1
+            if session.error is not None:
+                error = error or f"{session.task_id}: {session.error}"
+        return cls(shard, status["completed"], status["errored"], error)
+
+    def leave(self, folder: Path) -> None:
+        """Note in the shard's folder that its process came to the end, so that a sweep does not run it again."""
+        write_atomically(folder / ENDED, json.dumps({"completed": self.completed, "errored": self.errored}) + "\n")
+
+
+@contextlib.contextmanager
+def hold(cell: Cell, shard: Shard) -> Iterator[None]:
+    """Keep a shard for this process. Raises `UserError` if it is run already, alone or within another one."""
+    with lock(shard.part_of(cell).folder):
+        (shard.part_of(cell).folder / ENDED).unlink(missing_ok=True)
+        for other, folder in _shards(cell).items():
+            if other != shard and other.overlaps(shard) and is_held(folder):
+                raise UserError(
+                    f"shard {shard.name} has tasks in common with {folder}, which another process is running",
+                    "wait for it, or stop it; its results are kept, and are not paid for again",
+                )
+        # Asked last: a run of the whole cell first takes its lock, then asks for those of the shards.
+        if is_held(cell.folder):
+            raise UserError(
+                f"the cell {cell.folder} is in use by another process, which runs all that is missing",
+                "wait for it, or stop it and run the shards again: what it recorded is not paid for again",
+            )
+        yield
+
+
+def errors_in(cell: Cell, shard: Shard) -> int | None:
+    """The errored sessions of a shard whose process came to the end; None if it did not."""
+    path = shard.part_of(cell).folder / ENDED
+    return int(json.loads(path.read_text(encoding="utf-8"))["errored"]) if path.is_file() else None
+
+
+def fill(cell: Cell, shard: Shard) -> Ledger:
+    """Fill a shard's journal with what the cell, or a shard of another count, holds of its sessions.
+
+    Returns what was spent on the cell otherwise than by shards of this count. Raises `UserError`.
+    """
+    part = shard.part_of(cell)
+    mine, accounts = part.folder / "journal.db", dict[str, Ledger]()
+    shards = {each: folder for each, folder in _shards(cell).items() if (folder / "journal.db").exists()}
+    same = {each.name for each in shards if each.count == shard.count}
+    if (cell.folder / "journal.db").exists():
+        borrow(mine, cell.folder / "journal.db", _sessions(part))
+        whole = account_of(cell.folder / "journal.db")
+        accounts = {"": whole.own, **whole.taken}
+    for other, folder in shards.items():
+        if other.count != shard.count and not is_held(folder):
+            borrow(mine, folder / "journal.db", _sessions(part))
+            account = account_of(folder / "journal.db")
+            accounts[origin_name(other.name, account.origin)] = account.own
+    before = Ledger()
+    for name, ledger in accounts.items():
+        if name.partition("/")[0] not in same:
+            for charge in ledger.charges():
+                before.add(charge)
+    return before
+
+
+def merge(cell: Cell) -> None:
+    """Take what all the shards of a cell recorded into its journal; the cell's lock is held.
+
+    A shard's journal stays as it is, and may be taken in again, then with what is new. Raises `UserError` if a shard is
+    being run, or was answered by another checkpoint than the rest of the cell.
+    """
+    shards, into = _shards(cell), cell.folder / "journal.db"
+    running = next(filter(is_held, shards.values()), None)
+    if running is not None:
+        raise UserError(
+            f"another process is still running the shard {running}",
+            "run this command again when it has ended: it merges all shards and does what is missing",
+        )
+    for shard, folder in shards.items():
+        source = folder / "journal.db"
+        if source.exists():
+            account = account_of(source)
+            if into.exists():
+                _refuse_other_checkpoint(cell, account_of(into), account, folder)
+            take_in(into, source, _sessions(shard.part_of(cell)), shard.name)
+
+
+def share_of(budget: Budget, shard: Shard, before: Ledger) -> Budget:
+    """The share of a shard in what is left of a cell's budget after `before` was spent: all shards have the same."""
+    paid = budget.spent_usd(before) or 0.0
+    return replace(
+        budget,
+        usd=None if budget.usd is None else max(0.0, budget.usd - paid) / shard.count,
+        tokens=None if budget.tokens is None else max(0, budget.tokens - before.tokens) // shard.count,
+        shards=shard.count,
+    )
+
+
+def without_shard(words: Sequence[str]) -> list[str]:
+    """The command that merges: the words of a shard's command, without those that choose the shard."""
+    return [word for word in words if word.lstrip("+~").partition("=")[0].partition(".")[0] != "shard"]
+
+
+def _shards(cell: Cell) -> dict[Shard, Path]:
+    """The shards that were begun, and their folders."""
+    found: dict[Shard, Path] = {}
+    for folder in (cell.folder / SHARDS).glob("*-of-*"):
+        index, _, count = folder.name.partition("-of-")
+        if index.isdecimal() and count.isdecimal() and int(index) < int(count):
+            found[Shard(int(index), int(count))] = folder
+    return dict(sorted(found.items(), key=lambda each: (each[0].count, each[0].index)))
+
+
+def _sessions(cell: Cell) -> list[str]:
+    return [session_id(cell.id, task.task_id) for task in cell.tasks]
+
+
+def _refuse_other_checkpoint(cell: Cell, whole: Account, part: Account, folder: Path) -> None:
+    models = cell.endpoints
+    for met in part.met:
+        earlier: list[Met] = [each for each in whole.met if each.place == met.place]
+        if met.place not in models:
+            continue
+        try:
+            refuse_other_weights(met.place, models[met.place], earlier, Statement(met.base_url, met.facts))
+        except UserError as mistake:
+            raise UserError(
+                f"{folder} cannot be merged. {mistake.message}",
+                "remove that folder, and run this shard again at the checkpoint that answered the others",
+            ) from mistake

@@ -1,0 +1,169 @@
+"""Languages: a file each, with a language's fences, its rules of extraction, and the names that code defines.
+
+To add a language, write one file: a class with the members of `Language`, and `register(TheClass())` below it. Put the
+file into this folder, or name it as a module of an installed package under the entry-point group `codechat.language`.
+For a language that needs only aliases, `register(Plain(("elixir", "ex")))` is enough. An unknown tag is read as plain
+fenced code; if none is asked for, a reply may also be code without a fence.
+"""
+
+import re
+from functools import cache
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from codechat.base.domain import Extraction, Program, Target
+from codechat.base.plugins import import_all
+from codechat.base.promises import check_type, is_plugin
+from codechat.sandbox.languages.coded import Plain
+from codechat.sandbox.languages.grammar import Parsed
+from codechat.sandbox.languages.replies import without_thinking
+
+T = TypeVar("T")
+_BACKTICKS = re.compile("`+")
+LONGEST_CODE = 200_000
+"""Characters of code that is checked: a rule may take seconds for more."""
+DEEPEST_CODE = 500
+"""Brackets in each other in code that is checked: a grammar's time grows with the square of their number."""
+_BRACKETS = re.compile(r"[()\[\]{}<>]")
+
+
+class Language(Protocol):
+    """One language as written in replies. Its methods are pure and never raise, for any text."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The canonical name, then its aliases in fences, in lower case."""
+
+    def extract(self, reply: str, target: Target) -> Extraction:
+        """The code of a reply, and the program to run. Linear in the reply's length."""
+
+    def defines(self, code: str) -> frozenset[str] | None:
+        """The names that the code defines at top level; None if that is unknown."""
+
+
+@runtime_checkable
+class ComparesCode(Protocol):
+    """A `Language` that also knows which programs compile to the same code."""
+
+    def code_key(self, program: str) -> str | None:
+        """A hash that two programs have in common only if their compiled code is equal and neither can tell which of
+        the two texts it was compiled from; None for a program that shares its verdicts with no other text.
+
+        It is pure, never raises, and takes a time that is bounded whatever the program says.
+        """
+
+
+_REGISTERED: dict[str, Language] = {}
+
+
+def register(language: Language) -> None:
+    """Register a language by its names.
+
+    Raises `ValueError` for a name that is taken or not in lower case, `UserError` for what is no language.
+    """
+    _hold(language, language, Language, "it")
+    for name in language.names:
+        if name != name.lower():
+            raise ValueError(f"the language name '{name}' must be in lower case")
+        if _REGISTERED.setdefault(name, language) != language:
+            raise ValueError(f"the language name '{name}' is registered twice")
+
+
+def languages() -> tuple[Language, ...]:
+    """The registered languages, by name. Raises `UserError` if a package with a language cannot be loaded."""
+    _discover()
+    return tuple(_REGISTERED[name] for name in sorted(_REGISTERED) if _REGISTERED[name].names[0] == name)
+
+
+def language_of(tag: str) -> Language:
+    """The language of a tag, in any case; plain fenced code if none is registered. Raises as `languages` does."""
+    _discover()
+    name = tag.strip().lower()
+    return _REGISTERED.get(name) or Plain((name,), unfenced=not name)
+
+
+def is_registered(tag: str) -> bool:
+    """Whether a language is registered by that name, in any case. Raises as `languages` does."""
+    _discover()
+    return tag.strip().lower() in _REGISTERED
+
+
+@cache
+def _discover() -> None:
+    import_all(__name__, "language")
+
+
+def extract(reply: str, target: Target) -> Extraction:
+    """The code of a reply that should be `target`, and the program to run.
+
+    Raises only as `languages` does, and `UserError` if another package's language gives anything else.
+    """
+    language = language_of(target.language)
+    return _hold(language, language.extract(reply, target), Extraction, "the result of extract()")
+
+
+def code_key(program: Program) -> str | None:
+    """What `ComparesCode` gives for a program; None if its language compares none. Raises as `extract` does."""
+    language = language_of(program.target.language)
+    asked = getattr(language, "code_key", None)  # `isinstance` takes as long as reading the program
+    return None if asked is None else _hold(language, asked(program.source), str | None, "the result of code_key()")
+
+
+def _hold(language: Language, value: T, hint: Any, what: str) -> T:
+    """What a language of another package is or gives, if it is what its type says. Raises `UserError`."""
+    if is_plugin(type(language)):
+        check_type(value, hint, f"{type(language).__name__} of {type(language).__module__}", what)
+    return value
+
+
+def fence(code: str, language: str) -> str:
+    """The code in a fence tagged `language` that no backticks in it can close, without white space at its end."""
+    longest = max((len(run) for run in _BACKTICKS.findall(code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return "\n".join((f"{fence}{language}", code.rstrip(), fence, ""))
+
+
+def too_much(code: str) -> str:
+    """Why a code is not parsed at all: it is too long, or too deep. Empty if it is neither."""
+    if len(code) > LONGEST_CODE:
+        return f"the code is longer than {LONGEST_CODE:,} characters"
+    if _depth(code) > DEEPEST_CODE:
+        return f"more than {DEEPEST_CODE} brackets are open within each other"
+    return ""
+
+
+def parses(language: str, code: str) -> bool | None:
+    """Whether a code in a language, by any of its names, parses by its grammar; nothing but blanks does not.
+
+    None if that is unknown: the language has no grammar, or the code is too much. Grammars are milder than compilers.
+    For broken code a grammar may take half a minute: ask in a process that can be ended. Raises `UserError` if the
+    language's grammar is not installed.
+    """
+    known = language_of(language)
+    if not isinstance(known, Parsed) or too_much(code):
+        return None
+    return bool(code.strip()) and not known.grammar.parse(known.grammar.within(code)).broken
+
+
+def _depth(code: str) -> int:
+    """The most brackets that are open at once, wherever they stand, if that may be too many; pointed ones in a line."""
+    if sum(map(code.count, "([{<")) <= DEEPEST_CODE:  # the count is much faster, and enough for nearly every code
+        return 0
+    depth = deepest = 0
+    for line in code.split("\n"):
+        pointed = 0
+        for bracket in _BRACKETS.findall(line):
+            if bracket in "<>":
+                pointed = max(0, pointed + (1 if bracket == "<" else -1))
+            else:
+                depth = max(0, depth + (1 if bracket in "([{" else -1))
+            deepest = max(deepest, depth + pointed)
+    return deepest
+
+
+for aliases in (("lua",), ("julia", "jl"), ("prolog",), ("coffeescript", "coffee")):
+    register(Plain(aliases, unfenced=True))  # only recognised: nothing asks for their grammar
+
+__all__ = [
+    "ComparesCode", "Language", "Plain", "extract", "fence", "is_registered", "language_of", "languages", "parses",
+    "register", "too_much", "without_thinking",
+]  # fmt: skip

@@ -1,0 +1,305 @@
+"""A language's grammar: its parser, loaded on first use, and the questions that a program's tree answers.
+
+`QUESTIONS` of a language is a tree-sitter query. A pattern's outer capture names the thing found, inner ones its parts:
+
+- `class`, `variable`, `type`: a name; `class` is any declared type, `type` a type that is used;
+- `function` with `.name`, and if the language has them `.parameters` and `.returns`;
+- `parameter` with `.name` and, unless it is the rest of the parameter, `.type`; or, of many, `.many`;
+- `call` with `.name`; keywords that work like calls (`await`) may be captured too;
+- `import` with `.path`; `alias`, a name given to an import, with `.of`, its own; `comment`; `string`;
+  `feature.NAME`: a use of the syntax NAME;
+- `qualified.NAME`: a name with its qualifiers; `operator`: a binary operator, and `bracket`, what the grammar takes for
+  one though it belongs to a generic type; `block`: the code within braces, with
+  `.open` for its first brace if the node begins before it;
+- `doc`: a string that documents the function, class or module around it;
+- `makes.NAME`: a literal or type expression of the data structure NAME.
+"""
+
+import contextlib
+import importlib
+import importlib.metadata
+import importlib.util
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, lru_cache
+from typing import Any, Protocol, runtime_checkable
+
+from codechat.base.errors import UserError
+from codechat.sandbox.languages.customs import Customs
+
+REMEDY = "pip install 'codechat[constraints]'"
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """A grammar: the module of its wheel, the function in it that gives the grammar, and the questions' query.
+
+    `lexer` is the language's name in Pygments. `within` is for a language that may stand within another, as scripts do
+    in a page: it replaces all other text by blanks, so that the length stays.
+    `customs` are the language's answers to further questions of constraints. `kinds` are the names of nodes by what
+    they are in any language, such as `loop`, for those who read the tree itself; empty if nobody reads it.
+    """
+
+    module: str
+    questions: str
+    lexer: str
+    function: str = "language"
+    within: Callable[[str], str] = str
+    customs: Customs = field(default=Customs(), compare=False)
+    kinds: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @cached_property
+    def release(self) -> str:
+        """The package of the grammar with its version, such as `tree-sitter-go 0.25.0`; empty if it is not installed.
+
+        Two versions may read one code differently.
+        """
+        package = self.module.replace("_", "-")
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return f"{package} {importlib.metadata.version(package)}"
+        return ""
+
+    def answers(self, question: str) -> bool:
+        """Whether the query asks a question, such as `call`."""
+        return re.search(rf"@{question}\b", self.questions) is not None
+
+    def require(self, part: str = "") -> None:
+        """Raises `UserError` if something is not installed that checks need, or that `part` needs; loads nothing."""
+        _require(self.module, f"{part} needs" if part else "constraints need")
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any]:
+        """The parser and the compiled query. Raises `UserError` if a wheel is not installed."""
+        try:
+            import tree_sitter
+
+            language = tree_sitter.Language(getattr(importlib.import_module(self.module), self.function)())
+        except ModuleNotFoundError as error:
+            raise UserError(f"constraints need the package {error.name}, which is not installed", REMEDY) from error
+        return tree_sitter.Parser(language), tree_sitter.Query(language, self.questions)
+
+    def parse(self, code: str) -> "Tree":
+        """The tree of a code, also of a broken one; equal codes share it. Raises `UserError` without the wheel."""
+        return _parse(self, code)
+
+    def matches(self, query: str, tree: "Tree") -> list[dict[str, list[Any]]]:
+        """The captures of each match of a further query on a tree, by name."""
+        import tree_sitter
+
+        compiled = _compiled(self, query)
+        return [captures for _, captures in tree_sitter.QueryCursor(compiled).matches(tree.root)]
+
+
+@cache
+def _require(module: str, who: str) -> None:
+    for name in ("tree_sitter", "pygments", module):
+        if importlib.util.find_spec(name) is None:
+            raise UserError(f"{who} the package {name}, which is not installed", REMEDY)
+
+
+@lru_cache(maxsize=256)
+def _compiled(grammar: Grammar, query: str) -> Any:
+    import tree_sitter
+
+    return tree_sitter.Query(grammar._loaded[0].language, query)
+
+
+@lru_cache(maxsize=32)
+def _parse(grammar: Grammar, code: str) -> "Tree":
+    parser, query = grammar._loaded
+    data = code.encode("utf-8", "surrogatepass")
+    return Tree(grammar, parser.parse(data).root_node, data, query)
+
+
+@runtime_checkable
+class Parsed(Protocol):
+    """A `Language` that also has a grammar."""
+
+    @property
+    def grammar(self) -> Grammar:
+        """The grammar of the language."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A part of a program: its text, the line that it begins in, from 1, and its first and last byte."""
+
+    text: str
+    line: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a function; `type` is empty if none is written."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function: `parameters` in order, `returns` its return type as written, empty if none is."""
+
+    name: Found
+    parameters: tuple[Parameter, ...]
+    returns: str
+    whole: Found
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A parsed program. `root` is its tree-sitter node."""
+
+    grammar: Grammar
+    root: Any
+    data: bytes
+    _query: Any
+
+    @property
+    def broken(self) -> bool:
+        """Whether the program does not parse as a whole."""
+        return bool(self.root.has_error)
+
+    @cached_property
+    def _matches(self) -> dict[str, list[dict[str, Any]]]:
+        """The matches of each kind in order, by their captures; of two for one thing, the one that says more."""
+        import tree_sitter
+
+        found: dict[tuple[str, int, int, int], dict[str, Any]] = {}
+        for _, captures in tree_sitter.QueryCursor(self._query).matches(self.root):
+            nodes = {name: each[0] for name, each in captures.items() if name[0] != "_"}
+            kind = min(nodes, key=len)
+            whole, name = nodes[kind], nodes.get(f"{kind}.name", nodes.get(f"{kind}.path", nodes[kind]))
+            key = (kind, whole.start_byte, name.start_byte, whole.end_byte)
+            if len(nodes) > len(found.get(key, ())):
+                found[key] = nodes
+        kinds: dict[str, list[dict[str, Any]]] = {}
+        for key in sorted(found, key=lambda key: key[1:]):
+            kinds.setdefault(key[0], []).append(found[key])
+        return kinds
+
+    def text(self, node: Any) -> str:
+        """The text of a node."""
+        return self._between(node.start_byte, node.end_byte)
+
+    def _between(self, start: int, end: int) -> str:
+        return self.data[start:end].decode("utf-8", "replace")
+
+    def _found(self, node: Any) -> Found:
+        return Found(self.text(node), node.start_point[0] + 1, node.start_byte, node.end_byte)
+
+    def _named(self, kind: str) -> tuple[Found, ...]:
+        return tuple(self._found(nodes.get(f"{kind}.name", nodes[kind])) for nodes in self._matches.get(kind, []))
+
+    def _names(self, kind: str) -> tuple[Found, ...]:
+        """As `_named`, without the backticks that a name may stand in: they are no part of it."""
+        return tuple(replace(found, text=found.text.strip("`")) for found in self._named(kind))
+
+    @property
+    def classes(self) -> tuple[Found, ...]:
+        """The names of the types that are declared."""
+        return self._names("class")
+
+    @property
+    def variables(self) -> tuple[Found, ...]:
+        """The names of variables, parameters and fields at their declarations."""
+        return self._names("variable")
+
+    @property
+    def calls(self) -> tuple[Found, ...]:
+        """The names that are called, without what precedes them."""
+        return self._names("call")
+
+    @property
+    def types(self) -> tuple[Found, ...]:
+        """The names of types that are used, each part by itself: `Map` and `List` of `Map<List>`."""
+        return self._names("type")
+
+    @property
+    def imports(self) -> tuple[Found, ...]:
+        """The paths that are imported, with their quotes if they have any."""
+        return tuple(
+            self._found(nodes.get("import.path", nodes["import"])) for nodes in self._matches.get("import", [])
+        )
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """The own names of imported things, by the names that the program gives them."""
+        return {self.text(nodes["alias"]): self.text(nodes["alias.of"]) for nodes in self._matches.get("alias", [])}
+
+    @property
+    def comments(self) -> tuple[Found, ...]:
+        """The comments, each whole."""
+        return self._named("comment")
+
+    @property
+    def strings(self) -> tuple[Found, ...]:
+        """The string and character literals, with their quotes."""
+        return self._named("string")
+
+    @property
+    def blocks(self) -> tuple[Found, ...]:
+        """The blocks of code within braces, with them; none in a language that has no braces."""
+        found = []
+        for nodes in self._matches.get("block", []):
+            whole, first = nodes["block"], nodes.get("block.open", nodes["block"])
+            text = self._between(first.start_byte, whole.end_byte)
+            found.append(Found(text, first.start_point[0] + 1, first.start_byte, whole.end_byte))
+        return tuple(found)
+
+    @property
+    def operators(self) -> tuple[Found, ...]:
+        """Binary operators, assignments and commas; no words such as `and`."""
+        brackets = {found.start for found in self._named("bracket")}
+        found = (each for each in self._named("operator") if not each.text[:1].isalpha())
+        return tuple(each for each in found if each.start not in brackets)
+
+    @property
+    def docs(self) -> tuple[Found, ...]:
+        """The strings that document the function, class or module around them, if the language has such."""
+        return self._named("doc")
+
+    def marked(self, kind: str) -> Iterator[tuple[str, Found]]:
+        """The NAME and the place of every `makes.NAME`, `qualified.NAME` or `feature.NAME`."""
+        for name, matches in self._matches.items():
+            if name.startswith(f"{kind}."):
+                yield from ((name.removeprefix(f"{kind}."), self._found(nodes[name])) for nodes in matches)
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        """The functions and methods that are defined, with a body or without."""
+        return tuple(self._function(nodes) for nodes in self._matches.get("function", []))
+
+    def _function(self, nodes: dict[str, Any]) -> Function:
+        given, listed = nodes.get("function.returns"), nodes.get("function.parameters")
+        head = nodes.get("function.head")
+        whole = nodes["function"]
+        before = self._between(whole.start_byte, head.start_byte) if head is not None else ""
+        inside = [] if listed is None else self._parameters.get((listed.start_byte, listed.end_byte), [])
+        name = self._found(nodes["function.name"])
+        name = replace(name, text=name.text.strip("`"))
+        returns = self.text(given) if given is not None else before
+        return Function(name, tuple(inside), returns.strip(" \t\n:"), self._found(whole))
+
+    @cached_property
+    def _parameters(self) -> dict[tuple[int, int], list[Parameter]]:
+        """The parameters by the place of the list that they stand in."""
+        lists: dict[tuple[int, int], list[Parameter]] = {}
+        for nodes in self._matches.get("parameter", []):
+            whole, kind, name = nodes["parameter"], nodes.get("parameter.type"), nodes.get("parameter.name")
+            above, each = whole.parent, nodes.get("parameter.many")
+            if each is not None:
+                written = f"Array<{self.text(each)}>"
+            elif kind is not None:
+                written = self.text(kind)
+            elif name is not None:
+                behind = self._between(name.end_byte, whole.end_byte).partition("=")[0]  # the rest is its default
+                written = self._between(whole.start_byte, name.start_byte) + behind
+            else:
+                written = self.text(whole)
+            called = "" if name is None else self.text(name)
+            lists.setdefault((above.start_byte, above.end_byte), []).append(Parameter(called, written.strip(" \t\n:")))
+        return lists

@@ -1,0 +1,333 @@
+"""Extract the Python code of a model's reply and the program to run. Nothing is executed here.
+
+Paper III-E2: a reply counts only if it contains code that follows the predefined signature. The rules, in order (the
+first that finds the entry point decides):
+
+1. a whole reply that is valid Python is the code;
+2. else, after removal of `<think>` parts, the last fenced Python block that parses and defines the entry point with
+   a body (models revise themselves, and show usage last); a block that only imports it, or shows its signature, counts
+   only if there is nothing better. Blocks that define names which it lacks are joined with it, in the reply's order;
+3. else the joined Python blocks; blocks with another tag; the statements among the prose of an unclosed block; those
+   outside all blocks.
+
+Of an interactive session only the input lines count. A patch is never applied: the whole code was asked for. A function
+bound by assignment or import, or under `if` or `try`, is defined; one in a main guard is not.
+
+If no entry point is asked for, the same rules look for code that does something. A function or a class with a body
+that is no test replaces the entry point; statements that define none count less, and mere signatures least. Statements
+beside a definition that does not parse are no answer, and neither are those of a block with another tag. The program is
+then the whole code, because its output or trial may be the answer.
+"""
+
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from codechat.base.domain import Extraction
+from codechat.sandbox.languages.coded import no_code
+from codechat.sandbox.languages.python.program import program
+from codechat.sandbox.languages.python.source import (
+    Source,
+    Strength,
+    acts,
+    missing_names,
+    module_names,
+    parse,
+    read,
+    strength,
+    tidy,
+    wrapper,
+)
+from codechat.sandbox.languages.python.syntax import LONGEST_SOURCE
+from codechat.sandbox.languages.replies import Block, Fences, Markdown, split, without_thinking
+
+MAX_CHUNKS = 2000
+"""Pieces of one reply that are tried, `LONGEST_SOURCE` characters in all; one with more is no answer to a task."""
+
+_CODE_LINE = re.compile(
+    r"(?m)^([ \t]*)(?:(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(|class[ \t]+\w+[ \t]*[(:]|import[ \t]+\w|@\w)"
+)
+_FROM_LINE = re.compile(r"(?m)^([ \t]*)from[ \t]+[\w.]+[ \t]+import\b")
+_SURELY_CODE = re.compile(r"(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(|class[ \t]+\w+[ \t]*[(:]")
+_FIRST_LINE = re.compile(
+    r"(?:async|def|class|import|from|if|for|while|try|with)\b|[@#]|[\w.\[\], ]+[-+*/|&]?=[^=]|\w+\("
+)
+_CONTINUATION = re.compile(r"(?:else|elif|except|finally)\b|[)\]}]")
+_TOKEN = re.compile(r"\\.|'''|\"\"\"|['\"#()\[\]{}]")
+
+
+@dataclass(slots=True)
+class _OpenStatement:
+    """Whether a line belongs to a statement begun above, because a triple quote or a bracket is open."""
+
+    quote: str = ""
+    depth: int = 0
+
+    @property
+    def inside(self) -> bool:
+        return bool(self.quote) or self.depth > 0
+
+    def take(self, line: str) -> None:
+        short = ""
+        for match in _TOKEN.finditer(line):
+            token = match[0]
+            if self.quote:
+                self.quote = "" if token == self.quote else self.quote
+            elif short:
+                short = "" if token == short else short
+            elif len(token) == 3:
+                self.quote = token
+            elif token in "'\"":
+                short = token
+            elif token == "#":
+                return
+            elif token in "([{":
+                self.depth += 1
+            elif token in ")]}":
+                self.depth = max(0, self.depth - 1)
+
+
+def code_start(text: str) -> int | None:
+    """The position of the first line that can only be code, or None."""
+    found = [match.start() for pattern in (_CODE_LINE, _FROM_LINE) if (match := pattern.search(text))]
+    return min(found, default=None)
+
+
+def gather(text: str) -> Source | None:
+    """The statements of a text that is partly prose, without the prose, or None.
+
+    A function or class that is not valid Python is broken code, not prose: the result is None. All code is taken to
+    have the indentation of its first line. Each piece is parsed once: linear.
+    """
+    start = code_start(text)
+    if start is None:
+        return None
+    margin = len(text[start:]) - len(text[start:].lstrip(" \t"))
+    kept: list[str] = []
+    comments: list[str] = []
+    left = LONGEST_SOURCE
+    for number, chunk in enumerate(_chunks(text, margin)):
+        piece = "\n".join(chunk)
+        left -= len(piece)
+        if number == MAX_CHUNKS or left < 0:
+            break
+        if piece.startswith("#") and len(chunk) == 1:
+            comments.append(piece)
+        elif _is_code(piece):
+            kept += [*comments, piece]
+            comments = []
+        elif _SURELY_CODE.match(piece):
+            return None
+        else:
+            comments = []
+    return read("\n".join(kept)) if kept else None
+
+
+def _chunks(text: str, margin: int) -> Iterator[list[str]]:
+    """Runs of lines at the margin that may be code."""
+    chunk: list[str] | None = None
+    reader = _OpenStatement()
+    for raw in text.split("\n"):
+        indented = not raw[:margin].strip()
+        line = raw[margin:] if indented else raw.lstrip()
+        starts = bool(line.strip()) and (not indented or line[0] not in " \t")
+        decorated = chunk is not None and chunk[-1].startswith("@")
+        if starts and not reader.inside and not decorated and not (indented and _CONTINUATION.match(line)):
+            if chunk is not None:
+                yield chunk
+            chunk = [] if indented and _FIRST_LINE.match(line) else None
+            reader = _OpenStatement()
+        if chunk is not None:
+            chunk.append(line)
+            reader.take(line)
+    if chunk is not None:
+        yield chunk
+
+
+def _is_code(piece: str) -> bool:
+    """Whether a piece is valid Python that does something."""
+    tree = parse(piece).tree
+    return tree is not None and bool(tree.body) and all(acts(node) for node in tree.body)
+
+
+MAX_BLOCKS, MAX_CHARACTERS = 500, 2 * LONGEST_SOURCE
+"""Blocks of one reply that are read, from the end, and all their characters; longer replies are no answer to a task."""
+
+_TAG = re.compile(r"(?:i?py(?:thon)?[\d.]*|pycon|python-repl|py-repl)\Z", re.IGNORECASE)
+_CODE_START = re.compile(r"(?:async\s+def|def|class|import)\s+\w|from\s+[\w.]+\s+import\b|@\w")
+_FENCES = Fences(lambda tag: bool(_TAG.match(tag)), _CODE_START)
+_DEFINITION = re.compile(r"(?m)^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+\w")
+_FUTURE = re.compile(r"(?m)^from __future__ import .*$")
+
+
+def extract(reply: str, entry_point: str) -> Extraction:
+    """The code of a reply, and the program that defines `entry_point` at module level; it may be empty.
+
+    `code` is the reply's own text (with Unix line ends, without the indentation of its fence); `program` has the same
+    lines without test code, and binds the method of a class-wrapped answer. Never raises, for any text; linear in the
+    reply's length.
+    """
+    with warnings.catch_warnings():  # warnings about the model's code are of no interest
+        warnings.simplefilter("ignore")
+        text = tidy(reply)
+        if not text:
+            return no_code("the reply is empty")
+        # a line that begins with a fence is no Python, unless a string is open there
+        before, fence, _ = f"\n{text}".partition("\n```")
+        inside = any(mark in f"{before}\n" for mark in ('"""', "'''", "\\\n"))
+        whole = parse(text) if inside or not fence else None
+        if whole is not None and whole.tree is not None and strength(whole.tree, entry_point):
+            return _runnable(whole, entry_point, "the whole reply is code")
+        answer = without_thinking(reply)
+        markdown = _last_blocks(split(answer, _FENCES))
+        return (
+            _from_blocks(markdown, entry_point)
+            or _from_remnants(markdown, entry_point, whole)
+            or _nothing(answer, markdown, entry_point, whole)
+        )
+
+
+def _last_blocks(markdown: Markdown) -> Markdown:
+    """The reply with the blocks that are read; a block that is too long to be parsed costs nothing."""
+    kept: list[Block] = []
+    left = MAX_CHARACTERS
+    for block in reversed(markdown.blocks[-MAX_BLOCKS:]):
+        left -= len(block.text) if len(block.text) <= LONGEST_SOURCE else 0
+        if left < 0:
+            break
+        kept.append(block)
+    return Markdown(tuple(reversed(kept)), markdown.outside)
+
+
+def _is_python(block: Block) -> bool:
+    """Whether a block may be Python: tagged so, or without a tag."""
+    return not block.diff and (not block.tag or _FENCES.is_tag(block.tag))
+
+
+def _from_blocks(markdown: Markdown, entry_point: str) -> Extraction | None:
+    blocks = [block for block in markdown.blocks if _is_python(block)]
+    best, best_index, best_strength = None, -1, Strength.NONE
+    broken_definition = False
+    for index in range(len(blocks) - 1, -1, -1):
+        source = read(blocks[index].text, blocks[index].indent)
+        found = strength(source.tree, entry_point) if source.tree else Strength.NONE
+        if found == Strength.PARTIAL and not entry_point and not blocks[index].tag:  # it may be output
+            found = Strength.STUB
+        broken_definition |= source.tree is None and bool(_DEFINITION.search(source.text))
+        if found > best_strength:
+            best, best_index, best_strength = source, index, found
+        if found == Strength.FULL:
+            break
+    only_tries = not entry_point and broken_definition and best_strength < Strength.FULL
+    if best is None or only_tries:
+        return None
+    where = "a fenced block" if len(blocks) == 1 else f"fenced block {best_index + 1} of {len(blocks)}"
+    joined = _with_missing(best, best_index, blocks, entry_point)
+    return _runnable(joined or best, entry_point, f"{where}, with what it lacks from others" if joined else where)
+
+
+def _with_missing(chosen: Source, position: int, blocks: list[Block], entry_point: str) -> Source | None:
+    """The chosen block joined with those that define the names it lacks, the nearest before it first; None if none."""
+    if len(blocks) == 1 or not missing_names(chosen.text):
+        return None
+    providers: dict[str, int] = {}
+    sources: dict[int, Source] = {position: chosen}
+    for index in [*range(position - 1, -1, -1), *range(position + 1, len(blocks))]:
+        source = read(blocks[index].text, blocks[index].indent)
+        names = module_names(source.tree) if source.tree else set()
+        if index < position or entry_point not in names:
+            sources[index] = source
+            for name in names:
+                providers.setdefault(name, index)
+    used, queue = {position}, [position]
+    while queue:
+        for name in missing_names(sources[queue.pop()].text):
+            index = providers.get(name, position)
+            if index not in used:
+                used.add(index)
+                queue.append(index)
+    joined = _join([sources[index].text for index in sorted(used)]) if len(used) > 1 else None
+    return joined if joined and joined.tree and strength(joined.tree, entry_point) else None
+
+
+def _join(texts: list[str]) -> Source:
+    """The texts as one module; `from __future__` imports go first."""
+    text = "\n\n".join(texts)
+    futures = list(dict.fromkeys(match[0] for match in _FUTURE.finditer(text)))
+    return read("\n".join([*futures, _FUTURE.sub("", text)]) if futures else text)
+
+
+def _from_remnants(markdown: Markdown, entry_point: str, whole: Source | None) -> Extraction | None:
+    blocks = markdown.blocks
+    least = Strength.FULL if blocks and not entry_point else Strength.STUB
+    for source, how in _remnants(blocks, markdown.outside, whole):
+        if source is not None and source.tree is not None and strength(source.tree, entry_point) >= least:
+            return _runnable(source, entry_point, how)
+    return None
+
+
+def _remnants(blocks: tuple[Block, ...], outside: str, whole: Source | None) -> Iterator[tuple[Source | None, str]]:
+    """Other texts that may hold the code, the best guess first, each with its place in the reply."""
+    texts = [tidy(block.text) for block in blocks if _is_python(block)]
+    if len(texts) > 1:
+        yield _join(texts), f"{len(texts)} fenced blocks joined"
+    for block in reversed(blocks):
+        if not _is_python(block) and not block.diff:
+            yield read(block.text, block.indent), f"a fenced block tagged {block.tag}"
+    if blocks and not blocks[-1].closed and _is_python(blocks[-1]):
+        yield gather(blocks[-1].text), "the statements of an unclosed fence"
+    if not blocks:
+        yield read(outside, known=whole), "the whole reply is code"
+    yield gather(outside), "the statements among the prose"
+
+
+def _runnable(source: Source, entry_point: str, where: str) -> Extraction:
+    assert source.tree is not None
+    at_module_level = entry_point in module_names(source.tree)
+    wrapped = None if at_module_level else wrapper(source.tree, entry_point)
+    made = program(source, entry_point, wrapped)
+    notes = [where, source.how]
+    notes.append(f"'{entry_point}' is bound to the method of class {wrapped.name}" if wrapped else "")
+    notes.append(f"{made.dropped} statements of test code left out" if made.dropped else "")
+    return Extraction(source.text, made.text, None, "; ".join(note for note in notes if note))
+
+
+def _nothing(answer: str, markdown: Markdown, entry_point: str, whole: Source | None) -> Extraction:
+    """An extraction without a program: code that does not parse is kept, code that lacks the entry point is not."""
+    if not answer.strip():
+        return no_code("the reply holds nothing outside its <think> part")
+    blocks = [block for block in markdown.blocks if _is_python(block)]
+    sources = [read(block.text, block.indent) for block in blocks]
+    if not markdown.blocks and (start := code_start(markdown.outside)) is not None:
+        sources = [read(markdown.outside[start:], known=whole)]
+    broken = [source for source in sources if source.tree is None]
+    name = re.escape(entry_point)
+    named = re.compile(rf"\b(?:def|class)[ \t]+{name}\b|^[ \t]*{name}[ \t]*=", re.M)
+    mentions = named if entry_point else _DEFINITION
+    attempts = [source for source in broken if mentions.search(source.text)]
+    parsed = [source for source in sources if source.tree is not None and source.tree.body]
+    if not attempts and not parsed:
+        attempts = [source for source in broken if code_start(source.text) is not None]
+    if attempts:
+        return Extraction(attempts[-1].text, None, "syntax_error", f"does not parse: {attempts[-1].error}")
+    if parsed:
+        return no_code(_lacks(parsed, entry_point))
+    if any(block.diff for block in markdown.blocks):
+        return no_code("the reply gives a patch, not the whole code")
+    if blocks:
+        return no_code("no fenced block holds Python code")
+    tags = sorted({block.tag for block in markdown.blocks})
+    return no_code(f"no Python code: only {', '.join(tags)}" if tags else "no code in the reply")
+
+
+def _lacks(sources: list[Source], entry_point: str) -> str:
+    if not entry_point:
+        return "the code parses, but does nothing"
+    trees = [source.tree for source in sources if source.tree is not None]
+    for tree in trees:
+        if (wrapped := wrapper(tree, entry_point)) and wrapped.obstacle:
+            return wrapped.obstacle
+    names = sorted({name for tree in trees for name in module_names(tree)})
+    defined = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    return f"the code parses, but does not define '{entry_point}' (it defines {defined or 'nothing'})"

@@ -1,0 +1,245 @@
+"""Python snippets that follow a program and make assertions about it."""
+
+import builtins
+import functools
+import marshal
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from codechat.base.config import Config, result_option
+from codechat.base.domain import Failure, Program, Target, Verdict
+from codechat.base.errors import BrokenTask, UserError
+from codechat.base.files import content_hash
+from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
+from codechat.sandbox.command import COMMANDS, PROC
+from codechat.sandbox.inside.snippets import NotRun, imports_of, names_read, refuse_unrun, shares_names, uses_of
+from codechat.sandbox.inside.text import bound_names
+from codechat.sandbox.inside.wire import BY_PROGRAM
+from codechat.sandbox.languages.python.code_key import code_key
+from codechat.sandbox.suites import SUITES, syntax_problem
+from codechat.sandbox.suites.assertions.constructs import Constructs, describe_all, find_all
+from codechat.sandbox.suites.assertions.reader import REASONS, AssertionsReader, Forced
+from codechat.sandbox.suites.endings import run_in_box
+
+REMEDY = "call the test in its snippet, or write it as a unittest.TestCase or a function without parameters"
+NO_BOX = "install the package 'bubblewrap' and use sandbox=bubblewrap, or leave the tasks out: dataset.tasks"
+IDLE_SHARE = 0.125  # of `cpu_s`: who computes for minutes waits for threads and files in between
+THREADS_SHARE = 0.5  # nor can it be told whether a thread that soon ends slept or waited for a processor
+BUILTINS = frozenset(vars(builtins))
+FAILS = ("object", "entry")
+MET: dict[str, int] = {}
+"""How many assertions a reference passes outside, by suite, entry point and sandbox."""
+WEAK = "this sandbox, which cannot part two processes"
+Need = Literal["code", "commands", "native", "network", "processes", "threads"]
+"""Things that tests may need.
+
+Code objects made at run time; the system's commands; libraries by way of ctypes; the loopback interface; a /proc;
+threads that outlive a statement.
+"""
+TOOLS: dict[Need, tuple[str, ...]] = {"commands": COMMANDS, "processes": (PROC,)}
+
+
+@dataclass(frozen=True)
+class Assertions:
+    """Snippets that make assertions about a program, and about its source text if they read it.
+
+    They run in a process of their own, in which the program's functions are stubs. If a construct does not allow
+    that, program and snippets share an interpreter, and the verdict says so: docs/sandbox.md lists the promises for
+    both ways.
+
+    If the program's target has an entry point, the program must define it; it is also the only builtin name that
+    the program may redefine for the snippets. A program that exits early never passes.
+
+    `load_cpu_s` limits the program's own code and every snippet. `needs` are things that the snippets cannot do
+    without (docs/sandbox.md); each makes program and snippets share a process. `cpu_s` are CPU seconds that
+    loading, every snippet and all together may take at least, whatever the sandbox's limit is. `one_file`: the
+    program is meant to stand in one file before the snippets, which use its imports; if they speak of that file's
+    variables (`global`), both share them. `reference` is a right program: if it passes an assertion in a process of its
+    own, a program that returns an object of its own class there fails, since such an object could answer for itself.
+    """
+
+    snippets: tuple[str, ...]
+    needs: frozenset[Need] = frozenset()
+    cpu_s: float | None = None
+    one_file: bool = False
+    reference: str | None = field(default=None, compare=False)
+    kind, language = "assertions", "python"
+
+    @functools.cached_property
+    def key(self) -> str:
+        asked = [sorted(self.needs), self.cpu_s, self.one_file, *filter(None, [self.reference])]
+        return content_hash([self.kind, *([asked] if any(asked) else []), *self.snippets])
+
+    @property
+    def outside(self) -> Mapping[str, str]:
+        return {}
+
+    @property
+    def test_counts(self) -> tuple[int, int]:
+        """See `Counted`: a snippet is a test."""
+        return len(self.snippets), 0
+
+    @functools.cached_property
+    def constructs(self) -> tuple[Constructs, ...]:
+        """For each snippet the constructs that decide where it can run."""
+        return find_all(self.snippets)
+
+    @functools.cached_property
+    def shares(self) -> bool:
+        """See `SharesVerdicts`: snippets are held to the same names and modules as programs, and may use `unittest`."""
+        unittest = frozenset({"unittest"})
+        return not (self.needs or self.one_file) and all(code_key(each, unittest) for each in self.snippets)
+
+    def names_used(self, entry_point: str) -> frozenset[str]:
+        """The names that the snippets use.
+
+        Raises `NotRun`, a `ValueError`, if some tests would never run: every program would pass those.
+        """
+        return _names_used(self.snippets, entry_point)
+
+    def unusable(self, entry_point: str) -> Iterator[str]:
+        """See `Written.unusable`."""
+        for number, snippet in enumerate(self.snippets):
+            if problem := syntax_problem(snippet):
+                yield f"tests[{number}] does not parse: {problem}"
+        try:
+            self.names_used(entry_point)
+        except NotRun as error:
+            yield f"a test is never run: {error}"
+
+    async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
+        entry_point = program.target.entry_point
+        if not self.snippets:
+            raise UserError("there are no assertions to run: every program would pass", "add tests to the requirement")
+        try:
+            self.names_used(entry_point)
+        except NotRun as error:
+            raise BrokenTask(f"the tests of {entry_point or 'a task'} cannot be run: {error}", REMEDY) from None
+        tools = [tool for need, several in TOOLS.items() if need in self.needs for tool in several]
+        return await run_in_box(sandbox, lambda box: self._run(box, program, sandbox.config), tools)
+
+    def _run(self, box: Box, program: Program, config: SandboxConfig) -> Verdict:
+        if self.needs and not box.parts_processes(self.needs):
+            raise UserError(f"tests need {', '.join(sorted(self.needs))}, which only namespaces make safe", NO_BOX)
+        words = f"what the tests need ({', '.join(sorted(self.needs))})" if self.needs else ""
+        if self.one_file and shares_names(self.snippets):
+            words = words or "the variables of the program's file"
+        words = words or next((one.inside for one in self.constructs if one.inside), "")
+        if not words and not box.parts_processes():
+            words = WEAK
+        if words:
+            return self._inside(box, program, config, Forced(words))
+        verdict, reader = self._outside(box, program, config)
+        if reader.moves is None:
+            return verdict
+        attributes = sorted({name for one in self.constructs for _, name in one.attributes})
+        world = self.constructs[max(reader.index, 0)].world
+        words = REASONS[reader.moves].format(world=world, attributes=" or ".join(attributes))
+        if reader.moves in FAILS and reader.index < self._met(box, program.target, config):
+            own = Failure(f"{words}, unlike the reference's", index=reader.index, input=self.snippets[reader.index])
+            return Verdict("fail", False, own, verdict.cpu_s, inside="")
+        return self._inside(box, program, config, Forced(words, reader.moves in BY_PROGRAM))
+
+    def _inside(self, box: Box, program: Program, config: SandboxConfig, forced: Forced) -> Verdict:
+        """The verdict in one process. Tests that use both the function under test and a builtin whose name the program
+        has, too, hold with the builtin first, and then as in one namespace: neither alone may excuse the program."""
+        verdict = self._start(program, config, forced).follow(box)
+        names = _names_read(self.snippets)[0] & BUILTINS - {program.target.entry_point}
+        if not verdict.passed or names.isdisjoint(bound_names(program.source)):
+            return verdict
+        return self._start(program, config, forced, shadows=True).follow(box)
+
+    def _outside(self, box: Box, program: Program, config: SandboxConfig) -> "tuple[Verdict, AssertionsReader]":
+        """The verdict of a run in two processes; none if its reader says that they must share one."""
+        run = self._start(program, config)
+        tester = describe_all(self.constructs)
+        candidate = {name: run.job[name] for name in ("program", "load_cpu_s", "cpu", "lent")}
+        verdict = run.follow(box, tester | {"room": config.output_mb << 20}, marshal.dumps(candidate, 2))
+        return verdict, run.reader
+
+    def _met(self, box: Box, target: Target, config: SandboxConfig) -> int:
+        """How many of the snippets the reference passes in a process of its own; 0 without a reference."""
+        if self.reference is None:
+            return 0
+        key = content_hash([self.key, target.entry_point, config.model_dump(mode="json")])
+        if key not in MET:
+            verdict, reader = self._outside(box, Program(self.reference, target), config)
+            MET[key] = len(self.snippets) if verdict.passed else max(reader.index, 0)
+        return MET[key]
+
+    def _start(
+        self, program: Program, config: SandboxConfig, forced: Forced | None = None, *, shadows: bool = False
+    ) -> "_Run":
+        source, entry_point = program.source, program.target.entry_point
+        reader = AssertionsReader(self.snippets, entry_point, config.output_mb << 20, forced)
+        least, share = self.cpu_s or 0.0, THREADS_SHARE if "threads" in self.needs else IDLE_SHARE
+        load_s = max(config.load_cpu_s, least)
+        read, free = _names_read(self.snippets)
+        uses = (
+            uses_of(self.snippets, entry_point, self.names_used(entry_point))
+            if entry_point
+            else [False] * len(self.snippets)
+        )
+        job = {
+            "program": source if source.endswith("\n") else source + "\n",  # a style checker requires it
+            "entry": entry_point,
+            "snippets": list(self.snippets),
+            "used": tuple(sorted(self.names_used(entry_point))),
+            "read": tuple(sorted(read)),
+            "free": free,
+            "uses": uses,
+            "shadows": shadows,
+            "token": reader.token,
+            "load_cpu_s": load_s,
+            "cpu": math.ceil(load_s + max(config.total_cpu_s, least)) + 1,
+            "needs": sorted(self.needs),
+            "lent": imports_of(self.snippets) if self.one_file else "",
+            "shared": self.one_file and shares_names(self.snippets),
+        }
+        return _Run(reader, job, config, max(config.idle_s, least * share))
+
+
+_names_read = functools.lru_cache(maxsize=10_000)(names_read)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _names_used(snippets: tuple[str, ...], entry_point: str) -> frozenset[str]:
+    return frozenset(refuse_unrun(snippets, entry_point))
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run of a program and the snippets."""
+
+    reader: AssertionsReader
+    job: dict[str, Any]
+    config: SandboxConfig
+    idle_s: float
+
+    def follow(self, box: Box, extra: Mapping[str, Any] | None = None, candidate: bytes = b"") -> Verdict:
+        """Run program and snippets, in two processes if the candidate's job is given. Raises `WorkerDied`."""
+        cpu = self.job["cpu"]
+        data = marshal.dumps(self.job | dict(extra or {}), 2)
+        job = Job(data, self.idle_s, max(self.config.total_cpu_s, self.idle_s), cpu, warm=True, candidate=candidate)
+        ended = box.python(job, self.reader.read)
+        if not self.reader.started:
+            raise WorkerDied("the program could not be confined")
+        return self.reader.conclude(ended, cpu)
+
+
+class AssertionsConfig(Config):
+    """Fields of `assertions`."""
+
+    kind: Literal["assertions"] = result_option("assertions", "which kind of tests")
+    tests: list[str] = result_option(..., "Python snippets that follow the program", min_length=1)
+    needs: list[Need] = result_option([], "what they cannot do without, such as commands or network")
+    cpu_s: float | None = result_option(None, "CPU seconds that they may take at least; null: the sandbox's", gt=0)
+    one_file: bool = result_option(False, "the program stands before them in one file: its imports are theirs")
+
+
+@SUITES.register("assertions", AssertionsConfig)
+def assertions(config: AssertionsConfig) -> Assertions:
+    """Python snippets that follow the program and make assertions about it."""
+    return Assertions(tuple(config.tests), frozenset(config.needs), config.cpu_s, config.one_file)

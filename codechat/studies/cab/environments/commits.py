@@ -1,0 +1,199 @@
+"""Commits of repositories, each unpacked once into codechat's cache: its files, its history, and nothing later.
+
+A repository is data: its configuration, hooks and references are never read, and no program that it names is started.
+Git gets a fresh folder with settings of ours, and of the repository only its objects. Of these it copies what the
+commit leads to. Everything later, every other branch and every tag stays behind.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from filelock import FileLock
+
+from codechat.base.errors import UserError
+from codechat.base.files import content_hash
+from codechat.datasets.tasks import Workspace
+from codechat.studies.cab.environments.cache import HeldFolder, commits_folder, hold
+from codechat.studies.cab.environments.git import borrows, environment, git, last_words, objects_of
+
+MOST_MB, MOST_FILES = 4096, 500_000  # of one commit
+GIT_S = 900.0
+BRANCH = "main"
+UNPACKED = 1  # version of what a folder holds
+REMEDY = "dataset.repos names the folder of the clones; a mirror (git clone --mirror) holds every commit"
+SETTINGS = """[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = false
+\tcheckStat = minimal
+[gc]
+\tauto = 0
+[user]
+\tname = maintainer
+\temail = maintainer@localhost
+"""
+OPTIONS = {
+    "core.commitGraph": "false",  # files that could say something else than the objects
+    "core.multiPackIndex": "false",
+    "pack.useBitmaps": "false",
+    "pack.window": "0",  # old deltas are good enough
+    "core.fsync": "none",
+    "core.logAllRefUpdates": "false",
+    "core.attributesFile": os.devnull,
+    "core.excludesFile": os.devnull,
+}
+
+
+def unpacked(workspace: Workspace, owner: int | None) -> HeldFolder:
+    """The folder with the commit's files and its `.git`, to be read only; made by whichever process comes first.
+
+    Everything in it belongs to the user `owner`, or to this one. It is kept until it is released. Raises `UserError` if
+    the repository does not hold the commit and its files, or is no repository.
+    """
+    source = Path(workspace.repository).expanduser()
+    if not re.fullmatch(r"[0-9a-f]{40}", workspace.commit):
+        raise UserError(f"'{workspace.commit[:60]}' is no commit id", "give all 40 hexadecimal digits")
+    objects = _objects(source)
+    key = content_hash([UNPACKED, str(source.resolve()), workspace.commit, owner])[:40]
+    folder = commits_folder() / key
+    held_folder: HeldFolder | None = None
+    try:
+        held_folder = hold(folder)
+        if not folder.is_dir():
+            with FileLock(f"{folder}.lock"):
+                if not folder.is_dir():
+                    _make(folder, objects, workspace, owner)
+    except BaseException as error:
+        if held_folder is not None:
+            held_folder.release()
+        if isinstance(error, OSError):
+            remedy = "free some space, or set CODECHAT_CACHE_DIR"
+            raise UserError(f"cannot write {folder}: {error.strerror}", remedy) from error
+        raise
+    return held_folder
+
+
+def _objects(source: Path) -> Path:
+    """The objects of a clone or a mirror, which must be its own. Raises `UserError`."""
+    objects = objects_of(source)
+    if objects is None:
+        raise UserError(f"{source} is no git repository", REMEDY)
+    if borrows(objects):
+        remedy = f"give it its own: git -C {source} repack -a -d, then remove objects/info/alternates"
+        raise UserError(f"{source} borrows objects of another repository", remedy)
+    return objects.absolute()
+
+
+def _make(folder: Path, objects: Path, workspace: Workspace, owner: int | None) -> None:
+    made = folder.with_suffix(".part")
+    shutil.rmtree(made, ignore_errors=True)  # of a process that was killed
+    made.mkdir(mode=0o755)
+    try:
+        _fill(made, objects, workspace)
+        when = min(int(_git(made, "log", "-1", "--format=%ct")), int(time.time()) - 60)
+        _settle(made, when, owner)
+        _git(made, "update-index", "-q", "--refresh", "--ignore-submodules")
+        _settle(made, when, owner)
+        made.rename(folder)
+    except BaseException as error:
+        shutil.rmtree(made, ignore_errors=True)
+        if isinstance(error, _Refused):
+            raise UserError(f"{_name_of(workspace)} cannot be unpacked: {error}", REMEDY) from None
+        raise
+
+
+def _fill(made: Path, objects: Path, workspace: Workspace) -> None:
+    commit = workspace.commit
+    named = _name_of(workspace)
+    lent = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": '"' + str(objects).replace("\\", "\\\\").replace('"', '\\"') + '"'}
+    _git(made, "init", "-q", "--template=", f"--initial-branch={BRANCH}", ".")
+    try:
+        _git(made, "cat-file", "-e", f"{commit}^{{tree}}", **lent)
+    except _Refused:
+        raise UserError(f"{named} is not there", REMEDY) from None
+    shallow = made / ".git" / "shallow"
+    with contextlib.suppress(OSError):
+        cut = re.findall(r"^[0-9a-f]{40}$", (objects.parent / "shallow").read_text(errors="replace"), re.MULTILINE)
+        shallow.write_text("".join(f"{line}\n" for line in cut))
+    try:
+        _pack(made, commit, lent)
+    except _Refused:  # a history that is not whole is left out
+        shallow.write_text(f"{commit}\n")
+        try:
+            _pack(made, commit, lent)
+        except _Refused as error:
+            raise UserError(f"{named} lacks files: {error}", REMEDY) from None
+    _git(made, "update-ref", f"refs/heads/{BRANCH}", commit)
+    (made / ".git" / "config").write_text(SETTINGS)
+    _measure(made, named)
+    _git(made, "read-tree", "HEAD")
+    _git(made, "checkout-index", "-a", "-q")
+
+
+def _name_of(workspace: Workspace) -> str:
+    return f"the commit {workspace.commit[:12]} of {workspace.repository}"
+
+
+def _pack(made: Path, commit: str, lent: Mapping[str, str]) -> None:
+    folder = made / ".git" / "objects" / "pack"
+    folder.mkdir(exist_ok=True)
+    _git(made, "pack-objects", "--revs", "-q", "--delta-base-offset", str(folder / "pack"), stdin=f"{commit}\n", **lent)
+
+
+def _measure(made: Path, named: str) -> None:
+    """Raise `UserError` for a commit whose files would fill the disk: a few objects can stand for any number."""
+    size = count = 0
+    command = ["git", *_words("ls-tree", "-r", "-l", "-z", "HEAD")]
+    own = environment(_places(made))
+    with subprocess.Popen(command, cwd=made, env=own, stdout=subprocess.PIPE) as listing:
+        assert listing.stdout is not None
+        rest = b""
+        while block := listing.stdout.read(1 << 16):
+            *lines, rest = (rest + block).split(b"\0")
+            sizes = [line.split(None, 4)[3] for line in lines]
+            size, count = size + sum(int(one) for one in sizes if one.isdigit()), count + len(lines)
+            if size > MOST_MB << 20 or count > MOST_FILES:
+                listing.kill()
+                raise UserError(f"{named} has more than {MOST_MB} MiB or {MOST_FILES} files", "leave it out")
+
+
+def _settle(made: Path, when: int, owner: int | None) -> None:
+    """Give every file the commit's time, so that all worktrees look the same, and its owner."""
+    for folder, _, files in os.walk(made, topdown=False):
+        with os.scandir(folder) as entries:  # `os.walk` lists links to folders among the folders
+            links = [entry.path for entry in entries if entry.is_symlink()]
+        for path in (*(os.path.join(folder, name) for name in files), *links, folder):  # noqa: PTH118  many thousands
+            if owner is not None:
+                os.chown(path, owner, owner, follow_symlinks=False)
+            os.utime(path, (when, when), follow_symlinks=False)
+
+
+class _Refused(Exception):
+    """Git ended with an error; its last line says why."""
+
+
+def _words(*words: str) -> list[str]:
+    options = [word for key, value in OPTIONS.items() for word in ("-c", f"{key}={value}")]
+    return [*options, *words]
+
+
+def _places(made: Path) -> dict[str, str]:
+    return {"GIT_DIR": str(made / ".git"), "GIT_WORK_TREE": str(made)}
+
+
+def _git(made: Path, *words: str, stdin: str = "", **more: str) -> str:
+    """Standard output of a git command in the folder. Raises `_Refused`; `UserError` if git is not installed."""
+    try:
+        places = {**_places(made), **more}
+        done = git(*_words(*words), more=places, seconds=GIT_S, folder=made, stdin=stdin.encode())
+    except subprocess.TimeoutExpired:
+        raise _Refused(f"git {words[0]} took more than {GIT_S:.0f} s") from None
+    if done.returncode != 0:
+        raise _Refused(last_words(done.stderr) or f"git {words[0]} ended with status {done.returncode}")
+    return done.stdout.decode(errors="replace")

@@ -1,0 +1,108 @@
+"""Evaluation agendas A(N, D): the type of instruction of every turn, fixed before the session (paper III-C)."""
+
+import random
+from collections.abc import Mapping
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from codechat.base.config import Config, original_option, result_option
+from codechat.base.domain import CHANGES, SCOPES, Instruction
+from codechat.base.registry import NoTraits, Registry
+
+Axis = Literal["scope", "change", "cell"]
+
+TYPES: Mapping[Axis, tuple[str, ...]] = {
+    "scope": SCOPES,
+    "change": CHANGES,
+    "cell": tuple(f"{scope}/{change}" for scope in SCOPES for change in CHANGES),
+}
+
+
+class AgendaConfig(Config):
+    """N, D and how types are drawn from D."""
+
+    turns: int = original_option(10, "N: turns of a session, turn 0 (the initial generation) included", ge=2, le=1000)
+    axis: Axis = original_option("scope", "what a type is: scope, change, or cell (scope/change)")
+    distribution: dict[str, float] | None = original_option(
+        None, "D: a weight per type, normalised; null spreads evenly over all types of the axis"
+    )
+    sampling: str = original_option(
+        "quota", "quota: D as exact counts (largest remainder); iid: each turn drawn from D"
+    )
+    order: Literal["shuffled", "grouped"] = original_option(
+        "shuffled", "quota only: shuffled per session, or grouped by type in the order of the axis"
+    )
+    sequence: list[str] | None = original_option(
+        None, "the types turn by turn, repeated or cut to N-1 entries; takes the place of distribution", min_length=1
+    )
+    seed: int | None = result_option(
+        None, "seed of the agenda and of the order in which instructions are tried; null: the cell's seed"
+    )
+
+    @model_validator(mode="after")
+    def _types_belong_to_the_axis(self) -> Self:
+        known = TYPES[self.axis]
+        for option, named in (("distribution", self.distribution), ("sequence", self.sequence)):
+            for name in named or ():
+                if name not in known:
+                    raise ValueError(f"{option}: '{name}' is no type of axis {self.axis} ({', '.join(known)})")
+        if self.distribution is not None:
+            weights = self.distribution.values()
+            if any(not 0 <= weight < float("inf") for weight in weights) or not sum(weights) > 0:
+                raise ValueError("distribution: weights must be at least 0 and not all 0")
+        return self
+
+    def weights(self) -> dict[str, float]:
+        """The share of every type of the axis, in the axis's order; they sum to 1."""
+        types = TYPES[self.axis]
+        given = self.distribution if self.distribution is not None else dict.fromkeys(types, 1.0)
+        total = sum(given.values())
+        return {name: given.get(name, 0.0) / total for name in types}
+
+
+AGENDAS: Registry[list[str], NoTraits] = Registry(
+    "agenda", "codechat.studies.refine.agendas", NoTraits, list[str], AgendaConfig, key="sampling"
+)
+
+
+def draw(config: AgendaConfig, generator: random.Random) -> list[str]:
+    """The session's agenda: N-1 types, entry t-1 for turn t."""
+    count = config.turns - 1
+    if config.sequence is not None:
+        return [config.sequence[index % len(config.sequence)] for index in range(count)]
+    return AGENDAS.build(config, generator)
+
+
+def type_of(instruction: Instruction, axis: Axis) -> str:
+    """The type of an instruction on an axis."""
+    return {"scope": instruction.scope, "change": instruction.change, "cell": instruction.kind}[axis]
+
+
+@AGENDAS.register("quota", AgendaConfig)
+def quota(config: AgendaConfig, generator: random.Random) -> list[str]:
+    """D as exact counts by largest remainder, ties broken by the session's generator, then shuffled (paper III-C)."""
+    count = config.turns - 1
+    weights = config.weights()
+    # Rounding keeps 1/3 * 9 at 3: floats just under an integer must not lose a whole unit.
+    exact = {name: round(weight * count, 9) for name, weight in weights.items()}
+    quotas = {name: int(share) for name, share in exact.items()}
+    candidates = [name for name, weight in weights.items() if weight > 0]
+    generator.shuffle(candidates)
+    candidates.sort(key=lambda name: round(exact[name] - quotas[name], 9), reverse=True)  # stable: ties stay shuffled
+    for name in candidates[: count - sum(quotas.values())]:
+        quotas[name] += 1
+    agenda = [name for name, times in quotas.items() for _ in range(times)]
+    if config.order == "shuffled":
+        generator.shuffle(agenda)
+    return agenda
+
+
+@AGENDAS.register("iid", AgendaConfig)
+def iid(config: AgendaConfig, generator: random.Random) -> list[str]:
+    """Each turn's type drawn independently from D."""
+    weights = config.weights()
+    return generator.choices(list(weights), list(weights.values()), k=config.turns - 1)
+
+
+__all__ = ["AGENDAS", "TYPES", "AgendaConfig", "Axis", "draw", "type_of"]

@@ -1,0 +1,235 @@
+"""Control flow: branches, returns, jumps, nesting."""
+
+import ast
+from collections.abc import Iterable
+from itertools import pairwise
+
+from codechat.studies.refine.patterns.base import Occurrence, at, pair, pattern
+from codechat.studies.refine.patterns.finders.comments import is_elif
+from codechat.studies.refine.patterns.reading.code import Code
+from codechat.studies.refine.patterns.reading.tree import (
+    COMPREHENSIONS,
+    FUNCTIONS,
+    LOOPS,
+    Function,
+    body_without_docstring,
+    own_nodes,
+    walk,
+)
+
+_NESTING = (ast.If, *LOOPS, ast.With, ast.AsyncWith, ast.Try, ast.Match)
+_DEFINES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+
+
+@pattern("nesting", "block nested that deep", "blocks nested that deep")
+def nesting(code: Code, deeper_than: int) -> Iterable[Occurrence]:
+    """Control blocks with at least `deeper_than` others around them in their function; an `elif` is no deeper."""
+    for node in code.find(*_NESTING):
+        if not is_elif(code, node) and _depth(code, node) >= deeper_than:
+            yield at(node)
+
+
+def _depth(code: Code, node: ast.AST) -> int:
+    depth, inner = 0, node
+    for above in code.ancestors(node):
+        if isinstance(above, FUNCTIONS):
+            break
+        depth += isinstance(above, _NESTING) and not is_elif(code, inner)
+        inner = above
+    return depth
+
+
+@pattern("if_statement", "if statement")
+def if_statement(code: Code) -> Iterable[Occurrence]:
+    """Every `if` statement; its `elif` branches are not counted separately."""
+    return (at(node) for node in code.find(ast.If) if not is_elif(code, node))
+
+
+@pattern("elif", "elif branch", "elif branches")
+def elif_branch(code: Code) -> Iterable[Occurrence]:
+    """Every `elif` branch."""
+    return (at(node) for node in code.find(ast.If) if is_elif(code, node))
+
+
+@pattern("if_chain", "chain of conditions", "chains of conditions")
+def if_chain(code: Code) -> Iterable[Occurrence]:
+    """`if` statements with at least one `elif`."""
+    for node in code.find(ast.If):
+        if not is_elif(code, node) and len(node.orelse) == 1 and is_elif(code, node.orelse[0]):
+            yield at(node)
+
+
+@pair(
+    ("if_with_else", "if statement with an else branch", "if statements with an else branch"),
+    ("if_without_else", "if statement without an else branch", "if statements without an else branch"),
+)
+def if_with_else(code: Code) -> Iterable[tuple[Occurrence, bool]]:
+    """`if` statements, divided by whether their chain ends in `else`."""
+    for node in code.find(ast.If):
+        last = node
+        while len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If) and is_elif(code, last.orelse[0]):
+            last = last.orelse[0]
+        if not is_elif(code, node):
+            yield at(node), bool(last.orelse)
+
+
+@pattern("else_after_exit", "else branch after an exit", "else branches after an exit")
+def else_after_exit(code: Code) -> Iterable[Occurrence]:
+    """`else` and `elif` branches after a block that always leaves by return, raise, continue or break."""
+    for node in code.find(ast.If):
+        if node.orelse and isinstance(node.body[-1], _EXITS):
+            yield at(node.orelse[0])
+
+
+@pattern("mergeable_if", "pair of nested conditions", "pairs of nested conditions")
+def mergeable_if(code: Code) -> Iterable[Occurrence]:
+    """`if` statements that contain nothing but another `if`; neither has an `else`."""
+    for node in code.find(ast.If):
+        inner = node.body[0]
+        if len(node.body) == 1 and isinstance(inner, ast.If) and not node.orelse and not inner.orelse:
+            yield at(node)
+
+
+@pattern("two_way_value", "if/else that chooses a value", "if/else statements that choose a value")
+def two_way_value(code: Code) -> Iterable[Occurrence]:
+    """`if`/`else` statements whose two branches each only return a value, or only assign to the same name."""
+    for node in code.find(ast.If):
+        if len(node.body) == 1 and len(node.orelse) == 1 and not is_elif(code, node):
+            kinds = {_chosen(node.body[0]), _chosen(node.orelse[0])}
+            if len(kinds) == 1 and kinds != {""}:
+                yield at(node)
+
+
+def _chosen(statement: ast.stmt) -> str:
+    if isinstance(statement, ast.Return):
+        return "return" if statement.value else ""
+    if isinstance(statement, ast.AugAssign):
+        return f"{type(statement.op).__name__} {ast.unparse(statement.target)}"
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return f"= {ast.unparse(targets[0])}" if len(targets) == 1 else ""
+
+
+def _returns(function: Function) -> list[ast.Return]:
+    return [node for node in own_nodes(function) if isinstance(node, ast.Return)]
+
+
+@pattern("several_returns", "function with several returns", "functions with several returns")
+def several_returns(code: Code) -> Iterable[Occurrence]:
+    """Functions with more than one return statement of their own."""
+    return (at(function, function.name) for function in code.functions if len(_returns(function)) > 1)
+
+
+@pattern("single_return", "function with one return at its end", "functions with one return at their end")
+def single_return(code: Code) -> Iterable[Occurrence]:
+    """Functions whose only return statement is their last statement."""
+    for function in code.functions:
+        returns = _returns(function)
+        if len(returns) == 1 and returns[0] is function.body[-1]:
+            yield at(function, function.name)
+
+
+@pattern("early_return", "early return")
+def early_return(code: Code) -> Iterable[Occurrence]:
+    """Return statements other than their function's last statement."""
+    for function in code.functions:
+        for node in _returns(function):
+            if node is not function.body[-1]:
+                yield at(node)
+
+
+@pattern("guard", "guard clause")
+def guard(code: Code) -> Iterable[Occurrence]:
+    """An `if` without `else` that does nothing but leave its function, before code that is no shorter than its own."""
+    for function in code.functions:
+        body = body_without_docstring(function)
+        for statement, after in pairwise(body):
+            if not isinstance(statement, ast.If) or statement.orelse or isinstance(after, FUNCTIONS):
+                continue
+            leaves = isinstance(statement.body[-1], ast.Return | ast.Raise)
+            rest = max(1, len(body) - 1 - body.index(statement)) + _says_nothing(statement)
+            if leaves and len(statement.body) <= rest:
+                yield at(statement)
+
+
+def _says_nothing(statement: ast.If) -> bool:
+    """Whether a guard ends in a bare `return`, which is no step by itself."""
+    last = statement.body[-1]
+    return isinstance(last, ast.Return) and last.value is None
+
+
+@pattern("fast_path", "fast path", "fast paths")
+def fast_path(code: Code) -> Iterable[Occurrence]:
+    """An `if` that returns before its function has gone through anything, with more code to follow.
+
+    The code to follow may stand in its `else`. A case of a `match` in such a place counts too.
+    """
+    for function in code.functions:
+        body = body_without_docstring(function)
+        for place, statement in enumerate(body):
+            last = place == len(body) - 1
+            if isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return):
+                yield from [at(statement)] if statement.orelse or not last else []
+            elif isinstance(statement, ast.Match) and isinstance(statement.cases[0].body[-1], ast.Return):
+                yield at(statement)
+            if isinstance(statement, _WORKING) or _goes_through(statement):
+                break
+
+
+_WORKING = (*LOOPS, ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
+
+
+def _goes_through(statement: ast.stmt) -> bool:
+    """Whether a statement contains a comprehension."""
+    return not isinstance(statement, ast.If | ast.Match | ast.Return | _DEFINES) and any(
+        isinstance(one, COMPREHENSIONS) for one in walk(statement)
+    )
+
+
+@pattern("condition", "spelled-out condition")
+def condition(code: Code) -> Iterable[Occurrence]:
+    """Conditions of `if` and `while` that are comparisons or combinations of such, also inside `bool()`."""
+    for node in code.find(ast.If, ast.While):
+        test = _without_not(node.test)
+        if isinstance(test, ast.Call) and code.origin(test.func) == "bool" and test.args:
+            test = test.args[0]
+        if _compares(test):
+            yield at(node.test)
+
+
+def _compares(test: ast.expr) -> bool:
+    """Whether a condition compares anything, apart from the arguments of calls."""
+    if isinstance(test, ast.BoolOp):
+        return any(_compares(value) for value in test.values)
+    return isinstance(_without_not(test), ast.Compare | ast.BoolOp)
+
+
+def _without_not(test: ast.expr) -> ast.expr:
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    return test
+
+
+@pattern("named_condition", "named condition")
+def named_condition(code: Code) -> Iterable[Occurrence]:
+    """Conditions of `if` and `while` that are one local variable, possibly negated, or that name one by `:=`."""
+    bound = {inner.id for inner in code.find(ast.Name) if isinstance(inner.ctx, ast.Store)}
+    for node in code.find(ast.If, ast.While):
+        test = _without_not(node.test)
+        if isinstance(test, ast.NamedExpr) or (isinstance(test, ast.Name) and test.id in bound):
+            yield at(node)
+
+
+@pattern("finally", "finally block")
+def finally_block(code: Code) -> Iterable[Occurrence]:
+    """Every `finally` branch."""
+    return (at(node.finalbody[0]) for node in code.find(ast.Try, ast.TryStar) if node.finalbody)
+
+
+@pattern("swallowing_handler", "handler for any exception", "handlers for any exception")
+def swallowing_handler(code: Code) -> Iterable[Occurrence]:
+    """Handlers that catch everything: `except:`, `except Exception`, `except BaseException`, also in a tuple."""
+    for node in code.find(ast.ExceptHandler):
+        kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+        if any(kind is None or code.called(kind) in ("Exception", "BaseException") for kind in kinds):
+            yield at(node)

@@ -1,0 +1,248 @@
+"""How a program is divided into functions and classes, and how these use each other."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+
+from codechat.sandbox.languages.python.syntax import parameters
+from codechat.studies.refine.patterns.base import Occurrence, at, pattern
+from codechat.studies.refine.patterns.finders.names import bound_name, is_real_read
+from codechat.studies.refine.patterns.reading.code import Code
+from codechat.studies.refine.patterns.reading.tree import FUNCTIONS, Function, body_without_docstring, own_nodes, walk
+from codechat.studies.refine.patterns.reading.use import is_read
+
+
+@pattern("recursion", "recursive function")
+def recursion(code: Code) -> Iterable[Occurrence]:
+    """Functions that call themselves, directly or through other functions, and lambdas that do so by their name.
+
+    A function that hands itself to another to be called, as in `map(f, rest)`, counts as calling itself.
+    """
+    for name, value in code.values.items():
+        if isinstance(value, ast.Lambda):
+            heads = [node.func for node in walk(value.body) if isinstance(node, ast.Call)]
+            yield from [at(value, name)] if any(isinstance(one, ast.Name) and one.id == name for one in heads) else []
+    bits = {function: 1 << number for number, function in enumerate(code.functions)}
+    reached = [sum(bits[callee] for callee in set(_called(code, function))) for function in code.functions]
+    for number in range(len(reached)):  # through the functions up to this one
+        for caller, known in enumerate(reached):
+            if known >> number & 1:
+                reached[caller] = known | reached[number]
+    for number, function in enumerate(code.functions):
+        if reached[number] >> number & 1:
+            yield at(function, function.name)
+
+
+def _called(code: Code, caller: Function) -> Iterator[Function]:
+    """The program's functions that a function calls by name, or by attribute if they are methods.
+
+    Calls in nested functions are theirs, not the outer one's.
+    """
+    own = [*_own(caller)]
+    calls = [node for node in own if isinstance(node, ast.Call)]
+    heads = [each for node in calls for each in (node.func, *node.args)]
+    named = {one.id for one in heads if isinstance(one, ast.Name)}
+    through = {
+        node.func.attr for node in calls
+        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
+    }  # fmt: skip
+    hidden = {parameter.arg for parameter in parameters(caller)} | set(filter(None, map(bound_name, own)))
+    named |= {value.id for name in named if isinstance(value := code.values.get(name), ast.Name)}
+    for function in code.functions:
+        method = isinstance(code.parents.get(function), ast.ClassDef)
+        if function.name in (through if method else named - hidden):
+            yield function
+
+
+def _own(function: Function) -> Iterator[ast.AST]:
+    for node in own_nodes(function):
+        yield node
+        if isinstance(node, ast.Lambda):
+            yield from walk(node.body)
+
+
+@pattern("helper", "helper function")
+def helper(code: Code) -> Iterable[Occurrence]:
+    """Functions at module level that another function of the program names."""
+    for function in code.functions:
+        if isinstance(code.parents.get(function), ast.ClassDef) or code.function_of(function):
+            continue
+        named = [node for node in code.find(ast.Name) if node.id == function.name and is_real_read(code, node)]
+        if any(_outside(code, node, function) and not code.is_own(node, inner=True) for node in named):
+            yield at(function, function.name)
+
+
+def _outside(code: Code, node: ast.AST, function: Function) -> bool:
+    """Whether a name is read in a function other than the named one."""
+    around = [above for above in code.ancestors(node) if isinstance(above, FUNCTIONS)]
+    decorates = bool(around) and node in [*around[0].decorator_list]
+    return bool(around) and function not in around and not decorates
+
+
+@pattern("nested_function", "nested function")
+def nested_function(code: Code) -> Iterable[Occurrence]:
+    """Functions defined inside a function."""
+    return (at(function, function.name) for function in code.functions if code.function_of(function))
+
+
+@pattern("long_function", "long function")
+def long_function(code: Code, statements: int) -> Iterable[Occurrence]:
+    """Functions with more statements than the limit, nested functions included and the docstring not counted."""
+    for function in code.functions:
+        inner = [node for node in walk(function) if isinstance(node, ast.stmt) and node is not function]
+        if len(inner) - bool(ast.get_docstring(function)) > statements:
+            yield at(function, function.name)
+
+
+@pattern("generator_function", "generator function")
+def generator_function(code: Code) -> Iterable[Occurrence]:
+    """Functions with a `yield` of their own that gives a value and can be reached."""
+    for function in code.functions:
+        yields = [node for node in own_nodes(function) if isinstance(node, ast.Yield | ast.YieldFrom)]
+        if any(node.value is not None for node in yields):
+            yield at(function, function.name)
+
+
+@pattern("decorated", "decorated definition")
+def decorated(code: Code, by: list[str] | None = None, own: bool = False, fields: bool = False) -> Iterable[Occurrence]:
+    """Functions and classes decorated by one of these names; with `own` by a function or class of the program.
+
+    `f = cache(f)` counts like `@cache`. With `fields` only classes that declare one, as in `name: type`.
+    """
+    definitions = {node.name: node for node in code.find(*FUNCTIONS, ast.ClassDef)}
+    decorations = [(node, one) for node in code.find(*FUNCTIONS, ast.ClassDef) for one in node.decorator_list]
+    for call in code.find(ast.Call):
+        given = call.args[0] if len(call.args) == 1 else None
+        if isinstance(given, ast.Name) and given.id in definitions and _is_kept(code, call, given.id if own else ""):
+            decorations.append((definitions[given.id], call.func))
+    for call in code.find(ast.Call) if by and not own else ():  # `area = cached_property(lambda self: …)`
+        given = call.args[0] if len(call.args) == 1 else None
+        named = isinstance(given, ast.Name) and given.id in definitions
+        if isinstance(code.parents.get(code.parents[call]), ast.ClassDef) and (named or isinstance(given, ast.Lambda)):
+            yield from [at(call)] if any(fnmatchcase(code.called(call.func), name) for name in by or ()) else []
+    for call in code.find(ast.Call) if "dataclasses.dataclass" in (by or ()) else ():
+        if code.origin(call.func) == "dataclasses.make_dataclass" and len(call.args) > 1 and _is_kept(code, call):
+            yield at(call)
+    for node, decorator in decorations:
+        head = decorator.func if isinstance(decorator, ast.Call) else decorator
+        mine = (head.id if isinstance(head, ast.Name) else getattr(head, "attr", "")) in definitions
+        if isinstance(node, FUNCTIONS) and by == ["staticmethod"] and not isinstance(code.parents[node], ast.ClassDef):
+            continue
+        wanted = (own and mine) or any(fnmatchcase(code.called(head), name) for name in by or [])
+        if wanted and (_declares(node) or not fields):
+            yield at(node, node.name)
+
+
+@pattern("subclass", "class derived from {of}", "classes derived from {of}")
+def subclass(
+    code: Code, of: list[str], fields: bool = False, derived: bool = False, raised: bool = False
+) -> Iterable[Occurrence]:
+    """Classes that derive from one of these, or have it as metaclass.
+
+    Options restrict them to classes that declare a field, that another class of the program derives from, or that
+    the program raises.
+    """
+    bases = {base.id for node in code.find(ast.ClassDef) for base in node.bases if isinstance(base, ast.Name)}
+    thrown = set(_raised(code)) if raised else set()
+    for call in code.find(ast.Call) if not (derived or raised) else ():  # `Grade = Enum("Grade", "A B")`
+        wanted = len(call.args) > 1 and any(fnmatchcase(code.origin(call.func), name) for name in of)
+        yield from [at(call)] if wanted and _is_kept(code, call) else []
+    for node in code.find(ast.ClassDef):
+        if (fields and not _declares(node)) or (derived and (node.name not in bases or not _is_abstract(code, node))):
+            continue
+        if raised and node.name not in thrown:
+            continue
+        kinds = [*node.bases, *(keyword.value for keyword in node.keywords)]
+        kinds = [kind.value if isinstance(kind, ast.Subscript) else kind for kind in kinds]
+        wanted = any(fnmatchcase(code.origin(kind), name) for kind in kinds for name in of)
+        if wanted or (derived and not kinds and _says_abstract(node)):
+            yield at(node, node.name)
+
+
+def _is_kept(code: Code, call: ast.Call, name: str = "") -> bool:
+    """Whether the result of a call is assigned to `name`, or, if none is given, to any name that is read."""
+    above = code.parents[call]
+    target = above.targets[0] if isinstance(above, ast.Assign) else None
+    if not isinstance(above, ast.Assign) or not isinstance(target, ast.Name):
+        return False
+    return target.id == name if name else is_read(code, above, target.id)
+
+
+def _raised(code: Code) -> Iterator[str]:
+    """The names of the exceptions that the program raises where it can be reached, by way of a variable too."""
+    for node in code.find(ast.Raise):
+        value: ast.AST | None = node.exc
+        if isinstance(value, ast.Name):
+            value = code.values.get(value.id, value)
+        head = value.func if isinstance(value, ast.Call) else value
+        name = head.attr if isinstance(head, ast.Attribute) else getattr(head, "id", "")
+        yield from [name] if name and not _is_caught(code, node, name) else []
+
+
+def _is_caught(code: Code, node: ast.Raise, name: str) -> bool:
+    """Whether an exception is caught by its name right where it is raised."""
+    inner: ast.AST = node
+    for above in code.ancestors(node):
+        if isinstance(above, ast.Try) and inner in above.body:
+            texts = [ast.unparse(one.type) for one in above.handlers if one.type is not None]
+            return name in texts
+        inner = above
+    return False
+
+
+def _is_abstract(code: Code, node: ast.ClassDef) -> bool:
+    """Whether a class leaves a method to derived classes: by `abstractmethod`, or because it says so."""
+    heads = [head for one in node.body if isinstance(one, FUNCTIONS) for head in one.decorator_list]
+    return any(code.origin(head).rpartition(".")[2].startswith("abstract") for head in heads) or _says_abstract(node)
+
+
+def _says_abstract(node: ast.ClassDef) -> bool:
+    """Whether a class is called abstract or a base by its name or docstring, and a method does nothing but raise."""
+    said = "abstract" in f"{node.name} {ast.get_docstring(node)}".lower() or re.search(r"^Base|Base$", node.name)
+    methods = [body_without_docstring(one) for one in node.body if isinstance(one, FUNCTIONS)]
+    first = [ast.unparse(body[0]) for body in methods if body]
+    return bool(said) and any(text.startswith("raise NotImplementedError") for text in first)
+
+
+def _declares(node: ast.AST) -> bool:
+    """Whether a class body contains `name: type`."""
+    return isinstance(node, ast.ClassDef) and any(isinstance(inner, ast.AnnAssign) for inner in node.body)
+
+
+@pattern("working_class", "class that does the work", "classes that do the work")
+def working_class(code: Code) -> Iterable[Occurrence]:
+    """Classes with a method that does something, whose name is read outside of them in a function."""
+    for node in code.find(ast.ClassDef):
+        named = [list(code.ancestors(name)) for name in code.find(ast.Name) if name.id == node.name]
+        used = any(node not in around and any(isinstance(one, FUNCTIONS) for one in around) for around in named)
+        if used and any(isinstance(inner, FUNCTIONS) and _works(inner) for inner in node.body):
+            yield at(node, node.name)
+
+
+def _works(method: ast.AST) -> bool:
+    """Whether a method other than `__init__` has a statement that is more than a text or `pass`."""
+    body = [] if getattr(method, "name", "") == "__init__" else getattr(method, "body", [])
+    return any(not isinstance(one, ast.Pass | ast.Expr) for one in body)
+
+
+@pattern("closure", "closure")
+def closure(code: Code) -> Iterable[Occurrence]:
+    """Functions that return a function or lambda made inside them, alone or among other values."""
+    for function in code.functions:
+        inner = {node.name for node in own_nodes(function) if isinstance(node, FUNCTIONS)}
+        inner |= {name for name, value in code.values.items() if isinstance(value, ast.Lambda)}
+        for node in own_nodes(function):
+            value = node.value if isinstance(node, ast.Return) else None
+            values = value.elts if isinstance(value, ast.Tuple) else [value]
+            if any(isinstance(one, ast.Lambda) or (isinstance(one, ast.Name) and one.id in inner) for one in values):
+                yield at(node, function.name)
+
+
+@pattern("keyword_argument", "keyword argument")
+def keyword_argument(code: Code) -> Iterable[Occurrence]:
+    """Arguments passed by keyword."""
+    for node in code.find(ast.keyword):
+        value = code.values.get(node.value.id) if isinstance(node.value, ast.Name) else node.value
+        if (node.arg or (isinstance(value, ast.Dict) and value.keys)) and isinstance(code.parents.get(node), ast.Call):
+            yield at(node, f"'{node.arg or '**'}'")

@@ -1,0 +1,202 @@
+"""The layout of code: blank lines, length, indentation, quotes, spaces, parentheses."""
+
+import ast
+import tokenize
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+from codechat.sandbox.languages.python.syntax import parameters
+from codechat.studies.refine.patterns.base import Occurrence, at, pair, pattern
+from codechat.studies.refine.patterns.finders.comments import STATEMENTS, Statement
+from codechat.studies.refine.patterns.reading.code import Code
+from codechat.studies.refine.patterns.reading.tree import FUNCTIONS, blocks, docstring
+
+Unit: TypeAlias = Literal["tab", "2", "4"]
+_UNITS = {"tab": "\t", "2": "  ", "4": "    "}
+_SPACED = {"==", "!=", "<=", ">=", "<", ">", "+=", "-=", "*=", "/=", "//=", "%=", "->", ":="}
+
+
+@pattern("blank_line", "blank line in a function", "blank lines in functions")
+def blank_line(code: Code) -> Iterable[Occurrence]:
+    """Blank lines inside functions; those within a string are content and do not count."""
+    inside: set[int] = set()
+    for function in code.functions:
+        inside.update(range(function.lineno + 1, (function.end_lineno or function.lineno) + 1))
+    return (Occurrence(line) for line in inside - code.string_lines if not code.lines[line - 1].strip())
+
+
+@pair(
+    ("blank_before", "{statement} after a blank line", "{statement}s after a blank line"),
+    ("no_blank_before", "{statement} without a blank line before it", "{statement}s without a blank line before them"),
+)
+def blank_before(code: Code, statement: Statement) -> Iterable[tuple[Occurrence, bool]]:
+    """Statements of a kind that are not first in their block, divided by whether a blank line precedes them.
+
+    Comments between are skipped.
+    """
+    comments = {comment.line for comment in code.comments if comment.own_line}
+    for owner in code.nodes:
+        for block in blocks(owner):
+            for above, node in pairwise(block):
+                if not isinstance(node, STATEMENTS[statement]):
+                    continue
+                gap = range((above.end_lineno or above.lineno) + 1, node.lineno)
+                yield at(node), any(line not in comments and not code.lines[line - 1].strip() for line in gap)
+
+
+@pair(
+    ("blank_after_docstring", "docstring followed by a blank line", "docstrings followed by a blank line"),
+    ("no_blank_after_docstring", "docstring directly followed by code", "docstrings directly followed by code"),
+)
+def blank_after_docstring(code: Code) -> Iterable[tuple[Occurrence, bool]]:
+    """Function docstrings with code below them, divided by whether a blank line follows."""
+    for function in code.functions:
+        if docstring(function) and len(function.body) > 1:
+            first = function.body[0]
+            end = first.end_lineno or first.lineno
+            yield at(first), end < len(code.lines) and not code.lines[end].strip()
+
+
+@pattern("long_line", "overlong line", on_tokens=True)
+def long_line(code: Code, limit: int = 79) -> Iterable[Occurrence]:
+    """Lines of more than `limit` characters."""
+    return (Occurrence(number) for number, line in enumerate(code.lines, 1) if len(line) > limit)
+
+
+@pattern("trailing_space", "line ending in spaces", "lines ending in spaces", on_tokens=True)
+def trailing_space(code: Code) -> Iterable[Occurrence]:
+    """Lines that end in spaces or tabs; inside strings only docstrings count."""
+    texts = [docstring(one) for one in code.find(ast.Module, ast.ClassDef, *FUNCTIONS)]
+    prose = {line for one in texts if one for line in range(one.lineno, one.end_lineno or one.lineno)}
+    for number, line in enumerate(code.lines, 1):
+        if line != line.rstrip() and (number in prose or number + 1 not in code.string_lines):
+            yield Occurrence(number)
+
+
+@pattern("joined_statements", "line with several statements", "lines with several statements")
+def joined_statements(code: Code) -> Iterable[Occurrence]:
+    """Statements that do not start their line: after a semicolon, or after the colon of a header."""
+    for node in code.find(ast.stmt):
+        if code.lines[node.lineno - 1].encode()[: node.col_offset].strip():
+            yield at(node)
+
+
+@pattern("backslash", "backslash continuation")
+def backslash(code: Code) -> Iterable[Occurrence]:
+    """Lines continued by a backslash outside strings and comments."""
+    commented = {comment.line for comment in code.comments}
+    for number, line in enumerate(code.lines, 1):
+        if line.endswith("\\") and number not in commented and number + 1 not in code.string_lines:
+            yield Occurrence(number)
+
+
+@pair(
+    ("indented", "block indented by {unit}", "blocks indented by {unit}"),
+    ("otherwise_indented", "block not indented by {unit}", "blocks not indented by {unit}"),
+    on_tokens=True,
+)
+def indented(code: Code, unit: Unit) -> Iterable[tuple[Occurrence, bool]]:
+    """Blocks, divided by whether they are indented by exactly one unit."""
+    levels = [""]
+    for token in code.tokens:
+        if token.type == tokenize.INDENT:
+            yield Occurrence(token.start[0]), token.string.removeprefix(levels[-1]) == _UNITS[unit]
+            levels.append(token.string)
+        elif token.type == tokenize.DEDENT:
+            levels.pop()
+
+
+@pattern("quoted", "string in {quote} quotes", "strings in {quote} quotes", on_tokens=True)
+def quoted(code: Code, quote: Literal["single", "double", "triple_single", "triple_double"]) -> Iterable[Occurrence]:
+    """Strings in one kind of quotes; short ones that contain a quote are left out, because they would need escapes."""
+    wanted = {"single": "'", "double": '"', "triple_single": "'''", "triple_double": '"""'}[quote]
+    for token in code.tokens:
+        text = token.string.lstrip("rRfFbBuUtT") if token.type == tokenize.STRING else ""
+        used = text[:3] if text[:3] in ('"""', "'''") else text[:1]
+        if used == wanted and (len(wanted) == 3 or not set("'\"") & set(text[1:-1])):
+            yield Occurrence(token.start[0])
+
+
+@pair(
+    ("signature_over_lines", "signature with one parameter per line", "signatures with one parameter per line"),
+    ("signature_on_line", "signature with parameters sharing a line", "signatures with parameters sharing a line"),
+)
+def signature_over_lines(code: Code) -> Iterable[tuple[Occurrence, bool]]:
+    """Functions with parameters, divided by whether each parameter has a line of its own, below the `def`.
+
+    Functions with a single parameter count only if no other has more.
+    """
+    several = any(len(parameters(function)) > 1 for function in code.functions)
+    for function in code.functions:
+        lines = [parameter.lineno for parameter in parameters(function)]
+        if lines and (len(lines) > 1 or not several):
+            alone = len(set(lines)) == len(lines) and (len(lines) > 1 or min(lines) > function.lineno)
+            yield at(function), alone
+
+
+@pair(
+    ("wrapped_return", "returned value in parentheses", "returned values in parentheses"),
+    ("bare_return", "returned value without parentheses", "returned values without parentheses"),
+    on_tokens=True,
+)
+def wrapped_return(code: Code) -> Iterable[tuple[Occurrence, bool]]:
+    """Returns of a value, divided by whether parentheses enclose all of it."""
+    return ((Occurrence(line), wrapped) for word, line, wrapped, _ in _keyword_values(code) if word == "return")
+
+
+@pattern("redundant_parentheses", "redundant pair of parentheses", "redundant pairs of parentheses", on_tokens=True)
+def redundant_parentheses(code: Code) -> Iterable[Occurrence]:
+    """Parentheses around all of a condition or returned value that fits on its line and is no tuple."""
+    return (Occurrence(line) for _, line, wrapped, needed in _keyword_values(code) if wrapped and not needed)
+
+
+_AFTER_VALUE = (":", ";", ")", "]", "}", "for", "async", "if")
+
+
+def _keyword_values(code: Code) -> Iterator[tuple[str, int, bool, bool]]:
+    """After `return`, `if`, `elif`, `while`: the word, its line, whether parentheses enclose all, whether they must.
+
+    An `if` may be that of a comprehension, which ends with the comprehension or at its next clause.
+    """
+    tokens = [token for token in code.tokens if token.type not in (tokenize.COMMENT, tokenize.NL)]
+    for index, token in enumerate(tokens[:-1]):
+        if token.type != tokenize.NAME or token.string not in ("return", "if", "elif", "while"):
+            continue
+        if tokens[index + 1].type == tokenize.NEWLINE or tokens[index + 1].string == ";":
+            continue
+        if tokens[index + 1].string != "(":
+            yield token.string, token.start[0], False, False
+            continue
+        depth, end, needed = 0, index + 1, False
+        for end in range(index + 1, len(tokens)):
+            text = tokens[end].string if tokens[end].type == tokenize.OP else ""
+            depth += (text in "([{") - (text in ")]}") if text else 0
+            needed = needed or (depth == 1 and (text in (",", ":=") or tokens[end].string in ("for", "yield")))
+            if depth == 0:
+                break
+        after = tokens[end + 1] if end + 1 < len(tokens) else None
+        closing = after is not None and (after.type == tokenize.NEWLINE or after.string in _AFTER_VALUE)
+        several = tokens[end].start[0] != token.start[0] or end == index + 2
+        yield token.string, token.start[0], closing, needed or several
+
+
+@pattern("tight_comma", "comma without a space after it", "commas without a space after them", on_tokens=True)
+def tight_comma(code: Code) -> Iterable[Occurrence]:
+    """Commas that touch the token after them, closing brackets excepted."""
+    for token, after in pairwise(code.tokens):
+        last = after.string in (")", "]", "}") or after.type in (tokenize.NEWLINE, tokenize.NL)
+        if token.type == tokenize.OP and token.string == "," and token.end == after.start and not last:
+            yield Occurrence(token.start[0])
+
+
+@pattern("tight_operator", "operator without spaces around it", "operators without spaces around them", on_tokens=True)
+def tight_operator(code: Code) -> Iterable[Occurrence]:
+    """Comparison and assignment operators that touch an operand; `=` of keyword arguments excepted."""
+    depth = 0
+    for before, token, after in zip(code.tokens, code.tokens[1:], code.tokens[2:], strict=False):
+        if before.type == tokenize.OP:
+            depth += (before.string in tuple("([{")) - (before.string in tuple(")]}"))
+        spaced = token.string in _SPACED or (token.string == "=" and depth == 0 and token.end[0] == before.end[0])
+        if token.type == tokenize.OP and spaced and (before.end == token.start or token.end == after.start):
+            yield Occurrence(token.start[0])

@@ -1,0 +1,365 @@
+"""Patterns of the neutral tree about the flow of control: conditions, exits, nesting, assignments."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from codechat.studies.refine.patterns.base import Occurrence
+from codechat.studies.refine.patterns.reading.neutral import CONTROL, LOOPS, TreeCode
+from codechat.studies.refine.patterns.trees.finders import LEAVING, at, called, is_else_if, tree_pattern
+
+_BITS = {"&", "|", "^", "~", "<<", ">>", ">>>", "&=", "|=", "^=", "<<=", ">>=", ">>>="}
+_COMPARISONS = {"<", ">", "<=", ">=", "==", "!=", "===", "!=="}
+_WALKS = (".map", ".filter", ".reduce", ".forEach", ".some", ".every", ".stream", ".sort", ".sorted", ".indexOf",
+          ".join", ".split", ".includes", ".contains")  # fmt: skip
+
+
+def operator_of(code: TreeCode, node: Any) -> str:
+    """The operator of an operation."""
+    return code.of(node.child_by_field_name("operator")) or next((c.type for c in node.children if not c.is_named), "")
+
+
+def own(code: TreeCode, function: Any, *kinds: str) -> list[Any]:
+    """What belongs to a function, and to none within it."""
+    return [node for node in code.within(function, *kinds) if code.around(node, "function") == function]
+
+
+def bare(code: TreeCode, node: Any) -> Any:
+    """An expression without the parentheses around it."""
+    while code.is_a(node, "parentheses") and node.named_children:
+        node = code.statements(node)[0]
+    return node
+
+
+def branch(code: TreeCode, statement: Any, name: str) -> list[Any] | None:
+    """The statements of a branch, `consequence` or `alternative`; None if there is none."""
+    body = statement.child_by_field_name(name)
+    if body is not None and body.type == "else_clause":
+        body = next(iter(code.statements(body)), None)
+    if body is None:
+        return None
+    return code.statements(body) if code.is_a(body, "block") else [body]
+
+
+def chains(code: TreeCode) -> Iterator[Any]:
+    """The if statements that are no else branch of another."""
+    return (node for node in code.all("if") if not is_else_if(code, node))
+
+
+def ends_in_else(code: TreeCode, statement: Any) -> bool:
+    """Whether a chain ends in an else branch."""
+    inside = branch(code, statement, "alternative")
+    if inside is None:
+        return False
+    last = statement.child_by_field_name("alternative")
+    bare_if = len(inside) == 1 and code.is_a(inside[0], "if") and not code.is_a(last.named_children[-1], "block")
+    return ends_in_else(code, inside[0]) if bare_if and is_else_if(code, inside[0]) else True
+
+
+@tree_pattern("if_with_else", "if statement with an else branch", "if statements with else branches")
+def if_with_else(code: TreeCode) -> Iterator[Occurrence]:
+    return (at(node) for node in chains(code) if ends_in_else(code, node))
+
+
+@tree_pattern("if_without_else", "if statement without an else branch", "if statements without else branches")
+def if_without_else(code: TreeCode) -> Iterator[Occurrence]:
+    return (at(node) for node in chains(code) if not ends_in_else(code, node))
+
+
+@tree_pattern("elif", "else-if branch", "else-if branches")
+def elif_(code: TreeCode) -> Iterator[Occurrence]:
+    return (at(node) for node in code.all("if") if is_else_if(code, node))
+
+
+@tree_pattern("else_after_exit", "else after a block that leaves", "elses after blocks that leave")
+def else_after_exit(code: TreeCode) -> Iterator[Occurrence]:
+    for node in code.all("if"):
+        inside = branch(code, node, "consequence")
+        if inside and code.is_a(inside[-1], *LEAVING) and branch(code, node, "alternative") is not None:
+            yield at(node)
+
+
+@tree_pattern("guard", "guard clause")
+def guard(code: TreeCode) -> Iterator[Occurrence]:
+    for node in chains(code):
+        inside, after = branch(code, node, "consequence"), node.next_named_sibling
+        leaves = inside and len(inside) == 1 and code.is_a(inside[0], "return", "throw")
+        if leaves and branch(code, node, "alternative") is None and after is not None:
+            yield at(node)
+
+
+@tree_pattern("mergeable_if", "pair of nested conditions", "pairs of nested conditions")
+def mergeable_if(code: TreeCode) -> Iterator[Occurrence]:
+    for node in code.all("if"):
+        inside = branch(code, node, "consequence")
+        one = inside[0] if inside and len(inside) == 1 and code.is_a(inside[0], "if") else None
+        if one is not None and not any(branch(code, each, "alternative") for each in (node, one)):
+            yield at(node)
+
+
+@tree_pattern("boolean_operator", "&& or ||", "&& or ||")
+def boolean_operator(code: TreeCode) -> Iterator[Occurrence]:
+    return (at(node) for node in code.all("binary") if operator_of(code, node) in ("&&", "||"))
+
+
+def _values(code: TreeCode, statements: list[Any] | None) -> str | None:
+    """What the only statement of a branch gives a value to: a name, or `return`."""
+    if not statements or len(statements) != 1:
+        return None
+    (only,) = statements
+    if code.is_a(only, "return") and only.named_children:
+        return "return"
+    inner: Any = only.named_children[0] if code.is_a(only, "expression") and only.named_children else None
+    if code.is_a(inner, "assignment") and operator_of(code, inner) == "=":
+        return code.of(inner.child_by_field_name("left"))
+    return None
+
+
+@tree_pattern("two_way_value", "if/else that chooses a value", "ifs and elses that choose a value")
+def two_way_value(code: TreeCode) -> Iterator[Occurrence]:
+    for node in code.all("if"):
+        yes, no = (_values(code, branch(code, node, name)) for name in ("consequence", "alternative"))
+        if yes is not None and yes == no:
+            yield at(node)
+
+
+def _exits(code: TreeCode, function: Any) -> tuple[list[Any], Any]:
+    """The returns of a function's own, and its last statement."""
+    body = function.child_by_field_name("body")
+    inside = code.statements(body) if code.is_a(body, "block") else []
+    return own(code, function, "return"), inside[-1] if inside else None
+
+
+@tree_pattern("single_return", "function with one return at its end", "functions with one return at their ends")
+def single_return(code: TreeCode) -> Iterator[Occurrence]:
+    for node in code.functions.values():
+        found, last = _exits(code, node)
+        if len(found) == 1 and found[0] == last:
+            yield at(node)
+
+
+@tree_pattern("several_returns", "function with several returns", "functions with several returns")
+def several_returns(code: TreeCode) -> Iterator[Occurrence]:
+    return (at(node) for node in code.functions.values() if len(_exits(code, node)[0]) > 1)
+
+
+@tree_pattern("early_return", "early return")
+def early_return(code: TreeCode) -> Iterator[Occurrence]:
+    for function in code.all("function"):
+        found, last = _exits(code, function)
+        yield from (at(node) for node in found if node != last)
+
+
+def _returned(code: TreeCode) -> Iterator[tuple[Any, Any]]:
+    """The returns of a value, each with it as it is written."""
+    for node in code.all("return"):
+        inside = code.statements(node)
+        if inside:
+            yield node, inside[0]
+
+
+def _is_simple(code: TreeCode, value: Any) -> bool:
+    return code.is_a(value, "name", "number", "string") or not value.named_children
+
+
+@tree_pattern("computed_return", "return of an expression", "returns of expressions")
+def computed_return(code: TreeCode) -> Iterator[Occurrence]:
+    return (at(node) for node, value in _returned(code) if not _is_simple(code, bare(code, value)))
+
+
+@tree_pattern("named_return", "return of a variable", "returns of variables")
+def named_return(code: TreeCode) -> Iterator[Occurrence]:
+    return (at(node) for node, value in _returned(code) if code.is_a(bare(code, value), "name"))
+
+
+@tree_pattern("bare_return", "returned value without parentheses", "returned values without parentheses")
+def bare_return(code: TreeCode) -> Iterator[Occurrence]:
+    return (at(node) for node, value in _returned(code) if not code.is_a(value, "parentheses"))
+
+
+@tree_pattern("wrapped_return", "returned value in parentheses", "returned values in parentheses")
+def wrapped_return(code: TreeCode) -> Iterator[Occurrence]:
+    return (at(node) for node, value in _returned(code) if code.is_a(value, "parentheses"))
+
+
+@tree_pattern("passing_variable", "variable that is only returned", "variables that are only returned")
+def passing_variable(code: TreeCode) -> Iterator[Occurrence]:
+    for node, value in _returned(code):
+        before = node.prev_named_sibling
+        inner = before.named_children[-1] if before is not None and before.named_children else None
+        if inner is None:
+            continue
+        target = inner.child_by_field_name("name") or inner.child_by_field_name("left")
+        assigns = code.is_a(inner, "declarator") or (code.is_a(inner, "assignment") and operator_of(code, inner) == "=")
+        if assigns and code.is_a(before, "declaration", "expression") and code.of(target) == code.of(bare(code, value)):
+            yield at(node, code.of(target))
+
+
+def _conditions(code: TreeCode) -> Iterator[Any]:
+    for node in code.all("if", "while"):
+        condition = node.child_by_field_name("condition")
+        if condition is not None:
+            yield bare(code, condition)
+
+
+@tree_pattern("condition", "spelled-out condition")
+def condition(code: TreeCode) -> Iterator[Occurrence]:
+    for node in _conditions(code):
+        if code.is_a(node, "binary") and operator_of(code, node) in {*_COMPARISONS, "&&", "||"}:
+            yield at(node)
+
+
+@tree_pattern("named_condition", "named condition")
+def named_condition(code: TreeCode) -> Iterator[Occurrence]:
+    for node in _conditions(code):
+        inner = bare(code, node.named_children[-1]) if code.is_a(node, "unary") else node
+        if code.is_a(inner, "name"):
+            yield at(node)
+
+
+@tree_pattern("negation", "negated condition")
+def negation(code: TreeCode) -> Iterator[Occurrence]:
+    return (at(node) for node in code.all("unary") if operator_of(code, node) == "!")
+
+
+def _jumps(code: TreeCode, *kinds: str) -> Iterator[Any]:
+    """The exits from loops; a `break` that ends a case of a switch is none."""
+    for node in code.all(*kinds):
+        around = code.around(node, *LOOPS, "switch", "function")
+        if code.is_a(around, *LOOPS) or (code.is_a(node, "continue") and code.is_a(around, "switch")):
+            yield node
+
+
+@tree_pattern("jump", "break or continue", "breaks or continues")
+def jump(code: TreeCode) -> Iterator[Occurrence]:
+    return map(at, _jumps(code, "break", "continue"))
+
+
+@tree_pattern("break", "break")
+def break_(code: TreeCode) -> Iterator[Occurrence]:
+    return map(at, _jumps(code, "break"))
+
+
+@tree_pattern("leaving_loop", "loop that may end early", "loops that may end early")
+def leaving_loop(code: TreeCode) -> Iterator[Occurrence]:
+    for node in code.all(*LOOPS):
+        if code.is_a(node, "while") or any(code.within(node, "if", "return", "ternary")):
+            yield at(node)
+
+
+@tree_pattern("endless_loop", "loop without an end of its own", "loops without an end of their own")
+def endless_loop(code: TreeCode) -> Iterator[Occurrence]:
+    for node in code.all(*LOOPS):
+        condition = node.child_by_field_name("condition")
+        endless = code.of(bare(code, condition)) == "true" if condition is not None else False
+        empty = code.is_a(node, "for") and not code.is_a(node, "each") and code.of(condition) in ("", ";")
+        if (endless or empty) and any(code.within(node, "break", "return", "throw")):
+            yield at(node)
+
+
+@tree_pattern("nested_loop", "nested loop")
+def nested_loop(code: TreeCode) -> Iterator[Occurrence]:
+    return (at(node) for node in code.all(*LOOPS) if code.is_a(code.around(node, *LOOPS, "function"), *LOOPS))
+
+
+@tree_pattern("nesting", "block nested that deep", "blocks nested that deep")
+def nesting(code: TreeCode, *, deeper_than: int) -> Iterator[Occurrence]:
+    for node in code.all(*CONTROL):
+        depth, above = 0, node
+        while (above := code.around(above, *CONTROL, "function")) is not None and not code.is_a(above, "function"):
+            depth += not is_else_if(code, above)
+        if depth >= deeper_than and not is_else_if(code, node):
+            yield at(node)
+
+
+@tree_pattern("item_walk", "walk through items", "walks through items")
+@tree_pattern("traversal", "walk through values", "walks through values")
+def traversal(code: TreeCode) -> Iterator[Occurrence]:
+    yield from map(at, code.all(*LOOPS))
+    yield from (at(node) for node in code.all("call") if f".{called(code, node)}" in _WALKS)
+
+
+def _assignments(code: TreeCode, kind: str) -> Iterator[Any]:
+    for node in code.all("assignment", "augmented", "declarator"):
+        plain = code.is_a(node, "declarator") or operator_of(code, node) == "="
+        if plain is (kind == "plain"):
+            yield node
+
+
+@tree_pattern("assignment", "assignment")
+def assignment(code: TreeCode) -> Iterator[Occurrence]:
+    return (at(node) for node in _assignments(code, "plain") if not code.is_function(node))
+
+
+@tree_pattern("augmented_assignment", "augmented assignment")
+def augmented_assignment(code: TreeCode) -> Iterator[Occurrence]:
+    return map(at, _assignments(code, "augmented"))
+
+
+@tree_pattern("self_assignment", "assignment of the form x = x + …", "assignments of the form x = x + …")
+def self_assignment(code: TreeCode) -> Iterator[Occurrence]:
+    for node in _assignments(code, "plain"):
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        if left is not None and code.is_a(right, "binary") and operator_of(code, right) not in _COMPARISONS:
+            first = right.child_by_field_name("left")
+            while code.is_a(first, "binary"):
+                first = first.child_by_field_name("left")
+            if code.of(first) == code.of(left):
+                yield at(node)
+
+
+@tree_pattern("arithmetic", "arithmetic operation")
+def arithmetic(code: TreeCode) -> Iterator[Occurrence]:
+    for node in code.all("binary", "augmented", "assignment", "update"):
+        if operator_of(code, node).rstrip("=") in {"+", "-", "*", "/", "%", "**", "++", "--"}:
+            yield at(node)
+
+
+@tree_pattern("bit_operation", "bitwise operation")
+def bit_operation(code: TreeCode) -> Iterator[Occurrence]:
+    for node in code.all("binary", "unary", "augmented", "assignment"):
+        if operator_of(code, node) in _BITS:
+            yield at(node)
+
+
+@tree_pattern("string_concatenation", "string built with +", "strings built with +")
+def string_concatenation(code: TreeCode) -> Iterator[Occurrence]:
+    for node in code.all("binary"):
+        sides = (node.child_by_field_name("left"), node.child_by_field_name("right"))
+        if operator_of(code, node) == "+" and any(code.is_a(bare(code, side), "string") for side in sides):
+            yield at(node)
+
+
+@tree_pattern("assert", "assertion")
+def assert_(code: TreeCode) -> Iterator[Occurrence]:
+    yield from map(at, code.all("assert"))
+    yield from (at(node) for node in code.all("call") if code.of(node).startswith(("console.assert(", "assert(")))
+
+
+@tree_pattern("subclass", "class derived from {of}", "classes derived from {of}")
+def subclass(code: TreeCode, *, of: list[str], raised: bool = False) -> Iterator[Occurrence]:
+    """Classes that extend one of these, or one whose name ends so; if `raised`, those that are thrown."""
+    thrown = " ".join(code.of(node) for node in code.all("throw"))
+    for node in code.all("class"):
+        name, head = code.of(node.child_by_field_name("name")), code.of(node).partition("{")[0]
+        above = re.search(r"\bextends\s+(\w+)", head)
+        fits = above is not None and above[1].endswith(tuple(each.lstrip("*") for each in of))
+        if fits and (not raised or f"new {name}(" in thrown):
+            yield at(node, name)
+
+
+def doubt_in(old: Any, new: Any) -> str:
+    """Why reading cannot tell what a change does: what was asked for may never run, or may hide in a text."""
+    for why, found in (("code in a condition that never holds", _dead), ("code in a text that is run", _texts)):
+        if found(new) > found(old):
+            return f"there is {why}"
+    return ""
+
+
+def _dead(code: TreeCode) -> int:
+    return sum(code.of(node) in ("false", "0", "!true", "null") for node in _conditions(code))
+
+
+def _texts(code: TreeCode) -> int:
+    made = (code.of(node.child_by_field_name("constructor")) for node in code.all("new"))
+    return sum(called(code, node) in ("eval", "Function") for node in code.all("call")) + list(made).count("Function")

@@ -1,0 +1,240 @@
+"""Servers: what they are told, in which order cells need them, and what their logs mean."""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from codechat.base.errors import MAX_LINES, UserError
+from codechat.models.calls.cache import CachedQuestion
+from codechat.models.endpoints import Weights
+from codechat.models.hardware import CELLS_AT_ONCE, HardwareConfig, cores, own_cores
+from codechat.models.serving import Placement, Server, by_servers, needs_in, server_of
+from codechat.models.serving.fleet import ServerProcess
+from codechat.models.serving.probing import COUNTERS
+from codechat.models.serving.server_guard import is_zombie
+from codechat.models.serving.vllm import arguments_of, environment_of, failure, program
+from codechat.run.answering.servers import servers_needed
+from codechat.run.settings.compose import compose
+
+A, B, C, JUDGE = (Server(name, Weights(), 10) for name in ("a", "b", "c", "judge"))
+
+
+def hardware(*words: str) -> HardwareConfig:
+    return compose(["model=echo", *words]).config.hardware
+
+
+def test_cells_that_need_the_same_servers_follow_each_other() -> None:
+    cells = [("a", 1), ("b", 1), ("c", 1), ("a", 2), ("b", 2), ("c", 2)]
+    needs = {"a": {A, JUDGE}, "b": {B}, "c": {C, JUDGE}}
+    groups = by_servers(cells, lambda cell: needs[cell[0]])
+    assert groups == [[("a", 1), ("a", 2)], [("c", 1), ("c", 2)], [("b", 1), ("b", 2)]]
+    assert by_servers([3, 1, 2], lambda _: ()) == [[3, 1, 2]]
+    assert by_servers([], lambda _: ()) == []
+
+
+def test_the_ten_open_cells_of_rq1_need_five_models_and_two_judges() -> None:
+    models = ("llama31_8b", "llama33_70b", "qwen25_coder_7b", "qwen25_coder_14b", "qwen25_coder_32b")
+    cells = [(data, model) for data in ("starter", "humaneval") for model in models]
+    configs = {model: servers_needed(compose([f"model={model}", "judge=paper"]).config) for model in models}
+    groups = by_servers(cells, lambda cell: configs[cell[1]])
+    assert [len(group) for group in groups] == [2] * 5
+    names = {server.name for servers in configs.values() for server in servers}
+    assert len(names) == 7
+    assert all(len(servers) == 3 for servers in configs.values())
+
+
+def test_only_a_model_served_by_vllm_on_this_machine_has_a_server() -> None:
+    def of(*words: str) -> Server | None:
+        return server_of(compose(list(words)).config.model)
+
+    assert of("model=gpt_oss_20b") == Server("openai/gpt-oss-20b", Weights(), 13)
+    assert of("model=gpt_oss_20b_low") == of("model=gpt_oss_20b"), "one server at any effort"
+    assert of("model=gpt_oss_20b", "model.base_url=http://localhost:9/v1") is not None
+    assert of("model=gpt_oss_20b", "model.base_url=http://example.org:9/v1") is None
+    assert of("model=openai", "model.name=m") is of("model=gpt5") is of("model=echo") is None
+    assert of("model=openai", "model.name=m", "model.served_by=vllm") == Server("m", Weights(), None)
+
+
+def test_the_arguments_of_a_server() -> None:
+    weights = Weights(revision="v2", dtype="bfloat16", quantization="fp8", max_model_len=16384)
+    place = Placement((2, 3), 0.85, 2, 1)
+    options = hardware("hardware.max_num_seqs=128")
+    assert arguments_of(Server("org/m", weights, 10), place, options) == [
+        "org/m", "--served-model-name", "org/m", "--revision", "v2", "--dtype", "bfloat16", "--quantization", "fp8",
+        "--max-model-len", "16384", "--generation-config", "vllm", "--enable-prompt-tokens-details",
+        "--gpu-memory-utilization", "0.85", "--tensor-parallel-size", "2", "--max-num-seqs", "128",
+    ]  # fmt: skip
+    assert arguments_of(A, Placement(), hardware())[3:] == [
+        "--generation-config", "vllm", "--enable-prompt-tokens-details",
+    ]  # fmt: skip
+
+
+def test_the_environment_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_NO_USAGE_STATS", "0")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    plain = environment_of(Placement(), hardware())
+    assert (plain["VLLM_NO_USAGE_STATS"], plain["DO_NOT_TRACK"]) == ("1", "1")
+    assert not plain.keys() & {"CUDA_VISIBLE_DEVICES", "VLLM_BATCH_INVARIANT"}
+    invariant = hardware("hardware.batch_invariant=true")
+    placed = environment_of(Placement((1, 2), 0.9), invariant)
+    assert (placed["CUDA_VISIBLE_DEVICES"], placed["VLLM_BATCH_INVARIANT"]) == ("1,2", "1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,7")  # what a batch system left to this process
+    assert environment_of(Placement((1, 2), 0.9), invariant)["CUDA_VISIBLE_DEVICES"] == "5,7"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4")
+    with pytest.raises(UserError, match="CUDA_VISIBLE_DEVICES=4"):
+        environment_of(Placement((1,), 0.9), invariant)
+
+
+def test_a_missing_vllm_is_told_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    config = compose(["model=gpt_oss_20b", "model.base_url=http://127.0.0.1:9/v1"]).config.model
+    (need,) = needs_in({"model": config})
+    with pytest.raises(
+        UserError, match=r"nothing answers at http://127.0.0.1:9/v1, and vllm, .*\n.*pip install 'codechat\[vllm\]'"
+    ):
+        program(need)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem", "remedy"),
+    [
+        ("OSError: [Errno 28] No space left on device", "the disk is full", "HF_HOME"),
+        ("OSError: You are trying to access a gated repo.", "its weights are gated", "HF_TOKEN"),
+        (
+            "OSError: org/m is not a local folder and is not a valid model identifier listed on 'https://huggingface.co/models'",
+            "its weights were not found",
+            "check model.name and model.weights.revision",
+        ),
+        (
+            "OSError: We couldn't connect to 'https://huggingface.co' to load the files",
+            "not be downloaded",
+            "hf download org/m",
+        ),
+        (
+            "(EngineCore_DP0 pid=12) ERROR 11-20 10:00:00 [core.py:700] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+            "the GPU's memory is too small",
+            "hardware.max_num_seqs",
+        ),
+        ("ValueError: No available memory for the cache blocks.", "the GPU's memory is too small", "max_num_seqs"),
+        (
+            "ValueError: To serve at least one request with the model's max seq len (131072), 16.00 GiB KV cache is needed, which is larger than the available KV cache memory (4.85 GiB).",
+            "one conversation of the longest kind",
+            "model.weights.max_model_len",
+        ),
+        (
+            "ValueError: Free memory on device (19.77/22.05 GiB) on startup is less than desired GPU memory utilization (0.9, 19.84 GiB).",
+            "another program uses the GPU's memory",
+            "hardware.memory_fraction",
+        ),
+        (
+            "vllm: error: unrecognized arguments: --enable-prompt-tokens-details",
+            "does not know an option",
+            "pip install -U",
+        ),
+    ],
+)
+def test_a_log_is_read(line: str, problem: str, remedy: str) -> None:
+    said = f"INFO starting\n{line}\nRuntimeError: Engine core initialization failed.\n"
+    lines = str(failure("org/m", "model", said, "ended with status 1 before it was ready", Path("x.log"))).splitlines()
+    assert len(lines) <= MAX_LINES
+    assert lines[0].startswith("org/m cannot be served: ") and problem in lines[0] and "x.log" in lines[0]
+    told = lines[1].strip().removesuffix("…")
+    assert told in line and not told.startswith(("(EngineCore", "ERROR"))
+    assert remedy in lines[2]
+
+
+def test_an_unknown_end_quotes_the_last_line() -> None:
+    lines = str(
+        failure("m", "model", "one\nSegmentation fault\n\n", "ended with status 139", Path("x.log"))
+    ).splitlines()
+    assert lines == [
+        "m cannot be served: vllm ended with status 139",
+        "  Segmentation fault",
+        "its log says more: x.log",
+    ]
+    assert (
+        len(str(failure("m", "model", "", "was not ready in 5 s (hardware.start_s)", Path("x.log"))).splitlines()) == 2
+    )
+
+
+def test_options_of_weights_are_part_of_the_id_and_of_the_cache_only_if_set() -> None:
+    plain = compose(["model=gpt_oss_20b"]).config.model
+    assert "weights" not in plain.identity()
+    chosen = compose(["model=gpt_oss_20b", "model.weights.quantization=fp8", "model.weights.max_model_len=4096"])
+    assert chosen.config.model.identity()["weights"] == {"quantization": "fp8", "max_model_len": 4096}
+
+    def key(weights: Weights, said: str = "") -> str:
+        return CachedQuestion("a", "m", {}, None, weights.key(said)).key()
+
+    assert Weights().key("") == ""
+    assert Weights(revision="r").key("said") == "r\nsaid", "as before there were other options"
+    several = [
+        Weights(),
+        Weights(revision="r"),
+        Weights(dtype="float16"),
+        Weights(quantization="fp8"),
+        Weights(max_model_len=9),
+    ]
+    assert len({key(each) for each in several}) == len(several)
+
+
+def test_every_engine_s_counters_are_read() -> None:
+    text = """# TYPE vllm:prefix_cache_queries_total counter
+vllm:prefix_cache_queries_total{engine="0",model_name="m"} 1000.0
+vllm:prefix_cache_queries_created{engine="0",model_name="m"} 1.7e+09
+vllm:prefix_cache_queries_total{engine="1",model_name="m"} 1.0e+03
+vllm:prefix_cache_hits_total{engine="0",model_name="m"} 900.0
+"""
+    assert json.dumps(COUNTERS.findall(text)) == '[["queries", "1000.0"], ["queries", "1.0e+03"], ["hits", "900.0"]]'
+
+
+def test_cells_that_run_at_once_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(16))
+    assert cores() == own_cores() == 16
+    shares = []
+    for at_once in ("1", "4", "32"):
+        monkeypatch.setenv(CELLS_AT_ONCE, at_once)
+        shares.append(own_cores())
+    assert shares == [16, 4, 1]
+
+
+STUBBORN = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if len(sys.argv) > 1:
+    subprocess.Popen([sys.executable, __file__], start_new_session=True)
+print(os.getpid(), flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_server_that_does_not_heed_is_ended_by_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "stubborn.py").write_text(STUBBORN)
+    monkeypatch.setattr("codechat.models.serving.fleet.GRACE_S", 0.3)
+    command = [sys.executable, str(tmp_path / "stubborn.py"), "more"]
+    server = ServerProcess(command, dict(os.environ), tmp_path / "logs" / "x.log")
+    held = os.dup(server._guard.stdin.fileno())  # as a process forked meanwhile has it
+    while len(pids := server.output().split()) < 2:
+        assert server.status() is None, server.output()
+        time.sleep(0.02)
+    assert not any(is_zombie(int(pid)) for pid in pids)
+    server.stop()
+    os.close(held)
+    assert all(is_zombie(int(pid)) for pid in pids), "also the one that left the group"
+    assert server.status() == 128 + signal.SIGKILL
+
+
+def test_a_server_s_exit_status_and_words_are_its_own(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    log.write_text("of an earlier one\n")
+    server = ServerProcess(["sh", "-c", "echo mine; exit 7"], dict(os.environ), log)
+    while server.status() is None:
+        time.sleep(0.02)
+    server.stop()
+    assert (server.status(), server.output()) == (7, "mine\n")
+    assert log.read_text().startswith("of an earlier one\n")

@@ -1,0 +1,64 @@
+"""How many labels each verdict and scope has, if they are to correct adherence."""
+
+from itertools import product
+
+import pytest
+
+from codechat.report.audit.allocation import Group, allocation
+from codechat.report.metrics.corrected import Correction
+from codechat.report.metrics.judge_errors import FEWEST, JudgeLabels, Label
+from codechat.report.metrics.statistics import Figure
+
+SIZES = {
+    Group("cosmetic", False): 30, Group("cosmetic", True): 270,
+    Group("semantic", False): 120, Group("semantic", True): 180,
+}  # fmt: skip
+
+
+def followed(group: Group, errs: float) -> float:
+    """The share of followed ones in a group, of a judge that errs so often on either side; never quite none or all."""
+    adhered = SIZES[Group(group.scope, True)] / sum(SIZES[Group(group.scope, verdict)] for verdict in (True, False))
+    truth = min(0.98, max(0.02, (adhered - errs) / (1 - 2 * errs)))
+    says = (1 - errs, errs) if group.adhered else (errs, 1 - errs)
+    return min(0.98, max(0.02, says[0] * truth / (says[0] * truth + says[1] * (1 - truth))))
+
+
+def variance(counts: dict[Group, int], errs: float) -> float:
+    return sum(
+        (size / 600) ** 2 * (share := followed(group, errs)) * (1 - share) / counts[group]
+        for group, size in SIZES.items()
+    )
+
+
+@pytest.mark.parametrize("number", [7, 40, 41, 100, 233, 599, 600, 1000])
+def test_every_label_is_given_and_no_group_has_more_than_it_holds(number: int) -> None:
+    found = allocation(SIZES, number)
+    assert found.keys() == SIZES.keys()
+    assert sum(found.values()) == min(number, 600)
+    assert all(0 <= found[group] <= size for group, size in SIZES.items())
+    if number >= FEWEST * len(SIZES):
+        assert min(found.values()) >= FEWEST
+
+
+def test_no_other_allocation_is_better() -> None:
+    found = allocation(SIZES, 200)
+    best = variance(found, 0.2)
+    for giver, taker in product(SIZES, SIZES):
+        if giver != taker and found[giver] - 5 >= FEWEST and found[taker] + 5 <= SIZES[taker]:
+            assert variance(found | {giver: found[giver] - 5, taker: found[taker] + 5}, 0.2) > best - 1e-7
+    by_share = {group: round(200 * size / 600) for group, size in SIZES.items()}
+    assert best < 0.9 * variance(by_share, 0.2)
+
+
+def test_a_pilot_says_where_the_judge_errs() -> None:
+    """A judge that the pilot finds right on all that it calls adhered: the labels go where it says violated."""
+    judged = {
+        scope: Figure({"t/0": (SIZES[Group(scope, True)], 300), "t/1": (0, 0)}) for scope in ("cosmetic", "semantic")
+    }
+    labels = [
+        Label("d", f"t/{number % 2}", scope, verdict, float(verdict or number < 8))
+        for scope in ("cosmetic", "semantic") for verdict in (True, False) for number in range(20)
+    ]  # fmt: skip
+    pilot = Correction.alone(JudgeLabels("judge", {"d": judged}, tuple(labels)))
+    guessed, piloted = allocation(SIZES, 200), allocation(SIZES, 200, pilot)
+    assert piloted[Group("semantic", False)] > guessed[Group("semantic", False)] + 10

@@ -1,0 +1,131 @@
+"""List prices by name and address, and estimates that rest on them: floors of caching, writing, tiers, and a pilot."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codechat.base.domain import Usage
+from codechat.cli.app import main
+from codechat.models import MODELS
+from codechat.models.prices import listed_prices, price_lists, prices_of
+from codechat.report.metrics.spending import Tariff
+from codechat.run.cell import build_cell
+from codechat.run.cell.budget import tariff_of_roles
+from codechat.run.cell.estimate import Measured, Need, Sizes, estimate_of
+from codechat.run.protocols import Ask
+from codechat.run.settings.compose import compose
+
+
+def model(name: str, url: str, **more: Any) -> Any:
+    return MODELS.validate({"kind": "openai", "name": name, "base_url": url, **more})
+
+
+OPENAI = "https://api.openai.com/v1"
+
+
+def test_a_list_says_where_and_when_it_was_read() -> None:
+    for each in price_lists():
+        assert each.source.startswith("https://")
+        assert each.day.year >= 2026
+        for listed in each.models.values():
+            for tier in listed.tiers.values():
+                assert (tier.input, tier.output) == (listed.input / 2, listed.output / 2)
+
+
+def test_a_model_has_the_prices_of_its_name_at_its_provider() -> None:
+    known = listed_prices(model("gpt-4.1-mini-2025-04-14", OPENAI))
+    assert known is not None
+    assert (known.prices.input, known.caches_from) == (0.4, 1024)
+    assert known.source == "https://developers.openai.com/api/docs/pricing, 2026-11-05"
+    assert listed_prices(model("gpt-5", "http://127.0.0.1:8000/v1")) is None, "who serves the name decides"
+    assert listed_prices(model("gpt-5-unheard-of", OPENAI)) is None
+    own = model("gpt-5", OPENAI, prices={"input": 7, "output": 8})
+    assert prices_of(own) == own.prices
+    sonnet = compose(["model=claude_sonnet4"]).config.model
+    tariff = tariff_of_roles({"model": sonnet})
+    assert tariff.unpriced == ()
+    price = tariff.prices["model"]
+    assert price is not None
+    assert price.cost(Usage(1_000_000, 0, 0, 1_000_000)) == pytest.approx(3.75)
+    assert price.cost(Usage(1_000_000, 0).served_as("batch")) == pytest.approx(1.5)
+
+
+def session(sizes: Sizes) -> Need:
+    """Three calls: of 500, 1,000 and 1,500 tokens, the last 500 of each new."""
+    asks = [Ask("model", turn, 2_000 * (turn + 1), 400, shared=2_000 * turn) for turn in range(3)]
+    return sizes.session(asks, 0)["model"]
+
+
+def test_nothing_below_the_least_length_is_cached_or_written() -> None:
+    plain = Sizes({}, {}, frozenset())
+    assert (session(plain).sent, session(plain).cached, session(plain).written) == (3_000, 1_500, 0)
+    floor = Sizes({}, {}, frozenset(), {}, {"model": 800}, frozenset({"model"}))
+    assert (session(floor).cached, session(floor).written) == (1_000, 1_000 + 500)
+
+
+def test_the_tier_that_is_asked_for_has_its_price() -> None:
+    words = ["model=gpt5", "dataset.limit=2", "agenda.turns=2"]
+    usd = []
+    for tier in ("standard", "batch"):
+        cell = build_cell(compose([*words, f"model.tier={tier}"]))
+        price = tariff_of_roles({"model": cell.config.model})
+        found = estimate_of(cell, Tariff({"model": price.prices["model"]}), [])
+        usd.append(found.usd["model"] or 0)
+        assert found.tokens["model"].input_tokens > 0
+    assert usd[1] == pytest.approx(usd[0] / 2)
+
+
+def test_a_pilot_corrects_calls_and_tokens() -> None:
+    """It took twice the input, a quarter of it cached and an eighth written, five times the output, half the calls."""
+    assumed = Need(100, 1_000, 900, 200, 10)
+    took = Measured(Usage(2_000, 1_000, 500, 250), 50, assumed)
+    found = took.applied(Need(300, 3_000, 2_700, 600, 30, 6))
+    assert (found.calls, found.sent, found.said) == (150, 6_000, 3_000)
+    assert (found.cached, found.written) == (1_500, 750)
+    slower = (150 * 0.5 + 4_500 / 5_000 + 3_000 / 40) / (300 * 0.5 + 300 / 5_000 + 600 / 40)
+    assert found.busy_s == pytest.approx(30 * slower)
+    assert found.longest_s == pytest.approx(6 * found.busy_s / 30)
+    untold = Need(3, 4, 0, 5, 1)
+    assert Measured(Usage(), 0, assumed).applied(untold) is untold
+
+
+def test_a_folder_that_tells_nothing_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["model=openai", "model.name=m", "model.base_url=http://127.0.0.1:9/v1", "dataset.limit=1"]
+    assert main([*words, "dry_run=true", f"pilot={tmp_path / 'nowhere'}"]) == 2
+    assert "is no cell's folder" in capsys.readouterr().err
+
+
+def test_the_dry_run_says_what_it_rests_on(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["model=gpt5", "model.tier=flex", "judge=llm", "dataset.limit=1", "dry_run=true"]) == 0
+    said = capsys.readouterr().out
+    assert "prices  model gpt-5: https://developers.openai.com/api/docs/pricing, 2026-11-05, tier flex" in said
+    assert "prices  judge.applicability openai/gpt-oss-20b: none is known" in said
+    assert "pilot   none: reasoning is in no figure" in said
+
+
+@pytest.mark.parametrize(("prices", "written"), [({"cache_write": 3}, True), ({}, False), (None, False)])
+def test_an_endpoint_that_charges_for_its_cache_writes_it(prices: dict[str, float] | None, written: bool) -> None:
+    own = None if prices is None else {"input": 1, "output": 2, **prices}
+    sizes = Sizes.of({"model": model("m", "http://127.0.0.1:9/v1", prices=own)}, {})
+    assert (sizes.written == {"model"}) is written and sizes.caches_from == {} and sizes.free == frozenset()
+    assert sizes.at_once["model"] == model("m", OPENAI).max_concurrency and sizes.tiers == {"model": "standard"}
+
+
+def test_needs_of_sessions_are_summed_and_the_longest_kept() -> None:
+    both = Need()
+    both.add(Need(1, 2, 3, 4, 5, written=6))
+    both.add(Need(1, 2, 3, 4, 7, written=6))
+    assert both == Need(2, 4, 6, 8, 12, 7, 12)
+    assert both.seconds(1) == 12 and both.seconds(2) == 7 and both.seconds(12) == 7
+    assert Need(1, 2, 3, 4, 5, 9, 6).times(2.5) == Need(2.5, 5, 7.5, 10, 12.5, written=15)
+    assert Need(1, 2.4, 3.6, 4.6, 5, written=6.4).usage == Usage(2, 5, 4, 6)
+
+
+def test_a_call_is_as_long_as_its_parts() -> None:
+    sizes = Sizes({"model": 10.0}, {}, frozenset({"free"}))
+    asks = [Ask("model", 0, 400, 4_000), Ask("free", 0, 400, 4), Ask("model", 1, 400, 4_000, times=0.5, replies=2)]
+    found = sizes.session(asks, 0)
+    assert {*found} == {"model"} and (found["model"].calls, found["model"].said) == (1.5, 15.0)
+    assert found["model"].sent == 100 + 0.5 * (100 + 2 * 10)
+    assert sizes.session(asks, 1)["model"].calls == 0.5 and sizes.session(asks, 2) == {}

@@ -1,0 +1,230 @@
+"""Which parts of a cell fit each other: what is refused, and what is remarked, by the conditions of each."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from codechat.base.domain import Instruction, Target
+from codechat.base.errors import UserError
+from codechat.datasets.tasks import Task
+from codechat.judging import ADHERENCE, APPLICABILITY, CONSTRAINT, JudgeTraits
+from codechat.run.cell.fitting import Judging, _check_languages, _types, check_fit, check_texts, other_languages
+from codechat.run.settings.compose import compose, owners
+
+BOTH = (APPLICABILITY, ADHERENCE)
+
+
+def judging(
+    *questions: str, asked: tuple[str, ...] = BOTH, used: bool = True, needs_rules: bool = False, languages: Any = None
+) -> Judging:
+    traits = JudgeTraits(needs_rules=needs_rules, questions=frozenset(questions or BOTH), languages=languages)
+    judge: Any = SimpleNamespace(name="own", traits=traits)
+    return Judging(judge, "asking", used, asked, None)
+
+
+def instruction(name: str, *, rule: bool = False, text: str = "text") -> Instruction:
+    return Instruction(name, text, "cosmetic", "add", {"pattern": "comment"} if rule else None)
+
+
+def task(name: str = "t", language: str = "python", **more: Any) -> Task:
+    return Task(name, "p", target=Target(language), **more)
+
+
+@pytest.mark.parametrize(
+    ("able", "asked", "refused"),
+    [
+        ((CONSTRAINT,), BOTH, True),
+        ((CONSTRAINT,), (ADHERENCE,), True),
+        ((CONSTRAINT,), (CONSTRAINT,), False),
+        ((CONSTRAINT,), (), False),
+        ((ADHERENCE,), BOTH, False),
+        ((APPLICABILITY, CONSTRAINT), (ADHERENCE, CONSTRAINT), True),
+    ],
+)
+def test_a_judge_decides_something_of_what_it_is_asked(
+    able: tuple[str, ...], asked: tuple[str, ...], refused: bool
+) -> None:
+    one = judging(*able, asked=asked)
+    if refused:
+        with pytest.raises(UserError, match="judge=own") as caught:
+            one.check_questions()
+        assert "judge=llm" in str(caught.value.remedy)
+    else:
+        one.check_questions()
+
+
+@pytest.mark.parametrize(
+    ("asked", "refused"), [(BOTH, True), ((ADHERENCE,), True), ((CONSTRAINT,), False), ((), False)]
+)
+def test_a_judge_reads_the_languages_of_the_instructions_that_it_is_asked_about(
+    asked: tuple[str, ...], refused: bool
+) -> None:
+    one = judging(asked=asked, languages=frozenset({"python"}))
+    one.check_languages((task(),))
+    if refused:
+        with pytest.raises(UserError, match="x is in perl"):
+            one.check_languages((task(), task("x", "perl")))
+    else:
+        one.check_languages((task("x", "perl"),))
+
+
+def test_whoever_reads_all_languages_is_never_refused() -> None:
+    _check_languages("part", None, (task("x", "perl"),))
+    with pytest.raises(UserError, match="part knows only a, b"):
+        _check_languages("part", frozenset("ba"), (task("x", "perl"),))
+
+
+@pytest.mark.parametrize(
+    ("needs", "rule", "decides"), [(False, False, True), (False, True, True), (True, True, True), (True, False, False)]
+)
+def test_a_judge_of_rules_decides_what_has_one(needs: bool, rule: bool, decides: bool) -> None:
+    one = judging(needs_rules=needs)
+    assert one.decides(instruction("i", rule=rule)) is decides
+    if decides:
+        one.check_judgeable([instruction("i", rule=rule), instruction("j")])
+    else:
+        with pytest.raises(UserError, match="any of the 2"):
+            one.check_judgeable([instruction("i"), instruction("j")])
+        judging(needs_rules=True, used=False).check_judgeable([instruction("i")])
+        one.check_judgeable([])
+
+
+@pytest.mark.parametrize(
+    ("able", "asked", "judged", "remarks"),
+    [
+        (BOTH, (CONSTRAINT,), True, 1), (BOTH, (CONSTRAINT,), False, 0), ((*BOTH, CONSTRAINT), (CONSTRAINT,), True, 0),
+        (BOTH, BOTH, True, 0),
+    ],
+)  # fmt: skip
+def test_constraints_that_stay_undecided_are_remarked(
+    able: tuple[str, ...], asked: tuple[str, ...], judged: bool, remarks: int
+) -> None:
+    class Constrained(Task):
+        asks_judge = property(lambda self: judged)  # type: ignore[assignment]
+
+        def undecidable(self) -> Any:
+            return iter(["no compiler", "no compiler"] if self.task_id == "b" else [])
+
+    tasks = [Constrained("a", "p"), Constrained("b", "p")]
+    found = list(judging(*able, asked=asked).remarks(None, tasks))
+    assert found[0] == "1 of 2 tasks have no compiler" and len(found) == 1 + remarks
+    assert not remarks or (found[1].startswith("2 of 2") and "judge=llm" in found[1])
+
+
+@pytest.mark.parametrize(
+    ("words", "language", "places"),
+    [
+        (["model=openai", "model.name=m"], "java", ["protocol"]),
+        (["model=openai", "model.name=m"], "python", []),
+        (["model=echo"], "java", []),
+        (["model=openai", "model.name=m", "protocol.prompts=neutral"], "java", []),
+        (["model=echo", "judge=llm"], "java", ["judge"]),
+        (["model=echo", "judge=llm", "judge.prompts=neutral"], "java", []),
+        (["model=openai", "model.name=m", "judge=hybrid"], "java", ["protocol", "judge.llm"]),
+    ],
+)
+def test_prompts_that_speak_of_python_are_remarked_where_it_is_not_all(
+    words: list[str], language: str, places: list[str]
+) -> None:
+    rules = [] if any(word.startswith("judge=") for word in words) else ["judge=rules"]
+    found = list(other_languages(compose([*words, *rules]).config, [task(), task("x", language)]))
+    assert [each.removeprefix("warning: ").partition(".prompts")[0] for each in found] == places
+    assert all(language in each for each in found)
+
+
+def dataset(name: str = "data") -> Any:
+    return SimpleNamespace(name=name)
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [(["model=echo"], ""), (["model=echo", "protocol=stepwise"], "stepwise")],
+)
+def test_a_protocol_works_on_tasks_of_its_kind(words: list[str], refused: str) -> None:
+    config = compose([*words, "judge=rules"]).config
+    if refused:
+        with pytest.raises(UserError, match=refused):
+            check_fit(config, dataset(), (task("x"),))
+    else:
+        check_fit(config, dataset(), (task("x"),))
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        ((dataset("a\nb"), [task()], []), "dataset"),
+        ((dataset(), [task("a\nb")], []), "task id"),
+        ((dataset(), [task()], [instruction("a\nb")]), "instruction's id"),
+        ((dataset(), [Task("t", "\ud800")], []), "a text of t"),
+        ((dataset(), [task()], [instruction("i", text="\udfff")]), "a text of i"),
+        ((dataset(), [task()], [instruction("i")]), ""),
+    ],
+)
+def test_names_and_texts_can_be_shown_and_written(names: Any, told: str) -> None:
+    data, tasks, instructions = names
+    pool: Any = SimpleNamespace(instructions=instructions)
+    if told:
+        with pytest.raises(UserError, match=told):
+            check_texts(data, tasks, pool)
+    else:
+        check_texts(data, tasks, pool)
+        check_texts(data, tasks, None)
+
+
+def test_types_are_listed_in_one_or_several() -> None:
+    assert _types(["a"]) == "the type a" and _types(["a", "b"]) == "the types a, b"
+
+
+@pytest.mark.parametrize(
+    ("key", "result", "run", "rescoring"),
+    [
+        ("seed", True, False, False), ("model.name", True, False, False), ("model.base_url", False, True, False),
+        ("hardware.workers", False, True, True), ("shard.index", False, True, True), ("judge.lookahead", False, True, True),
+        ("judge.prompts", True, False, True), ("nothing", False, False, None), ("model.nothing", False, False, False),
+    ],
+)  # fmt: skip
+def test_each_option_is_of_one_kind(key: str, result: bool, run: bool, rescoring: bool | None) -> None:
+    config = compose(["model=openai", "model.name=m", "judge=llm"]).config
+    assert (config.can_change_result(key), config.is_run_option(key)) == (result, run)
+    if rescoring is not None:
+        assert config.can_change_in_rescoring(key) is rescoring
+
+
+def drawing(turns: int = 3) -> Any:
+    return compose(["model=echo", "judge=rules", f"agenda.turns={turns}", "agenda.axis=scope"]).config.agenda
+
+
+@pytest.mark.parametrize(
+    ("pool", "told"),
+    [
+        ([("cosmetic", True), ("structural", True), ("semantic", True)], ""),
+        ([("cosmetic", True), ("structural", False), ("semantic", True)], "cannot decide.* the type structural"),
+        ([("cosmetic", True), ("semantic", False)], "the agenda asks for the type structural"),
+        ([], "the agenda asks for the types"),
+        ([("cosmetic", False), ("structural", False), ("semantic", True)], "cannot decide.* the types"),
+    ],
+)
+def test_an_agenda_asks_for_types_that_the_judge_can_decide(pool: list[tuple[str, bool]], told: str) -> None:
+    rules = {"pattern": "comment"}
+    instructions = [Instruction(f"i{at}", "text", scope, "add", rules if rule else None) for at, (scope, rule) in enumerate(pool)]  # type: ignore[arg-type]  # fmt: skip
+    one, tasks = judging(needs_rules=True), (task("a"), task("b"))
+    if told:
+        with pytest.raises(UserError, match=told):
+            one._check_decidable(drawing(9), instructions, tasks, 0)
+    else:
+        one._check_decidable(drawing(9), instructions, tasks, 0)
+    one.check_decidable(SimpleNamespace(), tasks, 0)  # type: ignore[arg-type]  # no agenda, nothing to draw
+
+
+@pytest.mark.parametrize(
+    ("group", "names", "known"),
+    [
+        ("judge", ["adherence"], True), ("judge", ["nothing"], False), ("judge", ["adherence", "base_url"], True),
+        ("judge", ["adherence", "nothing"], False), ("judge", ["prompts", "reask"], True), ("judge", ["prompts", "nothing"], False),
+        ("judge", ["votes", "more"], True),
+    ],
+)  # fmt: skip
+def test_a_role_takes_every_key_that_any_model_has(group: str, names: list[str], known: bool) -> None:
+    found = owners(group, names)
+    assert ("llm" in found) is known and "rules" not in found
