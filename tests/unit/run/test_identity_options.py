@@ -100,7 +100,7 @@ def test_an_option_acts_as_it_is_declared(config: CellConfig, place: Place, coun
         ("judge", "path"),
         ("protocol", "path"),
     ):  # a recording has to be there: its content counts, its place does not
-        elsewhere = Path(__file__).parent / ".." / "engine" / Path(__file__).name
+        elsewhere = Path(__file__).parent / ".." / "run" / Path(__file__).name
         assert identity(changed(config, place, str(elsewhere))) == identity(config)
         return
     if place == ("sandbox", "python"):  # so does an interpreter: tests/unit/sandbox/test_sandbox_libraries.py
