@@ -122,7 +122,7 @@ def _list_pool(settings: list[str]) -> int:
 
 
 def _print_options(group: str) -> None:
-    out.print(f"\n[bold]{group}[/bold]: {BESIDE.get(group) or CellConfig.model_fields[group].description}")
+    out.print(f"\n[bold]{group}[/bold]: {BESIDE.get(group) or CellConfig.whole().model_fields[group].description}")
     out.print(_table((name, "", text) for name, text in options_of(group).items()))
 
 
@@ -243,7 +243,7 @@ def print_help() -> int:
     out.print("\n[bold]Groups[/bold] (group=option; `list GROUP` describes them and their keys)")
     out.print(_explained((group, ", ".join(options_of(group))) for group in SHOWN))
     out.print("\n[bold]Keys[/bold]")
-    own = [row for row in _fields(CellConfig, {}) if row[0].partition(".")[0] not in GROUPS]
+    own = [row for row in _fields(CellConfig.whole(), {}) if row[0].partition(".")[0] not in GROUPS]
     out.print(_table([*own, (SAMPLES, "1", SAMPLES_MEANING)]))
     return 0
 
