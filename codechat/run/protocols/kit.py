@@ -1,14 +1,15 @@
 """The verbs of a unit of work: ask a model, let a judge decide, check a program, run a command, draw a random number.
 
 Every verb but the last is a journal step: the result is on disk before the protocol sees it, and a resumed session gets
-the recorded result. So a protocol must be deterministic given the results of its verbs. Verbs of one study are functions
-of the study over `Unit.step_at`. The names and digests of steps are the format of journals, which later versions resume.
+the recorded result. So a protocol must be deterministic given the results of the verbs. Verbs that only one study needs
+are functions there, over `Unit.step_at`. Names and digests of steps are the format of journals: they must never change.
 """
 
 import random
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from codechat.base.domain import Extraction, Instruction, Message, Program, Reply, Verdict
@@ -19,6 +20,7 @@ from codechat.base.seeding import generator
 from codechat.datasets.tasks import Task
 from codechat.judging.deciding import Decision, Question, decide
 from codechat.models import BaselineView, Request
+from codechat.moved import moved_verb
 from codechat.run.protocols.answers import Overflowed, by_role, call_record
 from codechat.run.protocols.services import Opened, Player, Services
 from codechat.run.protocols.session_log import EqualTurns, SessionLog
@@ -120,6 +122,10 @@ class Kit(Unit):
         self._calls: dict[int, list[CallRecord]] = defaultdict(list)  # of protocols with further roles
         self._asked: dict[str, tuple[Message, ...]] = {}  # each role's last request
         self._tested = EqualTurns()
+
+    def __getattr__(self, name: str) -> Any:
+        """A verb that was a method before it became a function of its study: it works for one release."""
+        return partial(moved_verb(name), self)
 
     def generator(self, purpose: str, seed: int | None = None) -> random.Random:
         """A separate random generator for each purpose, by (seed, task, purpose); `seed` replaces the cell's own."""

@@ -119,8 +119,8 @@ class Services:
     """The components of a cell or a construction, shared by its units.
 
     `players` has the model under test as `model`, and further roles by their names. `judge` is None if the protocol
-    uses none. `serving` has the components of studies' groups, such as `environment`; `opened` what studies open themselves;
-    `workers` is the number of processes that checks may use.
+    uses none. `serving` has components of studies' groups, such as `environment`; `opened` what studies open for the
+    cell; `workers` is the number of processes that checks may use.
     """
 
     players: Mapping[str, Player]
