@@ -8,6 +8,7 @@ import pytest
 from codechat.base.domain import Instruction, Target
 from codechat.base.errors import UserError
 from codechat.datasets.tasks import Task
+from codechat.studies.refine import groups
 from codechat.studies.refine.agendas import AgendaConfig
 from codechat.studies.refine.groups import _types, check_instructions, label_agenda
 from codechat.studies.refine.instructions import Pool
@@ -78,3 +79,18 @@ def test_types_are_listed_in_one_or_several() -> None:
 def test_a_cells_name_has_the_turns_that_are_not_the_papers() -> None:
     assert label_agenda(AgendaConfig(), "balanced") == ["balanced"]
     assert label_agenda(AgendaConfig(turns=3), "balanced") == ["balanced", "3 turns"]
+
+
+@pytest.mark.usefixtures("needs_rules")
+@pytest.mark.parametrize(("own", "drawn"), [(None, 5), (9, 9), (0, 0)])
+def test_an_agendas_own_seed_counts_before_the_cells(
+    monkeypatch: pytest.MonkeyPatch, own: int | None, drawn: int
+) -> None:
+    seeds: list[Any] = []
+    generator = groups.generator
+    monkeypatch.setattr(groups, "generator", lambda seed, *given: seeds.append(seed) or generator(seed, *given))
+    one = cell(
+        *(instruction(scope, rule=True, scope=scope) for scope in ("cosmetic", "structural", "semantic")), seed=own
+    )
+    one.config.seed = 5
+    assert list(check_instructions(one)) == [] and seeds == [drawn] * len(one.tasks)
