@@ -3,9 +3,9 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
 from codechat.base.domain import (
     AdherenceVerdict,
@@ -68,8 +68,17 @@ class AdherenceRecord(Record):
     reason: str
 
 
+class AskedRecord(InstructionRecord):
+    """An instruction that a turn asked for, and whether it was followed; null if nobody judged that."""
+
+    adherence: AdherenceRecord | None = None
+
+
 class TurnRecord(BaseModel):
     """One turn. Protocols other than `refine` add their own fields.
+
+    `asked` has the instructions of the turn with their adherence. A turn of one instruction has both as `instruction`
+    and `adherence`, too, which older records have alone.
 
     `outcome`, `passed` and `passed_base` are null at a turn that is not scored and counts in no rate. `decided` says
     whether the verdict was out of the program's reach (null: not known); if it was not, `inside` says why. A protocol
@@ -95,9 +104,20 @@ class TurnRecord(BaseModel):
     failure: Failure | None = None
     cpu_s: float = 0.0
     adherence: AdherenceRecord | None = None
+    asked: list[AskedRecord] = []
     usage: Usage = Usage()
     judge_usage: Usage = Usage()
     latency_s: float = 0.0
+
+    @model_validator(mode="after")
+    def _one_instruction_has_two_forms(self) -> Self:
+        if self.instruction is not None and not self.asked:
+            self.asked = [AskedRecord(**self.instruction.model_dump(), adherence=self.adherence)]
+        elif len(self.asked) == 1 and self.instruction is None:
+            (asked,) = self.asked
+            self.instruction = InstructionRecord(**asked.model_dump(exclude={"adherence"}))
+            self.adherence = asked.adherence
+        return self
 
     @classmethod
     def of(
@@ -187,8 +207,8 @@ class CallRecord(Record):
 
 ADDED = ("language", "judgement")
 """Fields of a session that were added later."""
-ADDED_TO_TURNS = ("decided", "tested_as")
-"""Fields of a turn that were added later; they are None if there is nothing to say."""
+ADDED_TO_TURNS = ("decided", "tested_as", "asked")
+"""Fields of a turn that were added later; they are None or empty if there is nothing to say."""
 
 
 class SessionRecord(Record):
@@ -226,7 +246,7 @@ class SessionRecord(Record):
         """The session as one line of JSON. Fields that were added later are left out if they are empty."""
         fields = type(self).model_fields
         unsaid: dict[str, Any] = {name: True for name in ADDED if getattr(self, name) == fields[name].default}
-        empty = [{name for name in ADDED_TO_TURNS if getattr(turn, name) is None} for turn in self.turns]
+        empty = [{name for name in ADDED_TO_TURNS if getattr(turn, name) in (None, [])} for turn in self.turns]
         unknown = {place: names for place, names in enumerate(empty) if names}
         return self.model_dump_json(by_alias=True, exclude=unsaid | ({"turns": unknown} if unknown else {}))
 
