@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,12 +13,31 @@ import pytest
 
 from codechat import compose, run
 from codechat import studies as studies_of_the_tree
+from support.codeif_rows import write_rows
+from support.multicodeif_rows import constrained
+from support.sreval_rows import growing
 
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
-STUDY = "cab"
-WORDS = ("protocol=assist", "dataset=assist_starter", "tracking=none", "hardware.workers=1")
+GOLDEN = ROOT / "tests" / "golden" / "cells"
+REPAIRED = ("dataset=multicodeif", "dataset.path=rows.jsonl", "judge=rules")
+STUDIES = {  # the words of a cell, and what the report says of it
+    "cab": (("protocol=assist", "dataset=assist_starter"), "CodeAssistBench"),
+    "codeif": (
+        ("protocol=static", "dataset=jsonl", f"dataset.path={GOLDEN / 'tasks.jsonl'}", "model=reference"),
+        "CodeIF-Bench",
+    ),
+    "multicodeif": (
+        ("protocol=repair", "protocol.rounds=1", "model=scripted", "model.replies=['x = 1','y = 2']", *REPAIRED),
+        "MultiCodeIF",
+    ),
+    "refine": (("model=drifter", "agenda.turns=3", "dataset.limit=2", "judge=rules"), "CodeChat-Eval"),
+    "sreval": (
+        ("protocol=stepwise", "dataset=sreval_python", "dataset.path=steps.jsonl", "model=reference"),
+        "SR-Eval",
+    ),
+}
 # Runs commands, one a line of standard input, in a codechat whose studies are those of the folder in argv.
 COMMANDS = """
 import shlex, sys
@@ -27,24 +47,24 @@ from codechat.cli.app import main
 for line in sys.stdin:
     if status := main(shlex.split(line)):
         sys.exit(status)
-assert not any(name.startswith("codechat.studies.cab") for name in sys.modules)
+assert not any(name.startswith(f"codechat.studies.{sys.argv[2]}") for name in sys.modules)
 """
 
 
-def carry_out(folder: Path) -> Path:
+def carry_out(name: str, folder: Path) -> Path:
     """Install the study as a package in `folder`; returns the folder of the studies that are left."""
     inside = Path(studies_of_the_tree.__path__[0])
-    package = shutil.copytree(inside / STUDY, folder / f"codechat_{STUDY}", ignore=shutil.ignore_patterns("*.pyc"))
+    package = shutil.copytree(inside / name, folder / f"codechat_{name}", ignore=shutil.ignore_patterns("*.pyc"))
     for file in package.rglob("*.py"):
-        file.write_text(file.read_text().replace(f"codechat.studies.{STUDY}", package.name))
+        file.write_text(file.read_text().replace(f"codechat.studies.{name}", package.name))
     info = folder / f"{package.name}-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package.name}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[codechat.study]\n{STUDY} = {package.name}\n")
+    (info / "entry_points.txt").write_text(f"[codechat.study]\n{name} = {package.name}\n")
     left = folder / "studies"
     left.mkdir()
     for study in inside.iterdir():
-        if study.is_dir() and study.name != STUDY:
+        if study.is_dir() and study.name != name:
             (left / study.name).symlink_to(study)
     return left
 
@@ -61,21 +81,26 @@ def recorded(cell: Path) -> list[Any]:
     return [timeless(json.loads(line)) for line in lines]
 
 
+@pytest.mark.parametrize("name", STUDIES)
 def test_a_study_is_a_package_of_its_own_without_a_line_changed_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left = carry_out(tmp_path)
-    command = [sys.executable, "-c", COMMANDS, str(left)]
+    left = carry_out(name, tmp_path)
+    words, title = (*STUDIES[name][0], "tracking=none", "hardware.workers=1"), STUDIES[name][1]
+    write_rows(tmp_path / "steps.jsonl", growing("a" * 24, 3))
+    naming = {"category": "coding_style", "constraint_type": "naming", "language": "python"}
+    write_rows(tmp_path / "rows.jsonl", constrained(answer="python;function:snake_case", **naming))
+    command = [sys.executable, "-c", COMMANDS, str(left), name]
     paths = os.pathsep.join((str(tmp_path), str(ROOT)))
-    lines = [" ".join((*WORDS, "runs_dir=apart")), "report runs=apart out=report"]
+    lines = [shlex.join((*words, "runs_dir=apart")), "report runs=apart out=report"]
     done = subprocess.run(
         command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths}, input="\n".join(lines),
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     monkeypatch.chdir(tmp_path)
-    own = run(compose(WORDS)).folder
+    own = run(compose(words)).folder
     (apart,) = (tmp_path / "apart").iterdir()
     assert apart.name == own.name, "the folder's name ends in the cell's id"
     assert recorded(apart) == recorded(own)
-    assert "CodeAssistBench" in (tmp_path / "report" / "index.html").read_text()
+    assert title in (tmp_path / "report" / "index.html").read_text()

@@ -28,10 +28,12 @@ HIDDEN = (str(PACKAGE), *(() if _STUDY.is_relative_to(PACKAGE) else (str(_STUDY)
 """The folders that no worktree shows: the embedded datasets hold their own answers."""
 BOOT = """
 import sys
-for name, path in (("codechat", []), ("codechat.sandbox", [{code[sandbox]!r}]),
-                   ("codechat.studies.cab.environments", [{code[environments]!r}])):
-    sys.modules[name] = type(sys)(name)
-    sys.modules[name].__path__ = path
+places = {{"codechat.sandbox": [{code[sandbox]!r}], "codechat.studies.cab.environments": [{code[environments]!r}]}}
+for package in places:
+    parts = package.split(".")
+    for name in (".".join(parts[:end]) for end in range(1, len(parts) + 1)):
+        sys.modules[name] = type(sys)(name)
+        sys.modules[name].__path__ = places.get(name, [])
 from codechat.studies.cab.environments.inside.starter import {function}
 {function}({arguments})
 """
