@@ -20,10 +20,11 @@ def verb_rows() -> Iterator[str]:
 
 
 def pattern_rows() -> Iterator[str]:
-    """Every pattern with its options and what it finds; a star marks those that need no syntax tree."""
+    """Every pattern with its options and its noun; a star marks those that need no syntax tree."""
     for name, pattern in sorted(patterns().items()):
         star = "\\*" if pattern.on_tokens else ""
-        yield f"| `{name}`{star} | {_options(pattern)} | {_found(pattern)} |"
+        noun = re.sub(r"\{(\w+)\}", r"*\1*", pattern.noun)
+        yield f"| `{name}`{star} | {_options(pattern)} | {noun} |"
 
 
 def _options(pattern: Pattern) -> str:
@@ -50,10 +51,3 @@ def _kind(kind: Any) -> str:
     if inner:
         return _kind(inner[0])
     return {bool: "true or false", int: "number", str: "text"}[kind]
-
-
-def _found(pattern: Pattern) -> str:
-    """The noun, and what the finder says beyond it."""
-    about = (inspect.getdoc(pattern.find) or "").partition("\n\n")[0].replace("\n", " ")
-    noun = re.sub(r"\{(\w+)\}", r"*\1*", pattern.noun)
-    return (f"{noun}. {about}" if about else noun).replace("|", "\\|")
