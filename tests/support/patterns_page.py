@@ -24,7 +24,8 @@ def pattern_rows() -> Iterator[str]:
     for name, pattern in sorted(patterns().items()):
         star = "\\*" if pattern.on_tokens else ""
         noun = re.sub(r"\{(\w+)\}", r"*\1*", pattern.noun)
-        yield f"| `{name}`{star} | {_options(pattern)} | {noun} |"
+        options = _options(pattern)
+        yield f"| `{name}`{star}{options and f' ({options})'} | {noun} |"
 
 
 def _options(pattern: Pattern) -> str:
@@ -42,7 +43,7 @@ def _default(value: Any) -> str:
 def _kind(kind: Any) -> str:
     choices = [each for each in get_args(kind) if isinstance(each, str)]
     if choices:
-        return " or ".join(f"`{each}`" for each in choices)
+        return "/".join(f"`{each}`" for each in choices)
     if hasattr(kind, "__metadata__"):
         return "regular expression"
     inner = [each for each in get_args(kind) if each is not type(None)]
@@ -50,4 +51,4 @@ def _kind(kind: Any) -> str:
         return "list of texts"
     if inner:
         return _kind(inner[0])
-    return {bool: "true or false", int: "number", str: "text"}[kind]
+    return {bool: "`true`/`false`", int: "number", str: "text"}[kind]
