@@ -20,10 +20,12 @@ def verb_rows() -> Iterator[str]:
 
 
 def pattern_rows() -> Iterator[str]:
-    """Every pattern with its options and what it finds; a star marks those that need no syntax tree."""
+    """Every pattern with its options and its noun; a star marks those that need no syntax tree."""
     for name, pattern in sorted(patterns().items()):
         star = "\\*" if pattern.on_tokens else ""
-        yield f"| `{name}`{star} | {_options(pattern)} | {_found(pattern)} |"
+        noun = re.sub(r"\{(\w+)\}", r"*\1*", pattern.noun)
+        options = _options(pattern)
+        yield f"| `{name}`{star}{options and f' ({options})'} | {noun} |"
 
 
 def _options(pattern: Pattern) -> str:
@@ -41,7 +43,7 @@ def _default(value: Any) -> str:
 def _kind(kind: Any) -> str:
     choices = [each for each in get_args(kind) if isinstance(each, str)]
     if choices:
-        return " or ".join(f"`{each}`" for each in choices)
+        return "/".join(f"`{each}`" for each in choices)
     if hasattr(kind, "__metadata__"):
         return "regular expression"
     inner = [each for each in get_args(kind) if each is not type(None)]
@@ -49,11 +51,4 @@ def _kind(kind: Any) -> str:
         return "list of texts"
     if inner:
         return _kind(inner[0])
-    return {bool: "true or false", int: "number", str: "text"}[kind]
-
-
-def _found(pattern: Pattern) -> str:
-    """The noun, and what the finder says beyond it."""
-    about = (inspect.getdoc(pattern.find) or "").partition("\n\n")[0].replace("\n", " ")
-    noun = re.sub(r"\{(\w+)\}", r"*\1*", pattern.noun)
-    return (f"{noun}. {about}" if about else noun).replace("|", "\\|")
+    return {bool: "`true`/`false`", int: "number", str: "text"}[kind]

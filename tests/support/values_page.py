@@ -26,7 +26,7 @@ from codechat.judging.deciding import Decision, Filled, Form, Question
 from codechat.models import Request
 from codechat.report.metrics import Breakdown, Final, Measures, Series
 from codechat.run.construct import Dropped, Item, Kept, Recipe, Spread, Stage, Waits
-from codechat.run.protocols import Ask, Parts
+from codechat.run.protocols import Ask
 from codechat.sandbox import Command, Ran
 from codechat.studies.cab.tasks import AssistTask, Comment
 from codechat.studies.multicodeif.constraints import Answer, Constraint, ConstraintType, Finding
@@ -50,22 +50,14 @@ VALUES = {
         Output,
         Build,
     ),
-    "codechat.datasets.tasks": (
-        Dataset,
-        Task,
-        Requirement,
-        StepTask,
-        Step,
-        ConstrainedTask,
-        Level,
-        AssistTask,
-        Workspace,
-        Comment,
-    ),
+    "codechat.datasets.tasks": (Dataset, Task, Requirement, Workspace),
+    "codechat.studies.sreval.rows": (StepTask, Step),
+    "codechat.studies.multicodeif.rows": (ConstrainedTask, Level),
+    "codechat.studies.cab.tasks": (AssistTask, Comment),
     "codechat.studies.multicodeif.constraints": (Constraint, Answer, ConstraintType, Finding),
     "codechat.models": (Request,),
     "codechat.sandbox": (Command, Ran),
-    "codechat.run.protocols": (Ask, Parts),
+    "codechat.run.protocols": (Ask,),
     "codechat.judging": (ConstraintQuestion,),
     "codechat.judging.deciding": (Question, Decision, Form, Filled),
     "codechat.run.construct": (Item, Kept, Spread, Dropped, Waits, Stage, Recipe),

@@ -188,7 +188,7 @@ def tokens(language: str, shown: str, prompting: str) -> float:
 def test_the_papers_tokens_tell_where_the_code_above_stands(
     language: str, prompting: str, every: int, first: int
 ) -> None:
-    """Every turn in Python, the first in Java: docs/sreval.md has these numbers."""
+    """Every turn in Python, the first in Java."""
     printed = paper().figures["QW3-Coder"][Setting(f"sreval_{language}_repository", prompting, "basic")].atc or 0
     estimated = {shown: round(tokens(language, shown, prompting)) for shown in ("every", "first")}
     assert estimated == {"every": every, "first": first}

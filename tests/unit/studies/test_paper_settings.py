@@ -1,4 +1,4 @@
-"""docs/paper.md says what the code does: each row that can be tested has its test here, or names what holds it."""
+"""The settings of the papers: those that docs/paper.md names exist, and presets and recipes have the papers' values."""
 
 import re
 from collections import Counter
@@ -39,80 +39,11 @@ SETUPS = {
     "CodeAssistBench": ["protocol=assist", "dataset=cab", "dataset.path=x", "environment=docker"],
 }
 """By the page's section the words under which the settings that it names exist."""
-HELD = {
-    "CodeChat-Eval": """
-        test_the_pool_has_the_size_and_the_shares_of_the_row
-        test_the_papers_eight_models_are_presets_and_gpt_5_takes_no_temperature
-        test_the_papers_layout_is_a_system_prompt_then_bare_instructions
-        test_the_papers_recipes_have_its_limits_and_prompts
-        test_the_default_judge_is_the_rules_and_the_papers_judges_are_two_models
-        test_judges_are_asked_without_examples_or_without_reasoning
-        test_presets_for_vllm_switch_a_repositorys_penalty_off_and_keep_their_ids
-        test_a_reply_without_the_required_name_is_no_code
-        test_a_followup_without_code_is_violated_and_the_session_goes_on
-        test_sessions_whose_first_reply_held_no_code_are_counted
-        test_published_solutions_get_evalpluss_verdict
-        test_a_skipped_turn_counts_for_pass_at_1_and_mst_alone
-        test_the_verbs_are_59_with_the_19_that_are_printed
-        test_agendas_of_one_seed_are_alike_while_replies_differ
-        test_a_judge_who_cannot_be_read_is_asked_again_and_then_undecided
-    """,
-    "CodeIF-Bench": """
-        test_published_versions
-        test_every_message_of_the_chain_of_thought_condition_asks_for_it
-        test_columns_of_conversation_accuracy_cannot_be_confused
-        test_an_extension_in_mid_dialogue_counts_at_its_own_turn_alone
-        test_instruction_accuracy_of_pairs_and_their_mean
-        test_efficiency_and_forgetting_of_pairs
-        test_the_official_harness_is_run_beside_the_guarded_tests
-    """,
-    "SR-Eval": """
-        test_the_published_tasks_are_of_fewer_repositories_than_table_1_counts
-        test_every_model_of_sr_eval_is_a_preset
-        test_layouts
-        test_the_papers_tokens_tell_where_the_code_above_stands
-        test_reasoning_stays_in_the_history_of_the_published_harness_alone
-        test_the_scripts_extraction
-        test_a_call_that_fails_is_in_no_figure_of_any_study
-        test_what_is_not_there_is_said_in_both_places
-    """,
-    "MultiCodeIF": """
-        test_a_replay_of_levels_has_the_published_verdicts
-        test_the_published_judge_compares_with_a_published_solution
-        test_the_published_judge_of_constraints_is_one_model_and_the_papers_another
-        test_the_papers_feedback_tells_the_solution
-        test_every_preset_composes_and_differs_from_the_others
-        test_a_call_that_fails_is_in_no_figure_of_any_study
-        test_the_classifier_itself
-        test_a_version_is_decided_by_a_compiler_under_each_harness
-    """,
-    "CodeAssistBench": """
-        test_the_papers_sample_counted_by_hand
-        test_the_cab_recipe_has_the_papers_models
-        test_a_dialogue_of_deltas
-        test_forty_issues_half_with_a_dockerfile_in_one_cell
-        test_steps_before_an_answer
-        test_commands_have_no_network_and_a_minute_unless_asked
-        test_a_good_reply_is_read_and_no_malformed_one
-        test_the_verdict_that_the_parts_imply
-        test_turns_of_published_threads_by_both_definitions
-    """,
-}
-"""By section the test that holds each row, in the rows' order."""
 
 
 def section(name: str) -> str:
     """The page's part on one study."""
     return re.split(r"^## ", PAGE.partition(f"\n## {name}\n")[2], flags=re.MULTILINE)[0]
-
-
-def test_every_row_is_held_by_a_test() -> None:
-    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
-    for name, held in HELD.items():
-        rows = re.findall(r"^\| (\d+)\. ", section(name), flags=re.MULTILINE)
-        assert [int(number) for number in rows] == [*range(1, len(held.split()) + 1)], name
-        for test in held.split():
-            assert f"def {test}(" in tests, f"{name}: {test} is gone"
 
 
 @pytest.mark.parametrize("name", SETUPS)
@@ -141,11 +72,6 @@ def row(title: str) -> str:
     return line
 
 
-def test_the_readme_opens_with_it() -> None:
-    first = (ROOT / "README.md").read_text(encoding="utf-8").split("\n\n")[1]
-    assert "](docs/paper.md)" in first
-
-
 def test_the_pool_has_the_size_and_the_shares_of_the_row() -> None:
     pool, told = load(PoolConfig()), row("The pool")
     count = len(pool.instructions)
@@ -153,7 +79,6 @@ def test_the_pool_has_the_size_and_the_shares_of_the_row() -> None:
     assert f"{count} instructions of its own" in told and f"{len(pool.rejected)} more are kept as rejected" in told
     for kind, number in shares.items():
         assert re.search(rf"\b{100 * number / count:.1f} % {kind}\b", told), kind
-    assert "158 instructions" in told and 169 - 11 == 158 and round(100 * 11 / 169, 2) == 6.51
 
 
 def test_plain_prompts_are_the_instruction_alone_and_careful_ones_repeat_what_stays() -> None:
@@ -194,7 +119,6 @@ def test_one_command_is_the_papers_setup() -> None:
         assert cell.protocol.model_dump()["prompts"]["followup"].strip() == "{{instruction}}"
         judge = cell.judge.model_dump()
         assert judge["applicability"]["max_tokens"] == judge["adherence"]["max_tokens"] == 8192
-    assert "codechat -m +sweep=paper model=gpt5" in PAGE
 
 
 def test_the_papers_eight_models_are_presets_and_gpt_5_takes_no_temperature() -> None:
@@ -229,12 +153,6 @@ def test_a_call_that_fails_is_in_no_figure_of_any_study() -> None:
         assert (found["sessions"], found["completed"], found["errored"]) == (1, 0, 1), name
 
 
-def test_what_is_not_there_is_said_in_both_places() -> None:
-    said = (ROOT / "docs" / "sreval.md").read_text(encoding="utf-8")
-    assert "Tables 7 and 8" in said and "Tables 7 and 8" in row("Making the benchmark")
-    assert "are not collected" in said and "are not collected" in row("Making the benchmark")
-
-
 def test_the_published_judge_of_constraints_is_one_model_and_the_papers_another() -> None:
     released, paper = (
         compose([*SETUPS["MultiCodeIF"][:-1], "judge=multicodeif", *more]).config.judge.model_dump()
@@ -242,24 +160,13 @@ def test_the_published_judge_of_constraints_is_one_model_and_the_papers_another(
     )
     assert (released["constraint"]["name"], released["reference"]) == ("gpt-4o", True)
     assert paper["constraint"]["name"].startswith("gpt-4-turbo")
-    assert "`gpt-4o`" in row("The judge") and "GPT-4-Turbo" in row("The judge")
 
 
 def test_commands_have_no_network_and_a_minute_unless_asked() -> None:
     plain = compose(SETUPS["CodeAssistBench"]).config.environment.model_dump()
-    assert (plain["command_s"], plain["network"]) == (60, None) and "60 s each" in row("Where commands run")
+    assert (plain["command_s"], plain["network"]) == (60, None)
     asked = compose([*SETUPS["CodeAssistBench"], "environment.command_s=300", "environment.network=bridge"])
     assert asked.config.environment.model_dump()["network"] == "bridge"
-
-
-def test_agreement_with_published_verdicts_is_said_alike_everywhere() -> None:
-    published = (ROOT / "docs" / "published.md").read_text(encoding="utf-8")
-    for agree, of in (("1,411", "1,412"), ("3,510", "3,510"), ("9,226", "9,229")):
-        assert agree in PAGE and re.search(rf"\| {of} \| {agree} ", published), of
-    told = (ROOT / "docs" / "multicodeif.md").read_text(encoding="utf-8")
-    assert all(share in PAGE and share in told for share in ("60.4", "72.3", "13.0"[:2]))
-    assert all(number in row("Turns of the real thread") for number in ("2.10", "1.68", "2.22"))
-    assert "197 of the recent file" in row("Issues") and "41 of 306" in row("Validation by a container")
 
 
 def test_the_verbs_are_59_with_the_19_that_are_printed() -> None:
@@ -269,7 +176,7 @@ def test_the_verbs_are_59_with_the_19_that_are_printed() -> None:
 
 def test_a_reply_without_the_required_name_is_no_code() -> None:
     target = dataset_tasks("starter")[0].target
-    assert isinstance(target, Target) and "no_code" in row("Extraction")
+    assert isinstance(target, Target)
     assert extract("```python\ndef another():\n    return 1\n```", target).code is None
     assert extract("I would rather not.", target).code is None
 
