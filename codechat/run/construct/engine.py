@@ -8,14 +8,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from codechat.base.environment import collect_seldom
 from codechat.base.errors import BrokenTask, ContextOverflow, InfrastructureError, Stopped, UserError
 from codechat.models import MODELS
-from codechat.models.calls import BRAKE, Brake
-from codechat.models.calls.batches import DESK, Desk
-from codechat.models.endpoints import WITNESS
+from codechat.models.calls import Brake
 from codechat.models.hardware import HARDWARE
-from codechat.run.answering.endpoints import Register
 from codechat.run.cell.budget import Budget
 from codechat.run.construct.ends import Calls, Counts, End, Standing, end_of
 from codechat.run.construct.interface import Dropped, Item, Kept, Outcome, Settled, Spread, Waits
@@ -25,8 +21,15 @@ from codechat.run.construct.people import Answer
 from codechat.run.construct.recipe import Stage
 from codechat.run.journal import Journal, Ledger
 from codechat.run.protocols.services import CheckOnce, Player, Services
-from codechat.run.running.sessions import FAILURES_IN_A_ROW, finish_steps, run_together, unwrap_group
-from codechat.sandbox import SANDBOXES, Sandbox, admit
+from codechat.run.running.sessions import (
+    FAILURES_IN_A_ROW,
+    finish_steps,
+    open_sandbox,
+    run_together,
+    unwrap_group,
+    working,
+)
+from codechat.sandbox import Sandbox
 from codechat.sandbox.suites.checker import Checker, NoSandbox
 
 
@@ -92,7 +95,7 @@ class Run:
 @contextlib.asynccontextmanager
 async def services_of(run: Run) -> AsyncIterator[Services]:
     """Build the roles' models and the sandbox, and close them at the end."""
-    config = run.made.config
+    config, workers = run.made.config, HARDWARE.build(run.made.config.hardware).workers
     async with contextlib.AsyncExitStack() as stack:
         models = {role: MODELS.build(each) for role, each in run.made.roles.items()}
         for model in models.values():
@@ -101,14 +104,9 @@ async def services_of(run: Run) -> AsyncIterator[Services]:
             stack.push_async_callback(run.made.recipe.aclose)
         sandbox: Sandbox = NoSandbox(config.sandbox)
         if run.made.recipe.sandbox:
-            sandbox = SANDBOXES.build(config.sandbox, workers=HARDWARE.build(config.hardware).workers)
-            stack.push_async_callback(sandbox.aclose)
-            admit(sandbox, config.sandbox)
-            if sandbox.notice:
-                run.watcher.note(sandbox.notice)
+            sandbox = open_sandbox(config.sandbox, workers, stack, run.watcher.note, trusted=False)
         gate, tests = CheckOnce(*models.values()), Checker(sandbox)
         players = {role: Player(model, gate) for role, model in models.items()}
-        workers = HARDWARE.build(config.hardware).workers
         services = Services(players, run.journal, tests, brake=run.brake, workers=workers)
         stack.push_async_callback(services.opened.aclose)
         yield services
@@ -119,23 +117,12 @@ async def make(run: Run, found: Made) -> None:
 
     `found` gets their ends, of which those before an interruption stay.
     """
-    journal, brake = run.journal, run.brake
-
-    def check_budget(_: object = None) -> None:
-        if reason := run.budget.reason_to_stop(journal.ledger):
-            brake.pull(reason)
-
-    journal.watch = check_budget
-    check_budget()
-    BRAKE.set(brake)
-    DESK.set(Desk(journal.batches))
-    WITNESS.set(Register(run.made.endpoints, journal, run.watcher.note))
-    with run.watcher.interruptible(brake), collect_seldom():
-        try:
-            async with services_of(run) as services, finish_steps(journal):
-                await _Making(run, services, found).run()
-        finally:
-            await journal.settle()
+    async with (
+        working(run.journal, run.brake, run.budget, run.made.endpoints, run.watcher),
+        services_of(run) as services,
+        finish_steps(run.journal),
+    ):
+        await _Making(run, services, found).run()
 
 
 class _Making:

@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import itertools
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
 from codechat.base.domain import BATCH, Message, Reply
 from codechat.base.environment import collect_seldom
@@ -16,7 +16,7 @@ from codechat.base.files import write_atomically
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.base.texts import writable
 from codechat.datasets.tasks import Task
-from codechat.models import MODELS, UNDER_TEST
+from codechat.models import MODELS, UNDER_TEST, ModelConfig
 from codechat.models.calls import BRAKE, Brake, run_coroutine
 from codechat.models.calls.batches import DESK, Desk
 from codechat.models.endpoints import WITNESS
@@ -34,7 +34,7 @@ from codechat.run.protocols.services import Asked, CheckOnce, Player, Services
 from codechat.run.protocols.session_log import SessionLog
 from codechat.run.running.observer import Counting, Counts, Follow, Observer
 from codechat.run.running.room import Room, room_of
-from codechat.sandbox import SANDBOXES, Sandbox, admit
+from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig, admit
 from codechat.sandbox.suites.checker import Checker, NoSandbox
 from codechat.sandbox.suites.sharing import KeptVerdicts
 
@@ -140,22 +140,46 @@ def run_sessions(
 
 async def run_missing_sessions(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget) -> None:
     """Run the missing sessions until they are done, a budget is reached, or the user interrupts."""
+    async with working(journal, brake, budget, cell.endpoints, watcher) as desk:
+        await _run_sessions(cell, journal, watcher, brake, desk)
+
+
+class Looking(Protocol):
+    """What work needs of an observer."""
+
+    def note(self, text: str) -> None: ...
+
+    def interruptible(self, brake: Brake) -> contextlib.AbstractContextManager[object]: ...
+
+
+@contextlib.asynccontextmanager
+async def working(
+    journal: Journal, brake: Brake, budget: Budget, endpoints: Mapping[str, ModelConfig], watcher: Looking
+) -> AsyncIterator[Desk]:
+    """Surrounds the work of a cell or a construction in the event loop.
+
+    The budget is watched, the user's interruption pulls the brake, endpoints are noted, and batches have a desk; on
+    leaving, all is on disk.
+    """
 
     def check_budget(_: object = None) -> None:
-        reason = budget.reason_to_stop(journal.ledger)
-        if reason:
+        if reason := budget.reason_to_stop(journal.ledger):
             brake.pull(reason)
 
     journal.watch = check_budget
     check_budget()
+    BRAKE.set(brake)
+    WITNESS.set(Register(endpoints, journal, watcher.note))
+    desk = Desk(journal.batches)
+    DESK.set(desk)
     with watcher.interruptible(brake), collect_seldom():
         try:
-            await _run_sessions(cell, journal, watcher, brake)
+            yield desk
         finally:
             await journal.settle()
 
 
-async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake: Brake) -> None:
+async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake: Brake, desk: Desk) -> None:
     """Run a cell's missing sessions until the brake is pulled. Raises `UserError`, or a bug, outside any group.
 
     Once the brake is pulled, calls under way are finished and kept. After a budget the unfinished sessions are errored;
@@ -171,10 +195,6 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
             observer.recalled(SessionRecord.model_validate_json(known), protocol.turns(task))
     if not missing:
         return
-    BRAKE.set(brake)
-    WITNESS.set(Register(cell.endpoints, journal, observer.note))
-    desk = Desk(journal.batches)
-    DESK.set(desk)
     async with services_of(cell, journal, observer.note, brake) as services, finish_steps(journal):
         if "sandbox" in cell.uses:
             sandbox, note = cell.config.sandbox, observer.note
@@ -402,11 +422,21 @@ def _players(cell: Cell, serving: Sequence[Any], stack: contextlib.AsyncExitStac
 def _sandbox(cell: Cell, stack: contextlib.AsyncExitStack, note: Callable[[str], None]) -> Sandbox:
     config = cell.config
     refuse_lacking(config.sandbox, cell.tasks)
-    sandbox = SANDBOXES.build(config.sandbox, workers=cell.resources.workers)
-    stack.push_async_callback(sandbox.aclose)
+    sandbox = open_sandbox(
+        config.sandbox, cell.resources.workers, stack, note, trusted=MODELS.of(config.model).traits.baseline
+    )
     preload(sandbox, cell.tasks)
-    if not MODELS.of(config.model).traits.baseline:
-        admit(sandbox, config.sandbox)
+    return sandbox
+
+
+def open_sandbox(
+    config: SandboxConfig, workers: int, stack: contextlib.AsyncExitStack, note: Callable[[str], None], *, trusted: bool
+) -> Sandbox:
+    """The sandbox, closed with the stack. Raises `UserError` for a weak one, unless programs are `trusted`."""
+    sandbox = SANDBOXES.build(config, workers=workers)
+    stack.push_async_callback(sandbox.aclose)
+    if not trusted:
+        admit(sandbox, config)
     if sandbox.notice:
         note(sandbox.notice)
     return sandbox
