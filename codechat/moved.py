@@ -34,8 +34,6 @@ MOVED = {
     "languages": "sandbox.languages",
     "launchers": "run.launchers",
     "metrics": "report.metrics",
-    "models.baselines.drifting": "studies.refine.baselines.drifting",
-    "models.baselines.refactoring": "studies.refine.baselines.refactoring",
     "patterns": "studies.refine.patterns",
     "protocols": "run.protocols",
     "serving": "models.serving",
