@@ -221,7 +221,7 @@ def test_the_multicodeif_recipe_decodes_as_the_paper_does(here: Path) -> None:
     assert len(asked) > 6 and all(decoding.items() <= body.items() for body in asked)
 
 
-def test_the_papers_recipe_has_its_limits_and_prompts() -> None:
+def test_the_papers_recipes_have_its_limits_and_prompts() -> None:
     """As the replication package is said to have them (docs/paper.md, second hand)."""
     limits = {}
     for grid in read_recipe("rq1").grids:
