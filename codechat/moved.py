@@ -26,6 +26,7 @@ MOVED = {
     "exporting": "report.exporting",
     "hardware": "models.hardware",
     "importing": "datasets.importing",
+    "importing.package": "studies.refine.format",
     "instructions": "studies.refine.instructions",
     "journal": "run.journal",
     "judges": "judging",

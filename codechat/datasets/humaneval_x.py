@@ -2,7 +2,7 @@
 
 Both are numbered alike. The results are those of HumanEval+'s references in Python, but for the inputs that the file
 `humaneval_x.jsonl` lists: there HumanEval-X's own solution gives another result, and the file says what is done. Inputs
-that a language cannot express are left out too. `benchmarks/humaneval_x.py` writes the file.
+that a language cannot express are left out too.
 """
 
 import re

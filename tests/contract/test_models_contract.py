@@ -38,8 +38,6 @@ RUN_OPTIONS = {
     "weights_gb",
     "tier",
     "tier_fallback",
-    "batch_size",
-    "batch_age_s",
     "batch_poll_s",
     "prompt_cache",
 }

@@ -1,4 +1,4 @@
-"""What the refactorer makes of references passes their tests: a sample (`benchmarks/refactorer_check.py` does all)."""
+"""What the refactorer makes of references passes their tests: a sample."""
 
 import ast
 import asyncio

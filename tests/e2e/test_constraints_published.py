@@ -1,6 +1,6 @@
 """Published outputs of MultiCodeIF through import, replay, rescoring and export: the published verdicts come out.
 
-The whole of them is `python benchmarks/multicodeif_tables.py DATA`; here are made-up rows, and a sample of the published.
+Made-up rows, and a sample of the published ones.
 """
 
 import csv

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.long
 
 RATES = {"cosmetic": 0.1, "structural": 0.25, "semantic": 0.5}
 SELF_CORRECTION = 0.2
-SEEN = 0.985  # of the defects, by the starter tests: python benchmarks/defect_visibility.py starter
+SEEN = 0.985  # of the defects, by the starter tests
 DEVIATIONS = 3.5
 
 

@@ -221,11 +221,10 @@ def test_the_multicodeif_recipe_decodes_as_the_paper_does(here: Path) -> None:
     assert len(asked) > 6 and all(decoding.items() <= body.items() for body in asked)
 
 
-@pytest.mark.parametrize("name", ["rq1", "rq2"])
-def test_the_papers_recipes_have_its_limits_and_prompts(name: str) -> None:
+def test_the_papers_recipes_have_its_limits_and_prompts() -> None:
     """As the replication package is said to have them (docs/paper.md, second hand)."""
     limits = {}
-    for grid in read_recipe(name).grids:
+    for grid in read_recipe("rq1").grids:
         assert grid["protocol.prompts"] == "paper" and grid["judge"] == "paper"
         assert grid["judge.applicability.max_tokens"] == grid["judge.adherence.max_tokens"] == 8192
         models = grid["model"] if isinstance(grid["model"], list) else [grid["model"]]

@@ -195,7 +195,7 @@ def test_references_are_truly_tested(words: list[str], tmp_path: Path, tests: li
 
 
 def test_refactored_references_have_the_same_verdicts_with_fewer_tests(tmp_path: Path, tests: list[str]) -> None:
-    """The default dialogues, ten turns each; `benchmarks/sharing.py` does all of HumanEval+ and MBPP+."""
+    """The default dialogues, ten turns each."""
     found, counts = [], []
     for name, more in (("apart", ["sandbox.share=false"]), ("shared", []), ("later", [])):
         tests.clear()

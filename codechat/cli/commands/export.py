@@ -1,13 +1,14 @@
 """`codechat export`: the turns of cells as one flat table, for pandas and R; or a cell in another tool's format."""
 
-import itertools
 import json
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from types import NoneType
+from typing import Any, Literal, NamedTuple
 
 import yaml
 
@@ -25,13 +26,43 @@ from codechat.report.loading import cell_folders, content_notes, load_cells
 from codechat.run.protocols import PROTOCOLS
 from codechat.run.results.measured import remeasure
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-Source = Callable[[SessionRecord, TurnRecord], Any]
+CHUNK = 5_000  # turns in memory at once
+MOST_PARTS = 12  # of a field, beyond which its parts get no columns
+KEYS = {
+    "run": "the cell's folder",
+    "runs": "instead of run: folders of finished cells, or folders that hold such: DIR[,DIR]",
+    "out": "the file to write: .parquet or .csv",
+    "format": "another tool's format in place of a table: inspect, or evalplus with turn=T",
+}
 Kind = Literal["string", "int64", "float64", "bool"]
 KINDS: Mapping[type, Kind] = {str: "string", int: "int64", float: "float64", bool: "bool"}
-MOST_PARTS = 12  # of a field, beyond which its parts get no columns
+
+
+@dataclass(frozen=True)
+class ExportedCell:
+    """A cell's records. `dataset` replaces the name in them if others of the export have it for different tasks.
+
+    `entrant` is the name that a report gives to it and to the cells which differ from it in the seed alone; empty if it
+    is exported by itself. `agenda` and `judge` are None if the protocol uses none, or they are not recorded.
+    """
+
+    folder: Path
+    dataset: str | None = None
+    entrant: str = ""
+    agenda: str | None = None
+    judge: str | None = None
+
+    def sessions(self) -> Iterator[SessionRecord]:
+        """The records in order."""
+        return read_sessions(self.folder / "sessions.jsonl")
+
+
+class Row(NamedTuple):
+    """What the columns of a row are read from."""
+
+    session: SessionRecord
+    turn: TurnRecord
+    cell: ExportedCell
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,238 +71,147 @@ class ExportColumn:
 
     name: str
     kind: Kind
-    value: Source
+    value: Callable[[Row], Any]
     meaning: str
 
 
-def own_columns(sessions: Iterable[SessionRecord], taken: set[str]) -> list[ExportColumn]:
-    """Columns for the fields that only some protocols have, sorted; names that are `taken` begin with `own_`.
+def _at(place: str, *names: str) -> Callable[[Row], Any]:
+    """The value at a place of the row, such as `turn.failure.reason`; missing if a part of the path is."""
 
-    A number, a truth value or a text gets a column; a mapping of these gets one for each, such as `requirement_id` for
-    the `id` of `requirement`; anything else becomes JSON text.
-    """
-    kinds: dict[str, set[type]] = {}
-    parts: dict[str, dict[str, set[type]]] = {}
-    for session in sessions:
-        for turn in session.turns:
-            for name, value in turn.of_protocol.items():
-                if isinstance(value, Mapping):
-                    for key, part in value.items():
-                        parts.setdefault(name, {}).setdefault(str(key), set()).add(type(part))
-                kinds.setdefault(name, set()).add(dict if isinstance(value, Mapping) else type(value))
-    columns: list[ExportColumn] = []
-    for name, found in sorted(kinds.items()):
-        inner = parts.get(name, {})
-        flat = found <= {dict, type(None)} and 0 < len(inner) <= MOST_PARTS
-        if flat and not {kind for part in inner.values() for kind in part} & {dict, list}:
-            columns += [_column((name, key), part, taken) for key, part in inner.items()]
-        else:
-            columns.append(_column((name,), found, taken))
-    return columns
-
-
-def judgement_columns(sessions: Iterable[SessionRecord]) -> list[ExportColumn]:
-    """Columns for the parts of a session's judgement, such as `judgement_verdict`; every turn of it has the same."""
-    kinds: dict[str, set[type]] = {}
-    for session in sessions:
-        if isinstance(session.judgement, Mapping):
-            for name, value in session.judgement.items():
-                kinds.setdefault(str(name), set()).add(type(value))
-    return [_judgement_column(name, found) for name, found in kinds.items()]
-
-
-def _judgement_column(name: str, types: set[type]) -> ExportColumn:
-    types = types - {type(None)}
-    kind = KINDS.get(next(iter(types), str)) if len(types) < 2 else None
-
-    def value(session: SessionRecord, _: TurnRecord) -> Any:
-        part = (session.judgement or {}).get(name)
-        return part if kind is not None or part is None else json.dumps(part, ensure_ascii=False)
-
-    meaning = f"of the whole session: {name}" + ("" if kind is not None else ", as JSON")
-    return ExportColumn(f"judgement_{name}", kind or "string", value, meaning)
-
-
-def _column(place: tuple[str, ...], found: set[type], taken: set[str]) -> ExportColumn:
-    """The column of a field, or of a part of a field, with values of these types."""
-    name = "_".join(place)
-    types = found - {type(None)}
-    plain = float if types == {int, float} else next(iter(types), str) if len(types) < 2 else None
-    kind = KINDS.get(plain) if plain is not None else None
-
-    def value(_: SessionRecord, turn: TurnRecord) -> Any:
-        field: Any = turn.model_extra
-        for part in place:
-            field = field.get(part) if field else None
-        return field if kind is not None or field is None else json.dumps(field, ensure_ascii=False)
-
-    meaning = f"the protocol's own: {'.'.join(place)}" + ("" if kind is not None else ", as JSON")
-    return ExportColumn(f"own_{name}" if name in taken else name, kind or "string", value, meaning)
-
-
-@dataclass(frozen=True)
-class ExportedCell:
-    """A cell's records. `dataset` replaces the name in them if others of the export have it for different tasks.
-
-    `entrant` is the name that a report gives to it and to the cells which differ from it in the seed alone; empty if it
-    is exported by itself.
-    """
-
-    folder: Path
-    dataset: str | None
-    choices: Mapping[str, str]
-    uses: frozenset[str]
-    entrant: str = ""
-
-    @property
-    def path(self) -> Path:
-        """The file of the sessions."""
-        return self.folder / "sessions.jsonl"
-
-    def chosen(self, group: str) -> str | None:
-        """The option of a group; None if the protocol does not use it, or it is not recorded."""
-        return self.choices.get(group) if group in self.uses else None
-
-
-def one_cell(folder: Path) -> tuple[ExportedCell, list[str]]:
-    """A cell, finished or not, and remarks for the user. Raises `UserError`."""
-    if not (folder / "sessions.jsonl").is_file():
-        several = folder.is_dir() and next(folder.glob("*/sessions.jsonl"), None) is not None
-        remedy = f"it holds cells: runs={folder} takes all of them" if several else "a run prints its folder at the end"
-        raise UserError(f"{folder} is no cell's folder: it has no sessions.jsonl", remedy)
-    warning = edited(folder)
-    return _cell_in(folder, None), [f"{folder}: {warning}."] if warning else []
-
-
-def several_cells(folders: Sequence[Path]) -> tuple[list[ExportedCell], list[str]]:
-    """The finished cells of the folders, and remarks for the user. Raises `UserError`."""
-    loaded = load_cells(folders, options_of, remeasure)
-    notes = list(content_notes(loaded))
-    left = [cell.name for folder in folders for cell in cell_folders(folder)[1]]
-    if left:
-        notes.append(f"Left out, as they have not finished: {', '.join(left)}.")
-    return [_cell_in(part.folder, cell.dataset, cell.label) for cell in loaded for part in cell.parts], notes
-
-
-def _cell_in(folder: Path, dataset: str | None, entrant: str = "") -> ExportedCell:
-    try:
-        config = from_yaml((folder / "config.yaml").read_text(encoding="utf-8"))
-        choices, kind = config.get("choices") or {}, config["protocol"]["kind"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
-        return ExportedCell(folder, dataset, {}, frozenset(), entrant)  # a recording without its configuration
-    installed = {component.name: component.traits.uses for component in PROTOCOLS}
-    return ExportedCell(folder, dataset, choices, installed.get(kind, frozenset(choices)), entrant)
-
-
-def cell_columns(cells: Sequence[ExportedCell]) -> dict[str, Source]:
-    """The values of the columns of a cell's settings, by name. Raises `UserError` if two cells have one id."""
-    by_id: dict[str, ExportedCell] = {}
-    for cell in cells:
-        first = next(read_sessions(cell.path), None)
-        if first is not None and by_id.setdefault(first.cell_id, cell) is not cell:
-            places = f"{by_id[first.cell_id].folder} and {cell.folder}"
-            raise UserError(f"{places} have the same cell id", "export them one by one: run=DIR")
-
-    def of(value: Callable[[ExportedCell, SessionRecord], Any]) -> Source:
-        return lambda session, _: value(by_id.get(session.cell_id, cells[0]), session)
-
-    return {
-        "dataset": of(lambda cell, session: cell.dataset or session.dataset),
-        "entrant": of(lambda cell, session: cell.entrant or session.model),
-        "agenda": of(lambda cell, _: cell.chosen("agenda")),
-        "judge": of(lambda cell, _: cell.chosen("judge")),
-    }
-
-
-CHUNK = 5_000  # turns in memory at once
-KEYS = {
-    "run": "the cell's folder",
-    "runs": "instead of run: folders of finished cells, or folders that hold such: DIR[,DIR]",
-    "out": "the file to write: .parquet or .csv",
-    "format": "another tool's format in place of a table: inspect, or evalplus with turn=T",
-}
-
-
-def _session(name: str) -> Source:
-    return lambda session, _: getattr(session, name)
-
-
-def _turn(place: str) -> Source:
-    """The value at a place of the turn, such as `failure.reason`; missing if a part of the path is."""
-
-    def value(_: SessionRecord, turn: TurnRecord) -> Any:
-        found: Any = turn
-        for name in place.split("."):
-            found = None if found is None else getattr(found, name)
+    def value(row: Row) -> Any:
+        found: Any = row
+        for name in (*place.split("."), *names):
+            found = found.get(name) if isinstance(found, Mapping) else found and getattr(found, name)
         return found
 
     return value
 
 
-def _previous(session: SessionRecord, turn: TurnRecord) -> bool | None:
-    return session.turns[turn.turn - 1].passed if turn.turn else None
+def _entrant(row: Row) -> str:
+    return row.cell.entrant or row.session.model
 
 
-def _type(session: SessionRecord, turn: TurnRecord) -> str | None:
-    return session.agenda[turn.turn - 1] if 0 < turn.turn <= len(session.agenda) else None
+def _length(row: Row) -> int | None:
+    return len(row.session.agenda) + 1 if row.session.agenda else None
 
 
-def _length(session: SessionRecord, _: TurnRecord) -> int | None:
-    return len(session.agenda) + 1 if session.agenda else None
+def _type(row: Row) -> str | None:
+    agenda = row.session.agenda
+    return agenda[row.turn.turn - 1] if 0 < row.turn.turn <= len(agenda) else None
 
 
-def _setting(*_: object) -> None:
-    """Not in the records: `cell_columns` reads it from the cell's configuration."""
+def _previous(row: Row) -> bool | None:
+    return row.session.turns[row.turn.turn - 1].passed if row.turn.turn else None
 
 
 COLUMNS = (
-    ExportColumn("cell_id", "string", _session("cell_id"), "the cell"),
-    ExportColumn("session_id", "string", _session("session_id"), "the session"),
-    ExportColumn("task_id", "string", _session("task_id"), "the task"),
-    ExportColumn("dataset", "string", _session("dataset"), "the dataset"),
-    ExportColumn("model", "string", _session("model"), "the model under test"),
-    ExportColumn("protocol", "string", _session("protocol"), "the protocol"),
-    ExportColumn("seed", "int64", _session("seed"), "the cell's seed"),
-    ExportColumn("entrant", "string", _setting, "the group: one name for the cells that differ in the seed alone"),
-    ExportColumn("agenda", "string", _setting, "the agenda, if there is one"),
+    ExportColumn("cell_id", "string", _at("session.cell_id"), "the cell"),
+    ExportColumn("session_id", "string", _at("session.session_id"), "the session"),
+    ExportColumn("task_id", "string", _at("session.task_id"), "the task"),
+    ExportColumn("dataset", "string", lambda row: row.cell.dataset or row.session.dataset, "the dataset"),
+    ExportColumn("model", "string", _at("session.model"), "the model under test"),
+    ExportColumn("protocol", "string", _at("session.protocol"), "the protocol"),
+    ExportColumn("seed", "int64", _at("session.seed"), "the cell's seed"),
+    ExportColumn("entrant", "string", _entrant, "the group: one name for the cells that differ in the seed alone"),
+    ExportColumn("agenda", "string", _at("cell.agenda"), "the agenda, if there is one"),
     ExportColumn("turns", "int64", _length, "N: the turns that the agenda asks for, turn 0 included"),
-    ExportColumn("judge", "string", _setting, "the judge of instructions, if any"),
-    ExportColumn("status", "string", _session("status"), "completed or errored; errored sessions belong in no figure"),
-    ExportColumn("ended", "string", _session("ended"), "context_overflow if the session outgrew the model"),
-    ExportColumn("turn", "int64", _turn("turn"), "0 is the initial generation"),
+    ExportColumn("judge", "string", _at("cell.judge"), "the judge of instructions, if any"),
+    ExportColumn(
+        "status", "string", _at("session.status"), "completed or errored; errored sessions belong in no figure"
+    ),
+    ExportColumn("ended", "string", _at("session.ended"), "context_overflow if the session outgrew the model"),
+    ExportColumn("turn", "int64", _at("turn.turn"), "0 is the initial generation"),
     ExportColumn("agenda_type", "string", _type, "the type of instruction that the agenda asks for"),
-    ExportColumn("skipped", "bool", _turn("skipped"), "no instruction applied; the verdict is that of the turn before"),
-    ExportColumn("instruction_id", "string", _turn("instruction.id"), "the instruction"),
-    ExportColumn("instruction", "string", _turn("instruction.text"), "its text"),
-    ExportColumn("scope", "string", _turn("instruction.scope"), "cosmetic, structural or semantic"),
-    ExportColumn("change", "string", _turn("instruction.change"), "add, remove or modify"),
-    ExportColumn("candidates", "int64", lambda _, turn: len(turn.candidates), "instructions that were checked"),
-    ExportColumn("outcome", "string", _turn("outcome"), "pass, fail, timeout, no_code, syntax_error or crash"),
-    ExportColumn("passed", "bool", _turn("passed"), "the whole test suite passes"),
-    ExportColumn("passed_base", "bool", _turn("passed_base"), "the base tests pass"),
-    ExportColumn("decided", "string", _turn("decided"), "outside or inside the program's process; missing if unknown"),
-    ExportColumn("inside", "string", _turn("forced_by"), "what forced program and tests into one process"),
+    ExportColumn(
+        "skipped", "bool", _at("turn.skipped"), "no instruction applied; the verdict is that of the turn before"
+    ),
+    ExportColumn("instruction_id", "string", _at("turn.instruction.id"), "the instruction"),
+    ExportColumn("instruction", "string", _at("turn.instruction.text"), "its text"),
+    ExportColumn("scope", "string", _at("turn.instruction.scope"), "cosmetic, structural or semantic"),
+    ExportColumn("change", "string", _at("turn.instruction.change"), "add, remove or modify"),
+    ExportColumn("candidates", "int64", lambda row: len(row.turn.candidates), "instructions that were checked"),
+    ExportColumn("outcome", "string", _at("turn.outcome"), "pass, fail, timeout, no_code, syntax_error or crash"),
+    ExportColumn("passed", "bool", _at("turn.passed"), "the whole test suite passes"),
+    ExportColumn("passed_base", "bool", _at("turn.passed_base"), "the base tests pass"),
+    ExportColumn(
+        "decided", "string", _at("turn.decided"), "outside or inside the program's process; missing if unknown"
+    ),
+    ExportColumn("inside", "string", _at("turn.forced_by"), "what forced program and tests into one process"),
     ExportColumn("passed_before", "bool", _previous, "the code of the turn before passed; missing at turn 0"),
-    ExportColumn("adherence", "string", _turn("adherence.verdict"), "adhered, violated or undecided"),
-    ExportColumn("adherence_by", "string", _turn("adherence.by"), "the judge"),
-    ExportColumn("adherence_reason", "string", _turn("adherence.reason"), "the judge's reason"),
-    ExportColumn("failure", "string", _turn("failure.reason"), "why the code does not pass"),
-    ExportColumn("failure_input", "string", _turn("failure.input"), "the first failing input"),
-    ExportColumn("failure_expected", "string", _turn("failure.expected"), "what was expected there"),
-    ExportColumn("failure_actual", "string", _turn("failure.actual"), "what came instead"),
-    ExportColumn("failure_exception", "string", _turn("failure.exception"), "the exception, if one was raised"),
-    ExportColumn("finish_reason", "string", _turn("finish_reason"), "why the model stopped"),
-    ExportColumn("input_tokens", "int64", _turn("usage.input_tokens"), "the model's, cached ones included"),
-    ExportColumn("output_tokens", "int64", _turn("usage.output_tokens"), "the model's"),
-    ExportColumn("cached_input_tokens", "int64", _turn("usage.cached_input_tokens"), "the model's"),
-    ExportColumn("judge_input_tokens", "int64", _turn("judge_usage.input_tokens"), "the judges', cached included"),
-    ExportColumn("judge_output_tokens", "int64", _turn("judge_usage.output_tokens"), "the judges'"),
-    ExportColumn("judge_cached_input_tokens", "int64", _turn("judge_usage.cached_input_tokens"), "the judges'"),
-    ExportColumn("latency_s", "float64", _turn("latency_s"), "seconds that the model took"),
-    ExportColumn("cpu_s", "float64", _turn("cpu_s"), "CPU seconds that the tests took"),
-    ExportColumn("code", "string", _turn("code"), "what was extracted from the reply"),
-    ExportColumn("response", "string", _turn("response"), "the model's whole reply"),
+    ExportColumn("adherence", "string", _at("turn.adherence.verdict"), "adhered, violated or undecided"),
+    ExportColumn("adherence_by", "string", _at("turn.adherence.by"), "the judge"),
+    ExportColumn("adherence_reason", "string", _at("turn.adherence.reason"), "the judge's reason"),
+    ExportColumn("failure", "string", _at("turn.failure.reason"), "why the code does not pass"),
+    ExportColumn("failure_input", "string", _at("turn.failure.input"), "the first failing input"),
+    ExportColumn("failure_expected", "string", _at("turn.failure.expected"), "what was expected there"),
+    ExportColumn("failure_actual", "string", _at("turn.failure.actual"), "what came instead"),
+    ExportColumn("failure_exception", "string", _at("turn.failure.exception"), "the exception, if one was raised"),
+    ExportColumn("finish_reason", "string", _at("turn.finish_reason"), "why the model stopped"),
+    ExportColumn("input_tokens", "int64", _at("turn.usage.input_tokens"), "the model's, cached ones included"),
+    ExportColumn("output_tokens", "int64", _at("turn.usage.output_tokens"), "the model's"),
+    ExportColumn("cached_input_tokens", "int64", _at("turn.usage.cached_input_tokens"), "the model's"),
+    ExportColumn("judge_input_tokens", "int64", _at("turn.judge_usage.input_tokens"), "the judges', cached included"),
+    ExportColumn("judge_output_tokens", "int64", _at("turn.judge_usage.output_tokens"), "the judges'"),
+    ExportColumn("judge_cached_input_tokens", "int64", _at("turn.judge_usage.cached_input_tokens"), "the judges'"),
+    ExportColumn("latency_s", "float64", _at("turn.latency_s"), "seconds that the model took"),
+    ExportColumn("cpu_s", "float64", _at("turn.cpu_s"), "CPU seconds that the tests took"),
+    ExportColumn("code", "string", _at("turn.code"), "what was extracted from the reply"),
+    ExportColumn("response", "string", _at("turn.response"), "the model's whole reply"),
 )
+
+
+def own_columns(sessions: Iterable[SessionRecord], taken: set[str]) -> list[ExportColumn]:
+    """Columns for a session's judgement, and for the fields of turns that only some protocols have, the latter sorted.
+
+    A number, a truth value or a text gets a column; a mapping of these gets one for each, such as `requirement_id` for
+    the `id` of `requirement`; anything else becomes JSON text. Names that are `taken` begin with `own_`.
+    """
+    judged: dict[str, set[type]] = defaultdict(set)
+    kinds: dict[tuple[str, ...], set[type]] = defaultdict(set)
+    for session in sessions:
+        for name, value in session.judgement.items() if isinstance(session.judgement, Mapping) else ():
+            judged[name].add(type(value))
+        for turn in session.turns:
+            for name, value in turn.of_protocol.items():
+                kinds[name,].add(type(value))
+                for key, part in value.items() if isinstance(value, Mapping) else ():
+                    kinds[name, str(key)].add(type(part))
+    columns = [
+        _column(f"judgement_{name}", types, _at("session.judgement", name), f"of the whole session: {name}")
+        for name, types in judged.items()
+    ]
+    for name in sorted({place[0] for place in kinds}):
+        whole = kinds[name,]
+        parts = {place: types for place, types in kinds.items() if place[0] == name and place != (name,)}
+        flat = whole <= {dict, NoneType} and 0 < len(parts) <= MOST_PARTS
+        if not flat or any(types & {dict, list} for types in parts.values()):
+            parts = {(name,): whole}
+        for place, types in parts.items():
+            column = "_".join(place)
+            value = _at("turn.model_extra", *place)
+            columns.append(
+                _column(
+                    f"own_{column}" if column in taken else column,
+                    types,
+                    value,
+                    f"the protocol's own: {'.'.join(place)}",
+                )
+            )
+    return columns
+
+
+def _column(name: str, types: set[type], value: Callable[[Row], Any], meaning: str) -> ExportColumn:
+    """The column of values of these types: JSON text unless they are plain values of one kind."""
+    types = types - {NoneType}
+    plain = float if types == {int, float} else next(iter(types), str) if len(types) < 2 else dict
+    if plain in KINDS:
+        return ExportColumn(name, KINDS[plain], value, meaning)
+
+    def as_json(row: Row) -> str | None:
+        found = value(row)
+        return None if found is None else json.dumps(found, ensure_ascii=False)
+
+    return ExportColumn(name, "string", as_json, f"{meaning}, as JSON")
 
 
 def run_export(words: list[str]) -> int:
@@ -285,23 +225,20 @@ def run_export(words: list[str]) -> int:
     target = Path(values["out"])
     if target.suffix not in WRITERS:
         raise UserError(f"cannot write '{target.suffix}' files", nearest(target.suffix, WRITERS))
-    cells = _cells(values)
-    sources = cell_columns(cells)
-    columns = [replace(column, value=sources.get(column.name, column.value)) for column in COLUMNS]
-    columns += judgement_columns(_sessions(cells))
-    columns += own_columns(_sessions(cells), {column.name for column in columns})
-    turns = 0
-
-    def frames() -> Iterator["pd.DataFrame"]:
-        nonlocal turns
-        for frame in _frames(cells, columns):
-            turns += len(frame)
-            yield frame
-
-    write_atomically(target, WRITERS[target.suffix](columns, frames()))
+    if "run" in values:
+        cell, notes = one_cell(Path(values["run"]))
+        cells = [cell]
+    else:
+        cells, notes = several_cells([Path(name) for name in values["runs"].split(",") if name])
+    for note in notes:
+        err.print(f"note: {note}", markup=False)
+    sessions = (session for cell in cells for session in cell.sessions())
+    columns = [*COLUMNS, *own_columns(sessions, {column.name for column in COLUMNS})]
+    write_atomically(target, WRITERS[target.suffix](columns, _chunks(cells, columns)))
+    lengths = [(len(session.turns), session.status) for cell in cells for session in cell.sessions()]
+    turns, errored = sum(length for length, _ in lengths), sum(status == "errored" for _, status in lengths)
     counts = (*([(len(cells), "cell")] if "runs" in values else []), (turns, "turn"), (len(columns), "column"))
     out.print(f"{', '.join(counted(*each) for each in counts)}: {target}", markup=False)
-    errored = sum(session.status == "errored" for session in _sessions(cells))
     if errored:
         note = f"{counted(errored, 'errored session')} in it, which belong in no figure: keep status == completed"
         err.print(f"note: {note}", markup=False)
@@ -329,51 +266,63 @@ def _export_to_tool(words: list[str]) -> int:
     return 0
 
 
-def _cells(values: Mapping[str, str]) -> list[ExportedCell]:
-    if "run" in values:
-        cell, notes = one_cell(Path(values["run"]))
-        cells = [cell]
-    else:
-        cells, notes = several_cells([Path(name) for name in values["runs"].split(",") if name])
-    for note in notes:
-        err.print(f"note: {note}", markup=False)
-    return cells
+def one_cell(folder: Path) -> tuple[ExportedCell, list[str]]:
+    """A cell, finished or not, and remarks for the user. Raises `UserError`."""
+    if not (folder / "sessions.jsonl").is_file():
+        several = folder.is_dir() and next(folder.glob("*/sessions.jsonl"), None) is not None
+        remedy = f"it holds cells: runs={folder} takes all of them" if several else "a run prints its folder at the end"
+        raise UserError(f"{folder} is no cell's folder: it has no sessions.jsonl", remedy)
+    warning = edited(folder)
+    return _cell_in(folder), [f"{folder}: {warning}."] if warning else []
 
 
-def _sessions(cells: Sequence[ExportedCell]) -> Iterator[SessionRecord]:
-    return (session for cell in cells for session in read_sessions(cell.path))
+def several_cells(folders: Sequence[Path]) -> tuple[list[ExportedCell], list[str]]:
+    """The finished cells of the folders, and remarks for the user. Raises `UserError`."""
+    loaded = load_cells(folders, options_of, remeasure)
+    notes = list(content_notes(loaded))
+    left = [cell.name for folder in folders for cell in cell_folders(folder)[1]]
+    if left:
+        notes.append(f"Left out, as they have not finished: {', '.join(left)}.")
+    cells = [_cell_in(part.folder, cell.dataset, cell.label) for cell in loaded for part in cell.parts]
+    seen: dict[str, Path] = {}
+    for cell in cells:
+        first = next(cell.sessions(), None)
+        if first is not None and seen.setdefault(first.cell_id, cell.folder) != cell.folder:
+            places = f"{seen[first.cell_id]} and {cell.folder}"
+            raise UserError(f"{places} have the same cell id", "export them one by one: run=DIR")
+    return cells, notes
 
 
-def _frames(cells: Sequence[ExportedCell], columns: Sequence[ExportColumn]) -> Iterator["pd.DataFrame"]:
-    """The turns, at most `CHUNK` at once; one empty frame if there are none. Missing values are None."""
-    import pandas as pd
+def _cell_in(folder: Path, dataset: str | None = None, entrant: str = "") -> ExportedCell:
+    try:
+        config = from_yaml((folder / "config.yaml").read_text(encoding="utf-8"))
+        choices, kind = config.get("choices") or {}, config["protocol"]["kind"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+        return ExportedCell(folder, dataset, entrant)  # a recording without its configuration
+    uses = next((each.traits.uses for each in PROTOCOLS if each.name == kind), frozenset(choices))
+    chosen = {group: choices.get(group) for group in ("agenda", "judge") if group in uses}
+    return ExportedCell(folder, dataset, entrant, **chosen)
 
-    names = [column.name for column in columns]
-    turns = ((session, turn) for session in _sessions(cells) for turn in session.turns)
-    rows = ([column.value(*each) for column in columns] for each in turns)
-    yield pd.DataFrame(islice(rows, CHUNK), columns=names, dtype=object)
-    while chunk := list(islice(rows, CHUNK)):
-        yield pd.DataFrame(chunk, columns=names, dtype=object)
+
+def _chunks(cells: Sequence[ExportedCell], columns: Sequence[ExportColumn]) -> Iterator[list[list[Any]]]:
+    """The rows, at most `CHUNK` at once."""
+    rows = (Row(session, turn, cell) for cell in cells for session in cell.sessions() for turn in session.turns)
+    while chunk := [[column.value(row) for column in columns] for row in islice(rows, CHUNK)]:
+        yield chunk
 
 
-def _csv(columns: Sequence[ExportColumn], frames: Iterable["pd.DataFrame"]) -> Iterator[bytes]:
+def _csv(columns: Sequence[ExportColumn], chunks: Iterable[list[list[Any]]]) -> Iterator[bytes]:
     """UTF-8 with a header; missing values are empty, and true and false are written as R and pandas read them.
 
     Texts that a spreadsheet would run as formulas begin with an apostrophe (`codechat.base.spreadsheet`).
     """
-    words = {True: "TRUE", False: "FALSE"}
-    flags = [column.kind == "bool" for column in columns]
-    header = [[column.name for column in columns]]
-    for frame in frames:
-        rows = (
-            [words.get(value) if flag else value for value, flag in zip(row, flags, strict=True)]
-            for row in frame.itertuples(index=False, name=None)
-        )
-        yield csv_text(itertools.chain(header, rows)).encode()
-        header = []
+    yield csv_text([[column.name for column in columns]]).encode()
+    for chunk in chunks:
+        rows = ([str(value).upper() if isinstance(value, bool) else value for value in row] for row in chunk)
+        yield csv_text(rows).encode()
 
 
-def _parquet(columns: Sequence[ExportColumn], frames: Iterable["pd.DataFrame"]) -> Iterator[bytes]:
+def _parquet(columns: Sequence[ExportColumn], chunks: Iterable[list[list[Any]]]) -> Iterator[bytes]:
     """Parquet with the columns' types, their meaning as the fields' metadata."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -384,14 +333,13 @@ def _parquet(columns: Sequence[ExportColumn], frames: Iterable["pd.DataFrame"]) 
     schema = pa.schema([pa.field(c.name, types[c.kind], metadata={"description": c.meaning}) for c in columns])
     with tempfile.TemporaryFile() as stream:
         with parquet.ParquetWriter(stream, schema) as writer:
-            for frame in frames:
-                table = pa.Table.from_pandas(frame, schema, preserve_index=False)
-                writer.write_table(table.replace_schema_metadata())  # without pandas' own notes on its types
+            for chunk in chunks:
+                writer.write_table(pa.table(list(zip(*chunk, strict=True)), schema=schema))
         stream.seek(0)
         yield from iter(lambda: stream.read(1 << 20), b"")
 
 
-WRITERS: Mapping[str, Callable[[Sequence[ExportColumn], Iterable["pd.DataFrame"]], Iterator[bytes]]] = {
+WRITERS: Mapping[str, Callable[[Sequence[ExportColumn], Iterable[list[list[Any]]]], Iterator[bytes]]] = {
     ".csv": _csv,
     ".parquet": _parquet,
 }

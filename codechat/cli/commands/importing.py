@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
-from codechat.base.config import Config
 from codechat.base.errors import UserError
 from codechat.base.records import write_sessions
 from codechat.base.template import counted
@@ -48,19 +47,16 @@ def run_import(words: list[str]) -> int:
 def _keys(words: Sequence[str]) -> dict[str, str]:
     """The settings that the chosen format has, with their descriptions. Raises `UserError` for an unknown format."""
     chosen = next((word.removeprefix("format=") for word in words if word.startswith("format=")), "")
-    config = FORMATS[chosen].config if chosen else ImportConfig
-    keys = {name: option.description or "" for name, option in config.model_fields.items()}
-    for name, option in config.model_fields.items():
-        if isinstance(option.annotation, type) and issubclass(option.annotation, Config):
-            del keys[name]
-            inner = option.annotation.model_fields.items()
-            keys |= {f"{name}.{key}": each.description or "" for key, each in inner}
+    keys: dict[str, str] = {}
+    for name, option in (FORMATS[chosen].config if chosen else ImportConfig).model_fields.items():
+        inner = get_args(get_args(option.annotation)[0]) if get_origin(option.annotation) is dict else ()
+        keys |= dict.fromkeys([f"{name}.{key}" for key in inner] or [name], option.description or "")
     keys["format"] = f"what the source is: {', '.join(each.name for each in FORMATS)}"
     return {**keys, "out": "the sessions.jsonl to write; of a source with several models, the folder"}
 
 
 def _nested(values: Mapping[str, str]) -> dict[str, Any]:
-    """The values with `columns.code=x` as a mapping of its own."""
+    """The values, with `columns.code=x` as an entry of the mapping `columns`."""
     nested: dict[str, Any] = {}
     for key, value in values.items():
         group, dot, inner = key.partition(".")

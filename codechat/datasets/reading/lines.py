@@ -102,12 +102,8 @@ def lines_of(path: Path, setting: str = "dataset.path") -> Iterator[tuple[int, b
 
 
 def rows_of(path: Path, setting: str = "source") -> Iterator[tuple[str, Any]]:
-    """The rows of a JSON file with a list, or of JSON lines, plain or gzip, with their places as FILE:LINE; a file that
-    is one object, over several lines, is one row."""
+    """The rows of a JSON file with a list, or of JSON lines, plain or gzip, with their places as FILE:LINE."""
     lines = list(lines_of(path, setting))
-    if len(lines) > 1 and lines[0][1].strip() == b"{" and lines[-1][1].strip() == b"}":
-        yield str(path), _json(path, lines)
-        return
     if lines and lines[0][1].lstrip()[:1] == b"[":
         yield from ((f"{path}: row {number}", row) for number, row in enumerate(_json(path, lines), 1))
         return

@@ -14,6 +14,11 @@ from codechat.models import ModelConfig
 from codechat.models.calls.batches import Pace
 from codechat.models.endpoints import Weights, address_of
 
+BATCH_SIZE = 10_000
+"""Most requests of one batch; a provider's own bounds hold too."""
+BATCH_AGE_S = 120.0
+"""Seconds after which a batch is submitted although sessions could still add to it."""
+
 
 class RemoteConfig(ModelConfig):
     """The endpoint, the decoding that all protocols know, and the limits of calls."""
@@ -44,10 +49,6 @@ class RemoteConfig(ModelConfig):
     tier_fallback: Literal["standard"] | None = run_option(
         None, "standard: what flex refuses for want of room is asked at the full price; null: never"
     )
-    batch_size: int = run_option(10_000, "most requests of one batch (tier=batch)", ge=1)
-    batch_age_s: float = run_option(
-        120.0, "seconds after which a batch is submitted although sessions could still add to it", gt=0
-    )
     batch_poll_s: float = run_option(15.0, "seconds between two looks at a batch", gt=0)
     timeout_s: float = run_option(300.0, "seconds that end one attempt; of the tier flex three times as many", gt=0)
     call_timeout_s: float | None = run_option(
@@ -61,7 +62,7 @@ class RemoteConfig(ModelConfig):
     @property
     def pace(self) -> Pace:
         """How requests become batches."""
-        return Pace(self.batch_size, self.batch_age_s, self.batch_poll_s)
+        return Pace(BATCH_SIZE, BATCH_AGE_S, self.batch_poll_s)
 
     def longest_reply(self) -> float:
         return self.max_tokens or math.inf

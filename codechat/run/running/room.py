@@ -16,7 +16,7 @@ from codechat.run.protocols import Ask
 CHARS_PER_TOKEN = 4
 FILLED = 0.8
 """The part of their whole length that dialogues under way need, which are at different turns. With less of it more are
-under way, and they begin to drop each other's conversations (`benchmarks/kv_cache.py`)."""
+under way, and they begin to drop each other's conversations."""
 KNOWN_FROM = 5
 """Finished dialogues from which on their own lengths count instead of the estimate."""
 

@@ -18,6 +18,7 @@ from codechat.run.settings.config import GROUPS, CellConfig
 from codechat.run.settings.words import SAMPLES, parse_word, quoted, read_prompt, read_words
 
 if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
     from omegaconf import DictConfig
 
 NAMED = ("model", "model.name", "dataset", "agenda", "agenda.turns")
@@ -152,35 +153,29 @@ def _composed(words: Sequence[str], root: Root) -> tuple["DictConfig", dict[str,
     go into a copy, as Hydra itself puts them. Whatever else a word may be, and every mistake, is Hydra's.
     """
     from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
 
     conf = data_folder("conf")
     files = filter(Path.exists, conf.rglob("*.yaml"))  # an editor's lock can be a link to nowhere
     stamp = tuple((str(path), path.stat().st_mtime_ns) for path in sorted(files))
     changes_keys = any(word.startswith(("+", "~")) for word in words)
-    valued = [] if changes_keys else [word for word in words if _sets_value(word, root)]
+    valued = {} if changes_keys else {word: value for word in words if (value := _value_in(word, root))}
     chosen, choices = _choose(root.file, tuple(word for word in words if word not in valued), stamp, len(_offered))
     config = pickle.loads(chosen)
-    try:
-        for word in valued:
-            override = parse_word(word)
-            assert override is not None
-            OmegaConf.update(config, override.key_or_group, override.value(), merge=True)
-    except OmegaConfBaseException:  # said in Hydra's words, with what it would take to add the key
-        chosen, choices = _choose(root.file, tuple(words), stamp, len(_offered))
-        config = pickle.loads(chosen)
+    for word in words:
+        if word in valued:
+            OmegaConf.update(config, valued[word].key_or_group, valued[word].value(), merge=True)
     OmegaConf.set_struct(config, False)
     return config, choices
 
 
-def _sets_value(word: str, root: Root) -> bool:
-    """Whether a word gives one value to a key, rather than choosing an option, or several values."""
+def _value_in(word: str, root: Root) -> "Override | None":
+    """The override of a word that gives one value to a key, rather than choosing an option, or several values."""
     override = parse_word(word)
     if override is None or override.is_sweep_override() or override.package:
-        return False
-    first, dot, _ = override.key_or_group.partition(".")
-    is_group = not dot and (first in GROUPS or first in root.groups or (data_folder("conf") / first).is_dir())
-    return first != "hydra" and not is_group
+        return None
+    key = override.key_or_group
+    is_group = key in GROUPS or key in root.groups or ("." not in key and (data_folder("conf") / key).is_dir())
+    return None if is_group or key.partition(".")[0] == "hydra" else override
 
 
 @lru_cache(maxsize=256)
@@ -239,13 +234,9 @@ def _no_role(place: str, overrides: Sequence[str], root: Root) -> UserError:
 
 def _unknownkey_of(key: str, overrides: Sequence[str], root: Root) -> UserError:
     """Suggest the options that have an unknown key, or the nearest keys of the chosen ones."""
-    chosen = [
-        text for text in overrides if "=" in text and "." not in text.partition("=")[0] and not text.startswith("+")
-    ]
-    chosen = [text for text in chosen if text.partition("=")[0] in root.groups]
     if key == "sweep":
         return UserError("there is no option sweep", "a recipe is run by -m +sweep=NAME")
-    node, choices = compose_values(chosen, root)
+    node, choices = compose_values([word for word in overrides if word.partition("=")[0] in root.groups], root)
     group, _, rest = key.partition(".")
     *parents, last = key.split(".")
     for index, name in enumerate(parents):

@@ -60,7 +60,7 @@ def register(language: Language) -> None:
 
     Raises `ValueError` for a name that is taken or not in lower case, `UserError` for what is no language.
     """
-    _hold(language, language, Language, "it")
+    _hold(language, language, Language, "")
     for name in language.names:
         if name != name.lower():
             raise ValueError(f"the language name '{name}' must be in lower case")

@@ -89,8 +89,8 @@ class Drifter(Offline):
     So the figures of a cell can be worked out beforehand. Let d be the share of defects that a dataset's tests see, p
     the probability of a defect at a turn, and s that of starting over. Then the regression rate is p·d and the
     self-correction rate s; Pass@1 goes from one turn to the next as q(t+1) = q(t)·(1 − p·d) + (1 − q(t))·s; MST is the
-    sum over the turns of the product of (1 − p·d) so far. Measured by `python benchmarks/defect_visibility.py DATASET
-    PATH`: d = 98.5 % on starter, 96.3 % on HumanEval+ and 96.3 % on MBPP+ (4, 2 and 1 defects per reference).
+    sum over the turns of the product of (1 − p·d) so far. Measured: d = 98.5 % on starter, 96.3 %
+    on HumanEval+ and 96.3 % on MBPP+ (4, 2 and 1 defects per reference).
 
     In another language than Python it changes the text by the tree that the language's grammar gives: comments, names,
     layout, the order of functions, constants and some statements. It knows fewer changes there than for Python.

@@ -22,8 +22,7 @@ POOL = instructions()
 
 
 # How many instructions of each cell have a transformation, and how many of the pairs of a fifth of the starter's
-# references with an applicable instruction of the cell are handled (all of the starter's: see the benchmark
-# `refactorer_check.py`).
+# references with an applicable instruction of the cell are handled.
 COUNTS = {
     "cosmetic/add": 18,
     "cosmetic/modify": 9,

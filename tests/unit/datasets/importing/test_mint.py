@@ -139,3 +139,11 @@ def test_verify_takes_the_turns_of_sessions_as_samples(results: Path, tmp_path: 
         ("mbpp/2", 0, "pass", True),
         ("mbpp/3", 0, "pass", False),
     ]
+
+
+def test_a_dialogue_of_no_task_is_refused(tmp_path: Path) -> None:
+    state = {"history": [{"role": "assistant", "content": "<solution>a = 1</solution>"}], "success": True}
+    path = tmp_path / "m.jsonl"
+    path.write_text(json.dumps({"state": state, "task": {"task_name": "mbpp"}}))
+    with pytest.raises(UserError, match=r"m\.jsonl:1: .* no id"):
+        sessions(path)

@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from codechat.base.records import SessionRecord, read_sessions, write_sessions
 from codechat.cli.commands import export
-from codechat.cli.commands.export import COLUMNS, own_columns, run_export
+from codechat.cli.commands.export import COLUMNS, ExportedCell, Row, own_columns, run_export
 from support.assist_cells import Assisted, write_assisted
 from support.constrained_cells import Constrained, write_constrained
 from support.conversation_cells import Talk, write_talk
@@ -39,7 +39,8 @@ def test_every_field_has_a_column_of_its_kind() -> None:
         "mixed": "string", "nested": "string", "own_seed": "int64", "round": "string", "share": "float64",
         "steps": "int64",
     }  # fmt: skip
-    rows = [{name: column.value(told, turn) for name, column in columns.items()} for turn in told.turns]
+    turns = [Row(told, turn, ExportedCell(Path())) for turn in told.turns]
+    rows = [{name: column.value(turn) for name, column in columns.items()} for turn in turns]
     assert [row["asked_id"] for row in rows] == [None, "x", None]
     assert [row["steps"] for row in rows] == [1, 2, None]
     assert rows[0]["checks"] == '[{"id": "a"}]'

@@ -1,0 +1,361 @@
+"""CodeChat-Eval's replication package: dialogues of ten turns with code and adherence, in columns that are recognised.
+
+The names of the package's files and columns are unknown. `NAMES` lists the columns that are tried for each part,
+`columns.PART=NAME` names another one, and the import prints which columns were recognised. Model, dataset and turn
+stand in columns or in the names of files and folders. A part for which two columns qualify is refused.
+"""
+
+import csv
+import io
+import json
+import re
+import zipfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, get_args
+
+from codechat.base.config import original_option
+from codechat.base.domain import Change, Message, Scope, Target
+from codechat.base.errors import UserError
+from codechat.base.records import AdherenceRecord, InstructionRecord
+from codechat.base.template import counted
+from codechat.datasets.importing import FORMATS, ImportConfig, Imported
+from codechat.datasets.importing.dialogues import PublishedTurn, dialogue
+from codechat.sandbox.languages import extract
+from codechat.studies.refine.instructions.pool import VERBS, leading_verb
+
+Part = Literal[
+    "task", "code", "reply", "adherence", "instruction", "instruction_id", "scope", "change", "model", "dataset",
+    "turn", "prompt",
+]  # fmt: skip
+NAMES: Mapping[Part, Sequence[str]] = {
+    "task": ["task_id", "taskid", "task", "problem_id", "problem", "question_id", "sample_id", "id"],
+    "code": ["code", "generated_code", "extracted_code", "solution", "generated", "completion", "final_code"],
+    "reply": ["response", "reply", "raw_response", "model_response", "model_output", "output", "raw"],
+    "adherence": [
+        *("adherence", "adhered", "adheres", "adherent", "is_adherent", "adherence_result", "adherence_label"),
+        *("instruction_followed", "followed", "is_followed", "compliance", "complied"),
+    ],
+    "instruction": ["instruction", "instruction_text", "refinement", "refinement_instruction", "followup"],
+    "instruction_id": ["instruction_id", "instructionid", "inst_id", "refinement_id"],
+    "scope": ["scope", "instruction_scope", "category", "instruction_category", "instruction_type", "type", "level"],
+    "change": ["change", "change_type", "operation", "action", "modification"],
+    "model": ["model", "model_name", "llm", "model_id"],
+    "dataset": ["dataset", "benchmark", "data", "dataset_name"],
+    "turn": ["turn", "turn_id", "turn_number", "round", "iteration", "step"],
+    "prompt": ["prompt", "request", "input", "messages", "user_prompt"],
+}
+"""The columns that are tried for each part, in lower case, with `_` for `-` and blanks."""
+PREFIXES = {"humaneval": "HumanEval", "mbpp": "Mbpp"}
+TRUTH = dict.fromkeys(("", "null", "none", "nan", "skip", "skipped"), None)
+TRUTH |= dict.fromkeys(("true", "yes", "1", "adhered", "adherent"), True)
+TRUTH |= dict.fromkeys(("false", "no", "0", "violated", "not adhered", "non-adherent"), False)
+DEEPEST = 3
+"""How many lists within each other may hold the records: models, dialogues, turns."""
+REMEDY = "source=PACKAGE names the folder or the zip file"
+_TURN = re.compile(r"(?:^|[^a-z])(?:turn|round|iter(?:ation)?|step|t)[ _.-]*(\d{1,2})(?!\d)", re.IGNORECASE)
+_HIDDEN = re.compile(r"(?:^|/)(?:\.|__MACOSX/)")
+_LAST_NUMBER = re.compile(r"(?:^|[_.\- ])(\d{1,2})$")
+_DATASET = re.compile(r"(humaneval|human[_-]eval|mbpp)[ _-]?(?:plus|\+)?", re.IGNORECASE)
+
+Columns = Mapping[Part, str]
+Kinds = Mapping[str, tuple[Scope, Change]]
+"""Scope and change by an instruction's id and text."""
+
+
+class PackageImport(ImportConfig):
+    """Options of `codechat`."""
+
+    format: Literal["codechat"] = original_option("codechat", "what the source is")
+    columns: dict[Part, str] = original_option({}, "the column of a part that is not recognised")
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A row of the package: the file and the line, the columns by part, and the columns that are not read."""
+
+    path: PurePosixPath
+    line: int
+    row: Mapping[str, Any]
+    columns: Columns
+    unused: Sequence[str]
+
+    @property
+    def place(self) -> str:
+        return f"{self.path}:{self.line}"
+
+    def get(self, part: Part) -> Any:
+        return self.row[self.columns[part]] if part in self.columns else None
+
+
+def _preview(config: PackageImport) -> Iterator[str]:
+    return _recognised(list(_records(_files(Path(config.source)), config.columns)), config)
+
+
+@FORMATS.register("codechat", PackageImport, preview=_preview)
+def package(config: PackageImport) -> Imported:
+    """CodeChat-Eval's replication package: a file of sessions for each model and dataset (out=FOLDER)."""
+    files = _files(Path(config.source))
+    records = list(_records(files, config.columns))
+    kinds, said = _kinds(files), Counter[str]()
+    remarks = list(_recognised(records, config))
+    dialogues: dict[tuple[str, str, str], dict[int, PublishedTurn]] = defaultdict(dict)
+    for record in records:
+        if "task" not in record.columns or not {"code", "reply"} & record.columns.keys():
+            said["records without a task, or without code and reply, are left out"] += 1
+            continue
+        model, dataset, task, number = _whose(record, config)
+        if number in dialogues[model, dataset, task]:
+            what = f"a second record of turn {number} of {task} of {model}"
+            raise UserError(f"{record.place}: {what}", "import one run at a time")
+        dialogues[model, dataset, task][number] = _turn(record, kinds, said)
+    if not dialogues:
+        part: Part = "code" if any("task" in record.columns for record in records) else "task"
+        raise UserError(f"{config.source} holds no record with a task and a code", _columns_remedy(records, part))
+    first = min(number for turns in dialogues.values() for number in turns)
+    parts: dict[str, list[Any]] = defaultdict(list)
+    broken: list[str] = []
+    for (model, dataset, task), by_number in dialogues.items():
+        turns = [by_number[number] for number in sorted(by_number)]
+        if sorted(by_number) != list(range(first, first + len(turns))):
+            broken.append(f"{task} of {model}")
+        else:
+            parts[f"{model}-{dataset}"].append(dialogue(task, dataset, model, _with_skips(turns)))
+    remarks += [f"{count} {what}" for what, count in said.items()]
+    if kinds:
+        remarks.append(f"the package's instructions: {len(kinds)} ids and texts with scope and change")
+    if first:
+        remarks.append(f"turns begin at {first} in the package, and at 0 here")
+    if broken:
+        remarks.append(f"{counted(len(broken), 'dialogue')} left out, as turns are missing: the first is {broken[0]}")
+    return Imported([session for part in parts.values() for session in part], [], remarks, dict(parts))
+
+
+def _files(source: Path) -> Mapping[str, bytes]:
+    if source.is_dir():
+        paths = [path for path in source.rglob("*") if path.suffix.lower() in (".jsonl", ".json", ".csv")]
+        files = {path.relative_to(source).as_posix(): path.read_bytes() for path in sorted(paths)}
+    elif zipfile.is_zipfile(source):
+        with zipfile.ZipFile(source) as archive:
+            files = {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
+    elif source.is_file():
+        return {source.name: source.read_bytes()}
+    else:
+        raise UserError(f"source: there is no {source}", REMEDY)
+    return {name: blob for name, blob in files.items() if not _HIDDEN.search(name)}
+
+
+def _records(files: Mapping[str, bytes], chosen: Columns) -> Iterator[_Record]:
+    """The records of all JSON files. Raises `UserError` for a named column that no record has."""
+    records = []
+    for name in sorted(files):
+        if name.lower().endswith((".jsonl", ".json")):
+            for line, value in _values(name, files[name]):
+                for row in _flat(value, chosen) if isinstance(value, dict) else ():
+                    columns = {part: column for part in NAMES if (column := _column(row, part, chosen, name, line))}
+                    unused = [column for column in row if column not in columns.values()]
+                    records.append(_Record(PurePosixPath(name), line, row, columns, unused))
+    for part, column in chosen.items():
+        if not any(part in record.columns for record in records):
+            raise UserError(f"there is no column {column}", _columns_remedy(records, part))
+    return iter(records)
+
+
+def _values(name: str, blob: bytes) -> Iterator[tuple[int, Any]]:
+    """The JSON values of a file that is a list, an object, or one value a line."""
+    text = blob.decode("utf-8-sig", "replace")
+    try:
+        yield from enumerate(values if isinstance(values := json.loads(text), list) else [values], 1)
+        return
+    except ValueError:
+        lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    for number, line in lines:
+        try:
+            yield number, json.loads(line)
+        except ValueError as error:
+            raise UserError(f"{name}:{number}: not JSON: {error}", REMEDY) from error
+
+
+def _flat(row: dict[str, Any], chosen: Columns, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """The row; of a dialogue's row, which has a list of records and no code, the records with the row's columns."""
+    lists = {
+        name: items for name, value in row.items()
+        if isinstance(value, list) and (items := [item for item in value if isinstance(item, dict)])
+    }  # fmt: skip
+    with_code = [name for name in lists if any(_has(item, "code", chosen) for item in lists[name])]
+    names = with_code if len(with_code) == 1 else list(lists)
+    if depth == DEEPEST or _has(row, "code", chosen) or len(names) != 1:
+        yield row
+        return
+    outer = {name: value for name, value in row.items() if name != names[0]}
+    for number, item in enumerate(lists[names[0]]):
+        of_dialogue = _has(outer, "task", chosen) and not _has(item, "turn", chosen)
+        yield from _flat({**outer, **({"turn": number} if of_dialogue else {}), **item}, chosen, depth + 1)
+
+
+def _has(row: Mapping[str, Any], part: Part, chosen: Columns) -> bool:
+    names = {*NAMES[part], *(NAMES["reply"] if part == "code" else ())}
+    return any(_plain(name) in names or name in (chosen.get(part), chosen.get("reply")) for name in row)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s-]+", "_", name.strip().lower())
+
+
+def _column(row: Mapping[str, Any], part: Part, chosen: Columns, file: str, line: int) -> str | None:
+    """The column of a part. Raises `UserError` if two columns with different values qualify."""
+    if part in chosen:
+        return chosen[part] if chosen[part] in row else None
+    fitting = [name for wanted in NAMES[part] for name in row if _plain(name) == wanted]
+    if part == "code":  # of a code and a reply, the code
+        fitting = [name for name in fitting if isinstance(row[name], str | None)]
+    if len({json.dumps(row[name], sort_keys=True, default=str) for name in fitting}) > 1:
+        what = f"{' and '.join(fitting[:3])} may both be the {part.replace('_', ' ')}"
+        raise UserError(f"{file}:{line}: {what}", f"columns.{part}={fitting[0]}")
+    return fitting[0] if fitting else None
+
+
+def _columns_remedy(records: Sequence[_Record], part: Part) -> str:
+    seen = ", ".join(sorted({name for record in records for name in record.row})[:12])
+    return f"columns.{part}=NAME names the column{f'; there are {seen}' if seen else ''}"
+
+
+def _whose(record: _Record, config: PackageImport) -> tuple[str, str, str, int]:
+    """Model, dataset, task and turn of a record, by its columns or the file's name. Raises `UserError`."""
+    lacks = f"{record.place}: neither a column nor the file's name says the"
+    dataset = _DATASET.search(str(record.get("dataset") or record.path))
+    if dataset is None:
+        raise UserError(f"{lacks} dataset", "columns.dataset=NAME names it")
+    name = "mbpp" if dataset[1].lower() == "mbpp" else "humaneval"
+    turn = _number(record.get("turn"), record.path)
+    if turn is None:
+        raise UserError(f"{lacks} turn", "columns.turn=NAME names it")
+    model = str(record.get("model") or config.model or _model(record.path))
+    if not model:
+        raise UserError(f"{lacks} model", "model=NAME, or columns.model")
+    digits = re.search(r"(\d+)\D*$", str(record.get("task")))
+    return model, name, f"{PREFIXES[name]}/{digits[1]}" if digits else str(record.get("task")), turn
+
+
+def _number(value: Any, path: PurePosixPath) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and (digits := re.search(r"\d+", value)):
+        return int(digits[0])
+    found = next((match for part in reversed(path.parts) if (match := _TURN.search(PurePosixPath(part).stem))), None)
+    found = found or _LAST_NUMBER.search(path.stem)
+    return int(found[1]) if found else None
+
+
+def _model(path: PurePosixPath) -> str:
+    """What is left of the file's name, or of a folder's, without dataset and turn."""
+    for part in (path.stem, *reversed(path.parts[:-1])):
+        left = _DATASET.sub("", _TURN.sub("", part) if _TURN.search(part) else _LAST_NUMBER.sub("", part))
+        left = re.sub(r"(?i)\b(?:results?|outputs?|generations?|data|dialogues?)\b", "", left.replace("_", " "))
+        left = re.sub(r"\s+", "_", left.strip(" ._-+"))
+        if left and not left.isdigit():
+            return left
+    return ""
+
+
+def _turn(record: _Record, kinds: Kinds, said: Counter[str]) -> PublishedTurn:
+    code, reply = record.get("code"), record.get("reply")
+    if isinstance(code, str) and "```" in code:
+        said["codes stand in fences: taken for replies, and their code extracted"] += 1
+        code, reply = None, reply or code
+    if code is None and isinstance(reply, str):
+        code = extract(reply, Target()).code
+        said["codes are extracted from the replies"] += 1
+    own: dict[str, Any] = {}
+    if (adhered := _truth(record.get("adherence"), record.place)) is not None:
+        own["adherence"] = AdherenceRecord(verdict="adhered" if adhered else "violated", by="published", reason="")
+    if (instruction := _instruction(record, kinds, said)) is not None:
+        own["instruction"] = instruction
+    asked = next((text for part in ("prompt", "instruction") if isinstance(text := record.get(part), str)), "")
+    return PublishedTurn(
+        code if isinstance(code, str) and code.strip() else None, None,
+        request=[Message("user", asked)] if asked else [], response=reply if isinstance(reply, str) else None, own=own,
+    )  # fmt: skip
+
+
+def _truth(value: Any, place: str) -> bool | None:
+    said = f"{value:g}" if isinstance(value, float) else str(value).strip().lower()
+    if said not in TRUTH:
+        raise UserError(
+            f"{place}: adherence {value!r} is neither true nor false", "columns.adherence=NAME names another"
+        )
+    return TRUTH[said]
+
+
+def _instruction(record: _Record, kinds: Kinds, said: Counter[str]) -> InstructionRecord | None:
+    """The instruction with scope and change: the record's own, or the pool's; else the verb's change (III-B)."""
+    text, name = (str(record.get(part) or "").strip() for part in ("instruction", "instruction_id"))
+    if not (text or name):
+        return None
+    known = kinds.get(name) or kinds.get(text)
+    scope = _one_of(record.get("scope"), Scope) or (known and known[0])
+    change = _one_of(record.get("change"), Change) or (known and known[1])
+    if change is None and (change := VERBS.get(leading_verb(text))):
+        said["changes of instructions follow from their leading verbs (paper III-B)"] += 1
+    if scope is None or change is None:
+        said["instructions have no scope or change: they count in no figure by scope"] += 1
+        return None
+    return InstructionRecord(id=name or text[:60], text=text or name, scope=scope, change=change)
+
+
+def _kinds(files: Mapping[str, bytes]) -> Kinds:
+    """Scope and change of the instructions in the package's CSV files."""
+    known: dict[str, tuple[Scope, Change]] = {}
+    tables = [blob.decode("utf-8-sig", "replace") for name, blob in files.items() if name.lower().endswith(".csv")]
+    for row in (row for table in tables for row in csv.DictReader(io.StringIO(table))):
+        own = {_plain(str(column)): value.strip() for column, value in row.items() if isinstance(value, str)}
+        text = next((own[name] for name in (*NAMES["instruction"], "text") if own.get(name)), "")
+        scope = next((found for name in NAMES["scope"] if (found := _one_of(own.get(name), Scope))), None)
+        change = next((found for name in NAMES["change"] if (found := _one_of(own.get(name), Change))), None)
+        change = change or VERBS.get(leading_verb(text))
+        if scope and change and text:
+            ids = [own[name] for name in (*NAMES["instruction_id"], "id") if own.get(name)]
+            known = dict.fromkeys((text, *ids), (scope, change)) | known
+    return known
+
+
+def _one_of(value: Any, names: Any) -> Any:
+    return next((name for name in get_args(names) if isinstance(value, str) and value.strip().lower() == name), None)
+
+
+def _with_skips(turns: Sequence[PublishedTurn]) -> list[PublishedTurn]:
+    """The turns; a follow-up without a verdict whose code is missing or unchanged is a skip."""
+    judged = any("adherence" in (turn.own or {}) for turn in turns)
+    made: list[PublishedTurn] = []
+    for turn in turns:
+        skipped = made and judged and "adherence" not in (turn.own or {}) and turn.code in (None, made[-1].code)
+        made.append(PublishedTurn(made[-1].code, None, skipped=True) if skipped else turn)
+    return made
+
+
+def _recognised(records: Sequence[_Record], config: PackageImport) -> Iterator[str]:
+    """Where each part is read from, and the columns that are not read."""
+    named: dict[Part, set[str]] = defaultdict(set)
+    for record in records:
+        dataset, turn = _DATASET.search(str(record.path)), _number(None, record.path)
+        by_name: dict[Part, str] = {"model": config.model or _model(record.path)}
+        by_name["dataset"] = dataset[0].strip(" _-") if dataset else ""
+        by_name["turn"] = "" if turn is None else str(turn)
+        for part, value in by_name.items():
+            if value and part not in record.columns:
+                named[part].add(value)
+    missing = []
+    for part in NAMES:
+        columns = Counter(record.columns[part] for record in records if part in record.columns)
+        if columns:
+            yield f"{part.replace('_', ' ')}: {', '.join(f'{name} ({count})' for name, count in columns.items())}"
+        elif part not in named:
+            missing.append(part)
+    for part, values in named.items():
+        yield f"{part}: {', '.join(sorted(values)[:12])} (by the names of files and folders, or model=)"
+    if missing:
+        yield f"not recognised: {', '.join(missing)} (columns.PART=NAME names one)"
+    if unused := sorted({name for record in records for name in record.unused}):
+        yield f"columns not used: {', '.join(unused[:20])}"
