@@ -28,7 +28,7 @@ from codechat.run.cell import Cell, session_id
 from codechat.run.cell.budget import Budget
 from codechat.run.cell.libraries import preload, refuse_lacking
 from codechat.run.cell.references import References, now_and_then
-from codechat.run.cell.stopping import due, portions
+from codechat.run.cell.stopping import checkpoints, tasks_needed
 from codechat.run.journal import Journal
 from codechat.run.protocols import DialogueProtocol, Kit
 from codechat.run.protocols.services import CheckOnce, Player, Services
@@ -117,7 +117,7 @@ class Recorded(Iterable[SessionRecord]):
         return SessionRecord.model_validate_json(record).model_copy(update={"dataset": name}).line()
 
     def _ids(self) -> Iterator[str]:
-        return (session_id(self.cell.id, task.task_id) for task in due(self.cell, self.journal))
+        return (session_id(self.cell.id, task.task_id) for task in tasks_needed(self.cell, self.journal))
 
 
 def run_sessions(
@@ -166,7 +166,7 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
     """
     protocol = cell.protocol
     missing = set[str]()
-    for task in due(cell, journal):
+    for task in tasks_needed(cell, journal):
         known = journal.outline(session_id(cell.id, task.task_id), completed=True)
         if known is None:
             missing.add(task.task_id)
@@ -185,8 +185,9 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
             references = References(cell.dataset, services.tests, sandbox, note, progress, stopped)
             await unwrap_group(references.refuse(cell.tasks))
         workers = _Workers(cell, protocol, services, Progress(), observer, desk, room_of(cell))
-        for portion in portions(cell, journal):
-            ready = [task for task in portion if task.task_id in missing]
+        for checkpoint in checkpoints(len(cell.tasks)):  # all tasks at the first, unless the cell may end early
+            ready = [task for task in tasks_needed(cell, journal, checkpoint) if task.task_id in missing]
+            missing -= {task.task_id for task in ready}
             queue = iter(ready)
             count = min(len(ready), _sessions_at_once(cell))
             await unwrap_group(run_together([workers.work(queue) for _ in range(count)]))
