@@ -3,7 +3,7 @@
     python benchmarks/coverage.py [--studies 2000] [--tasks 100] [--picture docs/coverage.png]
 
 The drifter breaks passing code at a turn with the probability of its scope and mends failing code with another
-(codechat/models/baselines/__init__.py), over agendas of three turns of each scope in random order. What is expected of
+(codechat/studies/refine), over agendas of three turns of each scope in random order. What is expected of
 MST, Δ and the regression rate follows from these rates, here by summing over all orders. Sessions are drawn from that
 process without running any cell, and measured by the functions that measure cells. `even`: every task has the same
 rates, as for the drifter. `uneven`: half of the tasks have 0.3 times the rates and half 1.7 times, so that samples of a

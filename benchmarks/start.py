@@ -56,7 +56,7 @@ def _loaded() -> list[str]:
 def inside(words: Sequence[str]) -> None:
     """Run the cell in this process, as the command line does, and leave what was measured in told.json."""
     from codechat.cli.app import entry
-    from codechat.models.baselines import Drifter
+    from codechat.studies.refine.model_baselines import Drifter
 
     told: dict[str, Any] = {}
     complete = Drifter.complete

@@ -2,10 +2,11 @@
 
 import importlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 _BASE = (
     *("config", "domain", "environment", "errors", "files", "mounts", "plugins", "promises", "records", "registry"),
@@ -45,6 +46,29 @@ MOVED = {
     "suites.versions": "studies.multicodeif.versions",
     "tracking": "report.tracking",
 }
+
+
+# Verbs of `Kit` that are functions of a study now, with the kit as their first argument.
+VERBS = {
+    "adherence": "studies.refine.verbs.adherence",
+    "applicable": "studies.refine.verbs.applicable",
+    "applicable_together": "studies.refine.verbs.applicable_together",
+    "build": "studies.cab.verbs.build",
+    "command": "studies.cab.verbs.run_command",
+    "comply": "studies.multicodeif.verbs.comply",
+    "enter": "studies.cab.verbs.enter",
+    "examine": "studies.multicodeif.verbs.examine",
+}
+
+
+def moved_verb(name: str) -> Callable[..., Any]:
+    """The function that was the method `name` of `Kit`. Raises `AttributeError` if there was none."""
+    if name not in VERBS:
+        raise AttributeError(f"'Kit' object has no attribute '{name}'")
+    module, _, function = VERBS[name].rpartition(".")
+    warnings.warn(f"Kit.{name} is now codechat.{VERBS[name]}(kit, …)", DeprecationWarning, stacklevel=3)
+    found: Callable[..., Any] = getattr(importlib.import_module(f"codechat.{module}"), function)
+    return found
 
 
 def new_name(name: str) -> str | None:

@@ -27,11 +27,16 @@ def import_all(room: str, group: str) -> None:
     """
     for name in _modules_in(importlib.import_module(room)):
         importlib.import_module(name)
+    import_study_files(group)
+    for point in _installed(tuple(sys.path)).get(f"codechat.{group}", ()):
+        _load(point, group)
+
+
+def import_study_files(group: str) -> None:
+    """Import the files of all studies that are named after the group. Raises `UserError` as `import_all` does."""
     _import_files(_own_files(), group)
     for point in _installed(tuple(sys.path)).get("codechat.study", ()):
         _load(point, "study", lambda package: _import_files(_modules_in(package), group))
-    for point in _installed(tuple(sys.path)).get(f"codechat.{group}", ()):
-        _load(point, group)
 
 
 def _modules_in(package: ModuleType) -> Iterator[str]:

@@ -175,7 +175,7 @@ def _run_one(words: list[str], *, show: bool) -> int:
     samples, settings = split_samples(own)
     if show:
         config = compose(settings).config
-        out.print(as_yaml(config.model_dump(mode="json")), markup=False, end="")
+        out.print(as_yaml(config.values()), markup=False, end="")
         return 0
     if any(word.startswith("+sweep=") for word in settings):
         raise UserError(

@@ -23,7 +23,9 @@ def protocol(name: str) -> DialogueProtocol:
     replayed = ["model=replay", "model.path=sessions.jsonl"] if name in ("recorded", "refined") else []
     experiment = compose([f"protocol={name}", *replayed]).config
     pool = INSTRUCTIONS.build(experiment.instructions)
-    return PROTOCOLS.build(experiment.protocol, Parts(experiment.agenda, pool, experiment.judge))
+    return PROTOCOLS.build(
+        experiment.protocol, Parts(experiment.judge, {"agenda": experiment.part("agenda"), "pool": pool})
+    )
 
 
 def metrics_of(found: DialogueProtocol) -> dict[str, Any]:

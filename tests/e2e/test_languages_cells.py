@@ -168,7 +168,7 @@ def test_a_missing_grammar_is_told_with_the_line_that_installs_it(
 
 def test_ids_of_python_cells_do_not_depend_on_what_holds_for_other_languages() -> None:
     cells = {name: build_cell(compose([f"dataset={name}", "model=echo"])) for name in ("starter", "starter_javascript")}
-    pools = {name: cell.pool for name, cell in cells.items()}
+    pools = {name: cell.contents["instructions"] for name, cell in cells.items()}
     assert pools["starter"] is not None and pools["starter_javascript"] is not None
     assert len(pools["starter"].instructions) == 233
     assert pools["starter"].content_hash != pools["starter_javascript"].content_hash

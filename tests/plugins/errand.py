@@ -20,6 +20,7 @@ from codechat.models.roles import Roles, role
 from codechat.report.metrics import Effort, Final, Measures, spending_of, tokens_of
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.studies.cab.tasks import AssistTask
+from codechat.studies.cab.verbs import run_command
 
 WORDS = {VERDICT: ("FOUND", "MISSED")}
 ASK = "The issue:\n{{issue}}\nWas it found in this?\n{{printed}}\nEnd with a line VERDICT: FOUND or VERDICT: MISSED."
@@ -63,7 +64,7 @@ class Errand:
         history: tuple[Message, ...] = (Message("user", f"{task.prompt}\nName one command."),)
         for turn in range(self._tries):
             reply = await kit.ask(UNDER_TEST, turn, history)
-            output = await kit.command(turn, reply.text)
+            output = await run_command(kit, turn, reply.text)
             question = Question("found", quote(ASK, issue=task.prompt, printed=output.text), WORDS, reask(AGAIN, WORDS))
             verdict = (await kit.decide("guide", turn, question)).verdict
             own = {"printed": output.text, "status": output.status, "found": verdict == "FOUND"}

@@ -19,7 +19,7 @@ from codechat.studies.cab.environments.checkout import CheckoutConfig
 from codechat.studies.cab.protocol import Assist
 from codechat.studies.cab.tasks import AssistTask, Comment
 from codechat.testing import Call, Fault, OpenAIServer, Result
-from support.conversing import NoJudge, Words
+from support.conversing import Words
 
 PROMPTS = AssistPrompts(
     opening="{{repository}} in {{language}}: {{question}} {{means}}",
@@ -166,7 +166,7 @@ async def hold(
         models = {"model": openai(server, "model"), "user": config.roles.user, "judge": config.roles.judge}
         players = {role: Player.of(MODELS.build(model)) for role, model in models.items()}
         turns: list[TurnRecord] = []
-        services = Services(players, journal, Words(), NoJudge(), environment=rooms or Rooms())
+        services = Services(players, journal, Words(), serving={"environment": rooms or Rooms()})
         kit = Kit(task, "session", 0, services, lambda turn, _: turns.append(turn))
         try:
             await Assist(config, CheckoutConfig()).run(task, kit)

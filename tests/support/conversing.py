@@ -11,7 +11,7 @@ from codechat.datasets.tasks import Requirement, Task
 from codechat.models import Request
 from codechat.run.journal import Journal
 from codechat.run.protocols import DialogueProtocol, Kit
-from codechat.run.protocols.services import CheckOnce, Player, Services
+from codechat.run.protocols.services import Asked, CheckOnce, Player, Services
 from codechat.sandbox import Command, Ran
 from codechat.sandbox.suites import Suite
 from codechat.sandbox.suites.assertions import Assertions
@@ -141,6 +141,8 @@ class Examining:
         await asyncio.sleep(0)
         return [each.find() for each in inquiries]
 
+    async def aclose(self) -> None: ...
+
 
 class NoJudge(Judging):
     """No conversation of verifiable instructions asks a judge."""
@@ -167,7 +169,8 @@ async def converse(
     model = Script(answer if callable(answer) else lambda request: answer[request.turn])
     judge, words, journal = judge or NoJudge(), Words(), Journal(folder / journal_name)
     players = {"model": Player.of(model, baseline=baseline)}
-    services = Services(players, journal, words, judge, judge_gate=CheckOnce(judge), examiner=Examining())
+    services = Services(players, journal, words, Asked(judge, CheckOnce(judge)))
+    services.opened.get("examiner", Examining)
     kit = Kit(task, "session", 0, services, lambda turn, _: None if seen is None else seen.append(turn))
     kit.log.agenda = protocol.agenda(kit.generator("agenda"))
     try:

@@ -6,8 +6,8 @@ from codechat.base.errors import UserError
 from codechat.base.template import counted
 from codechat.cli.terminal import out, plain_table
 from codechat.models.calls.cache_file import Contents, clear, contents, set_bound
+from codechat.run.extensions import extensions
 from codechat.sandbox.suites import sharing as verdicts
-from codechat.studies.cab.environments import cache as worktrees
 
 
 def run_cache(arguments: list[str]) -> int:
@@ -31,10 +31,11 @@ def _clear() -> None:
     tested = verdicts.clear()
     if tested.entries:
         _say_removed(counted(tested.entries, "verdict"), tested.path, tested.size)
-    rooms = worktrees.clear()
-    if rooms.commits or rooms.images:
-        what = f"{counted(rooms.commits, 'unpacked commit')} and {counted(rooms.images, 'image')}"
-        _say_removed(what, rooms.path, rooms.size)
+    for cache in extensions().caches.values():
+        removed = cache.clear()
+        if any(removed.counts.values()):
+            what = " and ".join(counted(number, name) for name, number in removed.counts.items())
+            _say_removed(what, removed.path, removed.size)
 
 
 def _say_removed(what: str, path: Path, size: int) -> None:
@@ -55,12 +56,13 @@ def _show(found: Contents) -> None:
     if tested.entries:
         out.print(f"\nverdicts        {tested.path}", markup=False)
         out.print(f"verdicts kept   {tested.entries}\nsize on disk    {_megabytes(tested.size)}")
-    rooms = worktrees.contents()
-    if rooms.commits or rooms.images:
-        out.print(f"\nrooms           {rooms.path}", markup=False)
-        out.print(
-            f"commits         {rooms.commits}\nimages          {rooms.images}\nsize on disk    {_megabytes(rooms.size)}"
-        )
+    for title, cache in extensions().caches.items():
+        kept = cache.contents()
+        if any(kept.counts.values()):
+            out.print(f"\n{title:<15} {kept.path}", markup=False)
+            for name, number in kept.counts.items():
+                out.print(f"{f'{name}s':<15} {number}", markup=False)
+            out.print(f"size on disk    {_megabytes(kept.size)}")
 
 
 def _megabytes(size: int) -> str:

@@ -1,14 +1,12 @@
 """`codechat list [GROUP]` and `--help`: every option with its one-line description."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
 from codechat.base.config import Config
-from codechat.base.domain import CHANGES, SCOPES
 from codechat.base.environment import data_folder
 from codechat.base.errors import UserError, nearest
 from codechat.base.registry import Registry
@@ -20,15 +18,13 @@ from codechat.models import MODELS
 from codechat.models.roles import presets_in
 from codechat.run.construct.config import ROOT
 from codechat.run.construct.recipe import RECIPES
+from codechat.run.extensions import Listing, extensions
 from codechat.run.launchers import LAUNCHERS
 from codechat.run.run import MISTAKE
 from codechat.run.settings.compose import CELL, compose_values
 from codechat.run.settings.config import GROUPS, CellConfig
 from codechat.run.settings.words import PROMPTS, SAMPLES, presets_of
-from codechat.sandbox.languages import languages
 from codechat.sandbox.suites import SUITES
-from codechat.studies.multicodeif.constraints import constraint_types
-from codechat.studies.refine.instructions import INSTRUCTIONS, Pool, WrongPool
 
 LISTED: Mapping[str, Registry[Any, Any]] = {
     **GROUPS, LAUNCHERS.group: LAUNCHERS, RECIPES.group: RECIPES, SUITES.group: SUITES
@@ -40,7 +36,6 @@ BESIDE = {
     SUITES.group: "the kinds of tests that a row of dataset=jsonl can name: suite: {kind: …}",
 }
 """Descriptions of the groups that are no part of a cell's config."""
-CONSTRAINTS = "constraints"
 
 
 def options_of(group: str) -> dict[str, str]:
@@ -59,26 +54,25 @@ def options_of(group: str) -> dict[str, str]:
 def list_components(arguments: list[str]) -> int:
     """Print the groups, or one group's options and the keys of each of its kinds.
 
-    `instructions` takes settings too, and shows the instructions of the pool that they name.
+    A topic of a study is printed too; that of a group, such as `instructions`, takes settings.
     """
-    settings = [word for word in arguments if "=" in word]
-    if arguments == [CONSTRAINTS]:
-        return _list_constraints()
+    settings, topics = [word for word in arguments if "=" in word], extensions().topics
+    if len(arguments) == 1 and arguments[0] in topics.keys() - LISTED.keys():
+        return _print_listing(topics[arguments[0]](None))
     if len(arguments) - len(settings) > 1:
         raise UserError("list takes one group at most", f"one of {', '.join(LISTED)}")
     if settings:
-        if arguments[0] != "instructions":
-            raise UserError(
-                "list takes settings only for the pool", "codechat list instructions instructions.path=FILE"
-            )
-        return _list_pool(settings)
+        if arguments[0] not in topics.keys() & LISTED.keys():
+            able = " or ".join(sorted(topics.keys() & LISTED.keys()))
+            raise UserError(f"list takes settings only for {able}", "codechat list GROUP GROUP.path=FILE")
+        return _print_listing(topics[arguments[0]](compose_values(settings)[0]))
     if not arguments:
         for group in SHOWN:
             _print_options(group)
         return 0
     group = arguments[0]
     if group not in LISTED:
-        raise UserError(f"there is no group '{group}'", nearest(group, (*LISTED, CONSTRAINTS)))
+        raise UserError(f"there is no group '{group}'", nearest(group, (*LISTED, *topics)))
     _print_options(group)
     models: dict[type[Config], list[str]] = {}
     for component in LISTED[group]:
@@ -87,8 +81,8 @@ def list_components(arguments: list[str]) -> int:
         out.print(f"\n[bold]keys of {group}={'|'.join(names)}[/bold]")
         composed = _composed(group, names[0]) if any(presets_in(model)) else {}
         out.print(_table((f"{group}.{key}", default, text) for key, default, text in _fields(model, composed)))
-    if group == "instructions":
-        print_pool(INSTRUCTIONS.build(INSTRUCTIONS.validate({"kind": "default"})))
+    if group in topics:
+        _print_listing(topics[group](None))
     return 0
 
 
@@ -99,30 +93,26 @@ def _composed(group: str, name: str) -> Mapping[str, Any]:
     return found
 
 
-def _list_constraints() -> int:
-    """Print the types of constraints: the form of an answer, examples, and what decides it in which languages."""
-    for kind in constraint_types():
-        read = [language.names[0] for language in languages() if kind.reads(language.names[0])]
-        decider = "judge=llm, in any language" if kind.by == "judge" else f"a {kind.by}, for {', '.join(read)}"
-        out.print(f"\n[bold]{kind.name}[/bold] ({kind.category})", highlight=False)
-        rows = (("answer", kind.form), ("example", " or ".join(kind.examples)), ("decided by", decider))
-        out.print(_explained(row for row in rows if row[1]))
-    return 0
-
-
-def _list_pool(settings: list[str]) -> int:
-    """Print the readable instructions of a pool, with all mistakes of its file. Returns the exit status."""
-    values, _ = compose_values(settings)
-    try:
-        print_pool(INSTRUCTIONS.build(INSTRUCTIONS.validate(values["instructions"])))
-    except WrongPool as wrong:
-        print_pool(wrong.understood, wrong.mistakes)
-        return MISTAKE
-    return 0
+def _print_listing(listing: Listing) -> int:
+    """Print the sections of a topic. Returns the exit status."""
+    for section in listing.sections:
+        if section.heading:
+            gap = "" if section.words.startswith(":") else " "
+            out.print(f"\n[bold]{escape(section.heading)}[/bold]{gap}{escape(section.words)}", highlight=False)
+        if section.columns:
+            table = plain_table(*section.columns)
+            for row in section.rows:
+                table.add_row(*map(escape, row))
+            out.print(table)
+        elif section.rows:
+            out.print(_explained((name, text) for name, text in section.rows))
+        for line in section.lines:
+            out.print(line, markup=False)
+    return MISTAKE if listing.faulty else 0
 
 
 def _print_options(group: str) -> None:
-    out.print(f"\n[bold]{group}[/bold]: {BESIDE.get(group) or CellConfig.model_fields[group].description}")
+    out.print(f"\n[bold]{group}[/bold]: {BESIDE.get(group) or CellConfig.whole().model_fields[group].description}")
     out.print(_table((name, "", text) for name, text in options_of(group).items()))
 
 
@@ -163,57 +153,6 @@ def _table(rows: Any) -> Table:
     return table
 
 
-def print_pool(pool: Pool, mistakes: Sequence[UserError] = ()) -> None:
-    """Print the accepted instructions by kind, their distribution, the rejected ones, warnings, and mistakes."""
-    accepted = sorted(pool.instructions, key=lambda each: (SCOPES.index(each.scope), CHANGES.index(each.change)))
-    table = plain_table("", "scope", "change", "decided by", "instruction", "id")
-    for number, each in enumerate(accepted, 1):
-        by = "rules" if each.rule is not None else "LLM"
-        table.add_row(str(number), each.scope, each.change, by, escape(each.text), each.id)
-    out.print(table)
-    ruled = sum(each.rule is not None for each in accepted)
-    decided = f"decided by their rules: {ruled}; without a rule, for an LLM: {len(accepted) - ruled}"
-    out.print(f"\n[bold]distribution[/bold] of {len(accepted)} accepted instructions ({decided})")
-    out.print(_distribution(pool))
-    if pool.others:
-        out.print(f"\n[bold]for other languages[/bold] than Python alone: {len(pool.others)}")
-        further = plain_table("languages", "scope", "change", "instruction", "id")
-        for each in pool.others:
-            languages_of = ", ".join(sorted(pool.languages[each.id]))
-            further.add_row(escape(languages_of), each.scope, each.change, escape(each.text), each.id)
-        out.print(further)
-    if pool.rejected:
-        out.print(f"\n[bold]rejected[/bold] by curation: {len(pool.rejected)}, never drawn")
-        refused = plain_table("scope", "instruction", "why")
-        for candidate in pool.rejected:
-            refused.add_row(candidate.scope, escape(candidate.text), escape(candidate.reason))
-        out.print(refused)
-    if pool.warnings:
-        out.print(f"\n[bold]warnings[/bold]: {len(pool.warnings)}")
-        for warning in pool.warnings:
-            out.print(warning, markup=False)
-    if mistakes:
-        out.print(f"\n[bold]mistakes[/bold]: {len(mistakes)}; no cell runs with this file until they are mended")
-        for mistake in mistakes:
-            out.print(str(mistake).replace("\n", "; "), markup=False)
-
-
-def _distribution(pool: Pool) -> Table:
-    cells = Counter((each.scope, each.change) for each in pool.instructions)
-    table = plain_table("scope", *CHANGES, "all", "share")
-    for scope in SCOPES:
-        row = [cells[scope, change] for change in CHANGES]
-        table.add_row(scope, *map(str, row), str(sum(row)), _share(sum(row), cells.total()))
-    columns = [sum(cells[scope, change] for scope in SCOPES) for change in CHANGES]
-    table.add_row("all", *map(str, columns), str(cells.total()), "")
-    table.add_row("share", *(_share(count, cells.total()) for count in columns), "", "")
-    return table
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.0f} %" if whole else "—"
-
-
 USAGE = {
     "[group=option …] [key=value …]": "run one cell (no arguments: the offline default)",
     "samples=3 …": "run a cell with three seeds, which reports pool",
@@ -243,7 +182,7 @@ def print_help() -> int:
     out.print("\n[bold]Groups[/bold] (group=option; `list GROUP` describes them and their keys)")
     out.print(_explained((group, ", ".join(options_of(group))) for group in SHOWN))
     out.print("\n[bold]Keys[/bold]")
-    own = [row for row in _fields(CellConfig, {}) if row[0].partition(".")[0] not in GROUPS]
+    own = [row for row in _fields(CellConfig.whole(), {}) if row[0].partition(".")[0] not in GROUPS]
     out.print(_table([*own, (SAMPLES, "1", SAMPLES_MEANING)]))
     return 0
 

@@ -70,7 +70,7 @@ def run_report(words: list[str]) -> int:
 def options_of(place: str, values: Mapping[str, Any]) -> type[Config] | None:
     """The option model of a config.yaml, or of one of its groups; None if no installed component has such options."""
     if not place:
-        return CellConfig
+        return CellConfig.whole()
     try:
         return GROUPS[place].chosen_by(values).config if place in GROUPS else None
     except UserError:

@@ -30,8 +30,8 @@ def run_rescore(words: list[str]) -> int:
     own = [word for word in words if word.partition("=")[0] in _OWN]
     settings = [word for word in words if word not in own]
     for key in map(_key, settings):
-        if key.partition(".")[0] not in CellConfig.model_fields:
-            raise UserError(f"there is no setting '{key}'", nearest(key, [*_OWN, *CellConfig.model_fields]))
+        if key.partition(".")[0] not in CellConfig.whole().model_fields:
+            raise UserError(f"there is no setting '{key}'", nearest(key, [*_OWN, *CellConfig.whole().model_fields]))
     values = parse_words(own, _OWN, required=("run", "out"))
     source, place = Path(values["run"]), Path(values["out"])
     config, choices = _source(source)
@@ -42,7 +42,7 @@ def run_rescore(words: list[str]) -> int:
     recorded = CellConfig.from_values(config)
     for key in map(_key, settings):
         if not recorded.can_change_in_rescoring(key):
-            may = [name for name in CellConfig.model_fields if recorded.can_change_in_rescoring(name)]
+            may = [name for name in CellConfig.whole().model_fields if recorded.can_change_in_rescoring(name)]
             remedy = f"what may: {', '.join(may)}, and paths"
             raise UserError(f"{key} cannot change: the dialogues are recorded", remedy)
     recording = read_recording(source / "sessions.jsonl")

@@ -20,13 +20,12 @@ from codechat.models.endpoints import address_of
 from codechat.models.hardware import HARDWARE, Resources
 from codechat.models.roles import models_in
 from codechat.report.tracking.address import without_password
-from codechat.run.cell.fitting import Judging, check_fit, check_texts, other_languages
+from codechat.run.cell.fitting import check_fit, check_judge, check_texts, other_languages, undecidable
 from codechat.run.journal import is_blank
 from codechat.run.protocols import PROTOCOLS, DialogueProtocol, Parts
 from codechat.run.settings.compose import Composed
 from codechat.run.settings.config import CellConfig, cell_ids
-from codechat.studies.refine.agendas import AgendaConfig
-from codechat.studies.refine.instructions import INSTRUCTIONS, Pool
+from codechat.run.settings.groups import Content, Group, study_groups
 
 SHARDS = "shards"
 """The folder, within a cell's, of the processes that run parts of it."""
@@ -38,17 +37,17 @@ ASKING_S = 2.0
 class Cell:
     """A config with its data, ready to run. The name is for people; only the id identifies the cell.
 
-    `pool` is None if the protocol uses no instructions. `remarks` say what the user may have meant otherwise. `older`
-    are the ids of the cell under earlier versions of its rules and baselines: a run begun under one of them is not
-    continued. `begun` is the folder in which the cell was begun under another name, which is no part of the id: there
-    it goes on. A shard's is within the folder of its cell.
+    `contents` has the data that groups of studies load, such as the pool of instructions, by group. `remarks` say what
+    the user may have meant otherwise. `older` are the ids of the cell under earlier versions of its rules and
+    baselines: a run begun under one of them is not continued. `begun` is the folder in which the cell was begun under
+    another name, which is no part of the id: there it goes on. A shard's is within the folder of its cell.
     """
 
     config: CellConfig
     choices: Mapping[str, str]
     dataset: Dataset
     tasks: tuple[Task, ...]
-    pool: Pool | None
+    contents: Mapping[str, Content]
     id: str
     name: str
     remarks: tuple[str, ...] = ()
@@ -70,6 +69,22 @@ class Cell:
         """The groups that affect the cell."""
         return self.config.uses
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the dialogues were held before: nothing is drawn, and no model under test is asked."""
+        return False
+
+    @cached_property
+    def study_groups(self) -> tuple[Group, ...]:
+        """The groups of studies that affect the cell, in the order of config.yaml."""
+        return used_groups(self.config)
+
+    @cached_property
+    def agenda_seed(self) -> int | None:
+        """The seed of the types of turns, if it is not the cell's: the option agenda.seed."""
+        agenda = self.config.part("agenda")
+        return None if agenda is None else agenda.seed
+
     @cached_property
     def model_label(self) -> str:
         """The model as records name it: its preset, or its own name if a kind or a provider is chosen."""
@@ -84,9 +99,8 @@ class Cell:
 
     @cached_property
     def protocol(self) -> DialogueProtocol:
-        """The protocol, built on the cell's agenda, pool and judge."""
-        config = self.config
-        return PROTOCOLS.build(config.protocol, Parts(config.agenda, self.pool, config.judge, config.environment))
+        """The protocol, built on the judge's options and on the groups of the studies."""
+        return PROTOCOLS.build(self.config.protocol, parts_of(self.config, self.contents))
 
     @cached_property
     def turns(self) -> int:
@@ -105,7 +119,7 @@ class Cell:
 
     def settings(self) -> dict[str, Any]:
         """The content of config.yaml: that of the whole cell, whichever process wrote which of its parts."""
-        values = {**self.config.model_dump(mode="json", exclude=self.config.transient), "choices": dict(self.choices)}
+        values = {**self.config.values(self.config.transient), "choices": dict(self.choices)}
         recorded = self.config.model.recorded_model()
         return values if recorded is None else {**values, "recorded_model": recorded}
 
@@ -131,47 +145,67 @@ def as_yaml(values: Mapping[str, Any]) -> str:
     return yaml.dump(dict(values), Dumper=_BlockDumper, sort_keys=False, allow_unicode=True, width=120)
 
 
+def used_groups(config: CellConfig) -> tuple[Group, ...]:
+    """The groups of studies that affect a cell with these options."""
+    return tuple(group for group in study_groups().values() if group.name in config.uses)
+
+
+def parts_of(config: CellConfig, contents: Mapping[str, Content]) -> Parts:
+    """The parts that a protocol is built on."""
+    groups = study_groups().values()
+    data = {group.data: contents.get(group.name) for group in groups if group.data}
+    return Parts(config.judge, {group.name: config.part(group.name) for group in groups} | data)
+
+
 def build_cell(composed: Composed) -> Cell:
     """Load the data that the id depends on, check that all parts fit, and name the cell. Raises `UserError`."""
-    config, judging = composed.config, Judging.of(composed.config)
+    config = composed.config
     dataset = load(config.dataset)
     tasks = select(dataset, config.dataset)
     if not tasks:
         raise UserError(f"the dataset {dataset.name} has no tasks", "choose another dataset, or correct dataset.path")
     check_fit(config, dataset, tasks)
-    judging.check_questions()
-    judging.check_languages(tasks)
-    pool = INSTRUCTIONS.build(config.instructions) if "instructions" in config.uses else None
-    pool = pool and pool.among({task.target.language for task in tasks})
-    check_texts(dataset, tasks, pool)
-    if pool is not None:
-        judging.check_decidable(pool, tasks, config.seed)
-    identity, *older = cell_ids(config, dataset, tasks, pool)
-    remarks = (*remarks_on(dataset, pool), *judging.remarks(pool, tasks), *other_languages(config, tasks))
-    cell = Cell(config, composed.choices, dataset, tasks, pool, identity, "", remarks, tuple(older))
-    cell = replace(cell, name=_name(cell, composed.settings))
+    check_judge(config, tasks)
+    contents = load_contents(config, tasks)
+    check_texts(dataset, tasks, contents)
+    identity, *older = cell_ids(config, dataset, tasks, contents)
+    cell = Cell(config, composed.choices, dataset, tasks, contents, identity, "", older=tuple(older))
+    cell = replace(cell, remarks=tuple(remarks_on(cell)), name=_name(cell, composed.settings))
     folders = () if cell.folder.exists() else Path(config.runs_dir).glob(f"*-{identity[:8]}")
     begun = min((folder for folder in folders if any(journals_in(folder))), default=None)
     return replace(cell, begun=begun)
 
 
-def remarks_on(dataset: Dataset, pool: Pool | None) -> Iterator[str]:
-    """Warnings about the tasks, and about the first suspicious place in the pool, with how many more there are."""
+def load_contents(config: CellConfig, tasks: Sequence[Task]) -> dict[str, Content]:
+    """The data of the groups that affect a cell. Raises `UserError`."""
+    loading = [(group, group.load) for group in used_groups(config) if group.load is not None]
+    return {group.name: load(config.part(group.name), tasks) for group, load in loading}
+
+
+def remarks_on(cell: Cell) -> Iterator[str]:
+    """Warnings about the tasks and about the first suspicious place in loaded data, and the remarks of the groups.
+
+    Raises `UserError` if a group of a study does not fit the cell.
+    """
+    dataset = cell.dataset
     yield from (f"warning: {remark}" for remark in (dataset.departure, dataset.remark) if remark)
-    found = pool.warnings if pool is not None else ()
-    more = f" (and {len(found) - 1} more: codechat list instructions instructions.path=…)" if len(found) > 1 else ""
-    yield from (f"warning: {warning}{more}" for warning in found[:1])
+    for group, content in cell.contents.items():
+        found = content.warnings
+        more = f" (and {len(found) - 1} more: codechat list {group} {group}.path=…)" if len(found) > 1 else ""
+        yield from (f"warning: {warning}{more}" for warning in found[:1])
+    for each in cell.study_groups:
+        yield from each.check(cell)
+    yield from undecidable(cell.config, cell.tasks)
+    yield from other_languages(cell.config, cell.tasks)
 
 
 def _name(cell: Cell, settings: Sequence[str]) -> str:
     """A name such as `gpt5 humaneval balanced`, followed by the settings that differ from the defaults."""
-    model, agenda, label = cell.config.model, cell.config.agenda, cell.model_label
+    model, label = cell.config.model, cell.model_label
     recorded = model.recorded_model() if label == model.kind else None
     parts = [f"{recorded} ({label})" if recorded else label, cell.dataset.name]
-    if "agenda" in cell.uses:
-        parts.append(cell.choices.get("agenda", "agenda"))
-        if agenda.turns != AgendaConfig().turns:
-            parts.append(f"{agenda.turns} turns")
+    for group in cell.study_groups:
+        parts += group.label(cell.config.part(group.name), cell.choices.get(group.name, group.name))
     if len(cell.tasks) != len(cell.dataset.tasks):
         parts.append(f"{len(cell.tasks)} tasks")
     return " ".join([*parts, *(" ".join(setting.split())[:60] for setting in settings)])[:200]

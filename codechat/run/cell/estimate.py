@@ -125,7 +125,7 @@ def what_pilot_took(folder: Path) -> dict[str, "Measured"]:
     except (OSError, ValueError, UserError) as error:
         raise UserError(f"pilot={folder} is no cell's folder", "give that of a cell that was run to its end") from error
     choices = values.pop("choices", {})
-    known = {name: value for name, value in values.items() if name in CellConfig.model_fields}
+    known = {name: value for name, value in values.items() if name in CellConfig.whole().model_fields}
     cell = build_cell(Composed(CellConfig.from_values(known), choices))
     spent, calls = dict[str, Usage](), dict[str, int]()
     for ledger in (account.own, *account.taken.values()):

@@ -7,7 +7,7 @@ The judge's tokens are those of this scoring.
 
 import random
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,11 @@ from codechat.base.records import SessionRecord, dataset_in, read_sessions
 from codechat.datasets import load
 from codechat.datasets.tasks import Dataset, Task
 from codechat.report.metrics import Effort, Measures
-from codechat.run.cell import Cell, remarks_on
-from codechat.run.cell.fitting import Judging, check_texts
+from codechat.run.cell import Cell, load_contents, remarks_on
+from codechat.run.cell.fitting import check_judge, check_texts
 from codechat.run.protocols import Ask, DialogueProtocol, Kit
 from codechat.run.settings.config import GROUPS, NEEDED, CellConfig, content_outside
-from codechat.studies.refine.instructions import INSTRUCTIONS
+from codechat.run.settings.groups import study_groups
 
 IDENTITY_SCHEMA = 1
 
@@ -49,6 +49,10 @@ class RescoredCell(Cell):
 
     recording: Recording
     place: Path
+
+    @property
+    def is_recorded(self) -> bool:
+        return True
 
     @cached_property
     def folder(self) -> Path:
@@ -118,16 +122,11 @@ def rescored_cell(
     config: CellConfig, choices: Mapping[str, str], recording: Recording, name: str, place: Path
 ) -> RescoredCell:
     """The cell that scores a recording by the config's judge and sandbox. Raises `UserError`."""
-    judging = Judging.of(config)
-    judging.check_questions()
+    check_judge(config, ())
     options = config.dataset
     if "environment" in config.uses and "repos" in type(options).model_fields:
         options = options.model_copy(update={"repos": None})  # only rooms are made of clones, and no command runs again
     dataset = load(options)
-    pool = INSTRUCTIONS.build(config.instructions) if "instructions" in config.uses else None
-    if pool is not None:
-        judging.check_judgeable(pool.instructions)
-        pool = pool.among({task.target.language for task in dataset.tasks if task.task_id in recording.sessions})
     present = {task.task_id: task for task in dataset.tasks}
     for each in recording.sessions:
         if each not in present:
@@ -135,22 +134,31 @@ def rescored_cell(
     tasks = tuple(present[each] for each in recording.sessions)
     if recording.content not in (None, dataset.content_hash):
         _refuse_other_questions(dataset, tasks, recording)
-    check_texts(dataset, tasks, pool)
+    contents = load_contents(config, tasks)
+    check_texts(dataset, tasks, contents)
     identity: dict[str, Any] = {
         "schema": IDENTITY_SCHEMA,
         "rescored_from": recording.cell_id,
         "dataset": dataset.content_hash,
         "tasks": [task.task_id for task in tasks],
-        "instructions": (pool or INSTRUCTIONS.build(config.instructions)).content_hash,
+        **{
+            group.name: (contents.get(group.name) or group.registry.build(config.part(group.name))).content_hash
+            for group in study_groups().values()
+            if group.load is not None
+        },
         **{group: found for group in NEEDED if (found := scoring_identity(getattr(config, group)))},
-        **{group: getattr(config, group).identity() for group in GROUPS if is_scoring(CellConfig.model_fields[group])},
+        **{
+            group: getattr(config, group).identity()
+            for group in GROUPS
+            if is_scoring(CellConfig.whole().model_fields[group])
+        },
     }
     outside = content_outside(tasks)
     if outside:
         identity["outside"] = outside
-    remarks = (*remarks_on(dataset, pool), *judging.remarks(pool, tasks))
     cell_id = content_hash(identity)
-    return RescoredCell(config, choices, dataset, tasks, pool, cell_id, name, remarks, recording=recording, place=place)
+    cell = RescoredCell(config, choices, dataset, tasks, contents, cell_id, name, recording=recording, place=place)
+    return replace(cell, remarks=tuple(remarks_on(cell)))
 
 
 def other_tests(cell: RescoredCell) -> str:

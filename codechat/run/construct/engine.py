@@ -19,16 +19,15 @@ from codechat.run.answering.endpoints import Register
 from codechat.run.cell.budget import Budget
 from codechat.run.construct.ends import Calls, Counts, End, Standing, end_of
 from codechat.run.construct.interface import Dropped, Item, Kept, Outcome, Settled, Spread, Waits
-from codechat.run.construct.kit import Kit, Services
+from codechat.run.construct.kit import Kit, People
 from codechat.run.construct.making import Construction
 from codechat.run.construct.people import Answer
 from codechat.run.construct.recipe import Stage
 from codechat.run.journal import Journal, Ledger
-from codechat.run.protocols.services import CheckOnce
+from codechat.run.protocols.services import CheckOnce, Player, Services
 from codechat.run.running.sessions import FAILURES_IN_A_ROW, finish_steps, run_together, unwrap_group
 from codechat.sandbox import SANDBOXES, Sandbox, admit
 from codechat.sandbox.suites.checker import Checker, NoSandbox
-from codechat.studies.multicodeif.constraints.examining import Examiner
 
 
 class Watcher(Protocol):
@@ -108,10 +107,11 @@ async def services_of(run: Run) -> AsyncIterator[Services]:
             if sandbox.notice:
                 run.watcher.note(sandbox.notice)
         gate, tests = CheckOnce(*models.values()), Checker(sandbox)
-        examiner = Examiner(HARDWARE.build(config.hardware).workers)
-        stack.push_async_callback(examiner.aclose)
-        on_question = config.recipe.on_question
-        yield Services(models, gate, run.journal, tests, examiner, run.brake, config.seed, run.answers, on_question)
+        players = {role: Player(model, gate) for role, model in models.items()}
+        workers = HARDWARE.build(config.hardware).workers
+        services = Services(players, run.journal, tests, brake=run.brake, workers=workers)
+        stack.push_async_callback(services.opened.aclose)
+        yield services
 
 
 async def make(run: Run, found: Made) -> None:
@@ -133,7 +133,7 @@ async def make(run: Run, found: Made) -> None:
     with run.watcher.interruptible(brake), collect_seldom():
         try:
             async with services_of(run) as services, finish_steps(journal):
-                await _Making(run.made, services, run.counts, found).run()
+                await _Making(run, services, found).run()
         finally:
             await journal.settle()
 
@@ -141,8 +141,10 @@ async def make(run: Run, found: Made) -> None:
 class _Making:
     """One run over all parts of the way: stages of single items, between those that take all items together."""
 
-    def __init__(self, made: Construction, services: Services, counts: Counts, result: Made) -> None:
-        self._made, self._services, self._counts, self._result = made, services, counts, result
+    def __init__(self, run: Run, services: Services, result: Made) -> None:
+        made = run.made
+        self._made, self._services, self._counts, self._result = made, services, run.counts, result
+        self._people = People(run.answers, made.config.recipe.on_question)
         self._journal, self._brake = services.journal, services.brake
         most = max((each.max_concurrency for each in made.roles.values()), default=0)
         self._slots = asyncio.Semaphore(2 * (most + HARDWARE.build(made.config.hardware).workers))
@@ -154,7 +156,7 @@ class _Making:
     async def run(self) -> None:
         """Make what is missing."""
         if self._made.recipe.prepare is not None:
-            kit = Kit(self._made.unit("prepare"), "", self._services)
+            kit = self._kit(self._made.unit("prepare"), "")
             kit.stage = "prepare"
             await unwrap_group(self._made.recipe.prepare(self._made.items, kit))
         self._result.length = len(self._made.parts)
@@ -166,6 +168,9 @@ class _Making:
                 break
             kept = [Item(end.id, end.data, end.provenance) for end in map(self._whole, self._result.kept)]
             items = tuple(more(self._begun, kept))
+
+    def _kit(self, unit: str, item: str) -> Kit:
+        return Kit(unit, item, self._made.config.seed, self._services, self._people)
 
     async def _round(self, items: Sequence[Item], kept: Sequence[Item]) -> None:
         """Take items through all parts; those before them were `kept`."""
@@ -226,7 +231,7 @@ class _Making:
         if known is not None and (end := End.model_validate_json(known)).upto == upto:
             self._count(end, new=False)
             return self._whole(end) if end.status == "spread" else end
-        kit = Kit(unit, at.item.id, self._services)
+        kit = self._kit(unit, at.item.id)
         end = End(id=at.item.id, origin=at.origin, path=at.path, unit=unit, upto=upto, status="errored", visited=[])
         if self._failures >= FAILURES_IN_A_ROW:
             detail = f"not attempted: too many failures in a row; the last: {self._failure}"
@@ -270,7 +275,7 @@ class _Making:
         if not standing:
             return []
         reached = [[at.item.id, at.item.data] for at in standing]
-        common = Kit(self._made.unit(number, stage.name, reached), stage.name, self._services)
+        common = self._kit(self._made.unit(number, stage.name, reached), stage.name)
         common.stage, common.kept = stage.name, kept
         outcomes = await stage.together([at.item for at in standing], common)
         if len(outcomes) != len(standing):
@@ -278,7 +283,7 @@ class _Making:
         ends: list[End] = []
         for at, outcome in zip(standing, outcomes, strict=True):
             unit = self._made.unit(number, at.item.id, at.item.data)
-            kit = Kit(unit, at.item.id, self._services)
+            kit = self._kit(unit, at.item.id)
             kit.stage, kit.used = stage.name, {} if ends else common.used
             end = End(
                 id=at.item.id, origin=at.origin, path=at.path, unit=unit, upto=stage.name, status="errored", visited=[]

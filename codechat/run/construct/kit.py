@@ -5,7 +5,6 @@ recorded result. So a stage must be deterministic given the results of its verbs
 """
 
 import random
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -17,18 +16,14 @@ from codechat.base.errors import ContextOverflow
 from codechat.base.files import content_hash
 from codechat.base.seeding import generator
 from codechat.judging.deciding import Decision, Filled, Form, Question, decide, fill_in
-from codechat.models import Model, Request
-from codechat.models.calls import Brake
+from codechat.models import Request
 from codechat.run.construct.interface import Dropped, Item, OnQuestion, Settled, Waits
 from codechat.run.construct.people import Answer, question_id
-from codechat.run.journal import Journal
 from codechat.run.protocols.answers import Overflowed
-from codechat.run.protocols.services import CheckOnce
+from codechat.run.protocols.kit import Unit
+from codechat.run.protocols.services import Services
 from codechat.sandbox import Command, Ran
 from codechat.sandbox.suites import Suite
-from codechat.sandbox.suites.checker import Checker
-from codechat.studies.multicodeif.constraints import Finding
-from codechat.studies.multicodeif.constraints.examining import Examiner, Inquiry
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -37,16 +32,9 @@ DRAWS = 1_000_003
 
 
 @dataclass(frozen=True)
-class Services:
-    """What all items of a run share: the roles' models, the journal, the tests, and people's answers by question."""
+class People:
+    """People's answers by question, and what is done with a question that has none."""
 
-    models: Mapping[str, Model]
-    gate: CheckOnce
-    journal: Journal
-    tests: Checker
-    examiner: Examiner
-    brake: Brake
-    seed: int
     answers: Mapping[str, Answer] = field(default_factory=dict)
     on_question: OnQuestion = "wait"
 
@@ -64,24 +52,28 @@ class Used:
         self.usage += usage
 
 
-class Kit:
+class Kit(Unit):
     """The verbs of one item. `stage` is the one that it is in; the engine sets it."""
 
-    def __init__(self, unit: str, item: str, services: Services) -> None:
+    def __init__(self, unit: str, item: str, seed: int, services: Services, people: People) -> None:
         """`unit` is the item's key in the journal, `item` its id."""
+        super().__init__(unit, item, seed, services)
         self.stage = ""
         self.used: dict[tuple[str, str], Used] = {}  # by stage and role
         self.asked: list[dict[str, str]] = []  # questions to people that were settled, for the provenance
         self.provisional = False  # whether a question was settled by `on_question`: an answer may still come
         self.waiting = ""  # the id of the last question
-        self.new = False  # whether any step was not in the journal
         self.kept: Sequence[Item] = ()  # in a stage of all items together, those that came through in earlier rounds
-        self._unit, self._item, self._services = unit, item, services
-        self._numbers: Counter[tuple[str, str]] = Counter()
+        self._people = people
+
+    @property
+    def new(self) -> bool:
+        """Whether any step was not in the journal."""
+        return bool(self.worked_at)
 
     def generator(self, purpose: str, of: str | None = None) -> random.Random:
         """A separate random generator for each purpose, by (seed, item, purpose); `of` is a name that items share."""
-        return generator(self._services.seed, self._item if of is None else of, f"construct/{purpose}")
+        return generator(self._seed, self._name if of is None else of, f"construct/{purpose}")
 
     async def ask(self, role: str, messages: tuple[Message, ...] | str, *, draw: int = 0) -> Reply:
         """The reply of a role's model; a text is one message of the user. Raises `ContextOverflow`.
@@ -89,25 +81,10 @@ class Kit:
         Equal requests may get equal replies from the response cache; `draw` numbers those that must be independent.
         """
         sent = (Message("user", messages),) if isinstance(messages, str) else messages
-        number = self._number(role)
-        sample = self._services.seed + DRAWS * draw
-        request = Request(sent, self._item, number, sample=sample, role=role, number=number)
-        model = self._services.models.get(role)
-        if model is None:
-            raise ValueError(
-                f"the stage {self.stage} asks the role '{role}', which the recipe does not name in `roles`"
-            )
-
-        async def call() -> Reply | Overflowed:
-            self._services.brake.check()
-            await self._services.gate.check()
-            try:
-                return await model.complete(request)
-            except ContextOverflow as overflow:
-                return Overflowed(str(overflow))
-
+        number = self.number(self.stage, role)
+        request = Request(sent, self._name, number, sample=self._seed + DRAWS * draw, role=role, number=number)
         digest = content_hash([[message.role, message.content] for message in sent] + ([draw] if draw else []))
-        answer: Reply | Overflowed = await self._step(f"{role}/{number}", digest, Reply | Overflowed, call, payer=role)
+        answer = await self.answer_at(self.stage, f"{role}/{number}", digest, request)
         if isinstance(answer, Overflowed):
             raise ContextOverflow(answer.overflow)
         self.used.setdefault((self.stage, role), Used()).add(1, answer.usage)
@@ -126,20 +103,14 @@ class Kit:
 
         A program that was tested before is not run again, unless `again` numbers the repetition.
         """
-        tests = self._services.tests
+        tests = self.services.tests
         check = tests.check_anew if again else tests.check
         digest = content_hash([program.source, suite.key, *([again] if again else [])])
-        return await self._step(f"check/{suite.kind}", digest, Verdict, lambda: check(program, suite))
-
-    async def examine(self, inquiries: Sequence[Inquiry]) -> list[Finding]:
-        """What rules find in codes, in the order of the questions; a rule runs in a process that can be ended."""
-        digest = content_hash([inquiry.key for inquiry in inquiries])
-        find = self._services.examiner.find
-        return await self._step("examine", digest, list[Finding], lambda: find(inquiries))
+        return await self.step_at(self.stage, f"check/{suite.kind}", digest, Verdict, lambda: check(program, suite))
 
     async def run(self, command: Command) -> Ran:
-        """Run a command in a box of the sandbox; its exit status and output."""
-        return await self._step("run", command.key, Ran, lambda: self._services.tests.run(command))
+        """Run a command in a box of the sandbox; returns exit status and output."""
+        return await self.run_at(self.stage, command)
 
     async def step(self, name: str, inputs: Any, kind: Any, compute: Callable[[], Awaitable[T]]) -> T:
         """A step of the stage's own, such as a request to a website: computed once, then found in the journal.
@@ -147,7 +118,7 @@ class Kit:
         `inputs` is a JSON value of all that the result depends on; `kind` is the result's type, which pydantic can
         write and read.
         """
-        return await self._step(f"own/{name}", content_hash(inputs), kind, compute)
+        return await self.step_at(self.stage, f"own/{name}", content_hash(inputs), kind, compute)
 
     def people(self, question: str, suggestion: str = "") -> str | None:
         """People's answer to a question; None if they want the item to go on as it is.
@@ -155,11 +126,10 @@ class Kit:
         Without an answer the stage ends here, unless the user wants the suggestion, or to go on (`on_question`). It is
         run again with the answer, and finds all its earlier steps in the journal.
         """
-        number = self._number("people")
-        identity = question_id(self._item, self.stage, number, question)
-        given = self._services.answers.get(identity)
+        identity = question_id(self._name, self.stage, self.number(self.stage, "people"), question)
+        given = self._people.answers.get(identity)
         self.provisional |= given is None
-        do = self._services.on_question if given is None else given.do or "answer"
+        do = self._people.on_question if given is None else given.do or "answer"
         by = "people" if given is not None else f"on_question={do}"
         self.waiting = identity
         if do == "wait":
@@ -172,27 +142,7 @@ class Kit:
         return suggestion if given is None or given.answer is None else given.answer
 
     def _request(self, role: str) -> Request:
-        return Request((), self._item, 0, role=role)
-
-    def _number(self, what: str) -> int:
-        number = self._numbers[self.stage, what]
-        self._numbers[self.stage, what] += 1
-        return number
-
-    async def _step(
-        self, name: str, digest: str, kind: Any, compute: Callable[[], Awaitable[T]], *, payer: str | None = None
-    ) -> T:
-        """A step of the item. After an interruption none begins; a budget stops only steps that ask a role."""
-
-        async def begin() -> T:
-            if self._services.brake.interrupted:
-                self._services.brake.check()
-            self.new = True
-            return await compute()
-
-        journal = self._services.journal
-        result: T = await journal.step(self._unit, f"{self.stage}/{name}", digest, kind, begin, payer=payer)
-        return result
+        return Request((), self._name, 0, role=role)
 
 
 class _Asked:

@@ -5,7 +5,7 @@ through the `Kit`, which records it.
 """
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,9 +17,6 @@ from codechat.judging import ADHERENCE, APPLICABILITY, JudgeConfig
 from codechat.report.metrics import Effort, Measures
 from codechat.run.protocols.kit import Kit
 from codechat.run.protocols.session_log import SessionLog
-from codechat.studies.cab.environments import EnvironmentConfig
-from codechat.studies.refine.agendas import AgendaConfig
-from codechat.studies.refine.instructions import Pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,31 +79,38 @@ class DialogueProtocol(Protocol):
         """
 
 
-@dataclass(frozen=True)
 class Parts:
-    """The components that a protocol may build on: those that it names in `uses`, None for the others."""
+    """What a protocol may build on: the judge's options, and by their names the groups of studies and their data.
 
-    agenda: AgendaConfig
-    pool: Pool | None
-    judge: JudgeConfig
-    environment: EnvironmentConfig | None = None
+    Such as `parts.agenda`, the options of that group, and `parts.pool`, the data that the group `instructions` loads;
+    None if the protocol does not name the group in `uses`, or no installed study brings it.
+    """
+
+    def __init__(self, judge: JudgeConfig, groups: Mapping[str, Any]) -> None:
+        self.judge = judge
+        self._groups = groups
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._groups.get(name)
 
 
 @dataclass(frozen=True)
 class ProtocolTraits:
     """The properties of a protocol that are known before it is built.
 
-    `uses` names the groups besides model and dataset that can change its results: `agenda`, `instructions`, `judge`,
-    `sandbox`, `environment`. Only these are built, checked, admitted and part of the cell id. `questions` are those
-    that it asks the judge: models for others are left out of its cells. `over` is the type of its tasks.
-
-    A protocol's config may have `further_questions`, which its options add, and `settled(dataset)`: the config with
-    those options settled, before the cell has its id, that the dataset's config decides.
+    `uses` names the groups besides model and dataset that can change its results: `judge`, `sandbox`, and those of
+    studies. Only these are built, checked, admitted and part of the cell id. `questions` are those that it asks the
+    judge: models for others are left out of its cells. `further` gives those that its options add. `over` is the type
+    of its tasks. `settle` gives the options once the dataset's are known, before the cell has its id.
     """
 
     uses: frozenset[str] = frozenset()
     questions: frozenset[str] = frozenset({APPLICABILITY, ADHERENCE})
     over: type[Task] = Task
+    further: Callable[[Any], frozenset[str]] = lambda options: frozenset()
+    settle: Callable[[Any, Config], Config] = lambda options, dataset: options
 
 
 PROTOCOLS: Registry[DialogueProtocol, ProtocolTraits] = Registry(
@@ -116,8 +120,8 @@ PROTOCOLS: Registry[DialogueProtocol, ProtocolTraits] = Registry(
 
 def questions_of(config: Config) -> frozenset[str]:
     """What a protocol asks its judge: the questions of its traits, and those that its options add."""
-    further: frozenset[str] = getattr(config, "further_questions", frozenset())
-    return PROTOCOLS.of(config).traits.questions | further
+    traits = PROTOCOLS.of(config).traits
+    return traits.questions | traits.further(config)
 
 
 __all__ = ["PROTOCOLS", "Ask", "DialogueProtocol", "Kit", "Parts", "ProtocolTraits", "SessionLog", "questions_of"]

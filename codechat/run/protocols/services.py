@@ -1,24 +1,31 @@
-"""The services of a session: models by role, judge, tests and journal."""
+"""The services of a unit of work, a session or an item that is made: models by role, judge, tests and journal."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from codechat.base.domain import Program, Verdict
-from codechat.judging import Judge
+from codechat.judging import JUDGES, Judge, JudgeConfig
 from codechat.models import Model
 from codechat.models.calls import Brake
 from codechat.run.journal import Journal
 from codechat.sandbox import Command, Ran
 from codechat.sandbox.suites import Suite
 from codechat.sandbox.suites.checker import ProgramKeys
-from codechat.studies.cab.environments import Environment
-from codechat.studies.multicodeif.constraints.examining import Examiner
 
 
 class _Checked(Protocol):
     async def check(self) -> None: ...
+
+
+class Closing(Protocol):
+    """Something that is closed at the end."""
+
+    async def aclose(self) -> None: ...
+
+
+C = TypeVar("C", bound=Closing)
 
 
 class CheckOnce:
@@ -40,20 +47,42 @@ class CheckOnce:
                 self._open = True
 
 
+class Opened:
+    """What a study opens at its first use, by name: closed with the session (`Kit.opened`) or with the cell."""
+
+    def __init__(self) -> None:
+        self._things: dict[str, Closing] = {}
+
+    def get(self, name: str, make: Callable[[], C]) -> C:
+        """The open thing of this name, made if there is none."""
+        found: Any = self._things.get(name)
+        if found is None:
+            found = self._things[name] = make()
+        return found  # type: ignore[no-any-return]
+
+    async def aclose(self) -> None:
+        """Close all things, the last one first."""
+        while self._things:
+            await self._things.popitem()[1].aclose()
+
+
 class Tests(Protocol):
     """Checks programs and runs commands in the sandbox; `codechat.sandbox.suites.checker.Checker` does."""
 
     async def check(self, program: Program, suite: Suite) -> Verdict:
         """The suite's verdict on the program."""
 
+    async def check_anew(self, program: Program, suite: Suite) -> Verdict:
+        """The verdict of one more run of a program that may have been checked before."""
+
     async def check_reference(self, program: Program, suite: Suite) -> Verdict:
-        """The same of a program of the dataset's own, which further cells of this process test too."""
+        """The verdict on a program of the dataset, which further cells of this process test too."""
 
     def remember(self, program: Program, suite: Suite, verdict: Verdict) -> ProgramKeys | None:
         """Keep a verdict that may come from the journal, and say what it is on; None if each text is tested apart."""
 
     async def run(self, command: Command) -> Ran:
-        """Run a command in a box; its exit status and output."""
+        """Run a command in a box; returns exit status and output."""
 
 
 @dataclass(frozen=True)
@@ -71,23 +100,43 @@ class Player:
 
 
 @dataclass(frozen=True)
-class Services:
-    """The cell's components, shared by its sessions; no judge if the protocol uses none.
+class Asked:
+    """The cell's judge. `offline`: a decision calls no endpoint and costs nothing."""
 
-    `players` has the model under test as `model`, and the protocol's further roles by their names. `judge_offline`: the
-    judge's decisions cost nothing. `examiner` checks constraints, if the protocol's tasks have any. `environment` opens
-    the rooms in which a model runs commands, if the protocol uses one.
+    judge: Judge
+    gate: CheckOnce
+    offline: bool = False
+
+    @classmethod
+    def of(cls, config: JudgeConfig) -> "Asked":
+        """A judge that is checked before the first question."""
+        judge = JUDGES.build(config)
+        return cls(judge, CheckOnce(judge), JUDGES.of(config).traits.offline)
+
+
+@dataclass(frozen=True)
+class Services:
+    """The components of a cell or a construction, shared by its units.
+
+    `players` has the model under test as `model`, and further roles by their names. `judge` is None if the protocol
+    uses none. `serving` has components of studies' groups, such as `environment`; `opened` what studies open for the
+    cell; `workers` is the number of processes that checks may use.
     """
 
     players: Mapping[str, Player]
     journal: Journal
     tests: Tests
-    judge: Judge | None = None
+    judge: Asked | None = None
     brake: Brake = field(default_factory=Brake)
-    judge_offline: bool = False
-    judge_gate: CheckOnce | None = None
-    examiner: Examiner | None = None
-    environment: Environment | None = None
+    serving: Mapping[str, Any] = field(default_factory=dict)
+    opened: Opened = field(default_factory=Opened)
+    workers: int = 1
+
+    def asked(self) -> Asked:
+        """The judge. Raises `ValueError` if the protocol does not name `judge` in `uses`."""
+        if self.judge is None:
+            raise ValueError("the protocol asks the judge, which it does not name in `uses`")
+        return self.judge
 
     @property
     def has_roles(self) -> bool:

@@ -15,10 +15,10 @@ from codechat.report.metrics.loaded import LOADED, count_loaded
 from codechat.report.metrics.measures import FIELD, fault_of
 from codechat.report.metrics.spending import Tariff
 from codechat.run.answering.servers import described
-from codechat.run.cell import Cell
+from codechat.run.cell import Cell, parts_of
 from codechat.run.cell.stopping import measures_of, stop_report
 from codechat.run.journal import Journal
-from codechat.run.protocols import PROTOCOLS, Parts
+from codechat.run.protocols import PROTOCOLS
 from codechat.run.running.sessions import Recorded
 from codechat.run.settings.config import CellConfig
 
@@ -66,9 +66,9 @@ def remeasure(values: Mapping[str, Any], sessions: Iterable[SessionRecord]) -> d
     """
     try:
         config = CellConfig.from_values(
-            {name: value for name, value in values.items() if name in CellConfig.model_fields}
+            {name: value for name, value in values.items() if name in CellConfig.whole().model_fields}
         )
     except UserError:
         return None
-    protocol = PROTOCOLS.build(config.protocol, Parts(config.agenda, None, config.judge, config.environment))
+    protocol = PROTOCOLS.build(config.protocol, parts_of(config, {}))
     return protocol.metrics(sessions, seed=config.seed, effort=Effort())

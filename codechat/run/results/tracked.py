@@ -77,7 +77,7 @@ def finished_cell(cell: Cell, metrics: Mapping[str, Any] | None, sweep: str | No
     return FinishedCell(
         cell_id=cell.id,
         name=cell.name,
-        params=cell.config.model_dump(mode="json", exclude={"tracking", "runs_dir", *cell.config.transient}),
+        params=cell.config.values({"tracking", "runs_dir", *cell.config.transient}),
         tags={**tags_of(cell), **tags_of_servers(metrics or {})},
         sweep=sweep,
         points=points_of(measures, metrics) if metrics is not None else (),
@@ -100,10 +100,9 @@ def finished_cell(cell: Cell, metrics: Mapping[str, Any] | None, sweep: str | No
 def tags_of(cell: Cell) -> dict[str, str]:
     """The tags of a cell's tracked run."""
     # what cells have in common that differ in the seed, or that of the agenda, alone
-    agenda = cell.config.agenda.model_copy(update={"seed": None})
-    unseeded = cell_id(
-        cell.config.model_copy(update={"seed": None, "agenda": agenda}), cell.dataset, cell.tasks, cell.pool
-    )
+    agenda = cell.config.part("agenda")
+    without = {"seed": None} | ({} if agenda is None else {"agenda": agenda.model_copy(update={"seed": None})})
+    unseeded = cell_id(cell.config.model_copy(update=without), cell.dataset, cell.tasks, cell.contents)
     tags = {
         "codechat.cell_id": cell.id,
         "codechat.dataset_hash": cell.dataset.content_hash,
@@ -119,8 +118,8 @@ def tags_of(cell: Cell) -> dict[str, str]:
     if cell.config.sandbox.python is not None:
         libraries = cell.config.sandbox.libraries()
         tags |= {"codechat.libraries": libraries.digest, "codechat.libraries.python": libraries.version}
-    if cell.pool is not None:
-        tags["codechat.pool_hash"] = cell.pool.content_hash
+    tags |= {f"codechat.{group.data}_hash": cell.contents[group.name].content_hash for group in cell.study_groups
+             if group.name in cell.contents}  # fmt: skip
     if isinstance(cell, RescoredCell):
         tags["codechat.rescored_from"] = cell.recording.cell_id
     for library in ("mlflow", "evalplus", "openai", "pymannkendall", "radon", "mccabe", "pycodestyle"):

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +16,6 @@ from codechat.base.files import write_atomically
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.base.texts import writable
 from codechat.datasets.tasks import Task
-from codechat.judging import JUDGES
 from codechat.models import MODELS, UNDER_TEST
 from codechat.models.calls import BRAKE, Brake, run_coroutine
 from codechat.models.calls.batches import DESK, Desk
@@ -31,15 +30,13 @@ from codechat.run.cell.references import References, now_and_then
 from codechat.run.cell.stopping import checkpoints, tasks_needed
 from codechat.run.journal import Journal
 from codechat.run.protocols import DialogueProtocol, Kit
-from codechat.run.protocols.services import CheckOnce, Player, Services
+from codechat.run.protocols.services import Asked, CheckOnce, Player, Services
 from codechat.run.protocols.session_log import SessionLog
 from codechat.run.running.observer import Counting, Counts, Follow, Observer
 from codechat.run.running.room import Room, room_of
 from codechat.sandbox import SANDBOXES, Sandbox, admit
 from codechat.sandbox.suites.checker import Checker, NoSandbox
 from codechat.sandbox.suites.sharing import KeptVerdicts
-from codechat.studies.cab.environments import ENVIRONMENTS, Environment
-from codechat.studies.multicodeif.constraints.examining import Examiner
 
 # An endpoint that stays dead would cost every remaining session minutes of retries: after this many failures in a
 # row, without a finished session in between, the cell stops asking.
@@ -222,9 +219,9 @@ def first_request(cell: Cell) -> tuple[Message, ...]:
             seen.append(messages)
             raise Stopped("seen")
 
-    none: Any = SimpleNamespace(environment=None, brake=Brake(), judge_offline=True, has_roles=False)
+    none: Any = SimpleNamespace(serving={}, brake=Brake(), judge=None, has_roles=False)
     kit = Peeking(cell.tasks[0], "", cell.config.seed, none, lambda turn, new: None)
-    kit.log.agenda = cell.protocol.agenda(kit.generator("agenda", cell.config.agenda.seed))
+    kit.log.agenda = cell.protocol.agenda(kit.generator("agenda", cell.agenda_seed))
     with contextlib.suppress(Exception):  # whatever it does first cannot be done without services
         run_coroutine(lambda: cell.protocol.run(cell.tasks[0], kit), Brake())
     return seen[0] if seen else ()
@@ -291,7 +288,7 @@ class _Workers:
         """
         identity = session_id(self.cell.id, task.task_id)
         kit = Kit(task, identity, self.cell.config.seed, self.services, self._turn)
-        kit.log.agenda = self.protocol.agenda(kit.generator("agenda", self.cell.config.agenda.seed))
+        kit.log.agenda = self.protocol.agenda(kit.generator("agenda", self.cell.agenda_seed))
         if self.progress.hopeless:
             last = self.progress.last_failure
             return self._record(task, kit.log, f"not attempted: too many failures in a row; the last: {last}"), False
@@ -365,40 +362,37 @@ async def services_of(
     """Build the components, and close them at the end. `note` gets remarks for the user."""
     config = cell.config
     async with contextlib.AsyncExitStack() as stack:
-        environment = None
-        if "environment" in cell.uses:
-            environment = ENVIRONMENTS.build(config.environment)
-            stack.push_async_callback(environment.aclose)
-        players = _players(cell, environment, stack)
-        judge = gate = None
-        offline = False
+        groups = [group for group in cell.study_groups if group.serves]
+        serving = {group.name: group.registry.build(config.part(group.name)) for group in groups}
+        for component in serving.values():
+            stack.push_async_callback(component.aclose)
+        players = _players(cell, tuple(serving.values()), stack)
+        judge = None
         if "judge" in cell.uses:
-            judge, offline = JUDGES.build(config.judge), JUDGES.of(config.judge).traits.offline
-            stack.push_async_callback(judge.aclose)
-            gate = CheckOnce(judge)
+            judge = Asked.of(config.judge)
+            stack.push_async_callback(judge.judge.aclose)
         sandbox: Sandbox = NoSandbox(config.sandbox)
         if "sandbox" in cell.uses:
             sandbox = _sandbox(cell, stack, note)
-        examiner = Examiner(cell.resources.workers)
-        stack.push_async_callback(examiner.aclose)
         kept = None  # the verdicts of other cells and processes
         if not isinstance(sandbox, NoSandbox) and sandbox.config.share:
             kept = KeptVerdicts(sandbox.config, weak=sandbox.weak)
             stack.callback(kept.close)
-        checker = Checker(sandbox, kept)
-        yield Services(players, journal, checker, judge, brake, offline, gate, examiner, environment)
+        services = Services(
+            players, journal, Checker(sandbox, kept), judge, brake, serving, workers=cell.resources.workers
+        )
+        stack.push_async_callback(services.opened.aclose)
+        yield services
 
 
-def _players(cell: Cell, environment: Environment | None, stack: contextlib.AsyncExitStack) -> dict[str, Player]:
+def _players(cell: Cell, serving: Sequence[Any], stack: contextlib.AsyncExitStack) -> dict[str, Player]:
     """The model of each role: the model under test, and the models in the protocol's config.
 
-    Where there are rooms, whether they can be had is checked before the model under test is asked: what is scored again
-    needs neither.
+    What serves the sessions is checked before the model under test is asked.
     """
     config = cell.config
     tested = MODELS.build(config.model)
-    gate = CheckOnce(tested) if environment is None else CheckOnce(environment, tested)
-    players = {UNDER_TEST: Player(tested, gate, MODELS.of(config.model).traits.baseline)}
+    players = {UNDER_TEST: Player(tested, CheckOnce(*serving, tested), MODELS.of(config.model).traits.baseline)}
     for place, model in models_in(config.protocol, "protocol"):
         players[role_of(place)] = Player.of(MODELS.build(model))
     for player in players.values():

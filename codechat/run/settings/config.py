@@ -1,9 +1,10 @@
 """A cell's whole configuration, validated, and the cell id."""
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, Self
 
-from pydantic import ConfigDict, SerializeAsAny, model_validator
+from pydantic import ConfigDict, SerializeAsAny, create_model, model_validator
 from pydantic.fields import FieldInfo
 
 from codechat.base.config import (
@@ -29,33 +30,38 @@ from codechat.models.hardware import HARDWARE, HardwareConfig
 from codechat.models.roles import without_roles
 from codechat.report.tracking import TRACKING
 from codechat.run.protocols import PROTOCOLS, questions_of
+from codechat.run.settings.groups import Content, study_groups
 from codechat.sandbox import SANDBOXES, SandboxConfig
-from codechat.studies.cab.environments import ENVIRONMENTS, EnvironmentConfig
-from codechat.studies.refine.agendas import AGENDAS, AgendaConfig
-from codechat.studies.refine.instructions import INSTRUCTIONS, Pool
 
 IDENTITY_SCHEMA = 1
 
-GROUPS: Mapping[str, Registry[Any, Any]] = {
-    registry.group: registry
-    for registry in (
-        MODELS,
-        DATASETS,
-        INSTRUCTIONS,
-        AGENDAS,
-        PROTOCOLS,
-        JUDGES,
-        SANDBOXES,
-        ENVIRONMENTS,
-        HARDWARE,
-        TRACKING,
-    )
-}
+OWN: tuple[Registry[Any, Any], ...] = (MODELS, DATASETS, PROTOCOLS, JUDGES, SANDBOXES, HARDWARE, TRACKING)
+
+
+class _Groups(Mapping[str, Registry[Any, Any]]):
+    """The registry of each group of a cell, in the order of config.yaml; those of studies are found at first use."""
+
+    @functools.cached_property
+    def _found(self) -> dict[str, Registry[Any, Any]]:
+        found = [(registry.group, registry) for registry in OWN]
+        for group in study_groups().values():
+            names = [name for name, _ in found]
+            found.insert(names.index(group.behind) + 1, (group.name, group.registry))
+        return dict(found)
+
+    def __getitem__(self, name: str) -> Registry[Any, Any]:
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+GROUPS = _Groups()
 NEEDED = ("model", "dataset", "protocol")
 """The groups that every protocol needs; it names the others in `uses`."""
-
-BEFORE: Mapping[str, Mapping[str, str]] = {"environment": {"kind": "none"}}
-"""The values that cells have in a group that was added after they were begun."""
 
 
 class ShardConfig(Config):
@@ -102,23 +108,18 @@ class StopConfig(Config):
 
 
 class CellConfig(Config):
-    """One cell: a component of every group, and the fixed keys."""
+    """One cell: a component of every group, and the fixed keys. `whole` has the groups of the studies, too."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     model: SerializeAsAny[ModelConfig] = original_option(..., "the model under test")
     dataset: SerializeAsAny[DatasetConfig] = original_option(..., "the tasks")
-    instructions: SerializeAsAny[Config] = original_option(..., "the pool of refinement instructions")
-    agenda: SerializeAsAny[AgendaConfig] = original_option(..., "how many turns, of which types")
     protocol: SerializeAsAny[Config] = original_option(..., "how a dialogue unfolds")
     judge: SerializeAsAny[JudgeConfig] = original_option(
         ..., "decides applicability and adherence", json_schema_extra=SCORING
     )
     sandbox: SerializeAsAny[SandboxConfig] = original_option(
         ..., "where candidate code runs, within which limits", json_schema_extra=SCORING
-    )
-    environment: SerializeAsAny[EnvironmentConfig] = result_option(
-        ..., "where a model may run commands in a repository"
     )
     hardware: SerializeAsAny[HardwareConfig] = run_option(..., "what the cell may use of this machine")
     tracking: SerializeAsAny[Config] = run_option(..., "where the cell's metrics are sent")
@@ -138,24 +139,42 @@ class CellConfig(Config):
     shard: ShardConfig = run_option(ShardConfig(), "which part of the tasks this process runs")
     stop: StopConfig = result_option(StopConfig(), "whether to end once enough is known")
 
+    @staticmethod
+    @functools.cache
+    def whole() -> "type[CellConfig]":
+        """The class of all cells: with a field for each group that an installed study brings."""
+        added: Any = {name: (group.options, group.field) for name, group in study_groups().items()}
+        return create_model("CellConfig", __base__=CellConfig, __module__=__name__, __doc__=CellConfig.__doc__, **added)
+
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "CellConfig":
         """Validate every group through its registry. Raises `UserError`."""
         for key, value in values.items():
             if writable(value) is not value:
                 raise UserError(f"{key} has half of a surrogate pair, which no file can hold", "leave it out")
+        before = {name: group.before for name, group in study_groups().items()}
         parts = {
             group: registry.validate(
-                given if isinstance(given := values.get(group, BEFORE.get(group)), Mapping) else {}, group
+                given if isinstance(given := values.get(group, before.get(group)), Mapping) else {}, group
             )
             for group, registry in GROUPS.items()
         }
-        if (settled := getattr(parts["protocol"], "settled", None)) is not None:
-            parts["protocol"] = settled(parts["dataset"])
+        settle = PROTOCOLS.of(parts["protocol"]).traits.settle
+        parts["protocol"] = settle(parts["protocol"], parts["dataset"])
         unasked = {*QUESTIONS, SOLUTION} - questions_of(parts["protocol"])
         parts["judge"] = without_roles(parts["judge"], unasked)
         rest = {name: value for name, value in values.items() if name not in GROUPS}
-        return validate(cls, {**rest, **parts}, "")
+        return validate(cls.whole(), {**rest, **parts}, "")
+
+    def part(self, group: str) -> Any:
+        """The options of a group, which may be a study's; None if no installed study brings it."""
+        return getattr(self, group, None)
+
+    def values(self, exclude: Iterable[str] = ()) -> dict[str, Any]:
+        """All options as JSON values, in the order of config.yaml."""
+        values = self.model_dump(mode="json", exclude={*exclude})
+        names = (*GROUPS, *(name for name in values if name not in GROUPS))
+        return {name: values[name] for name in names if name in values}
 
     @property
     def transient(self) -> set[str]:
@@ -213,23 +232,29 @@ class CellConfig(Config):
         return field is not None and part_of(field) == "place"
 
 
-def cell_id(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...], pool: Pool | None) -> str:
+def cell_id(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...], contents: Mapping[str, Content]) -> str:
     """Hex SHA-256 of everything that can change a result (contract, section 2)."""
-    return _hash(config.identity(), dataset, tasks, pool, content_outside(tasks))
+    return _hash(config.identity(), dataset, tasks, contents, content_outside(tasks))
 
 
-def cell_ids(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...], pool: Pool | None) -> tuple[str, ...]:
+def cell_ids(
+    config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...], contents: Mapping[str, Content]
+) -> tuple[str, ...]:
     """The cell's id, then those that it had under earlier versions of its rules and baselines, each once.
 
     Every version counts with repositories in the id and (as at first) without.
     """
     identities, content = [config.identity(older) for older in range(config.versions())], content_outside(tasks)
-    found = [_hash(each, dataset, tasks, pool, outside) for each in identities for outside in (content, {})]
+    found = [_hash(each, dataset, tasks, contents, outside) for each in identities for outside in (content, {})]
     return tuple(dict.fromkeys(found))
 
 
 def _hash(
-    options: Mapping[str, Any], dataset: Dataset, tasks: tuple[Task, ...], pool: Pool | None, outside: Mapping[str, str]
+    options: Mapping[str, Any],
+    dataset: Dataset,
+    tasks: tuple[Task, ...],
+    contents: Mapping[str, Content],
+    outside: Mapping[str, str],
 ) -> str:
     """The id of a cell with these options, whose verdicts depend on the content `outside` the dataset."""
     identity: dict[str, Any] = {"schema": IDENTITY_SCHEMA, **options}
@@ -239,8 +264,9 @@ def _hash(
         "tasks": [task.task_id for task in tasks],
         **({"outside": outside} if outside else {}),
     }
-    if pool is not None and "instructions" in identity:
-        identity["instructions"] = {**identity["instructions"], "content": pool.content_hash}
+    for group, content in contents.items():
+        if group in identity:
+            identity[group] = {**identity[group], "content": content.content_hash}
     return content_hash(identity)
 
 

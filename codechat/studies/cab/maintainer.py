@@ -18,6 +18,7 @@ from codechat.models import UNDER_TEST
 from codechat.sandbox.languages import without_thinking
 from codechat.studies.cab.stage import NO_TEXT, NOTHING, Stage
 from codechat.studies.cab.turns import ExploredRecord
+from codechat.studies.cab.verbs import run_command
 
 _LIST_OR_QUOTE = re.compile(r"(?:>[ \t]*)*(?:(?:[-*+]|#{1,6}|\d{1,3}[.)])[ \t]+)?")
 _MARKED = re.compile(r"(\*{0,3}|_{0,3}|`)(EXPLORE|ANSWER)(?::\1|\1[ \t]*:)[ \t]*(.*)$", re.DOTALL)
@@ -251,7 +252,7 @@ class Maintainer:
             self._add(steps=found.steps + 1, unread=found.unread + 1)
             return prompts.unread.strip("\n")
         commands = said.commands[: self.stage.config.commands]
-        outputs = [await self.stage.kit.command(turn, command) for command in commands]
+        outputs = [await run_command(self.stage.kit, turn, each) for each in commands]
         unrun = len(said.commands) - len(commands)
         explored = (*found.explored, *map(_record, commands, outputs))
         self._add(steps=found.steps + 1, explored=explored, unrun=found.unrun + unrun)

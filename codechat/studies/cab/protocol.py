@@ -27,6 +27,7 @@ from codechat.studies.cab.stage import Built, Exchange, Stage
 from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn, BuildRecord, Status, UserReply
 from codechat.studies.cab.user import ask_user
+from codechat.studies.cab.verbs import build, enter
 
 
 class Assist:
@@ -81,10 +82,10 @@ class Assist:
         dialogue = [
             Exchange(answer, turn.user.text if turn.user else None) for answer, turn in answered if answer is not None
         ]
-        build = next((turn.build for turn in reversed(turns) if turn.build is not None), None)
+        last = next((turn.build for turn in reversed(turns) if turn.build is not None), None)
         refused = next((turn.refused for turn in reversed(turns) if turn.answer is not None), [])
         own = turns[0].own_build or (BuildRecord(ok=True, log="") if before.could_be_built else None)
-        built, needs = Built(build, refused, own), (before.needs_build, before.unvalidated)
+        built, needs = Built(last, refused, own), (before.needs_build, before.unvalidated)
         ended = Ended(before.rounds, before.satisfied, built, *needs, before.environment)
         judged = await judge(stage, recorded.turns[-1].turn, dialogue, ended)
         kit.log.judgement, kit.log.ended = judged.model_dump(), recorded.ended
@@ -124,21 +125,20 @@ class _State:
         """The state before the first answer: the row's own image is built, if it can be, and tested."""
         if not stage.builds or stage.task.workspace is None:
             return cls()
-        await stage.kit.enter(0)
+        await enter(stage.kit, 0)
         own = BuildRecord(ok=True, log="")
         if stage.task.workspace.test is not None:
-            own = BuildRecord.of(await stage.kit.build(0, {}, None))
+            own = BuildRecord.of(await build(stage.kit, 0, {}, None))
         return cls(built=Built(own=own))
 
     async def change(self, stage: Stage, answer: str, turn: int) -> _Made:
         """Build again if the answer changes something: with the files of earlier answers too."""
-        new, build = read_changes(answer) if stage.builds else Changes(), None
+        new, record = read_changes(answer) if stage.builds else Changes(), None
         if new.names:
             self.changes = self.changes.then(new)
-            found = await stage.kit.build(turn, self.changes.files, self.changes.dockerfile)
-            build = BuildRecord.of(found)
-        self.built = Built(build or self.built.build, new.refused, self.built.own)
-        return _Made(new, build)
+            record = BuildRecord.of(await build(stage.kit, turn, self.changes.files, self.changes.dockerfile))
+        self.built = Built(record or self.built.build, new.refused, self.built.own)
+        return _Made(new, record)
 
     def replied(self, said: UserReply) -> None:
         """Count a reply of the user."""

@@ -20,6 +20,7 @@ from codechat.studies.cab.config import AssistConfig
 from codechat.studies.cab.environments import EnvironmentConfig
 from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.cab.turns import BuildRecord
+from codechat.studies.cab.verbs import environment_of
 
 _MARKS = r"[\s>*_`#-]*"
 
@@ -148,7 +149,7 @@ class Stage:
     @property
     def explores(self) -> bool:
         """Whether the maintainer can run commands: there is a repository, and an environment to run them in."""
-        environment = self.kit.environment
+        environment = environment_of(self.kit)
         return self.task.workspace is not None and environment is not None and environment.commands
 
     @property
@@ -166,7 +167,7 @@ class Stage:
     @property
     def builds(self) -> bool:
         """Whether what the maintainer changes is built: the data has a Dockerfile, and the environment an engine."""
-        workspace, environment = self.task.workspace, self.kit.environment
+        workspace, environment = self.task.workspace, environment_of(self.kit)
         has_dockerfile = workspace is not None and workspace.dockerfile is not None
         return has_dockerfile and environment is not None and environment.builds
 

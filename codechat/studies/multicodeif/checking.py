@@ -22,6 +22,7 @@ from codechat.studies.multicodeif.constraints.examining import Examination, Inqu
 from codechat.studies.multicodeif.constraints.published import extracted
 from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord, OfficialTurn, all_met
 from codechat.studies.multicodeif.rows import ConstrainedTask, Level
+from codechat.studies.multicodeif.verbs import comply, examine
 from codechat.studies.multicodeif.versions import finding_of, suite_of
 
 GUARDED: Harness = "guarded"
@@ -56,10 +57,10 @@ class ConstrainedConfig(Config):
         "the verdicts of both are recorded",
     )
 
-    @property
-    def further_questions(self) -> frozenset[str]:
-        """The published judge's question about constraints whose answer is a whole solution is the harness's own."""
-        return frozenset({SOLUTION} if self.harness == OFFICIAL else ())
+
+def further_questions(config: ConstrainedConfig) -> frozenset[str]:
+    """The official harness asks the published judge about constraints whose answer is a whole solution."""
+    return frozenset({SOLUTION} if config.harness == OFFICIAL else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ class Checking:
         inquiries += [Examination(each, official.code, OFFICIAL) for each in constraints]
         if guarded.code:
             inquiries.append(Parsing(self._target(round_.level).language, guarded.code))
-        answers = await self.kit.examine(round_.turn, inquiries)
+        answers = await examine(self.kit, round_.turn, inquiries, free=True)
         parses = answers[2 * len(constraints)].met if guarded.code else None
         checks, spent = [], Spent()
         for place, constraint in enumerate(constraints):
@@ -218,7 +219,7 @@ class Checking:
             *(self.task.task_id, round_.turn, place, round_.level.prompt, constraint.words, code, reference),
             like_reference=solved and self.harness == OFFICIAL,
         )
-        said = await self.kit.comply(round_.turn, question)
+        said = await comply(self.kit, round_.turn, question)
         return Finding(said.met, said.reason), said
 
     async def _compiled(

@@ -23,6 +23,7 @@ from codechat.studies.multicodeif.checking import (
     Round,
     checkable_levels,
     expected_asks,
+    further_questions,
     levels_of,
 )
 from codechat.studies.multicodeif.metrics_levels import LEVELS, levels_metrics
@@ -124,6 +125,7 @@ class Levels:
     LevelsConfig,
     uses=frozenset({"judge", "sandbox"}),
     questions=frozenset({CONSTRAINT}),
+    further=further_questions,
     over=ConstrainedTask,
 )
 def levels(config: LevelsConfig, parts: Parts) -> Levels:

@@ -29,6 +29,7 @@ from codechat.studies.multicodeif.checking import (
     Round,
     checkable_levels,
     expected_asks,
+    further_questions,
     levels_of,
 )
 from codechat.studies.multicodeif.constraints import constraint_type
@@ -166,6 +167,7 @@ class Repair:
     RepairConfig,
     uses=frozenset({"judge", "sandbox"}),
     questions=frozenset({CONSTRAINT}),
+    further=further_questions,
     over=ConstrainedTask,
 )
 def repair(config: RepairConfig, parts: Parts) -> Repair:

@@ -24,8 +24,9 @@ from codechat.run.protocols.grading import Graded, grade_in_order, reply_of, req
 from codechat.run.protocols.opening import OpeningPrompt
 from codechat.sandbox.languages import extract, without_thinking
 from codechat.sandbox.suites import Suite
-from codechat.studies.refine.agendas import draw, type_of
+from codechat.studies.refine.agendas import AgendaConfig, draw, type_of
 from codechat.studies.refine.metrics import REFINE, refine_metrics
+from codechat.studies.refine.verbs import adherence, applicable, applicable_together
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,8 @@ class Refine:
     measures = REFINE
 
     def __init__(self, config: RefineConfig, parts: Parts) -> None:
-        self._prompts, self._agenda, self._judge = config.prompts, parts.agenda, parts.judge
+        self._prompts, self._judge = config.prompts, parts.judge
+        self._agenda: AgendaConfig = parts.agenda
         self._lookahead, self._together = parts.judge.lookahead, parts.judge.asked_together()
         self._pool, self._instructions = parts.pool, parts.pool.instructions if parts.pool else ()
         self._by_type = cache(self._candidates)
@@ -169,7 +171,7 @@ class Refine:
             return await self._select_together(kit, turn, code, candidates)
         for start in range(0, len(candidates), self._lookahead):
             batch = candidates[start : start + self._lookahead]
-            asked = [kit.applicable(turn, code, each) for each in batch]
+            asked = [applicable(kit, turn, code, each) for each in batch]
             checks = [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked, return_exceptions=True)
             for instruction, check in zip(batch, checks, strict=True):
                 if isinstance(check, BaseException):  # raised only if checking one at a time would have raised it
@@ -186,7 +188,7 @@ class Refine:
         usage = NO_USAGE
         for start in range(0, len(candidates), self._together):
             asked = candidates[start : start + self._together]
-            found = await kit.applicable_together(turn, code, asked)
+            found = await applicable_together(kit, turn, code, asked)
             usage += found.usage
             for instruction, check in zip(asked, found.decisions, strict=True):
                 tried.append(CandidateRecord(id=instruction.id, applicable=check.applicable, by=check.by))
@@ -249,17 +251,17 @@ def suite_of(task: Task) -> Suite:
 async def grade(kit: Kit, answer: TurnAnswer, earlier: Graded | None) -> TurnRecord:
     """Test and judge an answer. The earlier turn is recorded first, even if this one fails."""
     try:
-        if kit.judge_offline:  # decided at once: a task would cost as much as the decision
-            adherence = await _adherence(kit, answer)
+        if kit.services.asked().offline:  # decided at once: a task would cost as much as the decision
+            followed = await _adherence(kit, answer)
             verdict = await kit.check(answer.turn, answer.extraction, answer.suite)
         else:
             testing = kit.check(answer.turn, answer.extraction, answer.suite)
-            verdict, adherence = await asyncio.gather(testing, _adherence(kit, answer))
+            verdict, followed = await asyncio.gather(testing, _adherence(kit, answer))
     finally:
         if earlier is not None:
             await earlier
     selection, reply = answer.selection, answer.reply
-    judging = (selection.usage if selection else NO_USAGE) + (adherence.usage if adherence else NO_USAGE)
+    judging = (selection.usage if selection else NO_USAGE) + (followed.usage if followed else NO_USAGE)
     record = TurnRecord.of(
         answer.turn,
         answer.request,
@@ -267,7 +269,7 @@ async def grade(kit: Kit, answer: TurnAnswer, earlier: Graded | None) -> TurnRec
         verdict,
         instruction=_instruction(selection.instruction) if selection else None,
         candidates=list(selection.candidates) if selection else [],
-        adherence=_adherence_record(adherence),
+        adherence=_adherence_record(followed),
         judge_usage=judging,
     )
     kit.finish_turn(record)
@@ -279,7 +281,7 @@ async def _adherence(kit: Kit, answer: TurnAnswer) -> Adherence | None:
         return None
     if answer.extraction.code is None:
         return Adherence("violated", "rules", f"no code: {answer.extraction.reason}")
-    return await kit.adherence(answer.turn, answer.before, answer.extraction.code, answer.selection.instruction)
+    return await adherence(kit, answer.turn, answer.before, answer.extraction.code, answer.selection.instruction)
 
 
 async def skip(kit: Kit, turn: int, selection: Selection, earlier: Graded | None) -> TurnRecord:

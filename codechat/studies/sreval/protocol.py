@@ -14,7 +14,6 @@ from codechat.base.domain import Extraction, Message, Reply, Verdict
 from codechat.base.errors import ContextOverflow, UserError
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.base.template import fill, require
-from codechat.datasets import DatasetConfig
 from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
@@ -67,12 +66,6 @@ class StepwiseConfig(Config):
     )
     prompts: StepwisePrompts = original_option(..., "a preset by its name, or each prompt as a text or @FILE")
 
-    def settled(self, dataset: DatasetConfig) -> "StepwiseConfig":
-        """With the code above the function where the paper shows it, unless that is chosen."""
-        if self.local_context is not None:
-            return self
-        return self.model_copy(update={"local_context": paper_context(getattr(dataset, "kind", ""))})
-
     @model_validator(mode="after")
     def _fit(self) -> "StepwiseConfig":
         if self.prompting == "cumulative" and self.context == "golden":
@@ -81,6 +74,13 @@ class StepwiseConfig(Config):
                 "leave protocol.context at basic, or choose full_history or code_edit",
             )
         return self
+
+
+def settle(config: StepwiseConfig, dataset: Config) -> StepwiseConfig:
+    """The options with the code above the function where the paper shows it, unless that is chosen."""
+    if config.local_context is not None:
+        return config
+    return config.model_copy(update={"local_context": paper_context(getattr(dataset, "kind", ""))})
 
 
 def paper_context(dataset: str) -> Literal["first", "every"]:
@@ -223,7 +223,7 @@ class Stepwise:
         return stepwise_metrics(sessions, seed=seed, effort=effort)
 
 
-@PROTOCOLS.register("stepwise", StepwiseConfig, uses=frozenset({"sandbox"}), over=StepTask)
+@PROTOCOLS.register("stepwise", StepwiseConfig, uses=frozenset({"sandbox"}), over=StepTask, settle=settle)
 def stepwise(config: StepwiseConfig, parts: Parts) -> Stepwise:
     """One requirement a turn, each with a reference and tests of its own (SR-Eval)."""
     return Stepwise(config)

@@ -222,7 +222,9 @@ def test_a_call_that_fails_is_in_no_figure_of_any_study() -> None:
             status="errored", error="the endpoint is away", turns=[],
         )  # fmt: skip
         config = compose([f"protocol={name}"]).config
-        protocol = PROTOCOLS.build(config.protocol, Parts(config.agenda, load(PoolConfig()), config.judge))
+        protocol = PROTOCOLS.build(
+            config.protocol, Parts(config.judge, {"agenda": config.part("agenda"), "pool": load(PoolConfig())})
+        )
         found = protocol.metrics([errored], seed=0, effort=Effort())
         assert (found["sessions"], found["completed"], found["errored"]) == (1, 0, 1), name
 

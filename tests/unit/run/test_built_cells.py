@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack, closing
 from dataclasses import fields, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,10 +13,9 @@ from codechat.base.domain import Failure, Program, Verdict
 from codechat.base.errors import UserError
 from codechat.base.files import from_yaml
 from codechat.report.tracking import read_tracking
-from codechat.run.cell import Cell, build_cell, endpoints_of, fitting, session_id
+from codechat.run.cell import Cell, build_cell, endpoints_of, session_id
 from codechat.run.cell.budget import Budget
 from codechat.run.cell.estimate import _count_replies
-from codechat.run.cell.fitting import Judging
 from codechat.run.cell.references import References
 from codechat.run.cell.rescored import Recording, RescoredCell
 from codechat.run.journal import Journal
@@ -82,28 +80,6 @@ def test_remarks_on_the_command_come_before_the_cell(tmp_path: Path) -> None:
     )
     assert run(composed, Notes()).estimate is not None and noted[0] == "look here"
     assert run(composed).estimate is not None
-
-
-def test_instructions_that_a_judge_of_rules_cannot_decide_are_remarked(cell: Cell) -> None:
-    rows = [SimpleNamespace(rule=None), SimpleNamespace(rule="x")]
-    pool: Any = SimpleNamespace(of=lambda language: rows if language == "python" else [])
-    (remark,) = Judging.of(cell.config).remarks(pool, cell.tasks[:2])
-    assert "judge=rules leaves out 1 of 2 instructions" in remark
-    assert list(Judging.of(cell.config).remarks(None, cell.tasks[:2])) == []
-    assert list(Judging.of(compose(JUDGED).config).remarks(pool, cell.tasks[:2])) == []
-
-
-@pytest.mark.parametrize(("own", "drawn"), [(None, 5), (9, 9), (0, 0)])
-def test_an_agendas_own_seed_counts_before_the_cells(
-    cell: Cell, monkeypatch: pytest.MonkeyPatch, own: int | None, drawn: int
-) -> None:
-    seeds: list[Any] = []
-    generator = fitting.generator
-    monkeypatch.setattr(fitting, "generator", lambda seed, *given: seeds.append(seed) or generator(seed, *given))
-    assert cell.pool is not None
-    agenda = cell.config.agenda.model_copy(update={"seed": own})
-    replace(Judging.of(cell.config), agenda=agenda).check_decidable(cell.pool, cell.tasks, 5)
-    assert seeds == [drawn] * len(cell.tasks)
 
 
 def test_a_config_is_measured_again_without_what_this_version_does_not_know(cell: Cell) -> None:

@@ -1,5 +1,6 @@
 """Which parts of a cell fit each other: what is refused, and what is remarked, by the conditions of each."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,23 +9,38 @@ import pytest
 from codechat.base.domain import Instruction, Target
 from codechat.base.errors import UserError
 from codechat.datasets.tasks import Task
-from codechat.judging import ADHERENCE, APPLICABILITY, CONSTRAINT, JudgeTraits
-from codechat.run.cell.fitting import Judging, _check_languages, _types, check_fit, check_texts, other_languages
+from codechat.judging import ADHERENCE, APPLICABILITY, CONSTRAINT
+from codechat.run.cell.fitting import (
+    _check_languages,
+    check_fit,
+    check_judge,
+    check_texts,
+    other_languages,
+    undecidable,
+)
 from codechat.run.settings.compose import compose, owners
+from codechat.studies.refine.instructions import Pool
+from support.judges import OwnJudge
 
 BOTH = (APPLICABILITY, ADHERENCE)
 
 
-def judging(
-    *questions: str, asked: tuple[str, ...] = BOTH, used: bool = True, needs_rules: bool = False, languages: Any = None
-) -> Judging:
-    traits = JudgeTraits(needs_rules=needs_rules, questions=frozenset(questions or BOTH), languages=languages)
-    judge: Any = SimpleNamespace(name="own", traits=traits)
-    return Judging(judge, "asking", used, asked, None)
+Judged = Callable[..., Any]
 
 
-def instruction(name: str, *, rule: bool = False, text: str = "text") -> Instruction:
-    return Instruction(name, text, "cosmetic", "add", {"pattern": "comment"} if rule else None)
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> Judged:
+    """Makes the config of a cell whose judge, called own, decides some questions and is asked others."""
+
+    def config_of(*questions: str, asked: tuple[str, ...] = BOTH, languages: Any = None) -> Any:
+        monkeypatch.setattr("codechat.run.cell.fitting.JUDGES", OwnJudge.deciding(*questions, languages=languages))
+        return SimpleNamespace(judge=None, questions=asked, protocol=compose(["model=echo"]).config.protocol)
+
+    return config_of
+
+
+def instruction(name: str, *, text: str = "text") -> Instruction:
+    return Instruction(name, text, "cosmetic", "add")
 
 
 def task(name: str = "t", language: str = "python", **more: Any) -> Task:
@@ -43,30 +59,30 @@ def task(name: str = "t", language: str = "python", **more: Any) -> Task:
     ],
 )
 def test_a_judge_decides_something_of_what_it_is_asked(
-    able: tuple[str, ...], asked: tuple[str, ...], refused: bool
+    judged: Judged, able: tuple[str, ...], asked: tuple[str, ...], refused: bool
 ) -> None:
-    one = judging(*able, asked=asked)
+    config = judged(*able, asked=asked)
     if refused:
         with pytest.raises(UserError, match="judge=own") as caught:
-            one.check_questions()
+            check_judge(config, ())
         assert "judge=llm" in str(caught.value.remedy)
     else:
-        one.check_questions()
+        check_judge(config, ())
 
 
 @pytest.mark.parametrize(
     ("asked", "refused"), [(BOTH, True), ((ADHERENCE,), True), ((CONSTRAINT,), False), ((), False)]
 )
 def test_a_judge_reads_the_languages_of_the_instructions_that_it_is_asked_about(
-    asked: tuple[str, ...], refused: bool
+    judged: Judged, asked: tuple[str, ...], refused: bool
 ) -> None:
-    one = judging(asked=asked, languages=frozenset({"python"}))
-    one.check_languages((task(),))
+    config = judged(asked=asked, languages=frozenset({"python"}))
+    check_judge(config, (task(),))
     if refused:
         with pytest.raises(UserError, match="x is in perl"):
-            one.check_languages((task(), task("x", "perl")))
+            check_judge(config, (task(), task("x", "perl")))
     else:
-        one.check_languages((task("x", "perl"),))
+        check_judge(config, (task("x", "perl"),))
 
 
 def test_whoever_reads_all_languages_is_never_refused() -> None:
@@ -76,38 +92,23 @@ def test_whoever_reads_all_languages_is_never_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("needs", "rule", "decides"), [(False, False, True), (False, True, True), (True, True, True), (True, False, False)]
-)
-def test_a_judge_of_rules_decides_what_has_one(needs: bool, rule: bool, decides: bool) -> None:
-    one = judging(needs_rules=needs)
-    assert one.decides(instruction("i", rule=rule)) is decides
-    if decides:
-        one.check_judgeable([instruction("i", rule=rule), instruction("j")])
-    else:
-        with pytest.raises(UserError, match="any of the 2"):
-            one.check_judgeable([instruction("i"), instruction("j")])
-        judging(needs_rules=True, used=False).check_judgeable([instruction("i")])
-        one.check_judgeable([])
-
-
-@pytest.mark.parametrize(
-    ("able", "asked", "judged", "remarks"),
+    ("able", "asked", "asks", "remarks"),
     [
         (BOTH, (CONSTRAINT,), True, 1), (BOTH, (CONSTRAINT,), False, 0), ((*BOTH, CONSTRAINT), (CONSTRAINT,), True, 0),
         (BOTH, BOTH, True, 0),
     ],
 )  # fmt: skip
 def test_constraints_that_stay_undecided_are_remarked(
-    able: tuple[str, ...], asked: tuple[str, ...], judged: bool, remarks: int
+    judged: Judged, able: tuple[str, ...], asked: tuple[str, ...], asks: bool, remarks: int
 ) -> None:
     class Constrained(Task):
-        asks_judge = property(lambda self: judged)  # type: ignore[assignment]
+        asks_judge = property(lambda self: asks)  # type: ignore[assignment]
 
         def undecidable(self) -> Any:
             return iter(["no compiler", "no compiler"] if self.task_id == "b" else [])
 
     tasks = [Constrained("a", "p"), Constrained("b", "p")]
-    found = list(judging(*able, asked=asked).remarks(None, tasks))
+    found = list(undecidable(judged(*able, asked=asked), tasks))
     assert found[0] == "1 of 2 tasks have no compiler" and len(found) == 1 + remarks
     assert not remarks or (found[1].startswith("2 of 2") and "judge=llm" in found[1])
 
@@ -155,7 +156,7 @@ def test_a_protocol_works_on_tasks_of_its_kind(words: list[str], refused: str) -
     [
         ((dataset("a\nb"), [task()], []), "dataset"),
         ((dataset(), [task("a\nb")], []), "task id"),
-        ((dataset(), [task()], [instruction("a\nb")]), "instruction's id"),
+        ((dataset(), [task()], [instruction("a\nb")]), "id in instructions"),
         ((dataset(), [Task("t", "\ud800")], []), "a text of t"),
         ((dataset(), [task()], [instruction("i", text="\udfff")]), "a text of i"),
         ((dataset(), [task()], [instruction("i")]), ""),
@@ -163,17 +164,13 @@ def test_a_protocol_works_on_tasks_of_its_kind(words: list[str], refused: str) -
 )
 def test_names_and_texts_can_be_shown_and_written(names: Any, told: str) -> None:
     data, tasks, instructions = names
-    pool: Any = SimpleNamespace(instructions=instructions)
+    contents: Any = {"instructions": Pool(tuple(instructions), "hash")}
     if told:
         with pytest.raises(UserError, match=told):
-            check_texts(data, tasks, pool)
+            check_texts(data, tasks, contents)
     else:
-        check_texts(data, tasks, pool)
-        check_texts(data, tasks, None)
-
-
-def test_types_are_listed_in_one_or_several() -> None:
-    assert _types(["a"]) == "the type a" and _types(["a", "b"]) == "the types a, b"
+        check_texts(data, tasks, contents)
+        check_texts(data, tasks, {})
 
 
 @pytest.mark.parametrize(
@@ -189,32 +186,6 @@ def test_each_option_is_of_one_kind(key: str, result: bool, run: bool, rescoring
     assert (config.can_change_result(key), config.is_run_option(key)) == (result, run)
     if rescoring is not None:
         assert config.can_change_in_rescoring(key) is rescoring
-
-
-def drawing(turns: int = 3) -> Any:
-    return compose(["model=echo", "judge=rules", f"agenda.turns={turns}", "agenda.axis=scope"]).config.agenda
-
-
-@pytest.mark.parametrize(
-    ("pool", "told"),
-    [
-        ([("cosmetic", True), ("structural", True), ("semantic", True)], ""),
-        ([("cosmetic", True), ("structural", False), ("semantic", True)], "cannot decide.* the type structural"),
-        ([("cosmetic", True), ("semantic", False)], "the agenda asks for the type structural"),
-        ([], "the agenda asks for the types"),
-        ([("cosmetic", False), ("structural", False), ("semantic", True)], "cannot decide.* the types"),
-    ],
-)
-def test_an_agenda_asks_for_types_that_the_judge_can_decide(pool: list[tuple[str, bool]], told: str) -> None:
-    rules = {"pattern": "comment"}
-    instructions = [Instruction(f"i{at}", "text", scope, "add", rules if rule else None) for at, (scope, rule) in enumerate(pool)]  # type: ignore[arg-type]  # fmt: skip
-    one, tasks = judging(needs_rules=True), (task("a"), task("b"))
-    if told:
-        with pytest.raises(UserError, match=told):
-            one._check_decidable(drawing(9), instructions, tasks, 0)
-    else:
-        one._check_decidable(drawing(9), instructions, tasks, 0)
-    one.check_decidable(SimpleNamespace(), tasks, 0)  # type: ignore[arg-type]  # no agenda, nothing to draw
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ VALUES = st.recursive(
 
 
 def identity(config: CellConfig) -> str:
-    return cell_id(config, DATASET, TASKS, POOL)
+    return cell_id(config, DATASET, TASKS, {"instructions": POOL})
 
 
 def filled(model: type[Config]) -> Config:
@@ -159,6 +159,6 @@ def test_what_a_protocol_does_not_use_does_not_count() -> None:
     words = ["model=echo", "protocol=static"]
     config = compose(words).config
     for other in ("agenda=iid", "judge=llm", "instructions.verbs={tweak: modify}"):
-        assert cell_id(compose([*words, other]).config, DATASET, TASKS, None) == cell_id(config, DATASET, TASKS, None)
+        assert cell_id(compose([*words, other]).config, DATASET, TASKS, {}) == cell_id(config, DATASET, TASKS, {})
     other = compose([*words, "sandbox.memory_mb=512"]).config
-    assert cell_id(other, DATASET, TASKS, None) != cell_id(config, DATASET, TASKS, None)
+    assert cell_id(other, DATASET, TASKS, {}) != cell_id(config, DATASET, TASKS, {})

@@ -37,6 +37,7 @@ from codechat.studies.multicodeif.construct.task import Made
 from codechat.studies.multicodeif.construct.witness import Witness
 from codechat.studies.multicodeif.construct.writing import Author, Concepts, Written
 from codechat.studies.multicodeif.dataset import read_prompts
+from codechat.studies.multicodeif.verbs import examine
 
 EXPANDED = ["interface_specification", "data_structure", "code_quality"]
 """The categories that the paper expands."""
@@ -153,7 +154,7 @@ class Constraints:
                 constraint = Constraint(pool.name, pool.kind.read(pool.answer_to(value, language)))
                 constraint.require()
             if pool.kind.by == "classifier":
-                await kit.examine([Examination(constraint, "x = 1", "guarded")])
+                await examine(kit, kit.stage, [Examination(constraint, "x = 1", "guarded")])
 
     def row(self, item: Item) -> Mapping[str, Any]:
         """The line of a task: the paper's seven fields (III-A), and what `dataset=multicodeif` needs beside them."""

@@ -11,6 +11,7 @@ from codechat.studies.multicodeif.constraints import Finding, constraint_type
 from codechat.studies.multicodeif.constraints.examining import Examination
 from codechat.studies.multicodeif.construct.prompts import ConstraintsPrompts
 from codechat.studies.multicodeif.construct.task import Demanded, Made
+from codechat.studies.multicodeif.verbs import examine
 from codechat.studies.multicodeif.versions import finding_of, suite_of
 
 KEPT, BROKEN = "KEPT", "BROKEN"
@@ -81,7 +82,7 @@ class Witness:
         """What the guarded validators find of a code. A judge sees no reference."""
         kinds = [constraint_type(each.type) for each in demanded]
         inquiries = [Examination(each.constraint, code, "guarded") for each in demanded]
-        findings = await kit.examine(inquiries)
+        findings = await examine(kit, kit.stage, inquiries)
         for place, (kind, each) in enumerate(zip(kinds, demanded, strict=True)):
             if kind.by == "judge":
                 findings[place] = await self._judged(made, each, code, kit)

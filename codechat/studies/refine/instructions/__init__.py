@@ -1,6 +1,6 @@
 """Instructions: the pool of refinement requests that an agenda draws from."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from codechat.base.domain import Instruction, Scope
@@ -76,6 +76,10 @@ class Pool:
             others=tuple(one for one in rows if one.id not in wanted),
             content_hash=hashes[0] if len(hashes) == 1 else content_hash([names, hashes]),
         )
+
+    def texts(self) -> Iterable[tuple[str, str]]:
+        """The ids and texts of the instructions at hand."""
+        return ((one.id, one.text) for one in self.instructions)
 
     def _holding(self, name: str) -> list[Instruction]:
         return [one for one in (*self.instructions, *self.others) if name in self.languages.get(one.id, (name,))]

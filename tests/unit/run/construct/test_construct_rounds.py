@@ -8,6 +8,7 @@ from typing import Any
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, Spread, Stage, Waits
 from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 from codechat.studies.multicodeif.constraints.examining import Examination
+from codechat.studies.multicodeif.verbs import examine
 from support.constructing import run, written
 
 
@@ -92,7 +93,7 @@ def test_rules_examine_code_once(tmp_path: Path) -> None:
 
     async def examined(item: Item, kit: Kit) -> Outcome:
         codes = [f"def do_{item.data['number']}(): pass\n", "def Do(): pass\n", ""]
-        found = await kit.examine([Examination(constraint, code, "guarded") for code in codes])
+        found = await examine(kit, kit.stage, [Examination(constraint, code, "guarded") for code in codes])
         return Kept(item.having(met=[each.met for each in found], new=kit.new))
 
     run(tmp_path / "o", [Stage("look", examined)], numbered(0, 1))

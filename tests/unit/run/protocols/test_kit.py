@@ -13,7 +13,9 @@ from codechat.datasets.tasks import Task
 from codechat.judging import ConstraintQuestion
 from codechat.run.journal import Journal
 from codechat.run.protocols.kit import Kit
-from codechat.run.protocols.services import CheckOnce, Services
+from codechat.run.protocols.services import Asked, CheckOnce, Services
+from codechat.studies.multicodeif.verbs import comply
+from codechat.studies.refine.verbs import applicable
 
 ASKED = ConstraintQuestion("t", 0, 2, "prompt", "no loops", "x = 1")
 PASSED = Verdict("pass", True, None, inside="")
@@ -33,7 +35,7 @@ class Passing:
         return None
 
 
-class Asked:
+class Deciding:
     """A judge that decides constraints."""
 
     async def constraint(self, question: ConstraintQuestion) -> Compliance:
@@ -63,19 +65,19 @@ async def test_who_is_not_named_cannot_be_asked(journal: Journal) -> None:
     one = kit(journal)
     instruction: Any = Instruction
     for asked, told in (
-        (one.applicable(0, "x", instruction), "does not name in `uses`"),
-        (one.comply(0, ASKED), "does not name in `uses`"),
-        (one.examine(0, []), "its tasks have no constraints"),
-        (one.ask("user", 0, (Message("user", "x"),)), "the role 'user', which its config does not declare"),
+        (applicable(one, 0, "x", instruction), "does not name in `uses`"),
+        (comply(one, 0, ASKED), "does not name in `uses`"),
+        (one.ask("user", 0, (Message("user", "x"),)), "the role 'user' is asked"),
     ):
         with pytest.raises(ValueError, match=told):
             await asked
 
 
 async def test_a_constraint_is_the_judges_to_decide_if_it_can(journal: Journal) -> None:
-    found = await kit(journal, judge=object(), judge_gate=CheckOnce()).comply(0, ASKED)
+    found = await comply(kit(journal, judge=Asked(object(), CheckOnce())), 0, ASKED)  # type: ignore[arg-type]
     assert found.met is None and "judge=llm does" in found.reason
-    assert await kit(journal, judge=Asked(), judge_gate=CheckOnce()).comply(0, ASKED) == Compliance(True, "asked")
+    able: Any = Deciding()
+    assert await comply(kit(journal, judge=Asked(able, CheckOnce())), 0, ASKED) == Compliance(True, "asked")
 
 
 async def test_an_answer_without_a_program_is_not_tested(journal: Journal) -> None:
@@ -91,7 +93,7 @@ async def test_an_answer_without_a_program_is_not_tested(journal: Journal) -> No
 async def test_recorded_calls_stay_but_those_of_roles_that_are_asked_anew(journal: Journal) -> None:
     players: Any = {"model": None, "user": None, "judge": None}
     one = kit(journal)
-    one._services = replace(one._services, players=players)
+    one.services = replace(one.services, players=players)
     calls: list[dict[str, Any]] = [
         {"role": role, "request": [], "response": role} for role in ("model", "user", "judge")
     ]

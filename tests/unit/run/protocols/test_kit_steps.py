@@ -1,6 +1,7 @@
 """A session's steps: their names and numbers, who pays, when nothing begins, and what the records get of them."""
 
 import asyncio
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,10 +32,13 @@ from codechat.models.calls import Brake
 from codechat.models.scripted import Scripted
 from codechat.run.journal import Journal
 from codechat.run.protocols.kit import Kit
-from codechat.run.protocols.services import CheckOnce, Player, Services
+from codechat.run.protocols.services import Asked, CheckOnce, Player, Services
 from codechat.sandbox import Command, Ran
 from codechat.sandbox.suites.checker import ProgramKeys
+from codechat.studies.cab.verbs import build, enter, environment_of, run_command
 from codechat.studies.multicodeif.constraints import Finding
+from codechat.studies.multicodeif.verbs import comply, examine
+from codechat.studies.refine.verbs import adherence, applicable, applicable_together
 
 ONE, TWO = Message("user", "one"), Message("user", "two")
 PASSED = Verdict("pass", True, None, inside="")
@@ -214,25 +218,25 @@ class Together(Judge):
 @pytest.mark.parametrize("offline", [True, False])
 async def test_a_judges_decisions_are_steps_that_its_roles_pay(offline: bool) -> None:
     gate: Any = Gate()
-    one, journal, _, _ = kit(judge=Together(), judge_gate=gate, judge_offline=offline)
+    one, journal, _, _ = kit(judge=Asked(Together(), gate, offline))  # type: ignore[arg-type]
     several = [Instruction(name, name, "cosmetic", "add") for name in ("i", "j")]
-    assert (await one.applicable(0, "x", several[0])).applicable
-    assert [each.by for each in (await one.applicable_together(0, "x", several)).decisions] == ["i", "j"]
-    assert (await one.adherence(0, "x", "y", several[0])).reason == "xy"
+    assert (await applicable(one, 0, "x", several[0])).applicable
+    assert [each.by for each in (await applicable_together(one, 0, "x", several)).decisions] == ["i", "j"]
+    assert (await adherence(one, 0, "x", "y", several[0])).reason == "xy"
     question = ConstraintQuestion("t", 0, 3, "p", "c", "x")
-    assert (await one.comply(0, question)).met
+    assert (await comply(one, 0, question)).met
     assert journal.steps == [
         ("0/applicability/i", "applicability", offline), ("0/applicability/together/i", "applicability", False),
         ("0/adherence", "adherence", offline), ("0/constraint/3", "constraint", offline),
     ]  # fmt: skip
-    assert gate.count == 4 and one.judge_offline is offline
+    assert gate.count == 4
     digest = journal.digests["0/constraint/3"]
-    await one.comply(0, ConstraintQuestion("t", 0, 3, "p", "c", "x", like_reference=True))
+    await comply(one, 0, ConstraintQuestion("t", 0, 3, "p", "c", "x", like_reference=True))
     assert journal.digests["0/constraint/3"] != digest
     with pytest.raises(TypeError, match="one instruction"):
-        await kit(judge=Judge(), judge_gate=gate)[0].applicable_together(0, "x", several)
+        await applicable_together(kit(judge=Asked(Judge(), gate))[0], 0, "x", several)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="uses"):
-        await kit(judge=Judge())[0].applicable(0, "x", several[0])
+        await applicable(kit()[0], 0, "x", several[0])
 
 
 async def test_a_roles_decision_is_a_step_and_a_call_of_the_record() -> None:
@@ -245,6 +249,11 @@ async def test_a_roles_decision_is_a_step_and_a_call_of_the_record() -> None:
     assert [(call.response, [each.content for each in call.request]) for call in one.log.turns[0].calls()] == [
         ("VERDICT: YES", ["prompt"]), ("", ["prompt"])
     ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Housed(Task):
+    workspace: Any = "a repository"
 
 
 class Rooms:
@@ -269,32 +278,41 @@ class Rooms:
 
 async def test_commands_and_builds_are_numbered_steps_in_one_room() -> None:
     rooms: Any = Rooms()
-    one, journal, _, _ = kit({UNDER_TEST: []}, environment=rooms)
-    one._visit._workspace = SimpleNamespace()  # type: ignore[assignment]
-    await one.enter(0)
-    for command in ("ls", "pwd"):
-        assert (await one.command(0, command)).text == command
-    await one.command(1, "id")
-    await one.build(1, {}, "FROM x")
-    await one.build(1, {}, None)
+    one, journal, _, _ = kit({UNDER_TEST: []}, serving={"environment": rooms})
+    one.task = Housed("t", "p")
+    await enter(one, 0)
+    for word in ("ls", "pwd"):
+        assert (await run_command(one, 0, word)).text == word
+    await run_command(one, 1, "id")
+    await build(one, 1, {}, "FROM x")
+    await build(one, 1, {}, None)
+    visit = one.opened.get("visit", SimpleNamespace)  # type: ignore[type-var]
     await one.aclose()
     assert journal.steps == [
         ("0/room", None, True), ("0/command/0", None, True), ("0/command/1", None, True), ("1/command/0", None, True),
         ("1/build/0", None, False), ("1/build/1", None, False),
     ]  # fmt: skip
-    assert rooms.done == ["open", "ls", "pwd", "id", "FROM x", None, "closed"] and one.environment is rooms
-    assert one._visit._known == ["ls", "pwd", "id"]
+    assert rooms.done == ["open", "ls", "pwd", "id", "FROM x", None, "closed"] and environment_of(one) is rooms
+    assert visit._known == ["ls", "pwd", "id"]
 
 
 async def test_rules_find_in_the_order_of_the_questions() -> None:
     class Examiner:
+        closed = False
+
+        async def aclose(self) -> None:
+            self.closed = True
+
         async def find(self, inquiries: Any) -> list[Finding]:
             return [Finding(True, each.key) for each in inquiries]
 
-    one, journal, _, _ = kit(examiner=Examiner())
+    one, journal, _, _ = kit()
+    examiner = one.services.opened.get("examiner", Examiner)
     asked: Any = [SimpleNamespace(key=key) for key in "ba"]
-    assert [each.reason for each in await one.examine(2, asked)] == ["b", "a"]
+    assert [each.reason for each in await examine(one, 2, asked, free=True)] == ["b", "a"]
     assert journal.steps == [("2/examine", None, True)]
+    await one.services.opened.aclose()
+    assert examiner.closed
 
 
 def test_random_numbers_are_the_tasks_own_and_the_purposes() -> None:

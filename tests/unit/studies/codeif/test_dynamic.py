@@ -12,7 +12,6 @@ from codechat.models import Request
 from codechat.run.protocols import Parts
 from codechat.studies.codeif.metrics import Exchange
 from codechat.studies.codeif.protocol_dynamic import Dynamic, DynamicConfig, DynamicPrompts, dynamic
-from codechat.studies.refine.agendas import AgendaConfig
 from support.conversing import asking, code, conversation_task, converse, shape
 
 PROMPTS = DynamicPrompts(
@@ -23,7 +22,7 @@ FEEDBACK = "Not yet: Have {0}. // an assertion does not hold\nexception: no {0}"
 
 
 def protocol() -> Dynamic:
-    return dynamic(DynamicConfig(prompts=PROMPTS), Parts(AgendaConfig(), None, JudgeConfig(kind="none")))
+    return dynamic(DynamicConfig(prompts=PROMPTS), Parts(JudgeConfig(kind="none"), {}))
 
 
 def path(turns: list[TurnRecord]) -> list[str]:

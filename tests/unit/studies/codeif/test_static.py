@@ -13,7 +13,6 @@ from codechat.models import Request
 from codechat.run.protocols import PROTOCOLS, Parts
 from codechat.studies.codeif.metrics import Exchange
 from codechat.studies.codeif.protocol_static import Static, StaticConfig, StaticPrompts, layout, static
-from codechat.studies.refine.agendas import AgendaConfig
 from support.conversing import asking, code, conversation_task, converse, shape
 from support.tasks import task_of
 
@@ -25,7 +24,7 @@ REPLIES = [code("base"), code("base", "A"), code("base", "F"), code("base", "A",
 
 
 def protocol(**options: Any) -> Static:
-    return static(StaticConfig(prompts=PROMPTS, **options), Parts(AgendaConfig(), None, JudgeConfig(kind="none")))
+    return static(StaticConfig(prompts=PROMPTS, **options), Parts(JudgeConfig(kind="none"), {}))
 
 
 def said(request: Request) -> list[tuple[str, str]]:

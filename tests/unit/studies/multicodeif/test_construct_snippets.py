@@ -4,13 +4,13 @@ import asyncio
 import json
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from codechat.base.errors import UserError
 from codechat.run.construct import Item, Kept, Kit
+from codechat.run.construct.kit import People
 from codechat.studies.multicodeif.construct.drawing import Draw
 from codechat.studies.multicodeif.construct.pools import choose_pools, read_pools
 from codechat.studies.multicodeif.construct.seeds import read_snippets
@@ -84,7 +84,7 @@ def test_seeds_that_do_not_serve_are_told(tmp_path: Path, row: dict[str, Any], t
 
 
 def kit_of(item: str, seed: int = 0) -> Kit:
-    return Kit("unit", item, cast(Any, SimpleNamespace(seed=seed)))
+    return Kit("unit", item, seed, cast(Any, None), People())
 
 
 def drawn(draw: Draw, name: str, number: int, seed: int = 0) -> tuple[str, str]:

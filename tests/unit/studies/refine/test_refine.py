@@ -51,7 +51,10 @@ async def converse(
     judging = judge or Judging()
     protocol = refine(
         RefineConfig(prompts=prompts),
-        Parts(AgendaConfig(turns=turns), Pool(POOL, "hash"), JudgeConfig(kind="test", lookahead=lookahead)),
+        Parts(
+            JudgeConfig(kind="test", lookahead=lookahead),
+            {"agenda": AgendaConfig(turns=turns), "pool": Pool(POOL, "hash")},
+        ),
     )
     kit, model, _ = await conversing.converse(
         protocol, task, tmp_path, answer, judge=judging, baseline=baseline, journal_name=journal_name, seen=seen

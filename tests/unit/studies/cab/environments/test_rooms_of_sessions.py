@@ -17,6 +17,7 @@ from codechat.run.protocols.services import Player, Services
 from codechat.studies.cab.environments import Worktree
 from codechat.studies.cab.environments.build_files import Refused, commands_writing, recipe
 from codechat.studies.cab.environments.limits import legible
+from codechat.studies.cab.verbs import build, environment_of, run_command
 from support.conversing import Script, Words
 
 
@@ -70,7 +71,8 @@ class Sitting:
     def __init__(self, folder: Path, environment: Counting | None, task: Task | None = None) -> None:
         self.journal, self.brake = Journal(folder / "journal.db"), Brake()
         players = {UNDER_TEST: Player.of(Script(lambda _: "x"))}
-        services = Services(players, self.journal, Words(), brake=self.brake, environment=environment)
+        serving = {} if environment is None else {"environment": environment}
+        services = Services(players, self.journal, Words(), brake=self.brake, serving=serving)
         self.kit = Kit(task or Housed("t", "p"), "session", 0, services, lambda *_: None)
 
     async def __aenter__(self) -> "Sitting":
@@ -85,23 +87,23 @@ class Sitting:
 async def test_recorded_commands_are_run_again_before_the_first_new_one(tmp_path: Path) -> None:
     first, second, third = Counting(), Counting(), Counting()
     async with Sitting(tmp_path, first) as sitting:
-        told = [await sitting.kit.command(turn, word) for turn, word in ((0, "a"), (0, "b"), (0, "a"), (1, "c"))]
+        told = [await run_command(sitting.kit, turn, word) for turn, word in ((0, "a"), (0, "b"), (0, "a"), (1, "c"))]
     assert first.rooms == [["a", "b", "a", "c"]] and first.closed == 1
     async with Sitting(tmp_path, second) as sitting:
-        again = [await sitting.kit.command(turn, word) for turn, word in ((0, "a"), (0, "b"), (0, "a"), (1, "c"))]
+        again = [await run_command(sitting.kit, turn, word) for turn, word in ((0, "a"), (0, "b"), (0, "a"), (1, "c"))]
         assert again == told and second.rooms == []
-        new = await sitting.kit.command(1, "d")
+        new = await run_command(sitting.kit, 1, "d")
     assert second.rooms == [["a", "b", "a", "c", "d"]] and new.text == "5: d\n" and second.closed == 1
     async with Sitting(tmp_path, third) as sitting:
         for turn, word in ((0, "a"), (0, "b"), (0, "a"), (1, "c"), (1, "d")):
-            await sitting.kit.command(turn, word)
-        assert (await sitting.kit.build(1, {}, "FROM x")).log == "FROM x"
-        assert (await sitting.kit.build(1, {}, None)).log == "own"
+            await run_command(sitting.kit, turn, word)
+        assert (await build(sitting.kit, 1, {}, "FROM x")).log == "FROM x"
+        assert (await build(sitting.kit, 1, {}, None)).log == "own"
     assert third.rooms == [["a", "b", "a", "c", "d", "build", "build"]]
     async with Sitting(tmp_path, Counting(fails="open")) as sitting:
         for turn, word in ((0, "a"), (0, "b"), (0, "a"), (1, "c"), (1, "d")):
-            await sitting.kit.command(turn, word)
-        assert (await sitting.kit.build(1, {}, "FROM x")).ok
+            await run_command(sitting.kit, turn, word)
+        assert (await build(sitting.kit, 1, {}, "FROM x")).ok
 
 
 async def test_the_files_of_recorded_builds_are_written_again_in_their_order(tmp_path: Path) -> None:
@@ -110,9 +112,9 @@ async def test_the_files_of_recorded_builds_are_written_again_in_their_order(tmp
     (wrote,) = commands_writing(files)
 
     async def so_far(sitting: Sitting) -> None:
-        await sitting.kit.command(0, "a")
-        await sitting.kit.build(0, files, None)
-        await sitting.kit.command(1, "b")
+        await run_command(sitting.kit, 0, "a")
+        await build(sitting.kit, 0, files, None)
+        await run_command(sitting.kit, 1, "b")
 
     async with Sitting(tmp_path, first) as sitting:
         await so_far(sitting)
@@ -120,47 +122,47 @@ async def test_the_files_of_recorded_builds_are_written_again_in_their_order(tmp
     async with Sitting(tmp_path, second) as sitting:
         await so_far(sitting)
         assert second.rooms == [], "what is recorded needs no room"
-        await sitting.kit.command(1, "c")
-        await sitting.kit.build(1, files, "FROM x")
+        await run_command(sitting.kit, 1, "c")
+        await build(sitting.kit, 1, files, "FROM x")
     assert second.rooms == [["a", wrote, "b", "c", "build", wrote]]
 
 
 async def test_a_session_without_commands_has_no_room(tmp_path: Path) -> None:
     environment = Counting()
     async with Sitting(tmp_path, environment) as sitting:
-        assert sitting.kit.environment is environment
+        assert environment_of(sitting.kit) is environment
     assert environment.rooms == [] and environment.closed == 0
 
 
 async def test_a_broken_room_records_nothing(tmp_path: Path) -> None:
     async with Sitting(tmp_path, Counting(fails="bad")) as sitting:
-        await sitting.kit.command(0, "good")
+        await run_command(sitting.kit, 0, "good")
         with pytest.raises(InfrastructureError, match="broke"):
-            await sitting.kit.command(0, "bad")
+            await run_command(sitting.kit, 0, "bad")
     later = Counting()
     async with Sitting(tmp_path, later) as sitting:
-        assert (await sitting.kit.command(0, "good")).text == "1: good\n"
-        assert (await sitting.kit.command(0, "bad")).text == "2: bad\n"
+        assert (await run_command(sitting.kit, 0, "good")).text == "1: good\n"
+        assert (await run_command(sitting.kit, 0, "bad")).text == "2: bad\n"
 
 
 async def test_an_interruption_starts_no_command(tmp_path: Path) -> None:
     environment = Counting()
     async with Sitting(tmp_path, environment) as sitting:
-        await sitting.kit.command(0, "a")
+        await run_command(sitting.kit, 0, "a")
         sitting.brake.pull("interrupted", interrupted=True)
         with pytest.raises(Stopped):
-            await sitting.kit.command(0, "b")
+            await run_command(sitting.kit, 0, "b")
     assert environment.rooms == [["a"]]
 
 
 async def test_a_protocol_must_name_the_environment(tmp_path: Path) -> None:
     async with Sitting(tmp_path, None) as sitting:
         with pytest.raises(ValueError, match="does not name the environment"):
-            await sitting.kit.command(0, "a")
-        assert sitting.kit.environment is None
+            await run_command(sitting.kit, 0, "a")
+        assert environment_of(sitting.kit) is None
     async with Sitting(tmp_path, Counting(), Task("t", "p")) as sitting:
         with pytest.raises(ValueError, match="has no repository"):
-            await sitting.kit.command(0, "a")
+            await run_command(sitting.kit, 0, "a")
 
 
 REFUSED = {

@@ -284,7 +284,7 @@ def test_the_listing_shows_what_was_understood(
     assert "rejected by curation: 1, never drawn" in printed and "ambiguous" in printed
     assert "warnings: 1\npool.csv:2: 'Use it.' counts as 'remove'" in printed
     assert main(["list", "model", "model.name=x"]) == 2
-    assert "list takes settings only for the pool" in capsys.readouterr().err
+    assert "list takes settings only for instructions" in capsys.readouterr().err
 
 
 def test_a_run_tells_the_first_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

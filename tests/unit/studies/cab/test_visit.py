@@ -8,8 +8,8 @@ from codechat.base.domain import Build, Output
 from codechat.base.errors import Stopped
 from codechat.datasets.tasks import Task
 from codechat.models.calls import Brake
-from codechat.run.protocols.visit import Visit
 from codechat.studies.cab.environments.build_files import commands_writing
+from codechat.studies.cab.verbs import Visit
 
 WORKSPACE: Any = object()
 FILES = {"a/b": "text", "c": "more"}

@@ -1,12 +1,61 @@
-"""The worktree of a session: opened at the first new command, after the recorded ones were run in it again."""
+"""The verbs of a session in a repository: open a worktree, run a command there, build the environment again."""
 
+import functools
 from collections.abc import Mapping
 
 from codechat.base.domain import Build, Output
+from codechat.base.files import content_hash
 from codechat.datasets.tasks import Task
+from codechat.models import UNDER_TEST
 from codechat.models.calls import Brake
+from codechat.run.protocols import Kit
 from codechat.studies.cab.environments import Environment, Worktree
 from codechat.studies.cab.environments.build_files import commands_writing
+
+
+def environment_of(kit: Kit) -> Environment | None:
+    """Where the session's repository is; None if the protocol does not name `environment` in `uses`."""
+    environment: Environment | None = kit.services.serving.get("environment")
+    return environment
+
+
+async def enter(kit: Kit, turn: int) -> None:
+    """Open the session's repository before the first call, so that what cannot be had costs nothing.
+
+    With `environment=docker` the image is built then. Raises as `Environment.open`.
+    """
+
+    async def enter() -> bool:
+        await kit.player(UNDER_TEST).gate.check()
+        await _visit(kit).enter()
+        return True
+
+    await kit.step_at(turn, "room", "", bool, enter, free=True)
+
+
+async def run_command(kit: Kit, turn: int, command: str) -> Output:
+    """Run a command by a fresh shell in the session's repository. Raises as `Environment.open`."""
+    visit, name = _visit(kit), f"command/{kit.number(turn, 'command')}"
+    run = functools.partial(visit.run, command)
+    output: Output = await kit.step_at(turn, name, content_hash(command), Output, run, free=True)
+    visit.remember(command)
+    return output
+
+
+async def build(kit: Kit, turn: int, files: Mapping[str, str], dockerfile: str | None) -> Build:
+    """Build the session's environment with a maintainer's files, and with another Dockerfile if there is one.
+
+    Later commands find the files in the repository, whether or not the build succeeds.
+    """
+    visit, name = _visit(kit), f"build/{kit.number(turn, 'build')}"
+    digest = content_hash([dict(files), dockerfile])
+    built = await kit.step_at(turn, name, digest, Build, lambda: visit.build(files, dockerfile))
+    visit.remember_build(files)
+    return built
+
+
+def _visit(kit: Kit) -> "Visit":
+    return kit.opened.get("visit", lambda: Visit(kit.task, environment_of(kit), kit.services.brake))
 
 
 class Visit:
