@@ -134,9 +134,9 @@ def cell(url: str, folder: Path, concurrency: int) -> None:
     took: dict[str, float] = {}
     hold = running.run_missing_sessions
 
-    async def held(*parts: Any) -> None:
+    async def held(*parts: Any, **more: Any) -> None:
         wall, before = time.perf_counter(), time.process_time()
-        await hold(*parts)
+        await hold(*parts, **more)
         took.update(wall=time.perf_counter() - wall, own=time.process_time() - before)
 
     with tempfile.TemporaryDirectory() as runs, mock.patch.object(running, "run_missing_sessions", held):

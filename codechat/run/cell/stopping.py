@@ -110,7 +110,7 @@ def stop_report(cell: Cell, journal: Journal) -> dict[str, Any]:
     found = Progress(cell, journal)
     whole, columns = len(found.rows) >= found.needed, range(found.turns + 1)
     mst, *passing = (found.interval(column, found.needed) if whole else None for column in columns)
-    why = "the sweep's checkpoint of differences" if found.needed == stop.until else "the interval is narrow enough"
+    why = "checkpoint of the paired differences" if found.needed == stop.until else "the interval is narrow enough"
     why = why if found.needed < found.size else "all tasks were run"
     about = {"tasks": found.needed, "of": found.size, "figure": stop.figure, "turn": stop.turn, "turns": found.turns}
     return {"ci": {"mst": mst, "pass_at_1": passing}, STOPPED: {**about, "why": why}}

@@ -17,6 +17,7 @@ from codechat.models.endpoints import WITNESS
 from codechat.models.hardware import HARDWARE
 from codechat.run.answering.endpoints import Register
 from codechat.run.cell.budget import Budget
+from codechat.run.cell.libraries import sandbox_for
 from codechat.run.construct.ends import Calls, Counts, End, Standing, end_of
 from codechat.run.construct.interface import Dropped, Item, Kept, Outcome, Settled, Spread, Waits
 from codechat.run.construct.kit import Kit, People
@@ -26,7 +27,7 @@ from codechat.run.construct.recipe import Stage
 from codechat.run.journal import Journal, Ledger
 from codechat.run.protocols.services import CheckOnce, Player, Services
 from codechat.run.running.sessions import FAILURES_IN_A_ROW, finish_steps, run_together, unwrap_group
-from codechat.sandbox import SANDBOXES, Sandbox, admit
+from codechat.sandbox import Sandbox
 from codechat.sandbox.suites.checker import Checker, NoSandbox
 
 
@@ -93,6 +94,7 @@ class Run:
 async def services_of(run: Run) -> AsyncIterator[Services]:
     """Build the roles' models and the sandbox, and close them at the end."""
     config = run.made.config
+    workers = HARDWARE.build(config.hardware).workers
     async with contextlib.AsyncExitStack() as stack:
         models = {role: MODELS.build(each) for role, each in run.made.roles.items()}
         for model in models.values():
@@ -101,14 +103,9 @@ async def services_of(run: Run) -> AsyncIterator[Services]:
             stack.push_async_callback(run.made.recipe.aclose)
         sandbox: Sandbox = NoSandbox(config.sandbox)
         if run.made.recipe.sandbox:
-            sandbox = SANDBOXES.build(config.sandbox, workers=HARDWARE.build(config.hardware).workers)
-            stack.push_async_callback(sandbox.aclose)
-            admit(sandbox, config.sandbox)
-            if sandbox.notice:
-                run.watcher.note(sandbox.notice)
+            sandbox = await stack.enter_async_context(sandbox_for((), config.sandbox, workers, run.watcher.note))
         gate, tests = CheckOnce(*models.values()), Checker(sandbox)
         players = {role: Player(model, gate) for role, model in models.items()}
-        workers = HARDWARE.build(config.hardware).workers
         services = Services(players, run.journal, tests, brake=run.brake, workers=workers)
         stack.push_async_callback(services.opened.aclose)
         yield services

@@ -25,16 +25,16 @@ from codechat.run.answering.endpoints import Register
 from codechat.run.answering.servers import serving
 from codechat.run.cell import Cell, session_id
 from codechat.run.cell.budget import Budget
-from codechat.run.cell.libraries import preload, refuse_lacking
+from codechat.run.cell.libraries import sandbox_for
 from codechat.run.cell.references import References, now_and_then
 from codechat.run.cell.stopping import checkpoints, tasks_needed
 from codechat.run.journal import Journal
 from codechat.run.protocols import DialogueProtocol, Kit
 from codechat.run.protocols.services import Asked, CheckOnce, Player, Services
 from codechat.run.protocols.session_log import SessionLog
-from codechat.run.running.observer import Counting, Counts, Follow, Observer
+from codechat.run.running.observer import Counts, Follow, Observer
 from codechat.run.running.room import Room, room_of
-from codechat.sandbox import SANDBOXES, Sandbox, admit
+from codechat.sandbox import Sandbox
 from codechat.sandbox.suites.checker import Checker, NoSandbox
 from codechat.sandbox.suites.sharing import KeptVerdicts
 
@@ -129,7 +129,7 @@ def run_sessions(
     async def work() -> None:
         async with servers.at_work():
             with follow.sessions(counts, ledger, watcher.note) if follow else contextlib.nullcontext():
-                await run_missing_sessions(cell, journal, Counting(counts, watcher), brake, budget)
+                await run_missing_sessions(cell, journal, watcher, brake, budget, counts=counts)
 
     try:
         with watcher.watching(counts, ledger), serving(cell, journal, watcher.note) as servers:
@@ -138,8 +138,13 @@ def run_sessions(
         brake.pull("interrupted", interrupted=True)
 
 
-async def run_missing_sessions(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget) -> None:
-    """Run the missing sessions until they are done, a budget is reached, or the user interrupts."""
+async def run_missing_sessions(
+    cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget, *, counts: Counts | None = None
+) -> None:
+    """Run the missing sessions until they are done, a budget is reached, or the user interrupts.
+
+    `counts` get the sessions of the journal, and each turn and session as it ends, before the watcher.
+    """
 
     def check_budget(_: object = None) -> None:
         reason = budget.reason_to_stop(journal.ledger)
@@ -150,12 +155,12 @@ async def run_missing_sessions(cell: Cell, journal: Journal, watcher: Observer, 
     check_budget()
     with watcher.interruptible(brake), collect_seldom():
         try:
-            await _run_sessions(cell, journal, watcher, brake)
+            await _run_sessions(cell, journal, watcher, brake, counts or Counts(cell.turns))
         finally:
             await journal.settle()
 
 
-async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake: Brake) -> None:
+async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake: Brake, counts: Counts) -> None:
     """Run a cell's missing sessions until the brake is pulled. Raises `UserError`, or a bug, outside any group.
 
     Once the brake is pulled, calls under way are finished and kept. After a budget the unfinished sessions are errored;
@@ -168,7 +173,9 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
         if known is None:
             missing.add(task.task_id)
         else:
-            observer.recalled(SessionRecord.model_validate_json(known), protocol.turns(task))
+            session, planned = SessionRecord.model_validate_json(known), protocol.turns(task)
+            counts.recalled(session, planned)
+            observer.recalled(session, planned)
     if not missing:
         return
     BRAKE.set(brake)
@@ -181,7 +188,7 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
             progress, stopped = now_and_then(note), lambda: brake.interrupted
             references = References(cell.dataset, services.tests, sandbox, note, progress, stopped)
             await unwrap_group(references.refuse(cell.tasks))
-        workers = _Workers(cell, protocol, services, Progress(), observer, desk, room_of(cell))
+        workers = _Workers(cell, protocol, services, Progress(), counts, observer, desk, room_of(cell))
         for checkpoint in checkpoints(len(cell.tasks)):  # all tasks at the first, unless the cell may end early
             ready = [task for task in tasks_needed(cell, journal, checkpoint) if task.task_id in missing]
             missing -= {task.task_id for task in ready}
@@ -251,6 +258,7 @@ class _Workers:
     protocol: DialogueProtocol
     services: Services
     progress: Progress
+    counts: Counts
     observer: Observer
     desk: Desk
     room: Room
@@ -274,11 +282,13 @@ class _Workers:
             if completed and outline.turns:
                 last = outline.turns[-1].usage
                 self.room.session(last.input_tokens + last.output_tokens)
+            self.counts.session(outline, self.protocol.turns(task))
             self.observer.session(outline, self.protocol.turns(task))
 
     def _turn(self, turn: TurnRecord, new: bool) -> None:
         if new:
             self.room.turn()
+        self.counts.turn(turn, new=new)
         self.observer.turn(turn, new=new)
 
     async def _session(self, task: Task) -> tuple[SessionRecord, bool]:
@@ -373,7 +383,9 @@ async def services_of(
             stack.push_async_callback(judge.judge.aclose)
         sandbox: Sandbox = NoSandbox(config.sandbox)
         if "sandbox" in cell.uses:
-            sandbox = _sandbox(cell, stack, note)
+            trusted = MODELS.of(config.model).traits.baseline
+            room = sandbox_for(cell.tasks, config.sandbox, cell.resources.workers, note, trusted=trusted)
+            sandbox = await stack.enter_async_context(room)
         kept = None  # the verdicts of other cells and processes
         if not isinstance(sandbox, NoSandbox) and sandbox.config.share:
             kept = KeptVerdicts(sandbox.config, weak=sandbox.weak)
@@ -398,16 +410,3 @@ def _players(cell: Cell, serving: Sequence[Any], stack: contextlib.AsyncExitStac
     for player in players.values():
         stack.push_async_callback(player.model.aclose)
     return players
-
-
-def _sandbox(cell: Cell, stack: contextlib.AsyncExitStack, note: Callable[[str], None]) -> Sandbox:
-    config = cell.config
-    refuse_lacking(config.sandbox, cell.tasks)
-    sandbox = SANDBOXES.build(config.sandbox, workers=cell.resources.workers)
-    stack.push_async_callback(sandbox.aclose)
-    preload(sandbox, cell.tasks)
-    if not MODELS.of(config.model).traits.baseline:
-        admit(sandbox, config.sandbox)
-    if sandbox.notice:
-        note(sandbox.notice)
-    return sandbox
