@@ -5,7 +5,7 @@
 Two models hold dialogues of ten turns on the tasks of one dataset: 164 as in HumanEval+, 378 as in MBPP+. A task is as
 hard for one as for the other, and the rest is chance: the process of benchmarks/power.py (*seeds*), the second model
 breaking more often, so that in every study the MST of all tasks differ by exactly the effect (turns of a few tasks are
-added or taken away). The tasks are run in a random order and looked at in the portions of codechat.
+added or taken away). The tasks are run in a random order, with the checkpoints of codechat.
 
 By effect: the share of sessions that stopping by difference saves; of studies, how many stop before their last task,
 and how many with the wrong sign (any sign, if there is no difference); and how many have a moment, of all their draws,
@@ -21,7 +21,7 @@ import numpy as np
 from power import dialogues, draw_tasks
 
 from codechat.report.metrics.sequences import ALPHA, log_capital, mean_interval
-from codechat.run.cell.stopping import looks
+from codechat.run.cell.stopping import checkpoints
 
 TURNS = 10
 EFFECTS = (0.0, 0.3, 0.6, 1.0)
@@ -88,7 +88,7 @@ def simulated(size: int, effect: float, studies: int, seed: int) -> tuple[Saved,
     order = np.argsort(luck.random((studies, size)), axis=1)
     a, b = (np.take_along_axis(both[:, place], order, axis=1) for place in (0, 1))
     shifted, whole = TURNS + a - b, np.full(studies, 2 * TURNS * size)
-    seen = np.array(looks(size)) - 1
+    seen = np.array(checkpoints(size)) - 1
     level = np.full(studies, TURNS * size)
     above = np.maximum.accumulate(log_capital(shifted, level, size) >= WON, axis=1)[:, seen]
     below = np.maximum.accumulate(log_capital(2 * TURNS - shifted, whole - level, size) >= WON, axis=1)[:, seen]
@@ -115,10 +115,10 @@ def misses(values: Any, top: int, size: int) -> Any:
 def by_width(a: Any, size: int, width: float) -> Iterator[int]:
     """By study, after how many sessions the interval of the first model's MST is no wider."""
     for values in a:
-        for look in looks(size):
-            low, high = mean_interval(values[:look].tolist(), TURNS, size)
+        for checkpoint in checkpoints(size):
+            low, high = mean_interval(values[:checkpoint].tolist(), TURNS, size)
             if high - low <= width:
-                yield look
+                yield checkpoint
                 break
 
 

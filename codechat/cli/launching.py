@@ -145,10 +145,7 @@ class Recalling:
         """The result, read from the cell's folder; None if something is missing in it. Raises `UserError`."""
         cell = self._cells.get(job.number) or build_cell(job.composed)
         self._cells[job.number] = cell
-        shard = Shard.of(cell.config.shard)
-        stop = cell.config.stop
-        if stop.look is not None:
-            return None
+        shard, until = Shard.of(cell.config.shard), cell.config.stop.until or 0
         if shard is not None:
             errors = errors_in(cell, shard)
             ended = errors is not None and errors <= cell.config.max_errors
@@ -158,6 +155,6 @@ class Recalling:
         if not (cell.folder / SEAL).is_file() or edited(cell.folder) or not path.is_file():
             return None
         metrics = json.loads(path.read_text(encoding="utf-8"))
-        if metrics["errored"] > cell.config.max_errors or (stop.until and metrics["sessions"] < stop.until):
+        if metrics["errored"] > cell.config.max_errors or metrics["sessions"] < until:
             return None
         return Result(DONE, folder=cell.folder, metrics=metrics)

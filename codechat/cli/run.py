@@ -25,7 +25,6 @@ from codechat.judging import JUDGES
 from codechat.models import MODELS
 from codechat.models.calls import Brake
 from codechat.models.roles import models_in
-from codechat.report.metrics.sequences import STOPPED
 from codechat.run.cell import Cell
 from codechat.run.cell.budget import Budget, is_free
 from codechat.run.cell.stopping import measures_of
@@ -92,8 +91,6 @@ class Terminal(Silent):
         inside = inside_line(metrics, read_sessions(cell.folder / "sessions.jsonl"))
         if inside:
             out.print(f"\n{inside}", markup=False)
-        if stopped := metrics.get(STOPPED):
-            out.print(f"\nended after {stopped['tasks']} of {stopped['of']} tasks: {stopped['why']}", markup=False)
         _print_identity(cell)
 
 

@@ -20,8 +20,7 @@ from codechat.cli.sweep_view import SweepView, show_end
 from codechat.cli.terminal import err, out
 from codechat.models.serving import Fleet, by_servers
 from codechat.run.answering.servers import servers_needed
-from codechat.run.cell import build_cell
-from codechat.run.cell.stopping import has_come_to, looks, pairs_of, still_undecided
+from codechat.run.cell.stopping import checkpoint_runs
 from codechat.run.launchers import LAUNCHERS, Job, Result, Sweep
 from codechat.run.results.tracked import open_store
 from codechat.run.run import DONE
@@ -82,57 +81,30 @@ def _launch(
 ) -> tuple[Sweep, Mapping[int, Result]]:
     """Run the cells; those that are to be run in shards, and are missing, by their shards first.
 
-    Until all shards have come to their end, the sweep and the results are those of the shards.
+    Until all shards, or the cells of a checkpoint, have come to their end, the sweep and the results are theirs.
     """
     with Fleet():
-        cells, looked = _look(chosen, name, cells, command)
-        if looked is not None:
-            return looked
-        whole = plan_sweep(name, cells, command)
-        missing = [job.composed for job in whole.jobs if whole.recall(job) is None] if shards > 1 else []
-        if missing:
-            count = f"shard.count={shards}"
-            pieces = [compose([*cell.words, f"shard.index={at}", count]) for cell in missing for at in range(shards)]
-            parts = plan_sweep(name, pieces, command)
-            results = LAUNCHERS.build(chosen).launch(parts, SweepView(len(parts.jobs)))
-            if [results[job.number].status for job in parts.jobs if job.number in results] != [DONE] * len(parts.jobs):
-                return parts, results
-            chosen = LAUNCHERS.validate({LAUNCHERS.key: DEFAULT})  # merging asks nobody
-        return whole, LAUNCHERS.build(chosen).launch(whole, SweepView(len(whole.jobs)))
+        for due in checkpoint_runs(cells):
+            whole = plan_sweep(name, due, command)
+            missing = [job.composed for job in whole.jobs if whole.recall(job) is None] if shards > 1 else []
+            if missing:
+                count = f"shard.count={shards}"
+                pieces = [
+                    compose([*cell.words, f"shard.index={at}", count]) for cell in missing for at in range(shards)
+                ]
+                parts = plan_sweep(name, pieces, command)
+                results = LAUNCHERS.build(chosen).launch(parts, SweepView(len(parts.jobs)))
+                if not _all_done(parts, results):
+                    return parts, results
+                chosen = LAUNCHERS.validate({LAUNCHERS.key: DEFAULT})  # merging asks nobody
+            results = LAUNCHERS.build(chosen).launch(whole, SweepView(len(whole.jobs)))
+            if not _all_done(whole, results):
+                break
+        return whole, results
 
 
-def _look(
-    chosen: Config, name: str, cells: Sequence[Composed], command: Sequence[str]
-) -> tuple[Sequence[Composed], tuple[Sweep, Mapping[int, Result]] | None]:
-    """Run the cells that end by their differences side by side, portion by portion, until all of these are decided.
-
-    Returns the cells, these with the number of tasks at which they are decided; and if a look did not come to its end,
-    its sweep with the results. Raises `UserError` if there is nothing to compare one with.
-    """
-    going = {at: build_cell(each) for at, each in enumerate(cells) if each.config.stop.difference}
-    if not going or any(each.config.dry_run for each in cells):
-        return cells, None
-    everyone = list(going.values())
-    compared = {cell.id for pair in pairs_of(everyone) for cell in pair}
-    if any(cell.id not in compared for cell in everyone):
-        raise UserError(
-            "stop.difference=true needs two cells of the same tasks and seed: two models, or one under two settings",
-            "put -m in front and vary the model, or leave it out",
-        )
-    until = dict.fromkeys(going, 0)
-    while going:
-        portion = {at: next(n for n in looks(len(cell.tasks)) if n > until[at]) for at, cell in going.items()}
-        missing = {at: end for at, end in portion.items() if not has_come_to(going[at], end)}
-        if pieces := [compose([*cells[at].words, f"stop.look={end}"]) for at, end in missing.items()]:
-            sweep = plan_sweep(name, pieces, command)
-            results = LAUNCHERS.build(chosen).launch(sweep, SweepView(len(pieces)))
-            if [results[job.number].status for job in sweep.jobs if job.number in results] != [DONE] * len(pieces):
-                return cells, (sweep, results)
-        until |= portion
-        unsure = still_undecided(everyone, {cell.id: portion[at] for at, cell in going.items()})
-        going = {at: cell for at, cell in going.items() if cell.id in unsure and until[at] < len(cell.tasks)}
-    known = {at: compose([*cells[at].words, f"stop.until={end}"]) for at, end in until.items()}
-    return [known.get(at, each) for at, each in enumerate(cells)], None
+def _all_done(sweep: Sweep, results: Mapping[int, Result]) -> bool:
+    return all(job.number in results and results[job.number].status == DONE for job in sweep.jobs)
 
 
 def different(cells: Sequence[Composed]) -> list[Composed]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from codechat.base.environment import caches_in, shell_command, silence
-from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
 from codechat.base.records import SessionRecord, read_sessions
 from codechat.base.seal import break_seal, write_seal
@@ -83,17 +82,13 @@ def run(
         (observer or Silent()).note(remark)
     cell = build_cell(composed)
     check_stop(cell)
-    shard, stop = Shard.of(cell.config.shard), cell.config.stop
+    shard = Shard.of(cell.config.shard)
     if cell.config.dry_run:
         part = cell if shard is None else shard.part_of(cell)
         expected = estimate_of(part, Budget.of(cell.config).tariff, journals_in(cell.folder))
         return Outcome(DONE, part, estimate=expected, layout=layout_of(part))
     if shard is not None:
         return run_shard(cell, shard, observer)
-    if stop.look is not None:
-        return run_look(cell, observer)
-    if stop.difference and stop.until is None:
-        raise UserError("stop.difference=true compares the cells of a sweep", "put -m in front, and vary the model")
     words = command if command is not None else [shell_command("codechat"), *composed.words]
     return run_built(cell, words, observer, sweep=sweep)
 
@@ -147,27 +142,6 @@ def run_shard(cell: Cell, shard: Shard, observer: Observer | None = None) -> Out
         done.leave(part.folder)
     early = unfinished or done.errored > cell.config.max_errors
     return Outcome(TOO_MANY_ERRORS if early else DONE, part, unfinished=unfinished, seconds=seconds, part=done)
-
-
-def run_look(cell: Cell, observer: Observer | None = None) -> Outcome:
-    """Run the sessions that a sweep looks at before it goes on: recorded, and nothing is measured. Raises `UserError`.
-
-    Exit status 0 only if all of them are completed.
-    """
-    watcher, brake, started, budget = observer or Silent(), Brake(), time.monotonic(), Budget.of(cell.config)
-    with (
-        caches_in(cell.config.hardware.scratch),
-        lock(cell.folder),
-        contextlib.closing(Journal(cell.folder / "journal.db")) as journal,
-    ):
-        cell, _ = _begin(cell, journal, watcher, brake, budget, abandoned=cell.abandoned())
-        run_sessions(cell, journal, watcher, brake, budget)
-        seconds = time.monotonic() - started
-        journal.add_wall(seconds)
-        unfinished = "interrupted" if brake.interrupted else budget.words_on_stop(journal.ledger, brake)
-        errors = sum(session.status == "errored" for session in Recorded(cell, journal))
-    status = INTERRUPTED if brake.interrupted else TOO_MANY_ERRORS if errors or unfinished else DONE
-    return Outcome(status, cell, unfinished=unfinished, seconds=seconds)
 
 
 def _begin(

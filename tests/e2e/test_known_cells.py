@@ -1,6 +1,7 @@
 """Cells that end when enough is known: their records, their resumption, and what a report makes of them."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,7 @@ def test_a_cell_ends_when_its_interval_is_narrow(capsys: pytest.CaptureFixture[s
     folder = cells()["echo"]
     about, found = metrics(folder)["stopped"], sessions(folder)
     assert 0 < about["tasks"] == len(found) < 12 == about["of"]
-    assert f"{len(found)} of 12 tasks" in said
+    assert re.search(rf"Tasks run +{len(found)} *\nof tasks in all +12 *\n", said)
     low, high = metrics(folder)["ci"]["mst"]
     assert (low, high) == mean_interval([2] * len(found), 2, 12)
     assert high - low <= 1.2
@@ -81,7 +82,7 @@ def test_a_sweep_ends_when_its_differences_are_decided(capsys: pytest.CaptureFix
     before = {name: bare(folder) for name, folder in found.items()}
     capsys.readouterr()
     assert main(words) == 0  # what is recorded is not run again
-    assert "stop.look" not in capsys.readouterr().out
+    assert "tracking=none stop.until" not in capsys.readouterr().out
     assert before == {name: bare(folder) for name, folder in cells().items()}
     run("model=echo", "seed=1")  # the same tasks as a cell of a fixed size
     assert main(["report", "runs=runs", "out=report"]) == 0

@@ -37,9 +37,9 @@ def run_rescore(words: list[str]) -> int:
     config, choices = _source(source)
     if warning := edited(source):
         err.print(f"{source}: {warning}", markup=False)
-    recorded = CellConfig.from_values(config)
-    if recorded.stop.is_set:
+    if config.get("stop"):
         raise UserError(f"{source} ended when enough was known (stop.*)", "score cells that ran all their tasks")
+    recorded = CellConfig.from_values(config)
     for key in map(_key, settings):
         if not recorded.can_change_in_rescoring(key):
             may = [name for name in CellConfig.whole().model_fields if recorded.can_change_in_rescoring(name)]

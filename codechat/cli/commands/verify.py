@@ -11,8 +11,7 @@ from rich.progress import Progress, TaskID
 from codechat.cli.terminal import counting_bar, err, out
 from codechat.cli.words import parse_words
 from codechat.models.hardware import HARDWARE
-from codechat.run.cell.references import check_references
-from codechat.run.results.samples import check_file
+from codechat.run.results.samples import check_file, check_references
 from codechat.run.settings.compose import compose
 from codechat.run.settings.config import GROUPS, CellConfig
 
@@ -61,14 +60,10 @@ def _references(config: CellConfig) -> int:
     """List all tests that cannot be passed. In tasks of the user's own they are a mistake."""
     workers = HARDWARE.build(config.hardware).workers
     with counting_bar("references") as bar:
-        view = _Bar(bar)
-        found = check_references(
-            config.dataset, config.sandbox, workers=workers, notice=view.notice, progress=view.progress
-        )
-    for defect in found.defects:
-        out.print(str(defect), markup=False)
-    out.print(found.summary, markup=False)
-    return MISTAKE if found.own and found.defects else DONE
+        defects, own, summary = check_references(config.dataset, config.sandbox, workers=workers, view=_Bar(bar))
+    for line in (*map(str, defects), summary):
+        out.print(line, markup=False)
+    return MISTAKE if own and defects else DONE
 
 
 def _is_setting(word: str) -> bool:

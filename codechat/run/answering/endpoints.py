@@ -15,7 +15,7 @@ from codechat.models import MODELS, UNDER_TEST, ModelConfig
 from codechat.models.endpoints import IDENTIFYING, Introducing, Statement, address_of, at_address
 from codechat.models.roles import role_of
 from codechat.run.cell import Cell, session_id
-from codechat.run.cell.stopping import due
+from codechat.run.cell.stopping import tasks_needed
 from codechat.run.journal import Journal, Met
 
 
@@ -165,7 +165,9 @@ class Recalled:
 
 def is_finished(cell: Cell, journal: Journal) -> bool:
     """Whether every session that the cell has to hold is completed."""
-    return all(journal.outline(session_id(cell.id, task.task_id), completed=True) for task in due(cell, journal))
+    return all(
+        journal.outline(session_id(cell.id, task.task_id), completed=True) for task in tasks_needed(cell, journal)
+    )
 
 
 async def recall(cell: Cell, journal: Journal) -> Recalled:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 from codechat.base.domain import BATCH, FLEX, STANDARD, Tier, Usage
 from codechat.base.errors import UserError
@@ -72,23 +73,18 @@ class Estimate:
         return Estimate(
             self.sessions + other.sessions,
             self.turns + other.turns,
-            {role: self.calls.get(role, 0) + other.calls.get(role, 0) for role in self.calls | other.calls},
-            {
-                role: self.tokens.get(role, Usage()) + other.tokens.get(role, Usage())
-                for role in self.tokens | other.tokens
-            },
-            _costs(self.usd, other.usd),
-            _costs(self.uncached_usd, other.uncached_usd),
-            {role: self.seconds.get(role, 0.0) + other.seconds.get(role, 0.0) for role in self.seconds | other.seconds},
+            _summed(self.calls, other.calls),
+            _summed(self.tokens, other.tokens),
+            _summed(self.usd, other.usd),
+            _summed(self.uncached_usd, other.uncached_usd),
+            _summed(self.seconds, other.seconds),
         )
 
 
-def _costs(one: Costs, other: Costs) -> Costs:
-    return {payer: _sum(one.get(payer, 0.0), other.get(payer, 0.0)) for payer in one | other}
-
-
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
+def _summed(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """The sums by role or payer; that of a value and None is None."""
+    both = [(name, one[name], other[name]) for name in one.keys() & other.keys()]
+    return {**one, **other, **{name: None if None in (a, b) else a + b for name, a, b in both}}
 
 
 def estimate_of(cell: Cell, tariff: Tariff, journals: Iterable[Path] | None = None) -> Estimate:

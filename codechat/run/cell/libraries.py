@@ -1,13 +1,14 @@
 """The libraries that tests and references import: what programs lack of them, and what to load beforehand."""
 
+import contextlib
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from codechat.base.errors import UserError
 from codechat.base.template import counted
 from codechat.datasets.tasks import Task
-from codechat.sandbox import Preloading, Sandbox, SandboxConfig
+from codechat.sandbox import SANDBOXES, Preloading, Sandbox, SandboxConfig, admit
 from codechat.sandbox.languages.python.imports import imported_modules
 from codechat.sandbox.suites.assertions import Assertions
 
@@ -65,6 +66,27 @@ def refuse_lacking(config: SandboxConfig, tasks: Sequence[Task]) -> None:
         first = [task.task_id for task in growing if task.task_id in touched]
         lines = [f"{head}:", counts, f"the tasks: {', '.join(first[:SHOWN])}{_more(first[SHOWN:])}"]
     raise UserError("\n".join(lines), REMEDY)
+
+
+@contextlib.asynccontextmanager
+async def sandbox_for(
+    tasks: Sequence[Task], config: SandboxConfig, workers: int, note: Callable[[str], None], *, trusted: bool = False
+) -> AsyncIterator[Sandbox]:
+    """A sandbox with what the tests of the tasks import; `trusted` programs may run in a weak one.
+
+    `note` gets its notice. Raises `UserError` if libraries are missing, or if the sandbox is too weak.
+    """
+    refuse_lacking(config, tasks)
+    sandbox = SANDBOXES.build(config, workers=workers)
+    try:
+        if not trusted:
+            admit(sandbox, config)
+        preload(sandbox, tasks)
+        if sandbox.notice:
+            note(sandbox.notice)
+        yield sandbox
+    finally:
+        await sandbox.aclose()
 
 
 def preload(sandbox: Sandbox, tasks: Sequence[Task]) -> None:

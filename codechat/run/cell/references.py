@@ -14,15 +14,12 @@ from codechat.base.environment import VERSION
 from codechat.base.errors import BrokenTask, UserError
 from codechat.base.files import content_hash
 from codechat.base.template import counted
-from codechat.datasets import DatasetConfig, load, select
 from codechat.datasets.tasks import Dataset, Task
-from codechat.run.cell.libraries import preload, refuse_lacking
 from codechat.run.protocols.services import Tests
-from codechat.sandbox import SANDBOXES, SandboxConfig
+from codechat.sandbox import SandboxConfig
 from codechat.sandbox.process import secret_folder
 from codechat.sandbox.suites import Demanding, Suite, Written
 from codechat.sandbox.suites.calls.truth import machine
-from codechat.sandbox.suites.checker import Checker
 
 REMEDY = "mend them, or name the tasks to take: dataset.tasks=[…]; `codechat verify dataset=…` lists all"
 SHOWN = 3  # defects of a refusal, which has at most five lines
@@ -145,58 +142,6 @@ def now_and_then(note: Callable[[str], None]) -> Progress:
             note(f"checking that references pass their own tests: {done} of {of}")
 
     return progress
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """The defects found in a dataset; `own`: its tasks are the user's own. `summary` says how many were checked."""
-
-    defects: Sequence[Defect]
-    own: bool
-    summary: str
-
-
-def check_references(
-    dataset_config: DatasetConfig,
-    config: SandboxConfig,
-    *,
-    workers: int,
-    notice: Callable[[str], None],
-    progress: Progress,
-) -> Checked:
-    """Check the chosen tasks of a dataset, those that passed before too. `notice` gets remarks on the sandbox.
-
-    Raises `UserError` for the user's mistakes and `InfrastructureError` if the sandbox fails.
-    """
-    dataset = load(dataset_config)
-    tasks = select(dataset, dataset_config)
-    for line in dataset.details:
-        notice(line)
-
-    async def check() -> list[Defect]:
-        refuse_lacking(config, tasks)
-        sandbox = SANDBOXES.build(config, workers=workers)
-        preload(sandbox, tasks)
-        if sandbox.notice:
-            notice(sandbox.notice)
-        try:
-            references = References(dataset, Checker(sandbox), config, notice, progress, anew=True)
-            await references.make_ready(tasks)
-            return await references.defects(tasks)
-        except BaseExceptionGroup as group:
-            raise group.exceptions[0] from None
-        finally:
-            await sandbox.aclose()
-
-    defects = asyncio.run(check())
-    run = sum(any(reference is not None for _, reference, _ in task.solutions()) for task in tasks)
-    wrong = len({defect.task_id for defect in defects})
-    right = "every reference passes" if run else "nothing to check"
-    return Checked(
-        defects, dataset.own,
-        f"{counted(len(tasks), 'task')} of {dataset.name}, {run} with a reference and tests: "
-        + (f"{counted(len(defects), 'problem')} in {counted(wrong, 'task')}" if wrong else right),
-    )  # fmt: skip
 
 
 def _unusable(suite: object, task: Task) -> Iterator[str]:

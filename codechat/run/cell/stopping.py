@@ -1,201 +1,152 @@
-"""Cells that end before their last task: which tasks they hold, by what their journals have.
+"""Cells that end before their last task (`stop.*`), once their figure is known well enough.
 
-The tasks of such a cell are run in a random order, in `LOOKS` portions; after each portion the interval of its figure
-is looked at (`codechat.report.metrics.sequences`). A cell holds the sessions up to the first look at which it is known
-enough, whichever others its journal has, so that its records hang on nothing but the replies.
+The tasks of such a cell run in a random order. The rule is checked at `CHECKPOINTS` evenly spaced numbers of tasks, by
+the intervals of `codechat.report.metrics.sequences`. A cell keeps only the sessions up to the first checkpoint that met
+the rule, even if the journal holds more; so its records depend on the replies alone.
 """
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Iterator, Sequence
+from itertools import chain, combinations
 from typing import Any
 
 from codechat.base.errors import UserError
 from codechat.base.records import SessionRecord
 from codechat.datasets.tasks import Task
-from codechat.report.metrics import Measures, Series
-from codechat.report.metrics.measures import Final
-from codechat.report.metrics.outline import SessionOutline, outlines_of
-from codechat.report.metrics.sequences import (
-    ALPHA,
-    STOPPED,
-    difference_interval,
-    in_order,
-    mean_interval,
-    passes_at,
-    sustained_turns,
-)
-from codechat.run.cell import Cell, session_id
+from codechat.report.metrics import Final, Measures, Series
+from codechat.report.metrics.sequences import ALPHA, STOPPED, difference_interval, in_order, mean_interval
+from codechat.report.study import sustained
+from codechat.run.cell import Cell, build_cell, session_id
 from codechat.run.journal import Journal
+from codechat.run.settings.compose import Composed, compose, key_of
 
-LOOKS = 20
-"""Into so many portions a cell's tasks are divided: the next one begins when all sessions of the last have ended."""
-
+CHECKPOINTS = 20
 MEASURES = Measures(
-    protocol=STOPPED,
-    title="Stopped when known: cells that ended before their last task",
+    STOPPED,
+    "Stopped when known: cells that ended before their last task",
     series=(Series("pass_at_1", "Pass@1", help="share of sessions whose code passes the whole test suite"),),
-    finals=(Final("mst", "MST", unit="number", help="mean of the passing turns from turn 0 on"),),
+    finals=(
+        Final("mst", "MST", unit="number", help="mean of the passing turns from turn 0 on"),
+        Final("tasks", "Tasks run", f"{STOPPED}.tasks", "count", None),
+        Final("of", "of tasks in all", f"{STOPPED}.of", "count", None),
+    ),
     passed="the code passes the whole test suite",
 )
-"""What such a cell's metrics.json holds that may be read with its intervals: it stands in a chapter of its own."""
 
 
 def measures_of(cell: Cell) -> Measures:
-    """What describes the cell's metrics.json: its protocol, or for a cell that may end early this module."""
+    """The measures of the cell's protocol; with `stop.*` those that have an interval, which are reported apart."""
     return MEASURES if cell.config.stop.is_set else cell.protocol.measures
 
 
-def looks(size: int) -> list[int]:
-    """After how many tasks of `size` a cell is looked at."""
-    return sorted({math.ceil(size * look / LOOKS) for look in range(1, LOOKS + 1)})
+def checkpoints(size: int) -> list[int]:
+    """The numbers of tasks, of `size`, at which the rule is checked; equal ones if there are few tasks."""
+    return [math.ceil(size * step / CHECKPOINTS) for step in range(1, CHECKPOINTS + 1)]
 
 
 def check_stop(cell: Cell) -> None:
     """Raises `UserError` if the cell cannot end as its options ask."""
-    stop = cell.config.stop
-    if not stop.is_set:
+    if not (stop := cell.config.stop).is_set:
         return
+    turns = max(map(cell.protocol.turns, cell.tasks))
     if not cell.protocol.measures.have("mst", "pass_at_1"):
         raise UserError(f"stop.* needs MST and Pass@1, and protocol={cell.protocol_name} has none", "leave it out")
-    if stop.turn is not None and stop.turn >= (length := _length(cell)):
-        raise UserError(f"stop.turn={stop.turn}: the turns are 0 to {length - 1}", "choose one of them")
+    if stop.turn is not None and stop.turn >= turns:
+        raise UserError(f"stop.turn={stop.turn}: the turns are 0 to {turns - 1}", "choose one of them")
     if cell.config.shard.count is not None:
         raise UserError("a shard does not see the sessions of the others", "leave out either shard.* or stop.*")
+    if stop.difference and stop.until is None and not cell.config.dry_run:
+        raise UserError("stop.difference=true compares the cells of a sweep", "put -m in front, and vary the model")
 
 
-def due(cell: Cell, journal: Journal) -> tuple[Task, ...]:
-    """The tasks of a cell as far as it has to go, by the sessions that its journal has; in dataset order."""
-    stop, size = cell.config.stop, len(cell.tasks)
-    if not stop.is_set:
+class Progress:
+    """The sessions of a cell with `stop.*` so far, and the number of tasks that it needs by these, at most `limit`.
+
+    `rows` are in the order in which the tasks run, up to the first session that is not completed: its sustained turns,
+    then 1 or 0 for each turn, by whether the code passes.
+    """
+
+    def __init__(self, cell: Cell, journal: Journal | None, limit: int | None = None) -> None:
+        stop, self.size, self.turns = cell.config.stop, len(cell.tasks), max(map(cell.protocol.turns, cell.tasks))
+        self.order = in_order((task.task_id for task in cell.tasks), cell.config.seed)
+        self.column = 0 if stop.figure == "mst" else -1 if stop.turn is None else 1 + stop.turn
+        self.needed, self.rows = min(limit or self.size, stop.until or self.size, self.size), list[list[int]]()
+        for task in self.order[: self.needed]:
+            outline = journal.outline(session_id(cell.id, task), completed=True) if journal else None
+            if outline is None:
+                break
+            passed = [turn.passed for turn in SessionRecord.model_validate_json(outline).turns]
+            self.rows.append([sustained(passed), *(int(passed[at : at + 1] == [True]) for at in range(self.turns))])
+        if stop.width is not None:
+            ends = ((n, *self.interval(self.column, n)) for n in checkpoints(self.size) if n <= len(self.rows))
+            self.needed = next((n for n, low, high in ends if high - low <= stop.width), self.needed)
+
+    def interval(self, column: int, count: int) -> tuple[float, float]:
+        """The interval of the mean of a column, by the first `count` rows."""
+        return mean_interval([row[column] for row in self.rows[:count]], 1 if column else self.turns, self.size)
+
+    def undecided(self, other: "Progress", pairs: int) -> bool:
+        """Whether the difference of two cells that go on has no certain sign; the pairs share α (Bonferroni)."""
+        mine, its = ([row[self.column] for row in each.rows] for each in (self, other))
+        low, high = difference_interval(mine, its, 1 if self.column else self.turns, self.size, ALPHA / pairs)
+        return low <= 0 <= high and self.needed == other.needed
+
+
+def tasks_needed(cell: Cell, journal: Journal, limit: int | None = None) -> tuple[Task, ...]:
+    """The tasks that a cell has to run, by the sessions in its journal so far, in dataset order."""
+    if not cell.config.stop.is_set:
         return cell.tasks
-    end = min(stop.look or stop.until or size, size)
-    if stop.width is not None:
-        done = list(completed_in_order(cell, journal, end))
-        narrow = (look for look in looks(size) if look <= len(done) and _width(cell, done[:look]) <= stop.width)
-        end = next(narrow, end)
-    chosen = {*in_order((task.task_id for task in cell.tasks), cell.config.seed)[:end]}
+    progress = Progress(cell, journal, limit)
+    chosen = {*progress.order[: progress.needed]}
     return tuple(task for task in cell.tasks if task.task_id in chosen)
 
 
-def portions(cell: Cell, journal: Journal) -> Iterator[list[Task]]:
-    """The tasks to be run, portion by portion, until the cell is known enough; one portion if it is not to be known."""
-    if not cell.config.stop.is_set:
-        yield list(cell.tasks)
-        return
-    tasks, begun = {task.task_id: task for task in cell.tasks}, 0
-    order = in_order(tasks, cell.config.seed)
-    for look in looks(len(order)):
-        end = min(look, len(due(cell, journal)))
-        if end <= begun:
-            return
-        yield [tasks[each] for each in order[begun:end]]
-        begun = end
+def stop_report(cell: Cell, journal: Journal) -> dict[str, Any]:
+    """The entries in metrics.json of a cell with `stop.*`: where and why it ended, and intervals (resampled ones do not
+    hold where the data decide the end), which are None if a session is missing."""
+    if not (stop := cell.config.stop).is_set:
+        return {}
+    found = Progress(cell, journal)
+    whole, columns = len(found.rows) >= found.needed, range(found.turns + 1)
+    mst, *passing = (found.interval(column, found.needed) if whole else None for column in columns)
+    why = "checkpoint of the paired differences" if found.needed == stop.until else "the interval is narrow enough"
+    why = why if found.needed < found.size else "all tasks were run"
+    about = {"tasks": found.needed, "of": found.size, "figure": stop.figure, "turn": stop.turn, "turns": found.turns}
+    return {"ci": {"mst": mst, "pass_at_1": passing}, STOPPED: {**about, "why": why}}
 
 
-def completed_in_order(cell: Cell, journal: Journal, end: int) -> Iterator[SessionOutline]:
-    """The sessions of a cell in the order in which its tasks are run, up to the first that is not completed."""
-    for task in in_order((task.task_id for task in cell.tasks), cell.config.seed)[:end]:
-        record = journal.outline(session_id(cell.id, task), completed=True)
-        if record is None:
-            return
-        yield outlines_of([SessionRecord.model_validate_json(record)]).completed[0]
-
-
-def described(cell: Cell, journal: Journal) -> dict[str, Any]:
-    """What metrics.json says of a cell that may end early: where it ended, and its intervals in place of others.
-
-    Intervals by resampling do not hold where the data decide when to end. None stands if a session is missing.
+def checkpoint_runs(cells: Sequence[Composed]) -> Iterator[list[Composed]]:
+    """The cells of a sweep to run together: those with `stop.difference` from checkpoint to checkpoint until their
+    differences are decided, then all cells. Raises `UserError` for a cell with nothing to compare it with.
     """
-    stop, size = cell.config.stop, len(cell.tasks)
-    held, turns = len(due(cell, journal)), _length(cell)
-    done = list(completed_in_order(cell, journal, held))
-    ends: dict[str, Any] = {"mst": None, "pass_at_1": [None] * turns}
-    if len(done) == held:
-        sustained = [sustained_turns(session.turns) for session in done]
-        passing = [[passes_at(session.turns, turn) for session in done] for turn in range(turns)]
-        ends = {
-            "mst": mean_interval(sustained, turns, size),
-            "pass_at_1": [mean_interval(each, 1, size) for each in passing],
-        }
-    by = "the paired differences are decided" if held == stop.until else "the interval is narrow enough"
-    why = by if held < size else "all tasks were run"
-    about = {"tasks": held, "of": size, "figure": stop.figure, "turn": stop.turn, "turns": turns, "why": why}
-    return {"ci": ends, STOPPED: about}
+    runs = not any(each.config.dry_run for each in cells)
+    compared = {n: build_cell(each) for n, each in enumerate(cells) if runs and each.config.stop.difference}
+    pairs = [(a, b) for a, b in combinations(compared, 2) if comparable(compared[a], compared[b])]
+    until, going = dict.fromkeys(compared, 0), {*chain(*pairs)}
+    if going != compared.keys():
+        raise UserError("stop.difference=true needs two cells of the same tasks", "vary the model, or one setting")
+    for step in range(CHECKPOINTS):
+        until |= {n: checkpoints(len(compared[n].tasks))[step] for n in going}
+        found = {n: progress_at(compared[n], until[n]) for n in sorted(going)}
+        if behind := [n for n, so_far in found.items() if len(so_far.rows) < so_far.needed]:
+            words = {n: [word for word in cells[n].words if not key_of(word).startswith("tracking")] for n in behind}
+            yield [compose([*words[n], "tracking=none", f"stop.until={until[n]}"]) for n in behind]
+            found = {n: progress_at(compared[n], until[n]) for n in found}
+        going = {*chain(*((a, b) for a, b in pairs if {a, b} <= going and found[a].undecided(found[b], len(pairs))))}
+    yield [compose([*each.words, f"stop.until={until[n]}"]) if n in until else each for n, each in enumerate(cells)]
 
 
-def still_undecided(cells: Sequence[Cell], at: Mapping[str, int]) -> set[str]:
-    """The ids of the cells that have a difference which is not decided, of those that go on.
-
-    `cells` are all of a sweep that are compared, `at` has the number of tasks that each of those going on has by now.
-    All differences together are wrong in at most α of all studies: α is divided by their number (Bonferroni).
-    """
-    compared = pairs_of(cells)
-    values = {cell.id: _values_at(cell, at[cell.id]) for cell in cells if cell.id in at}
-    found = set[str]()
-    for a, b in compared:
-        mine, its = values.get(a.id, []), values.get(b.id, [])
-        if min(len(mine), len(its)) < at.get(a.id, 1):  # one has ended, is known by its own interval, or lacks sessions
-            continue
-        low, high = difference_interval(mine, its, _top(a), len(a.tasks), ALPHA / len(compared))
-        if low <= 0 <= high:
-            found |= {a.id, b.id}
-    return found
+def comparable(a: Cell, b: Cell) -> bool:
+    """Whether the sessions of two cells are paired by task: two models in one setting, or one model in two."""
+    tasks = ([cell.dataset.content_hash, *(task.task_id for task in cell.tasks)] for cell in (a, b))
+    one, other = ({**cell.config.identity(), "tasks": next(tasks)} for cell in (a, b))
+    differ = {name for name in one | other if one.get(name) != other.get(name)}
+    return not differ & {"dataset", "tasks", "seed", "stop"} and (differ == {"model"} or "model" not in differ)
 
 
-def pairs_of(cells: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
-    """The cells whose sessions are paired by task: two models under one setting, or one model under two."""
-    return [pair for pair in combinations(cells, 2) if _comparable(*(_setting(cell) for cell in pair))]
-
-
-def _setting(cell: Cell) -> Mapping[str, Any]:
-    content = {"content": cell.dataset.content_hash, "tasks": [task.task_id for task in cell.tasks]}
-    return {**cell.config.identity(), "dataset": content}
-
-
-def _comparable(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
-    """Whether two cells have the same tasks in the same order, and the same model or the same setting."""
-    same = all(a.get(name) == b.get(name) for name in ("dataset", "seed", "stop"))
-    rest = [{name: value for name, value in each.items() if name != "model"} for each in (a, b)]
-    return same and (a["model"] == b["model"] or rest[0] == rest[1])
-
-
-def has_come_to(cell: Cell, look: int) -> bool:
-    """Whether a cell's journal has all sessions up to a look, or up to where the cell ended before."""
+def progress_at(cell: Cell, checkpoint: int) -> Progress:
+    """The progress up to a checkpoint, by the journal in the folder of a cell, if there is one."""
     path = cell.folder / "journal.db"
-    if not path.exists():
-        return False
-    with contextlib.closing(Journal(path)) as journal:
-        end = min(look, len(due(cell, journal)))
-        return len(list(completed_in_order(cell, journal, end))) == end
-
-
-def _values_at(cell: Cell, look: int) -> list[int]:
-    """The parts of a cell's sessions in its figure, in the order of tasks, up to a look or to where the cell ended."""
-    with contextlib.closing(Journal(cell.folder / "journal.db")) as journal:
-        end = min(look, len(due(cell, journal)))
-        return _values(cell, list(completed_in_order(cell, journal, end)))
-
-
-def _values(cell: Cell, sessions: Sequence[SessionOutline]) -> list[int]:
-    stop = cell.config.stop
-    if stop.figure == "mst":
-        return [sustained_turns(session.turns) for session in sessions]
-    turn = _length(cell) - 1 if stop.turn is None else stop.turn
-    return [passes_at(session.turns, turn) for session in sessions]
-
-
-def _top(cell: Cell) -> int:
-    """The most that a session adds to the figure."""
-    return _length(cell) if cell.config.stop.figure == "mst" else 1
-
-
-def _length(cell: Cell) -> int:
-    """The turns of a session, turn 0 included."""
-    return max(map(cell.protocol.turns, cell.tasks))
-
-
-def _width(cell: Cell, sessions: Sequence[SessionOutline]) -> float:
-    low, high = mean_interval(_values(cell, sessions), _top(cell), len(cell.tasks))
-    return high - low
+    with contextlib.closing(Journal(path)) if path.exists() else contextlib.nullcontext() as journal:
+        return Progress(cell, journal, checkpoint)

@@ -13,6 +13,7 @@ from codechat.models import MODELS
 from codechat.models.calls import Brake
 from codechat.models.hardware import HARDWARE
 from codechat.run.cell.budget import Budget
+from codechat.run.cell.libraries import sandbox_for
 from codechat.run.construct.ends import Calls, Counts, End, Standing, end_of
 from codechat.run.construct.interface import Dropped, Item, Kept, Outcome, Settled, Spread, Waits
 from codechat.run.construct.kit import Kit, People
@@ -21,14 +22,7 @@ from codechat.run.construct.people import Answer
 from codechat.run.construct.recipe import Stage
 from codechat.run.journal import Journal, Ledger
 from codechat.run.protocols.services import CheckOnce, Player, Services
-from codechat.run.running.sessions import (
-    FAILURES_IN_A_ROW,
-    finish_steps,
-    open_sandbox,
-    run_together,
-    unwrap_group,
-    working,
-)
+from codechat.run.running.sessions import FAILURES_IN_A_ROW, finish_steps, run_together, unwrap_group, working
 from codechat.sandbox import Sandbox
 from codechat.sandbox.suites.checker import Checker, NoSandbox
 
@@ -104,7 +98,7 @@ async def services_of(run: Run) -> AsyncIterator[Services]:
             stack.push_async_callback(run.made.recipe.aclose)
         sandbox: Sandbox = NoSandbox(config.sandbox)
         if run.made.recipe.sandbox:
-            sandbox = open_sandbox(config.sandbox, workers, stack, run.watcher.note, trusted=False)
+            sandbox = await stack.enter_async_context(sandbox_for((), config.sandbox, workers, run.watcher.note))
         gate, tests = CheckOnce(*models.values()), Checker(sandbox)
         players = {role: Player(model, gate) for role, model in models.items()}
         services = Services(players, run.journal, tests, brake=run.brake, workers=workers)

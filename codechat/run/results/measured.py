@@ -15,7 +15,8 @@ from codechat.report.metrics.loaded import LOADED, count_loaded
 from codechat.report.metrics.measures import FIELD, fault_of
 from codechat.report.metrics.spending import Tariff
 from codechat.run.answering.servers import described
-from codechat.run.cell import Cell, parts_of, stopping
+from codechat.run.cell import Cell, parts_of
+from codechat.run.cell.stopping import measures_of, stop_report
 from codechat.run.journal import Journal
 from codechat.run.protocols import PROTOCOLS
 from codechat.run.running.sessions import Recorded
@@ -34,8 +35,8 @@ def measure(cell: Cell, journal: Journal, effort: Effort) -> dict[str, Any]:
         decided.update(count_decided((session,)))
         replies.update(count_replies((session,)))
     counts = {DECIDED: dict(decided), REPLIES: dict(replies), LOADED: count_loaded(cell.tasks)}
-    ends = stopping.described(cell, journal) if cell.config.stop.is_set else {}
-    return {**found, **counts, **described(cell, journal), **ends, FIELD: stopping.measures_of(cell).describe()}
+    counts |= {**described(cell, journal), **stop_report(cell, journal), FIELD: measures_of(cell).describe()}
+    return {**found, **counts}
 
 
 def effort_of(journal: Journal, tariff: Tariff, wall_s: float) -> Effort:
@@ -55,7 +56,7 @@ def effort_of(journal: Journal, tariff: Tariff, wall_s: float) -> Effort:
 def write_metrics(cell: Cell, metrics: Mapping[str, Any]) -> None:
     """Write metrics.json and the tables."""
     write_atomically(cell.folder / "metrics.json", json.dumps(metrics, indent=1, ensure_ascii=False) + "\n")
-    write_tables(stopping.measures_of(cell), metrics, cell.folder / "tables")
+    write_tables(measures_of(cell), metrics, cell.folder / "tables")
 
 
 def remeasure(values: Mapping[str, Any], sessions: Iterable[SessionRecord]) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Check samples in EvalPlus's format by their tasks' suites, without a model: the command `codechat verify`.
+"""Check samples in EvalPlus's format, or references, by suites, without a model: the command `codechat verify`.
 
 Each result is appended to `OUT.partial` at once, so that an interrupted run can resume; the file OUT is written at the
 end, in the samples' order.
@@ -22,9 +22,10 @@ from codechat.base.texts import writable
 from codechat.datasets import DatasetConfig, load, select
 from codechat.datasets.tasks import Dataset, Task
 from codechat.report.metrics.counts import INSIDE_MEANS, moved_words
-from codechat.run.cell.libraries import preload, refuse_lacking
-from codechat.run.cell.references import References, now_and_then
-from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig, admit
+from codechat.run.cell.libraries import sandbox_for
+from codechat.run.cell.references import Defect, References, now_and_then
+from codechat.run.running.sessions import unwrap_group
+from codechat.sandbox import Sandbox, SandboxConfig
 from codechat.sandbox.suites import Costed
 from codechat.sandbox.suites.calls.oracle import EVALPLUS_FAILS
 from codechat.sandbox.suites.checker import Checker
@@ -231,9 +232,24 @@ def check_file(
     if not rows:
         raise UserError(f"{samples} has no sample of the chosen tasks", "choose others: dataset.tasks, dataset.limit")
     partial = Partial(out, _key(samples, dataset, rows, sandbox_config))
+    tasks = [*{row.task.task_id: row.task for row in rows}.values()]
     finished = False
+
+    def done(number: int, verdict: Verdict) -> None:
+        partial.add(number, verdict)
+        view.progress(len(partial.results), len(rows))
+
+    async def check() -> None:
+        async with sandbox_for(tasks, sandbox_config, workers, view.notice) as sandbox:
+            for notice in filter(None, (dataset.departure, dataset.remark)):
+                view.notice(notice)
+            view.progress(len(partial.results), len(rows))
+            slowly = now_and_then(view.notice)
+            await References(dataset, Checker(sandbox), sandbox_config, view.notice, slowly).refuse(tasks)
+            await check_samples(rows, sandbox, dict(partial.results), done)
+
     try:
-        asyncio.run(_check(dataset, rows, SANDBOXES.build(sandbox_config, workers=workers), partial, view))
+        asyncio.run(unwrap_group(check()))
         lines = [json.dumps({**row.row, **partial.results[number]}) for number, row in enumerate(rows)]
         write_atomically(out, "".join(line + "\n" for line in lines))
         finished = True
@@ -250,29 +266,32 @@ def _key(samples: Path, dataset: Dataset, rows: Sequence[Sample], config: Sandbo
     return content_hash("\x1f".join([*parts, canonical_json([outside, numbered])]))
 
 
-async def _check(dataset: Dataset, rows: list[Sample], sandbox: Sandbox, partial: Partial, view: View) -> None:
-    tasks = {row.task.task_id: row.task for row in rows}
-    try:
-        admit(sandbox, sandbox.config)
-        refuse_lacking(sandbox.config, [*tasks.values()])
-        preload(sandbox, [*tasks.values()])
-        for notice in filter(None, (dataset.departure, dataset.remark, sandbox.notice)):
-            view.notice(notice)
-        view.progress(len(partial.results), len(rows))
+def check_references(
+    dataset_config: DatasetConfig, config: SandboxConfig, *, workers: int, view: View
+) -> tuple[list[Defect], bool, str]:
+    """Check the references of the chosen tasks, those that passed before too.
 
-        def done(number: int, verdict: Verdict) -> None:
-            partial.add(number, verdict)
-            view.progress(len(partial.results), len(rows))
+    Returns the defects, whether they are in the user's own tasks, and how many references were checked, in words.
+    Raises `UserError` for the user's mistakes and `InfrastructureError` if the sandbox fails.
+    """
+    dataset = load(dataset_config)
+    tasks, defects = select(dataset, dataset_config), list[Defect]()
+    for line in dataset.details:
+        view.notice(line)
 
-        try:
-            slowly = now_and_then(view.notice)
-            references = References(dataset, Checker(sandbox), sandbox.config, view.notice, slowly)
-            await references.refuse([*tasks.values()])
-            await check_samples(rows, sandbox, dict(partial.results), done)
-        except BaseExceptionGroup as group:
-            raise group.exceptions[0] from None
-    finally:
-        await sandbox.aclose()
+    async def check() -> None:
+        async with sandbox_for(tasks, config, workers, view.notice, trusted=True) as sandbox:
+            references = References(dataset, Checker(sandbox), config, view.notice, view.progress, anew=True)
+            await references.make_ready(tasks)
+            defects.extend(await references.defects(tasks))
+
+    asyncio.run(unwrap_group(check()))
+    run = sum(any(reference is not None for _, reference, _ in task.solutions()) for task in tasks)
+    wrong = len({defect.task_id for defect in defects})
+    right = "every reference passes" if run else "nothing to check"
+    found = f"{counted(len(defects), 'problem')} in {counted(wrong, 'task')}" if wrong else right
+    checked = f"{counted(len(tasks), 'task')} of {dataset.name}, {run} with a reference and tests: {found}"
+    return defects, dataset.own, checked
 
 
 def summarise(samples: Sequence[Sample], results: Sequence[dict[str, Any]], dataset_tasks: int) -> Summary:

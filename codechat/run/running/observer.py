@@ -146,31 +146,6 @@ class Silent:
     def measured(self, cell: Cell, metrics: Mapping[str, Any], seconds: float) -> None: ...
 
 
-class Counting(Silent):
-    """Counts a cell's turns and sessions, and passes everything on to another observer."""
-
-    def __init__(self, counts: Counts, observer: Observer) -> None:
-        self._counts, self._observer = counts, observer
-
-    def note(self, text: str) -> None:
-        self._observer.note(text)
-
-    def interruptible(self, brake: Brake) -> AbstractContextManager[object]:
-        return self._observer.interruptible(brake)
-
-    def turn(self, turn: TurnRecord, *, new: bool) -> None:
-        self._counts.turn(turn, new=new)
-        self._observer.turn(turn, new=new)
-
-    def session(self, session: SessionRecord, planned: int) -> None:
-        self._counts.session(session, planned)
-        self._observer.session(session, planned)
-
-    def recalled(self, session: SessionRecord, planned: int) -> None:
-        self._counts.recalled(session, planned)
-        self._observer.recalled(session, planned)
-
-
 @dataclass
 class Follow:
     """A cell's display in its store: none if the tracker shows only finished cells, or nothing is missing in it."""

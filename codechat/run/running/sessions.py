@@ -25,16 +25,16 @@ from codechat.run.answering.endpoints import Register
 from codechat.run.answering.servers import serving
 from codechat.run.cell import Cell, session_id
 from codechat.run.cell.budget import Budget
-from codechat.run.cell.libraries import preload, refuse_lacking
+from codechat.run.cell.libraries import sandbox_for
 from codechat.run.cell.references import References, now_and_then
-from codechat.run.cell.stopping import due, portions
+from codechat.run.cell.stopping import checkpoints, tasks_needed
 from codechat.run.journal import Journal
 from codechat.run.protocols import DialogueProtocol, Kit
 from codechat.run.protocols.services import Asked, CheckOnce, Player, Services
 from codechat.run.protocols.session_log import SessionLog
-from codechat.run.running.observer import Counting, Counts, Follow, Observer
+from codechat.run.running.observer import Counts, Follow, Observer
 from codechat.run.running.room import Room, room_of
-from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig, admit
+from codechat.sandbox import Sandbox
 from codechat.sandbox.suites.checker import Checker, NoSandbox
 from codechat.sandbox.suites.sharing import KeptVerdicts
 
@@ -114,7 +114,7 @@ class Recorded(Iterable[SessionRecord]):
         return SessionRecord.model_validate_json(record).model_copy(update={"dataset": name}).line()
 
     def _ids(self) -> Iterator[str]:
-        return (session_id(self.cell.id, task.task_id) for task in due(self.cell, self.journal))
+        return (session_id(self.cell.id, task.task_id) for task in tasks_needed(self.cell, self.journal))
 
 
 def run_sessions(
@@ -129,7 +129,7 @@ def run_sessions(
     async def work() -> None:
         async with servers.at_work():
             with follow.sessions(counts, ledger, watcher.note) if follow else contextlib.nullcontext():
-                await run_missing_sessions(cell, journal, Counting(counts, watcher), brake, budget)
+                await run_missing_sessions(cell, journal, watcher, brake, budget, counts=counts)
 
     try:
         with watcher.watching(counts, ledger), serving(cell, journal, watcher.note) as servers:
@@ -138,10 +138,15 @@ def run_sessions(
         brake.pull("interrupted", interrupted=True)
 
 
-async def run_missing_sessions(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget) -> None:
-    """Run the missing sessions until they are done, a budget is reached, or the user interrupts."""
+async def run_missing_sessions(
+    cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget, *, counts: Counts | None = None
+) -> None:
+    """Run the missing sessions until they are done, a budget is reached, or the user interrupts.
+
+    `counts` get the sessions of the journal, and each turn and session as it ends, before the watcher.
+    """
     async with working(journal, brake, budget, cell.endpoints, watcher) as desk:
-        await _run_sessions(cell, journal, watcher, brake, desk)
+        await _run_sessions(cell, journal, watcher, brake, counts or Counts(cell.turns), desk)
 
 
 class Looking(Protocol):
@@ -179,7 +184,9 @@ async def working(
             await journal.settle()
 
 
-async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake: Brake, desk: Desk) -> None:
+async def _run_sessions(
+    cell: Cell, journal: Journal, observer: Observer, brake: Brake, counts: Counts, desk: Desk
+) -> None:
     """Run a cell's missing sessions until the brake is pulled. Raises `UserError`, or a bug, outside any group.
 
     Once the brake is pulled, calls under way are finished and kept. After a budget the unfinished sessions are errored;
@@ -187,12 +194,14 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
     """
     protocol = cell.protocol
     missing = set[str]()
-    for task in due(cell, journal):
+    for task in tasks_needed(cell, journal):
         known = journal.outline(session_id(cell.id, task.task_id), completed=True)
         if known is None:
             missing.add(task.task_id)
         else:
-            observer.recalled(SessionRecord.model_validate_json(known), protocol.turns(task))
+            session, planned = SessionRecord.model_validate_json(known), protocol.turns(task)
+            counts.recalled(session, planned)
+            observer.recalled(session, planned)
     if not missing:
         return
     async with services_of(cell, journal, observer.note, brake) as services, finish_steps(journal):
@@ -201,9 +210,10 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
             progress, stopped = now_and_then(note), lambda: brake.interrupted
             references = References(cell.dataset, services.tests, sandbox, note, progress, stopped)
             await unwrap_group(references.refuse(cell.tasks))
-        workers = _Workers(cell, protocol, services, Progress(), observer, desk, room_of(cell))
-        for portion in portions(cell, journal):
-            ready = [task for task in portion if task.task_id in missing]
+        workers = _Workers(cell, protocol, services, Progress(), counts, observer, desk, room_of(cell))
+        for checkpoint in checkpoints(len(cell.tasks)):  # all tasks at the first, unless the cell may end early
+            ready = [task for task in tasks_needed(cell, journal, checkpoint) if task.task_id in missing]
+            missing -= {task.task_id for task in ready}
             queue = iter(ready)
             count = min(len(ready), _sessions_at_once(cell))
             await unwrap_group(run_together([workers.work(queue) for _ in range(count)]))
@@ -270,6 +280,7 @@ class _Workers:
     protocol: DialogueProtocol
     services: Services
     progress: Progress
+    counts: Counts
     observer: Observer
     desk: Desk
     room: Room
@@ -293,11 +304,13 @@ class _Workers:
             if completed and outline.turns:
                 last = outline.turns[-1].usage
                 self.room.session(last.input_tokens + last.output_tokens)
+            self.counts.session(outline, self.protocol.turns(task))
             self.observer.session(outline, self.protocol.turns(task))
 
     def _turn(self, turn: TurnRecord, new: bool) -> None:
         if new:
             self.room.turn()
+        self.counts.turn(turn, new=new)
         self.observer.turn(turn, new=new)
 
     async def _session(self, task: Task) -> tuple[SessionRecord, bool]:
@@ -392,7 +405,9 @@ async def services_of(
             stack.push_async_callback(judge.judge.aclose)
         sandbox: Sandbox = NoSandbox(config.sandbox)
         if "sandbox" in cell.uses:
-            sandbox = _sandbox(cell, stack, note)
+            trusted = MODELS.of(config.model).traits.baseline
+            room = sandbox_for(cell.tasks, config.sandbox, cell.resources.workers, note, trusted=trusted)
+            sandbox = await stack.enter_async_context(room)
         kept = None  # the verdicts of other cells and processes
         if not isinstance(sandbox, NoSandbox) and sandbox.config.share:
             kept = KeptVerdicts(sandbox.config, weak=sandbox.weak)
@@ -417,26 +432,3 @@ def _players(cell: Cell, serving: Sequence[Any], stack: contextlib.AsyncExitStac
     for player in players.values():
         stack.push_async_callback(player.model.aclose)
     return players
-
-
-def _sandbox(cell: Cell, stack: contextlib.AsyncExitStack, note: Callable[[str], None]) -> Sandbox:
-    config = cell.config
-    refuse_lacking(config.sandbox, cell.tasks)
-    sandbox = open_sandbox(
-        config.sandbox, cell.resources.workers, stack, note, trusted=MODELS.of(config.model).traits.baseline
-    )
-    preload(sandbox, cell.tasks)
-    return sandbox
-
-
-def open_sandbox(
-    config: SandboxConfig, workers: int, stack: contextlib.AsyncExitStack, note: Callable[[str], None], *, trusted: bool
-) -> Sandbox:
-    """The sandbox, closed with the stack. Raises `UserError` for a weak one, unless programs are `trusted`."""
-    sandbox = SANDBOXES.build(config, workers=workers)
-    stack.push_async_callback(sandbox.aclose)
-    if not trusted:
-        admit(sandbox, config)
-    if sandbox.notice:
-        note(sandbox.notice)
-    return sandbox

@@ -95,18 +95,11 @@ class ShardConfig(Config):
 class StopConfig(Config):
     """Options of a cell that ends before its last task, once enough is known. Off unless `width` or `difference` is."""
 
-    width: float | None = result_option(
-        None, "end when the 95 % interval of the figure is no wider than this; null: run all tasks", gt=0
-    )
-    difference: bool = result_option(
-        False, "end when the paired differences from the sweep's other cells have a certain sign"
-    )
-    figure: Literal["mst", "pass_at_1"] = result_option(
-        "mst", "the figure: mst (in turns), or pass_at_1 (a share) at a turn"
-    )
+    width: float | None = result_option(None, "end when the 95 % interval of the figure is this narrow", gt=0)
+    difference: bool = result_option(False, "end when the paired differences in a sweep have a certain sign")
+    figure: Literal["mst", "pass_at_1"] = result_option("mst", "mst (in turns), or pass_at_1 (a share) at a turn")
     turn: int | None = result_option(None, "pass_at_1 at this turn; null: the last", ge=0)
-    until: int | None = run_option(None, "a sweep's own: the tasks at which all differences are decided", ge=1)
-    look: int | None = run_option(None, "a sweep's own: run so many tasks, and measure nothing yet", ge=1)
+    until: int | None = run_option(None, "set by a sweep: end after so many tasks, its checkpoint", ge=1)
 
     @property
     def is_set(self) -> bool:

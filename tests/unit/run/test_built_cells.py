@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import AsyncExitStack, closing
+from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,12 @@ from codechat.report.tracking import read_tracking
 from codechat.run.cell import Cell, build_cell, endpoints_of, session_id
 from codechat.run.cell.budget import Budget
 from codechat.run.cell.estimate import _count_replies
+from codechat.run.cell.libraries import sandbox_for
 from codechat.run.cell.references import References
 from codechat.run.cell.rescored import Recording, RescoredCell
 from codechat.run.journal import Journal
 from codechat.run.results.measured import remeasure
 from codechat.run.run import Outcome, run
-from codechat.run.running import sessions
 from codechat.run.running.observer import Silent
 from codechat.run.running.sessions import Recorded
 from codechat.run.settings.compose import compose
@@ -148,7 +148,9 @@ def test_a_cell_that_is_scored_again_says_whose_replies_it_has(cell: Cell, tmp_p
 
 async def test_a_weak_sandbox_says_so(tmp_path: Path) -> None:
     words = ["model=echo", "judge=rules", "dataset.limit=1", f"runs_dir={tmp_path}", "sandbox=process"]
-    noted = list[str]()
-    async with AsyncExitStack() as stack:
-        room = sessions._sandbox(build_cell(compose(words)), stack, noted.append)
-    assert noted == [room.notice]
+    noted, one = list[str](), build_cell(compose(words))
+    async with sandbox_for(one.tasks, one.config.sandbox, 1, noted.append, trusted=True) as room:
+        assert noted == [room.notice]
+    with pytest.raises(UserError, match="allow_weak"):
+        async with sandbox_for(one.tasks, one.config.sandbox, 1, noted.append):
+            pass

@@ -11,19 +11,18 @@ from codechat.report.metrics.sequences import difference_interval, in_order, mea
 from codechat.run.cell import Cell, build_cell, session_id
 from codechat.run.cell.stopping import (
     MEASURES,
+    Progress,
     check_stop,
-    completed_in_order,
-    described,
-    due,
-    has_come_to,
-    looks,
+    checkpoint_runs,
+    checkpoints,
+    comparable,
     measures_of,
-    pairs_of,
-    portions,
-    still_undecided,
+    progress_at,
+    stop_report,
+    tasks_needed,
 )
 from codechat.run.journal import Journal
-from codechat.run.settings.compose import compose
+from codechat.run.settings.compose import Composed, compose
 
 
 def cell(runs: Path, *words: str) -> Cell:
@@ -57,12 +56,12 @@ async def fill(one: Cell, journal: Journal, passed: dict[str, list[bool | None]]
 
 
 @pytest.mark.parametrize(("size", "expected"), [(1, [1]), (10, list(range(1, 11))), (20, list(range(1, 21)))])
-def test_a_small_cell_is_looked_at_after_every_task(size: int, expected: list[int]) -> None:
-    assert looks(size) == expected
+def test_a_small_cell_has_a_checkpoint_after_every_task(size: int, expected: list[int]) -> None:
+    assert sorted({*checkpoints(size)}) == expected
 
 
-def test_a_large_one_is_looked_at_twenty_times() -> None:
-    assert looks(164) == [9, 17, 25, 33, 41, 50, 58, 66, 74, 82, 91, 99, 107, 115, 123, 132, 140, 148, 156, 164]
+def test_a_large_one_has_twenty_checkpoints() -> None:
+    assert checkpoints(164) == [9, 17, 25, 33, 41, 50, 58, 66, 74, 82, 91, 99, 107, 115, 123, 132, 140, 148, 156, 164]
 
 
 @pytest.mark.parametrize(
@@ -87,35 +86,36 @@ def test_a_cell_that_cannot_end_as_it_is_asked_is_refused(tmp_path: Path, words:
 
 async def test_without_such_options_all_tasks_are_due_at_once(tmp_path: Path, journal: Journal) -> None:
     one = cell(tmp_path, "dataset.limit=3")
-    assert due(one, journal) == one.tasks and list(portions(one, journal)) == [list(one.tasks)]
-    assert measures_of(one) is one.protocol.measures
+    assert tasks_needed(one, journal) == tasks_needed(one, journal, 1) == one.tasks
+    assert measures_of(one) is one.protocol.measures and stop_report(one, journal) == {}
 
 
-@pytest.mark.parametrize(("words", "count"), [("stop.look=2", 2), ("stop.until=3", 3), ("stop.until=99", 5)])
+@pytest.mark.parametrize(("words", "count"), [("stop.until=2", 2), ("stop.until=3", 3), ("stop.until=99", 5)])
 def test_a_sweep_says_how_far_a_cell_goes(tmp_path: Path, journal: Journal, words: str, count: int) -> None:
     one = cell(tmp_path, "dataset.limit=5", "stop.difference=true", words)
-    assert [task.task_id for task in due(one, journal)] == [
-        task.task_id for task in one.tasks if task.task_id in order(one)[:count]
-    ]
     assert measures_of(one) is MEASURES
-    portioned = [[task.task_id for task in each] for each in portions(one, journal)]
-    assert portioned == [[each] for each in order(one)[:count]]
+    for end in range(1, 6):
+        first = order(one)[: min(end, count)]
+        assert tasks_needed(one, journal, end) == tuple(task for task in one.tasks if task.task_id in first)
+    assert tasks_needed(one, journal) == tasks_needed(one, journal, 5)
 
 
-async def test_a_cell_ends_at_the_first_look_at_which_its_interval_is_narrow(tmp_path: Path, journal: Journal) -> None:
+async def test_a_cell_ends_at_the_first_checkpoint_at_which_its_interval_is_narrow(
+    tmp_path: Path, journal: Journal
+) -> None:
     size, passing = 10, [True, True, True]
     widths = [high - low for count in range(1, size + 1) for low, high in [mean_interval([3] * count, 3, size)]]
     assert widths[5] < widths[4]
     one = cell(tmp_path, "dataset.limit=10", f"stop.width={widths[5]}")
-    assert len(due(one, journal)) == size
+    assert len(tasks_needed(one, journal)) == size
     await fill(one, journal, dict.fromkeys(order(one)[:5], passing))
-    assert len(due(one, journal)) == size, "it is not known yet"
+    assert len(tasks_needed(one, journal)) == size, "it is not known yet"
     await fill(one, journal, dict.fromkeys(order(one)[5:6], passing))
-    assert {task.task_id for task in due(one, journal)} == {*order(one)[:6]}
+    assert {task.task_id for task in tasks_needed(one, journal)} == {*order(one)[:6]}
     await fill(one, journal, dict.fromkeys(order(one)[6:8], passing))
-    assert {task.task_id for task in due(one, journal)} == {*order(one)[:6]}, "more sessions change nothing"
-    assert sum(len(each) for each in portions(one, journal)) == 6
-    found = described(one, journal)
+    assert {task.task_id for task in tasks_needed(one, journal)} == {*order(one)[:6]}, "more sessions change nothing"
+    assert [len(tasks_needed(one, journal, end)) for end in (1, 5, 6, 7, 10)] == [1, 5, 6, 6, 6]
+    found = stop_report(one, journal)
     assert found["ci"]["mst"] == mean_interval([3] * 6, 3, size)
     assert found["ci"]["pass_at_1"] == [mean_interval([1] * 6, 1, size)] * 3
     about = found["stopped"]
@@ -128,9 +128,8 @@ async def test_a_session_that_is_missing_or_errored_ends_what_is_in_order(tmp_pa
     first, second, third, _ = order(one)
     await fill(one, journal, {first: [True, False, None], third: [True]})
     await fill(one, journal, {second: [True]}, completed=False)
-    assert [each.task_id for each in completed_in_order(one, journal, 4)] == [first]
-    assert list(completed_in_order(one, journal, 0)) == []
-    found = described(one, journal)
+    assert Progress(one, journal, 4).rows == [[1, 1, 0, 0]], "MST, then whether the turns pass"
+    found = stop_report(one, journal)
     assert found["ci"] == {"mst": None, "pass_at_1": [None] * 3}
     assert found["stopped"]["tasks"] == 4 and "all" in found["stopped"]["why"]
 
@@ -140,7 +139,7 @@ async def test_where_a_sweep_ended_a_cell_differences_were_decided(tmp_path: Pat
         tmp_path, "dataset.limit=4", "stop.difference=true", "stop.until=2", "stop.figure=pass_at_1", "stop.turn=1"
     )
     await fill(one, journal, {task: [True, task == order(one)[0], False] for task in order(one)[:2]})
-    found = described(one, journal)
+    found = stop_report(one, journal)
     assert found["ci"]["mst"] == mean_interval([2, 1], 3, 4)
     assert found["ci"]["pass_at_1"] == [mean_interval(each, 1, 4) for each in ([1, 1], [1, 0], [0, 0])]
     assert "difference" in found["stopped"]["why"] and found["stopped"]["turn"] == 1
@@ -153,12 +152,11 @@ def test_cells_are_compared_that_differ_in_the_model_or_in_the_setting_alone(tmp
     other_seed = cell(tmp_path, "dataset.limit=6", "seed=9")
     other_model = cell(tmp_path, "dataset.limit=6", "model=reference")
     both = cell(tmp_path, "dataset.limit=6", "model=reference", "agenda.turns=2")
-    assert pairs_of([base, other_setting]) == [(base, other_setting)]
-    assert pairs_of([base, other_model]) == [(base, other_model)]
-    assert pairs_of([base, other_tasks]) == pairs_of([base, other_seed]) == pairs_of([base, both]) == []
-    assert pairs_of([base, other_setting, other_model, both]) == [
-        (base, other_setting), (base, other_model), (other_setting, both), (other_model, both)
-    ]  # fmt: skip
+    assert comparable(base, other_setting) and comparable(base, other_model)
+    assert not any(comparable(base, other) for other in (other_tasks, other_seed, both))
+    assert comparable(other_setting, both) and comparable(other_model, both)
+    assert comparable(base, cell(tmp_path, "dataset.limit=6", "model.max_concurrency=2"))
+    assert not comparable(base, cell(tmp_path, "dataset.limit=6", "stop.width=1"))
 
 
 async def in_folder(one: Cell, passed: list[bool]) -> None:
@@ -177,19 +175,57 @@ async def test_a_difference_is_decided_once_its_interval_leaves_zero_out(tmp_pat
                  if difference_interval([0] * count, [top] * count, top, 40)[1] < 0)  # fmt: skip
     await in_folder(a, [False] * 40)
     await in_folder(b, [True] * 40)
-    assert still_undecided([a, b], {a.id: apart - 1, b.id: apart - 1}) == {a.id, b.id}
-    assert still_undecided([a, b], {a.id: apart, b.id: apart}) == set()
-    assert still_undecided([a, b], {a.id: apart - 1}) == set(), "the other has ended"
-    assert still_undecided([b, a], {a.id: apart, b.id: apart}) == set()
-    assert still_undecided([a], {a.id: 1}) == set()
+    before, at = ([progress_at(each, count) for each in (a, b)] for count in (apart - 1, apart))
+    assert before[0].undecided(before[1], 1) and before[1].undecided(before[0], 1)
+    assert not at[0].undecided(at[1], 1) and not at[1].undecided(at[0], 1)
+    assert at[0].undecided(at[1], 1000), "of many differences each needs more"
+    assert not before[0].undecided(progress_at(b, apart - 2), 1), "the other has ended"
 
 
-async def test_cells_without_their_sessions_are_not_compared(tmp_path: Path) -> None:
+async def test_a_cell_goes_on_while_a_session_that_hides_its_difference_is_missing(tmp_path: Path) -> None:
     words = ("dataset.limit=6", "stop.difference=true")
     a, b = cell(tmp_path, *words), cell(tmp_path, "model=reference", *words)
-    assert not has_come_to(a, 1) and not a.folder.exists()
+    assert (progress_at(a, 1).needed, progress_at(a, 1).rows) == (1, []) and not a.folder.exists()
     await in_folder(a, [True] * 3)
     await in_folder(b, [True] * 2)
-    assert [has_come_to(a, look) for look in (2, 3, 4)] == [True, True, False]
-    assert still_undecided([a, b], {a.id: 2, b.id: 2}) == {a.id, b.id}
-    assert still_undecided([a, b], {a.id: 3, b.id: 3}) == set()
+    assert [len(progress_at(a, end).rows) for end in (2, 3, 4)] == [2, 3, 3]
+    assert progress_at(a, 3).undecided(progress_at(b, 3), 1)
+
+
+def until(due: list[Composed]) -> list[int | None]:
+    return [each.config.stop.until for each in due]
+
+
+async def test_a_sweep_runs_its_cells_from_checkpoint_to_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three models the two that are far apart from the third are alike: the third ends first."""
+    monkeypatch.setattr("codechat.run.cell.stopping.CHECKPOINTS", 5)
+    words = ["dataset.limit=40", "agenda.turns=3", f"runs_dir={tmp_path}", "tracking.uri=sqlite:///x.db"]
+    composed = [compose([*words, f"model={name}", "stop.difference=true"]) for name in ("echo", "reference", "drifter")]
+    fixed = compose([*words, "model=echo"])
+    cells, passed, said = [build_cell(each) for each in composed], (True, True, False), []
+    for due in checkpoint_runs([*composed, fixed]):
+        said.append(until(due))
+        if len(due) < 4:
+            assert {each.config.tracking.kind for each in due} == {"none"}  # type: ignore[attr-defined]
+            for each in due:
+                at = next(n for n, one in enumerate(composed) if one.config.model == each.config.model)
+                await in_folder(cells[at], [passed[at]] * (each.config.stop.until or 0))
+    apart = next(n for n in checkpoints(40) if difference_interval([3] * n, [0] * n, 3, 40, 0.05 / 3)[0] > 0)
+    reached = [n for n in checkpoints(40) if n <= apart]
+    assert said[:-1] == [[n] * 3 if n in reached else [n] * 2 for n in checkpoints(40)]
+    assert said[-1] == [40, 40, apart, None]
+    (last,) = checkpoint_runs([*composed, fixed])
+    assert until(last) == said[-1], "what is recorded is not run again"
+    assert last[-1] is fixed and last[0].config.tracking == composed[0].config.tracking
+
+
+def test_a_sweep_without_differences_runs_once(tmp_path: Path) -> None:
+    plain = [compose(["model=echo", f"seed={seed}", f"runs_dir={tmp_path}"]) for seed in (1, 2)]
+    assert list(checkpoint_runs(plain)) == [plain]
+    words = ["model=echo", "stop.difference=true", f"runs_dir={tmp_path}"]
+    with pytest.raises(UserError, match="two cells"):
+        next(checkpoint_runs([compose(words)]))
+    dry = [compose([*words, "dry_run=true"])]
+    assert list(checkpoint_runs(dry)) == [dry]

@@ -1,4 +1,4 @@
-"""What running a cell, a shard or a look leaves behind, tells and returns, by how it ends."""
+"""What running a cell or a shard leaves behind, tells and returns, by how it ends."""
 
 import json
 import shutil
@@ -119,15 +119,7 @@ def test_a_shard_counts_its_sessions_and_measures_nothing(
     assert whole.status == DONE and [each.status for each in whole.sessions] == ["completed"] * TASKS
 
 
-@pytest.mark.parametrize(("errs", "status"), [(False, DONE), (True, TOO_MANY_ERRORS)])
-def test_a_look_is_recorded_and_not_measured(tmp_path: Path, failing: set[str], errs: bool, status: int) -> None:
-    failing.update(ids(tmp_path) if errs else ())
-    outcome = ran(tmp_path, "stop.difference=true", "stop.look=2", "max_errors=9")
-    assert (outcome.status, outcome.unfinished, outcome.metrics) == (status, "", None) and outcome.seconds > 0
-    assert (outcome.folder / "journal.db").exists() and not (outcome.folder / "metrics.json").exists()
-
-
-@pytest.mark.parametrize("words", [(), ("shard.index=0", "shard.count=2"), ("stop.difference=true", "stop.look=2")])
+@pytest.mark.parametrize("words", [(), ("shard.index=0", "shard.count=2"), ("stop.difference=true", "stop.until=2")])
 def test_an_interrupted_run_is_neither_measured_nor_tracked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
@@ -152,7 +144,8 @@ def test_a_dry_run_only_estimates(tmp_path: Path) -> None:
 def test_a_difference_needs_a_sweep(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="put -m in front"):
         ran(tmp_path, "stop.difference=true")
-    assert ran(tmp_path, "stop.difference=true", "stop.until=2").status == DONE
+    outcome = ran(tmp_path, "stop.difference=true", "stop.until=2")
+    assert outcome.status == DONE and outcome.metrics is not None and outcome.metrics["sessions"] == 2
 
 
 def test_remarks_are_notes_and_so_is_a_folder_that_is_not_continued(tmp_path: Path) -> None:

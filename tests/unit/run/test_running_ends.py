@@ -1,11 +1,14 @@
 """How sessions and what is shown of a cell end: which error counts, when it is hopeless, what a store is told."""
 
 import asyncio
+from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from codechat import compose, run
 from codechat.base.domain import Usage
 from codechat.base.errors import InfrastructureError, Stopped, UserError
 from codechat.base.records import SessionRecord, TurnRecord
@@ -14,7 +17,7 @@ from codechat.report.metrics.spending import Tariff
 from codechat.run.cell.budget import Budget
 from codechat.run.cell.estimate import Estimate, total
 from codechat.run.journal import Charge, Ledger
-from codechat.run.running.observer import Counting, Counts, Follow, Silent, following
+from codechat.run.running.observer import Counts, Follow, Silent, following
 from codechat.run.running.sessions import Progress, finish_steps, unwrap_group
 
 BUDGET = Budget(None, None, Tariff())
@@ -188,32 +191,11 @@ def test_whatever_ends_a_cell_ends_what_is_shown_of_it(end: BaseException | None
     assert told == [("end", ending, False)]
 
 
-def test_counts_come_before_the_observer_and_everything_is_passed_on() -> None:
-    counts, seen = Counts(10), list[Any]()
-
-    class Noting(Silent):
-        def note(self, text: str) -> None:
-            seen.append(text)
-
-        def interruptible(self, brake: Brake) -> Any:
-            return brake
-
-        def turn(self, turn: TurnRecord, *, new: bool) -> None:
-            seen.append(("turn", new, counts.turns))
-
-        def session(self, session: SessionRecord, planned: int) -> None:
-            seen.append(("session", planned, counts.sessions))
-
-        def recalled(self, session: SessionRecord, planned: int) -> None:
-            seen.append(("recalled", planned, counts.sessions))
-
-    one, brake = Counting(counts, Noting()), Brake()
-    one.note("remark")
-    assert one.interruptible(brake) is brake
-    one.turn(TurnRecord(turn=0), new=True)
-    one.session(session("away", turns=1), 4)
-    one.recalled(session(None, turns=2), 3)
-    assert seen == ["remark", ("turn", True, 1), ("session", 4, 1), ("recalled", 3, 2)]
+def test_what_errored_or_was_recalled_counts_too() -> None:
+    counts = Counts(10)
+    counts.turn(TurnRecord(turn=0), new=True)
+    counts.session(session("away", turns=1), 4)
+    counts.recalled(session(None, turns=2), 3)
     assert (counts.turns, counts.done, counts.errored, counts.passed, counts.scored, counts.planned) == (
         3,
         3,
@@ -224,6 +206,29 @@ def test_counts_come_before_the_observer_and_everything_is_passed_on() -> None:
     )
     assert "3/6" in counts.words(2)[0] and len(counts.words(2)) == 4
     assert len(Counts(1).words(1)) == 2
+
+
+def test_counts_come_before_the_observer(tmp_path: Path) -> None:
+    seen = list[Any]()
+
+    class Noting(Silent):
+        def watching(self, counts: Counts, ledger: Any) -> Any:
+            self.counts = counts
+            return nullcontext()
+
+        def turn(self, turn: TurnRecord, *, new: bool) -> None:
+            seen.append(("turn", new, self.counts.turns))
+
+        def session(self, session: SessionRecord, planned: int) -> None:
+            seen.append(("session", planned, self.counts.sessions))
+
+        def recalled(self, session: SessionRecord, planned: int) -> None:
+            seen.append(("recalled", planned, self.counts.sessions))
+
+    words = ["model=echo", "dataset.limit=1", "agenda.turns=2", "tracking=none", f"runs_dir={tmp_path}"]
+    for _ in range(2):
+        run(compose(words), Noting())
+    assert seen == [("turn", True, 1), ("turn", True, 2), ("session", 2, 1), ("recalled", 2, 1)]
 
 
 def test_estimates_of_cells_are_summed_by_role() -> None:
