@@ -146,7 +146,7 @@ async def run_missing_sessions(
     `counts` get the sessions of the journal, and each turn and session as it ends, before the watcher.
     """
     async with working(journal, brake, budget, cell.endpoints, watcher) as desk:
-        await _run_sessions(cell, journal, watcher, brake, counts or Counts(cell.turns), desk)
+        await _run_sessions(cell, journal, watcher, brake, counts=counts or Counts(cell.turns), desk=desk)
 
 
 class Looking(Protocol):
@@ -185,7 +185,7 @@ async def working(
 
 
 async def _run_sessions(
-    cell: Cell, journal: Journal, observer: Observer, brake: Brake, counts: Counts, desk: Desk
+    cell: Cell, journal: Journal, observer: Observer, brake: Brake, *, counts: Counts, desk: Desk
 ) -> None:
     """Run a cell's missing sessions until the brake is pulled. Raises `UserError`, or a bug, outside any group.
 
