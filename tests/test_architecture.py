@@ -59,8 +59,6 @@ KEEPERS = {
     "pyarrow": {"cli"},
     "pandas": {"cli", "report", "studies"},
     "mlflow": {"tracking"},
-    "opentelemetry": {"tracking"},
-    "requests": {"tracking"},
     "sqlalchemy": {"tracking"},
     "openai": {"models"},
     "pydantic_ai": {"models"},
@@ -105,8 +103,6 @@ HEAVY = {
     "httpx2",
     "libcst",
     "sqlalchemy",
-    "opentelemetry",
-    "requests",
     "pydantic_ai",
 }
 # Modules that consist of what they do with a slow library, and import it at their top: others import them late.

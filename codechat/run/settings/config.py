@@ -57,6 +57,9 @@ NEEDED = ("model", "dataset", "protocol")
 BEFORE: Mapping[str, Mapping[str, str]] = {"environment": {"kind": "none"}}
 """The values that cells have in a group that was added after they were begun."""
 
+RETIRED: Mapping[str, frozenset[str]] = {"tracking": frozenset({"traces"})}
+"""Options by group that codechat no longer has: the config.yaml of an older cell is read without them."""
+
 
 class ShardConfig(Config):
     """Options of a process that runs one of several equal parts of a cell's tasks."""
@@ -151,12 +154,12 @@ class CellConfig(Config):
         for key, value in values.items():
             if writable(value) is not value:
                 raise UserError(f"{key} has half of a surrogate pair, which no file can hold", "leave it out")
-        parts = {
-            group: registry.validate(
-                given if isinstance(given := values.get(group, BEFORE.get(group)), Mapping) else {}, group
-            )
-            for group, registry in GROUPS.items()
-        }
+        parts = {}
+        for group, registry in GROUPS.items():
+            given = values.get(group, BEFORE.get(group))
+            options = given.items() if isinstance(given, Mapping) else ()
+            left = {name: value for name, value in options if name not in RETIRED.get(group, ())}
+            parts[group] = registry.validate(left, group)
         if (settled := getattr(parts["protocol"], "settled", None)) is not None:
             parts["protocol"] = settled(parts["dataset"])
         unasked = {*QUESTIONS, SOLUTION} - questions_of(parts["protocol"])
