@@ -48,8 +48,6 @@ KEEPERS = {
     "pyarrow": {"cli"},
     "pandas": {"cli", "report", "studies"},
     "mlflow": {"report"},
-    "opentelemetry": {"report"},
-    "requests": {"report"},
     "sqlalchemy": {"report"},
     "openai": {"models"},
     "pydantic_ai": {"models"},
@@ -94,8 +92,6 @@ HEAVY = {
     "httpx2",
     "libcst",
     "sqlalchemy",
-    "opentelemetry",
-    "requests",
     "pydantic_ai",
 }
 # Modules that consist of what they do with a slow library, and import it at their top: others import them late.

@@ -189,8 +189,6 @@ def _password_of(config: Config) -> str:
 
 def show_tracked(tracked: TrackedRun) -> None:
     """Print where the run is and how to open it."""
-    if tracked.notice:
-        err.print(f"notice: {tracked.notice}", markup=False)
     out.print(f"MLflow run  {tracked.run_id}", markup=False)
     out.print(f"compare     {tracked.open_with}", markup=False)
     out.print(f"            then open {tracked.charts}", markup=False)

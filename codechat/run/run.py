@@ -118,7 +118,7 @@ def run_built(
             write_figures(measures_of(cell), metrics, cell.name, cell.folder / "figures")
             write_seal(cell.folder)  # 7. everything is there
         tracking = track(cell, tracker, metrics, sweep, words)  # 8. the run in the store
-        follow.tracked(tracking.failure)
+        follow.tracked()
         watcher.measured(cell, metrics, seconds)  # 9. shown last: what fails to be printed is kept all the same
     early = unfinished or metrics["errored"] > cell.config.max_errors
     status = TOO_MANY_ERRORS if early else DONE

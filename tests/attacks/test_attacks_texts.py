@@ -56,7 +56,7 @@ class Ran:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
-    """One cell over all attacks, with MLflow and traces; then the same command again."""
+    """One cell over all attacks, with MLflow; then the same command again."""
     folder = tmp_path_factory.mktemp("texts")
     rows = [
         {"task_id": task_id(n), "prompt": f"case={n}= {writable(ATTACKS[NAMES[n]])}\n", "entry_point": "f",
@@ -75,7 +75,6 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
         words = [
             "model=openai", "model.name='[red]=EVIL<b>../x'", f"model.base_url={server.base_url}",
             "dataset=jsonl", "dataset.path=tasks.jsonl", "agenda.turns=2", "hardware.workers=2",
-            "tracking.traces=true",
         ]  # fmt: skip
         outcome = codechat.run(codechat.compose(words))
         assert outcome.status == 0, outcome
@@ -113,7 +112,7 @@ def test_nothing_is_written_outside(ran: Ran) -> None:
     assert ran.around == {"tasks.jsonl", "runs", "mlflow"}
     assert len(list((ran.folder.parent).iterdir())) == 1
     assert re.fullmatch(r"[a-z0-9.-]+", ran.folder.name)
-    assert not ran.said, "MLflow took tags, params, tables and traces"
+    assert not ran.said, "MLflow took tags, params and tables"
 
 
 class Scripts(HTMLParser):

@@ -9,6 +9,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ import pytest
 
 from codechat.base.errors import UserError
 from codechat.cli.app import main
-from codechat.report.tracking import TRACKING, guard, live
+from codechat.report.tracking import TRACKING, live
 from codechat.report.tracking.find import find_cells
-from codechat.report.tracking.runs import PROCESS_TAG, this_process
+from codechat.report.tracking.live import PROCESS_TAG
+from codechat.report.tracking.mlflow_run import INCOMPLETE
 from codechat.testing import Call, OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import without_times
 from support.launched import wait_until
@@ -118,8 +120,7 @@ def test_a_cell_is_a_run_that_rises_and_then_has_everything(folder: Path, words:
     with watching(folder / "mlflow" / "store.db") as found:
         assert main([*words]) == 0
     assert len({run.run_id for run in found}) == 1
-    statuses = [run.status for run in found]
-    assert set(statuses) == {"RUNNING", "FINISHED"} and statuses == sorted(statuses, reverse=True)
+    assert unrepeated(found) == ["RUNNING", "FINISHED"]
     counts = [run.sessions[-1][1] for run in found if run.sessions and run.status == "RUNNING"]
     assert counts == sorted(counts) and counts[0] < counts[-1] == SESSIONS
     assert len(set(counts)) > 2
@@ -164,80 +165,68 @@ def test_it_can_be_turned_off_and_changes_no_result(folder: Path, words: tuple[s
     assert [path.name for path in folder.glob("runs/*")] == [path.name for path in folder.glob("shown/runs/*")]
 
 
-@pytest.mark.parametrize(("stop", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 130)])
-def test_a_killed_cell_is_shown_as_such_and_comes_back(
-    folder: Path, words: tuple[str, ...], model: Late, stop: signal.Signals, status: int
-) -> None:
+def test_the_next_start_of_a_killed_cell_continues_its_run(folder: Path, words: tuple[str, ...], model: Late) -> None:
+    """First it is killed and cannot say so, then terminated, which is noted, and at last it is let finish."""
     store = folder / "mlflow" / "store.db"
-    model.held = True
-    with started(folder, *words) as process:
-        wait_until(lambda: any(run.sessions and run.sessions[-1][1] > 0 for run in seen(store)))
-        process.send_signal(stop)
-        model.held = False
-        process.communicate(timeout=60)
-    assert process.returncode == status
-    if stop == signal.SIGTERM:
-        assert seen(store)[0].status == "KILLED", "the cell itself says so, before it ends"
-    wait_until(lambda: seen(store)[0].status == "KILLED")
-    with pytest.raises(UserError, match="has no finished cell"):
-        find_cells(None, "codechat", "", folder / "found")
-    ((run_id, _, reached),) = seen(store)
-    assert reached[-1][1] < SESSIONS, "something is left to do"
+    reached: tuple[tuple[int, float], ...] = ()
+    runs = set[str]()
+    for stop, status, left in ((signal.SIGKILL, -9, "RUNNING"), (signal.SIGTERM, 130, "KILLED")):
+        model.held = True
+        with started(folder, *words) as process:
+            wait_until(partial(has_gone_on, store, len(reached)))
+            process.send_signal(stop)
+            model.held = False
+            process.communicate(timeout=60)
+        assert process.returncode == status
+        ((run_id, state, sessions),) = seen(store)
+        runs.add(run_id)
+        assert (state, process_of(folder, run_id)) == (left, f"{socket.gethostname()} {process.pid}")
+        assert sessions[: len(reached)] == reached, "the series goes on"
+        reached = sessions
+        assert reached[-1][1] < SESSIONS, "something is left to do"
+        with pytest.raises(UserError, match="has no finished cell"):
+            find_cells(None, "codechat", "", folder / "found")
     model.held = True
     with watching(store) as found, started(folder, *words) as process:
         wait_until(lambda: seen(store)[0].status == "RUNNING" and len(seen(store)[0].sessions) > len(reached))
         model.held = False
         _, told = process.communicate(timeout=120)
     assert process.returncode == 0, told
-    assert {run.run_id for run in found} == {run_id}
+    assert {run.run_id for run in found} == runs and len(runs) == 1
     assert unrepeated(found) == ["KILLED", "RUNNING", "FINISHED"]
     ((_, _, whole),) = seen(store)
-    assert whole[: len(reached)] == reached, "the series goes on"
-    assert len(whole) > len(reached)
+    assert whole[: len(reached)] == reached and len(whole) > len(reached)
     for each in zip(*whole, strict=True):
         assert sorted(each) == list(each), "steps go on, and counts too"
     assert whole[-1][1] == SESSIONS
     assert len(find_cells(None, "codechat", "", folder / "found")) == 1
 
 
-def unrepeated(found: list[Seen]) -> list[str]:
-    """The statuses of a run, each once for as long as it lasted."""
-    return [status for status, _ in itertools.groupby(run.status for run in found)]
+def has_gone_on(store: Path, points: int) -> bool:
+    return any(len(run.sessions) > points and run.sessions[-1][1] > 0 for run in seen(store))
 
 
-def test_the_guard_waits_without_work_and_is_gone_with_the_cell(
-    folder: Path, words: tuple[str, ...], model: Late
-) -> None:
-    def guards() -> list[Path]:
-        mine = str(folder)
-        return [path for path in Path("/proc").glob("[0-9]*") if guard.__name__ in text_of(path) and cwd(path) == mine]
+def process_of(folder: Path, run_id: str) -> str:
+    return str(client_of(folder).get_run(run_id).data.tags[PROCESS_TAG])
 
+
+def test_a_killed_cell_that_goes_on_unshown_ends_its_run(folder: Path, words: tuple[str, ...], model: Late) -> None:
     store = folder / "mlflow" / "store.db"
     model.held = True
     with started(folder, *words) as process:
         wait_until(lambda: any(run.sessions for run in seen(store)))
-        (one,) = guards()
-        assert str(store) not in text_of(one), "an address may hold a password, and all can read a command"
-        used = (one / "stat").read_text().rpartition(")")[2].split()[11:13]
-        assert sum(map(int, used)) <= 1, "hundredths of a second"
+        process.kill()
         model.held = False
-        process.communicate(timeout=120)
-        assert process.returncode == 0
-        assert not guards()
+        process.communicate(timeout=60)
+    (killed,) = seen(store)
+    assert killed.status == "RUNNING"
+    assert main([*words, "tracking.live=false"]) == 0
+    assert [(run.run_id, run.status) for run in seen(store)] == [(killed.run_id, "FINISHED")]
 
 
-def text_of(process: Path) -> str:
-    try:
-        return (process / "cmdline").read_text(errors="replace")
-    except OSError:
-        return ""
-
-
-def cwd(process: Path) -> str:
-    try:
-        return str((process / "cwd").readlink())
-    except OSError:
-        return ""
+def unrepeated(found: list[Seen]) -> list[str]:
+    """The statuses of a run, each once for as long as it lasted, without the moments in which its cell is logged."""
+    return [status for status, _ in itertools.groupby(run.status for run in found if run.status != INCOMPLETE)]
 
 
 def test_a_bug_leaves_a_failed_run(folder: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,17 +238,6 @@ def test_a_bug_leaves_a_failed_run(folder: Path, words: tuple[str, ...], monkeyp
         main([*words, "dataset.limit=1"])
     ((_, status, _),) = seen(folder / "mlflow" / "store.db")
     assert status == "FAILED"
-
-
-def test_a_guard_leaves_the_runs_of_other_processes_alone(folder: Path) -> None:
-    client = client_of(folder)
-    experiment = client.get_experiment_by_name("codechat").experiment_id
-    uri = f"sqlite:///{folder}/mlflow/store.db"
-    mine, other = this_process(), "host 1 abc"
-    runs = [client.create_run(experiment, tags={PROCESS_TAG: process}).info.run_id for process in (mine, mine, other)]
-    client.set_terminated(runs[1], "FINISHED")
-    guard.mark(uri, experiment, mine, "KILLED")
-    assert [client.get_run(run).info.status for run in runs] == ["KILLED", "FINISHED", "RUNNING"]
 
 
 def test_on_a_server(folder: Path, words: tuple[str, ...]) -> None:

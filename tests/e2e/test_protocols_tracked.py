@@ -66,7 +66,7 @@ def test_mlflow_has_its_series_turn_by_turn(place: Path, protocol: str) -> None:
     assert run.data.metrics["cost/wall_s"] > 0
     assert f"| Instruction Accuracy | {metrics['overall']['ia']:.4g} |" in run.data.tags["mlflow.note.content"]
     logged = {item.path for item in client.list_artifacts(run.info.run_id, "tables")}
-    assert {"tables/finals.csv", "tables/finals.json", "tables/turns.tex", "tables/by_strategy.md"} <= logged
+    assert {"tables/finals.csv", "tables/turns.tex", "tables/by_strategy.md"} <= logged
 
 
 def test_one_report_holds_both_and_a_cell_is_uploaded_again(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

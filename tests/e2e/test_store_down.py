@@ -61,11 +61,11 @@ def test_a_database_that_comes_up_later(
 
 def test_a_server_is_named_without_its_login(capsys: pytest.CaptureFixture[str]) -> None:
     server = f"127.0.0.1:{free_port()}"
-    assert main([*CELL, "tracking=server", f"tracking.uri=http://user:secret@{server}", "tracking.traces=true"]) == 0
+    assert main([*CELL, "tracking=server", f"tracking.uri=http://user:secret@{server}", "tracking.live=false"]) == 0
     told = capsys.readouterr().err
     assert len(told.strip().splitlines()) <= 5
     assert "secret" not in told
-    chosen = ["tracking=server", f"tracking.uri=http://{server}", "tracking.traces=True"]
+    chosen = ["tracking=server", f"tracking.uri=http://{server}", "tracking.live=False"]
     assert upload_in(told)[2:] == chosen
     assert "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD" in told
     assert main(upload_in(told)) == 2

@@ -86,15 +86,13 @@ class TrackedRun:
     """A logged run.
 
     `open_with` is the command that starts MLflow on it, or the run's page if a server is running; `charts` is the page
-    that compares the experiment's cells turn by turn (MLflow itself opens on a page about traces). `notice` reports
-    what was left out.
+    that compares the experiment's cells turn by turn (MLflow itself opens on a page about traces).
     """
 
     run_id: str
     experiment_id: str
     open_with: str
     charts: str
-    notice: str | None = None
 
 
 class Tracker(Protocol):
@@ -118,21 +116,18 @@ class SharedStore(Protocol):
         """
 
 
-Ending = Literal["FINISHED", "FAILED", "KILLED"]
-"""How a cell ended: to its end, by an error, or by the user or the system."""
+Ending = Literal["FAILED", "KILLED"]
+"""How a cell ended without its figures: by an error, or by the user or the system."""
 
 
 class Shown(Protocol):
-    """A cell that is shown while it runs. The methods raise nothing of the store, and hardly wait for it."""
+    """A cell that is shown while it runs. The methods raise no error of the store."""
 
     def stop(self) -> None:
         """The sessions have ended: show how far they came, and nothing further. `Tracker.log` may follow."""
 
-    def end(self, ending: Ending, *, known: bool = False) -> None:
-        """The cell has ended; `known` if `Tracker.log` has noted it in the store."""
-
-    def leave(self, ending: Ending) -> None:
-        """The cell has ended, and the store just failed: a process of its own notes the end later."""
+    def end(self, ending: Ending) -> None:
+        """The cell has ended, and `Tracker.log` does not follow."""
 
 
 @runtime_checkable
@@ -140,12 +135,12 @@ class LiveStore(Protocol):
     """A tracker that can show a cell while it runs."""
 
     def show(
-        self, cell: Callable[[], FinishedCell], progress: Callable[[], Mapping[str, float]], tell: Callable[[str], None]
+        self, cell: Callable[[], FinishedCell], progress: Callable[[], Mapping[str, float]], warn: Callable[[str], None]
     ) -> Shown | None:
-        """Show a cell that begins; None if the user does not want that. Returns at once, and fails in silence.
+        """Show a cell that begins; None if the user does not want that. Returns at once, and raises nothing.
 
-        `progress` gives the names and values to show now. All functions are called in another thread: `tell` with a
-        remark for the user, if the store cannot be reached.
+        `progress` gives the names and values to show now. All functions are called in another thread: `warn` once at
+        most, if the store fails.
         """
 
 

@@ -78,11 +78,6 @@ class Address:
         return _scheme(self.uri) in {"http", "https"} or self.uri.partition(":")[0].lower() == "databricks"
 
     @property
-    def is_postgres(self) -> bool:
-        """Whether clients of the store can agree by PostgreSQL's locks."""
-        return _scheme(self.uri) == "postgresql"
-
-    @property
     def needs_driver(self) -> bool:
         """Whether a library of its own reaches the database."""
         return _scheme(self.uri) in DATABASES
@@ -128,10 +123,9 @@ class Address:
         """The environment variables from which clients of the store take a password; empty if there are none."""
         return PASSWORDS.get(_scheme(self.uri), "")
 
-    def charts(self, experiment_id: str, view: str) -> str:
-        """The page that draws all runs of an experiment together in a shared view, if MLflow is running."""
-        place = f"{self._site or UI_SITE}/#/experiments/{experiment_id}/runs"
-        return f"{place}?compareRunsMode=CHART&viewStateShareKey={view}"
+    def charts(self, experiment_id: str) -> str:
+        """The page that draws all runs of an experiment together, if MLflow is running."""
+        return f"{self._site or UI_SITE}/#/experiments/{experiment_id}/runs?compareRunsMode=CHART"
 
     @property
     def _site(self) -> str | None:

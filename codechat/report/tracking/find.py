@@ -12,10 +12,9 @@ from codechat.base.records import TRACKED
 from codechat.base.seal import SEAL, break_seal
 from codechat.report.tracking import TrackingError
 from codechat.report.tracking.address import Address
-from codechat.report.tracking.locks import lock
 from codechat.report.tracking.mlflow_run import FILES
-from codechat.report.tracking.runs import CELL_TAG, has_figures
-from codechat.report.tracking.store import client_of, failures, prepare
+from codechat.report.tracking.runs import CELL_TAG, PROGRESS
+from codechat.report.tracking.store import failures, open_client
 
 PAGE = 1_000
 CONTENT_TAG = "codechat.dataset_hash"
@@ -33,11 +32,7 @@ def find_cells(uri: str | None, experiment: str, condition: str, downloads: Path
             f"there is no MLflow store {address.database}", "give uri=…, or run from the folder that has it"
         )
     with failures(address):
-        prepare(address)
-        with lock(address), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            client = client_of(address)
-            client.search_experiments(max_results=1)
+        client = open_client(address)
         runs = _runs(client, experiment, condition)
         return [_fetch(client, run, downloads) for run in runs]
 
@@ -54,7 +49,9 @@ def _runs(client: Any, experiment: str, condition: str) -> list[Any]:
     try:
         while True:
             page = client.search_runs([found.experiment_id], condition, max_results=PAGE, page_token=token)
-            runs += [run for run in page if CELL_TAG in run.data.tags and has_figures(run)]
+            # a cell that only began has its progress alone
+            finished = (run for run in page if any(not key.startswith(PROGRESS) for key in run.data.metrics))
+            runs += [run for run in finished if CELL_TAG in run.data.tags]
             token = page.token
             if not token:
                 break

@@ -1,7 +1,7 @@
-"""What keeps cells that end together from breaking a store, or each other's runs.
+"""How several cells open, and write to, one store at a time.
 
-MLflow creates and migrates a database, and adds an experiment, a dataset or a tag, by looking first and inserting
-then: two clients at once conflict, and one of them fails.
+MLflow creates a database, and adds an experiment or a dataset, by looking first and inserting then: of two clients at
+once, one fails.
 """
 
 import contextlib
@@ -16,7 +16,6 @@ from codechat.report.tracking import TrackingError
 from codechat.report.tracking.address import Address
 
 LOCK_TIMEOUT_S = 120
-ADVISORY_KEY = 0x636F646563686174  # "codechat": PostgreSQL's locks are numbers, each database has its own
 ATTEMPTS = 5
 LONGEST_PAUSE_S = 0.5
 
@@ -25,46 +24,21 @@ T = TypeVar("T")
 
 @contextlib.contextmanager
 def lock(address: Address) -> Iterator[None]:
-    """Hold the lock of an SQLite or PostgreSQL store among all clients of codechat; other stores have none.
-
-    Raises `TrackingError` if another process keeps it for longer than `LOCK_TIMEOUT_S`.
-    """
-    if address.database is not None:
-        try:
-            with FileLock(f"{address.database}.lock", timeout=LOCK_TIMEOUT_S):
-                yield
-        except Timeout as error:
-            raise TrackingError(f"another process has kept {error.lock_file} for {LOCK_TIMEOUT_S} s") from error
-    elif address.is_postgres:
-        with _advisory_lock(address.client_uri):
+    """Hold the lock file of an SQLite store; other stores have none. Raises `TrackingError` after `LOCK_TIMEOUT_S`."""
+    if address.database is None:
+        yield
+        return
+    try:
+        with FileLock(f"{address.database}.lock", timeout=LOCK_TIMEOUT_S):
             yield
-    else:
-        yield
-
-
-@contextlib.contextmanager
-def _advisory_lock(uri: str) -> Iterator[None]:
-    """PostgreSQL's lock, on a connection of its own: the server frees it when that ends, also by a kill."""
-    import sqlalchemy
-
-    # Without a transaction: one that stays open would hold up a migration.
-    engine = sqlalchemy.create_engine(uri, poolclass=sqlalchemy.NullPool, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(sqlalchemy.text(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'"))
-        try:
-            connection.execute(sqlalchemy.text(f"SELECT pg_advisory_lock({ADVISORY_KEY})"))
-        except sqlalchemy.exc.OperationalError as error:
-            if type(error.orig).__name__ != "LockNotAvailable":
-                raise
-            raise TrackingError(f"another process has kept the store's lock for {LOCK_TIMEOUT_S} s") from None
-        yield
+    except Timeout as error:
+        raise TrackingError(f"another process has kept {error.lock_file} for {LOCK_TIMEOUT_S} s") from error
 
 
 def insist(write: Callable[[], T]) -> T:
-    """Write, and again if the store refuses. Raises MLflow's error of the last attempt.
+    """Write, and again if the store refuses a row that another client has just added: MLflow finds it then.
 
-    The clients of an MLflow server share no lock. If two add the same row, the second is refused; when it tries again,
-    MLflow finds the row. A store that does not answer is not asked again.
+    Raises MLflow's error of the last attempt. A store that does not answer is not asked again.
     """
     import mlflow
 

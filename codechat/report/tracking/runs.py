@@ -1,16 +1,10 @@
 """The runs of a cell in an MLflow store: how they are found, their tags and params, and their description in words."""
 
 import json
-import os
-import platform
 import re
-import secrets
-import socket
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import Any
 
-from codechat.base.environment import VERSION
 from codechat.base.files import content_hash
 from codechat.base.texts import visible
 from codechat.report.metrics import Point
@@ -113,38 +107,55 @@ def _mark(note: str) -> str:
 CELL_TAG = "codechat.cell_id"
 SWEEP_TAG = "codechat.sweep"
 CAUTION_TAG = "codechat.caution"
-PROCESS_TAG = "codechat.process"
-"""The process that showed the run while its cell ran: the host, its number there, and a text that no other has."""
 PROGRESS = "progress/"
 """The prefix of the series that are logged while a cell runs."""
-PARAMS_PER_BATCH = 100  # MLflow's limit of one request
-
-T = TypeVar("T")
-_OWN = secrets.token_hex(4)
 
 
-def this_process() -> str:
-    """The value of `PROCESS_TAG` for this process."""
-    return f"{socket.gethostname()} {os.getpid()} {_OWN}"
+def run_for(store: Store, cell: FinishedCell, status: str) -> tuple[Any, list[str]]:
+    """The cell's run, set to a status and tagged, and the ids of the runs that it replaces.
 
+    An older run is continued if the cell only begins, or the run's points are still right. MLflow never deletes a
+    point, and its charts draw all of them, so a run whose turns have changed (the cell was resumed) is replaced by a
+    fresh one with its tags.
+    """
+    from mlflow.entities import RunTag
 
-def runs_of(store: Store, cell: FinishedCell) -> list[Any]:
-    """The cell's runs in the store's experiment, the latest first."""
     query = f"tags.`{CELL_TAG}` = '{cell.cell_id}'"
-    return list(store.client.search_runs([store.experiment_id], query, order_by=["attributes.start_time DESC"]))
+    found = store.client.search_runs([store.experiment_id], query, order_by=["attributes.start_time DESC"])
+    replaced = [str(run.info.run_id) for run in found]
+    inherited = {key: value for run in reversed(found) for key, value in run.data.tags.items()}
+    tags = tags_for(cell, inherited)
+    if found and (not cell.points or _is_right(store, found[0], cell.points)):
+        run_id = replaced.pop(0)
+        store.client.update_run(run_id, status)
+        store.client.log_batch(run_id, tags=[RunTag(key, value) for key, value in tags.items()])
+    else:
+        tags = {**inherited, **tags}
+        run_id = store.client.create_run(store.experiment_id, tags=tags, run_name=cell.name).info.run_id
+        store.client.update_run(run_id, status)
+    return store.client.get_run(run_id), replaced
 
 
-def inherited_tags(runs: Sequence[Any]) -> dict[str, str]:
-    """The tags of a cell's runs together; the latest run's count."""
-    return {key: value for run in reversed(runs) for key, value in run.data.tags.items()}
+def _is_right(store: Store, run: Any, points: Sequence[Point]) -> bool:
+    """Whether a run has no point that the cell does not have; of a scalar only the last value is shown."""
+    logged = {key for key in run.data.metrics if not key.startswith(PROGRESS)}
+    return logged <= {point.key for point in points} and series_of(store, run, points) <= set(points)
+
+
+def series_of(store: Store, run: Any, points: Sequence[Point]) -> set[Point]:
+    """The run's points of the series among `points`."""
+    keys = {point.key for point in points if point.step} & run.data.metrics.keys()
+    return {
+        Point(key, metric.value, metric.step)
+        for key in keys
+        for metric in store.client.get_metric_history(run.info.run_id, key)
+    }
 
 
 def tags_for(cell: FinishedCell, inherited: Mapping[str, str]) -> dict[str, str]:
     """The tags of a cell's run. The sweep is added to those in which the cell took part before."""
     own = {CELL_TAG: cell.cell_id, "mlflow.runName": cell.name}
-    versions = {f"codechat.version.{package}": version(package) for package in ("evalplus", "mlflow")}
-    versions |= {"codechat.version": VERSION, "codechat.version.python": platform.python_version()}
-    tags = {**versions, **cell.tags, **own, **note_tags(cell, inherited)}
+    tags = {**cell.tags, **own, **note_tags(cell, inherited)}
     if cell.caution or CAUTION_TAG in inherited:
         tags[CAUTION_TAG] = cell.caution
     if cell.sweep:
@@ -153,32 +164,8 @@ def tags_for(cell: FinishedCell, inherited: Mapping[str, str]) -> dict[str, str]
     return tags
 
 
-def set_tags(store: Store, run_id: str, tags: Mapping[str, str], present: Mapping[str, str]) -> None:
-    """Set those tags of a run that differ from the present ones."""
-    for key, value in tags.items():
-        if present.get(key) != value:
-            store.client.set_tag(run_id, key, value)
-
-
-def log_params(store: Store, run_id: str, present: Mapping[str, str], cell: FinishedCell) -> None:
-    """Add a run's missing params: written once, they keep their first values (they may differ in run options)."""
+def missing_params(run: Any, cell: FinishedCell) -> list[Any]:
+    """The params that a run lacks: written once, they keep their first values (they may differ in run options)."""
     from mlflow.entities import Param
 
-    params = [Param(key, value) for key, value in flat_params(cell.params).items() if key not in present]
-    for chunk in batches(params, PARAMS_PER_BATCH):
-        store.client.log_batch(run_id, params=chunk)
-
-
-def is_shown_by_this_process(run: Any) -> bool:
-    """Whether the run is shown as running by this process, which also sees to its end."""
-    return bool(run.info.status == "RUNNING" and run.data.tags.get(PROCESS_TAG) == this_process())
-
-
-def has_figures(run: Any) -> bool:
-    """Whether the cell of the run has been logged as a finished one; a run that MLflow shows may be under way."""
-    return PROCESS_TAG not in run.data.tags or any(not key.startswith(PROGRESS) for key in run.data.metrics)
-
-
-def batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """The items in parts of at most that size."""
-    return (items[start : start + size] for start in range(0, len(items), size))
+    return [Param(key, value) for key, value in flat_params(cell.params).items() if key not in run.data.params]

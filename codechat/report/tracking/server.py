@@ -9,7 +9,6 @@ from codechat.base.errors import UserError
 from codechat.report.tracking import TRACKING, Tracker
 from codechat.report.tracking.address import Address, problem_of, without_password
 from codechat.report.tracking.mlflow_run import MlflowTracker
-from codechat.report.tracking.traces import MOST
 
 
 class ServerConfig(Config):
@@ -18,7 +17,6 @@ class ServerConfig(Config):
     kind: Literal["server"] = run_option("server", "where the cell's metrics are sent")
     uri: str = run_option(..., "address of the MLflow server: http://HOST:PORT, https://… or databricks")
     experiment: str = run_option("codechat", "name of the MLflow experiment", min_length=1, max_length=500)
-    traces: bool = run_option(False, f"log each dialogue as a trace too, the first {MOST} of a cell")
     live: bool = run_option(True, "show the cell while it runs: a run with its progress, from the first sessions on")
 
     @field_validator("uri")
@@ -36,4 +34,4 @@ class ServerConfig(Config):
 @TRACKING.register("server", ServerConfig)
 def server_tracker(config: ServerConfig) -> Tracker:
     """Log every cell as one run on an MLflow server (tracking.uri)."""
-    return MlflowTracker(Address.of(config.uri), config.experiment, config.traces, config.live)
+    return MlflowTracker(Address.of(config.uri), config.experiment, config.live)

@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,12 @@ UNPOOLED = {"MLFLOW_SQLALCHEMYSTORE_POOLCLASS": "NullPool"}
 QUIET = {"MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true", "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false"}
 
 
+@dataclass(frozen=True)
 class Store:
     """A client and the experiment's id. Always pass that id on: MLflow's own default can be another experiment."""
 
-    def __init__(self, address: Address, client: Any, experiment_id: str) -> None:
-        self.address, self.client, self.experiment_id = address, client, experiment_id
+    client: Any
+    experiment_id: str
 
     @classmethod
     def open(cls, address: Address, experiment: str, artifacts: str | None, runs_dir: Path) -> "Store":
@@ -47,19 +49,14 @@ class Store:
 
         `artifacts` is where the user wants the files of a new experiment, None if anywhere.
         """
-        prepare(address)
-        with lock(address), warnings.catch_warnings():
-            # A database is created under its lock: two migrations at once would break it for good.
-            warnings.simplefilter("ignore")
-            client = client_of(address)
-            place = address.artifacts(artifacts, runs_dir)
-            found = _experiment(client, experiment, place)
+        client, place = open_client(address), address.artifacts(artifacts, runs_dir)
+        found = _experiment(client, experiment, place)
         if artifacts is not None and found.artifact_location != place:
             raise UserError(
                 f"the MLflow experiment '{experiment}' keeps its files in {found.artifact_location}",
                 "leave tracking.artifacts out, or choose another tracking.experiment",
             )
-        return cls(address, client, str(found.experiment_id))
+        return cls(client, str(found.experiment_id))
 
 
 def check_packages(address: Address, artifacts: str | None) -> None:
@@ -80,12 +77,6 @@ def check_packages(address: Address, artifacts: str | None) -> None:
         raise UserError(f"tracking.uri={uri} is no address of a database", REMEDY) from error
 
 
-def prepare(address: Address) -> None:
-    """Configure MLflow, and fail fast if the store cannot be reached."""
-    configure(address)
-    _reach(address)
-
-
 def configure(address: Address) -> None:
     """Configure MLflow's output, telemetry and timeouts for a store: before it is imported."""
     os.environ |= QUIET
@@ -94,13 +85,19 @@ def configure(address: Address) -> None:
         os.environ.setdefault(name, value)
 
 
-def client_of(address: Address) -> Any:
-    """MLflow's client for a store after `prepare`; opening a local store can migrate it."""
+def open_client(address: Address) -> Any:
+    """MLflow's client for a store; a missing or older database is made or migrated. Raises what `failures` turns."""
+    configure(address)
+    _reach(address)
     import mlflow
 
     for chatter in ("mlflow", "alembic"):
         logging.getLogger(chatter).setLevel(logging.ERROR)
-    return mlflow.MlflowClient(address.client_uri)
+    with lock(address), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        client = mlflow.MlflowClient(address.client_uri)
+        client.search_experiments(max_results=1)  # under the lock: two migrations at once would break a database
+    return client
 
 
 def _reach(address: Address) -> None:
@@ -146,20 +143,13 @@ def failures(address: Address) -> Iterator[None]:
             f"pip install {error.name}",
         ) from error
     except Exception as error:
-        if not isinstance(error, _store_errors()):
+        import mlflow
+        import sqlalchemy
+
+        # requests' errors are OSErrors
+        refused = (mlflow.exceptions.MlflowException, sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, OSError)
+        if not isinstance(error, refused):
             raise
         # The cause may hold the URI with its password, so only its cleaned words are kept.
         cause = without_password(str(error).strip().partition("\n")[0])[:300] or type(error).__name__
         raise TrackingError(f"cannot log to MLflow at {without_password(address.uri)}: {cause}") from None
-
-
-def _store_errors() -> tuple[type[Exception], ...]:
-    """The exceptions of MLflow and its libraries for a failing store; MLflow may not be imported yet."""
-    import mlflow
-    import requests
-    import sqlalchemy
-
-    return (
-        mlflow.exceptions.MlflowException, requests.RequestException, sqlalchemy.exc.SQLAlchemyError,
-        sqlite3.Error, OSError,
-    )  # fmt: skip

@@ -76,7 +76,7 @@ def construct(
         if found.bug is not None:
             raise found.bug
         tracking = send(_tracked(made, yields, words), tracker)
-        follow.tracked(tracking.failure)
+        follow.tracked()
     early = unfinished or yields["errored"] > config.max_errors
     errors = (end.detail for end in found.final if end.status == "errored")
     status = TOO_MANY_ERRORS if early else DONE

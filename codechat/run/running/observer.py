@@ -163,23 +163,19 @@ class Follow:
             return
         loop = asyncio.get_running_loop()
 
-        def tell(text: str) -> None:
+        def warn(text: str) -> None:
             with contextlib.suppress(RuntimeError):  # the sessions may have ended meanwhile, and the loop with them
                 loop.call_soon_threadsafe(note, f"warning: {text}")
 
-        self.shown = self.tracker.show(self.begun, lambda: counts.progress(ledger, self.budget), tell)
+        self.shown = self.tracker.show(self.begun, lambda: counts.progress(ledger, self.budget), warn)
         try:
             yield
         finally:
             if self.shown:
                 self.shown.stop()
 
-    def tracked(self, failure: str) -> None:
-        """The finished cell was sent to the store, which may have failed."""
-        if self.shown and failure:
-            self.shown.leave("FAILED")
-        elif self.shown:
-            self.shown.end("FINISHED", known=True)
+    def tracked(self) -> None:
+        """The finished cell was sent to the store, which has set the run's status unless it failed."""
         self.shown = None
 
     def end(self, ending: Ending) -> None:

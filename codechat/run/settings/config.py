@@ -63,6 +63,9 @@ GROUPS = _Groups()
 NEEDED = ("model", "dataset", "protocol")
 """The groups that every protocol needs; it names the others in `uses`."""
 
+RETIRED = frozenset({"traces", "batch_size", "batch_age_s"})
+"""Options that codechat no longer has: the config.yaml of an older cell is read without them."""
+
 
 class ShardConfig(Config):
     """Options of a process that runs one of several equal parts of a cell's tasks."""
@@ -152,13 +155,11 @@ class CellConfig(Config):
         for key, value in values.items():
             if writable(value) is not value:
                 raise UserError(f"{key} has half of a surrogate pair, which no file can hold", "leave it out")
-        before = {name: group.before for name, group in study_groups().items()}
-        parts = {
-            group: registry.validate(
-                given if isinstance(given := values.get(group, before.get(group)), Mapping) else {}, group
-            )
-            for group, registry in GROUPS.items()
-        }
+        parts = {}
+        for group, registry in GROUPS.items():
+            brought = study_groups().get(group)
+            given = values.get(group, brought.before if brought else None)
+            parts[group] = registry.validate(_without_retired(given) if isinstance(given, Mapping) else {}, group)
         settle = PROTOCOLS.of(parts["protocol"]).traits.settle
         parts["protocol"] = settle(parts["protocol"], parts["dataset"])
         unasked = {*QUESTIONS, SOLUTION} - questions_of(parts["protocol"])
@@ -230,6 +231,11 @@ class CellConfig(Config):
         if part_of(group) == "run" or any(each is not None and is_scoring(each) for each in fields):
             return True
         return field is not None and part_of(field) == "place"
+
+
+def _without_retired(values: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in values.items() if name not in RETIRED}
+    return {name: _without_retired(value) if isinstance(value, Mapping) else value for name, value in kept.items()}
 
 
 def cell_id(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...], contents: Mapping[str, Content]) -> str:

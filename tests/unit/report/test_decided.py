@@ -20,7 +20,6 @@ from codechat.report.loading import load_cells
 from codechat.report.metrics import points_of
 from codechat.report.metrics.counts import DECIDED, constructs_in, count_decided, inside_in
 from codechat.report.page.archive import body_of
-from codechat.report.tracking.traces import _turn as traced
 from codechat.run.results.samples import Summary
 from codechat.studies.codeif.metrics import Exchange
 from support.conversation_cells import Talk, write_talk
@@ -134,14 +133,6 @@ def test_the_counts_are_tracked(tmp_path: Path) -> None:
     assert points["final/decided_outside"] == sum(cell.metrics["outcomes"].values()) - 1
     unknown = {name: value for name, value in cell.metrics.items() if name != DECIDED}
     assert not any("decided_" in point.key for point in points_of(measures, unknown) if "un" not in point.key)
-
-
-def test_the_trace_of_a_turn_tells_it_if_it_is_known() -> None:
-    turn, old = session({**INSIDE, "response": "r"}, {"response": "r"}).turns
-    part, unknown = traced(turn, "m"), traced(old, "m")
-    assert (part.outputs["decided"], part.outputs["inside"]) == ("inside", MOCKS)
-    assert [each.outputs.get("decided") for each in part.parts if each.name == "sandbox"] == ["inside"]
-    assert "decided" not in unknown.outputs
 
 
 def test_the_page_gets_a_turns_construct() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from codechat.base.config import Config, is_identity
+from codechat.base.errors import UserError
 from codechat.run.cell import Cell, build_cell
 from codechat.run.settings.compose import compose
 from codechat.run.settings.config import GROUPS, CellConfig
@@ -124,3 +125,12 @@ def test_a_default_spelled_out_is_the_same_folder(reference: Cell, default: str)
 def test_what_departs_from_the_default_is_in_the_name(setting: str) -> None:
     words = ["judge=hybrid"] if setting.startswith("judge.") else []
     assert cell(*words, setting).name.endswith(" ".join([*words, setting]))
+
+
+def test_the_config_of_an_older_cell_is_read_without_retired_options() -> None:
+    config = compose(["model=echo", "tracking.experiment=other"]).config
+    values = config.model_dump(mode="json")
+    values["tracking"]["traces"] = True
+    assert CellConfig.from_values(values) == config
+    with pytest.raises(UserError, match=r"tracking\.traces"):
+        compose(["model=echo", "tracking.traces=true"])

@@ -116,11 +116,8 @@ class Shown:
     def stop(self) -> None:
         self._told.append("stop")
 
-    def leave(self, ending: str) -> None:
-        self._told.append(("leave", ending))
-
-    def end(self, ending: str, *, known: bool = False) -> None:
-        self._told.append(("end", ending, known))
+    def end(self, ending: str) -> None:
+        self._told.append(("end", ending))
 
 
 class Live:
@@ -153,19 +150,19 @@ async def test_a_store_is_told_while_sessions_run_and_what_it_says_is_a_warning(
     tracker, notes = Live(), list[str]()
     follow = await shown(tracker, notes)
     assert tracker.told == ["stop"] and notes == ["warning: slow"] and tracker.figures()["sessions"] == 0
-    follow.tracked("")
-    follow.tracked("")
-    assert tracker.told == ["stop", ("end", "FINISHED", True)]
-    follow = await shown(tracker, notes)
-    follow.tracked("refused")
+    follow.end("FAILED")
     follow.end("KILLED")
-    assert tracker.told[2:] == ["stop", ("leave", "FAILED")]
+    assert tracker.told == ["stop", ("end", "FAILED")]
+    follow = await shown(tracker, notes)
+    follow.tracked()
+    follow.end("KILLED")
+    assert tracker.told[2:] == ["stop"], "the store knows"
 
 
 async def test_a_store_that_shows_nothing_is_told_nothing() -> None:
     tracker = Live(shows=False)
     follow = await shown(tracker, [])
-    follow.tracked("")
+    follow.tracked()
     follow.end("FAILED")
     silent: Any = SimpleNamespace(tell=None)
     follow = await shown(silent, [])
@@ -188,7 +185,7 @@ def test_whatever_ends_a_cell_ends_what_is_shown_of_it(end: BaseException | None
         assert raised is end
     else:
         assert end is None
-    assert told == [("end", ending, False)]
+    assert told == [("end", ending)]
 
 
 def test_what_errored_or_was_recalled_counts_too() -> None:

@@ -57,9 +57,7 @@ def test_the_default_store_lies_in_the_working_folder(tmp_path: Path, monkeypatc
     assert address.database == tmp_path / "mlflow" / "store.db"
     assert address.artifacts(None, Path("elsewhere")) == (tmp_path / "mlflow" / "artifacts").as_uri()
     assert address.open_with("1", "r").endswith("mlflow ui --backend-store-uri sqlite:///mlflow/store.db")
-    assert address.charts("1", "v") == (
-        "http://127.0.0.1:5000/#/experiments/1/runs?compareRunsMode=CHART&viewStateShareKey=v"
-    )
+    assert address.charts("1") == "http://127.0.0.1:5000/#/experiments/1/runs?compareRunsMode=CHART"
 
 
 def test_two_working_folders_are_two_stores_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +72,7 @@ def test_two_working_folders_are_two_stores_in_one_process(tmp_path: Path, monke
 def test_a_servers_run_has_a_page_and_no_password_in_it() -> None:
     address = Address.of("https://user:secret@tracking.example.org/mlflow/")
     assert address.open_with("3", "abc") == "https://***@tracking.example.org/mlflow/#/experiments/3/runs/abc"
-    assert address.charts("3", "v").startswith("https://***@tracking.example.org/mlflow/#/experiments/3/runs?")
+    assert address.charts("3").startswith("https://***@tracking.example.org/mlflow/#/experiments/3/runs?")
     assert address.database is address.artifacts(None, Path("runs")) is address.socket is None
 
 

@@ -19,7 +19,7 @@ from codechat.run.settings.config import GROUPS, CellConfig
 
 CELL = ("model=openai", "model.name=a", "dataset.limit=2", "seed=3")
 RUNNING = (
-    "hardware.workers=3", "tracking.uri=http://a:1", "tracking.experiment=mine", "tracking.traces=true", "runs_dir=elsewhere",
+    "hardware.workers=3", "tracking.uri=http://a:1", "tracking.experiment=mine", "tracking.live=false", "runs_dir=elsewhere",
     "max_errors=2", "budget_usd=5", "model.max_concurrency=3", "hardware=local",
 )  # fmt: skip
 LAUNCHING = ("launcher=serial", "launcher=joblib", "launcher.jobs=4", "+launcher.jobs=null")
