@@ -15,6 +15,7 @@ from codechat.cli.words import parse_words
 if TYPE_CHECKING:
     from codechat.report.audit.judged import Drawn
     from codechat.report.audit.sampling import DrawnSample
+    from codechat.report.metrics.powered import JudgeLabels
 
 
 def run_audit(words: list[str]) -> int:
@@ -103,13 +104,11 @@ def _draw_for_correction(values: Mapping[str, str]) -> "DrawnSample":
     from codechat.report.audit.people import judge_of, read_people
     from codechat.report.audit.sampling import draw_for_correction
     from codechat.report.loading import load_cells
-    from codechat.report.metrics.corrected import Correction
 
     runs = [Path(folder) for folder in values["runs"].split(",")]
-    pilots = {}
+    pilots: Mapping[str, JudgeLabels] = {}
     if "pilot" in values:
-        people = read_people(Path(values["pilot"]), load_cells(runs), options_of)
-        pilots = {judge: Correction.alone(labels) for judge, labels in people.by_judge.items()}
+        pilots = read_people(Path(values["pilot"]), load_cells(runs), options_of).by_judge
     return draw_for_correction(
         runs, _whole("correction", values["correction"], 1), _whole("seed", values.get("seed", "0"), 0),
         lambda cell: judge_of(cell, options_of),

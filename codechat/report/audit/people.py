@@ -7,7 +7,7 @@ gone.
 
 import csv
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,9 +20,7 @@ from codechat.base.files import content_hash
 from codechat.base.records import JUDGE_TAG, tags_in
 from codechat.report.audit.labels import LabelRow, read_labels
 from codechat.report.audit.sampling import AuditDecision
-from codechat.report.metrics.corrected import ALL, Correction
-from codechat.report.metrics.judge_errors import JudgeLabels, Label
-from codechat.report.metrics.statistics import Figure
+from codechat.report.metrics.powered import JudgeLabels, Label
 from codechat.report.study import LoadedCell
 from codechat.report.variants import Options, judge_in
 
@@ -141,27 +139,25 @@ def _people(
                 f"{POPULATION} knows of no judged change of {row.task_id}, which people labelled",
                 f"keep the {POPULATION} that was written with the sample",
             )
-        labels[cell.judge].append(
-            Label(cell.dataset, row.task_id, row.scope, row.judge_adherence == "adhered", fmean(values), row.cell_id)
-        )
+        adhered = row.judge_adherence == "adhered"
+        labels[cell.judge].append(Label(row.task_id, row.scope, adhered, fmean(values), row.cell_id))
     found = {}
     for judge, own in labels.items():
         members = [cell for cell in known.values() if cell.judge == judge]
-        found[judge] = JudgeLabels(members[0].named, _by_dataset(members), tuple(own))
+        found[judge] = JudgeLabels(members[0].named, _sizes(members), tuple(own))
     split = sum(0 < fmean(values) < 1 for values in said.values())
-    notes = [f"People disagree on {split} of {len(said)} labelled changes: each counts by the mean of its labels."]
-    refusals = {known.judge: Correction.alone(known).errors(ALL).refusal for known in found.values()}
-    refused = [f"The labels of judge {judge} correct nothing: {why}." for judge, why in refusals.items() if why]
-    return People(found, (*(notes if split else ()), *refused))
+    note = f"People disagree on {split} of {len(said)} labelled changes: each counts by the mean of its labels."
+    return People(found, (note,) if split else ())
 
 
-def _by_dataset(cells: Iterable[JudgedCell]) -> dict[str, dict[str, Figure]]:
-    found: dict[str, dict[str, Figure]] = defaultdict(lambda: defaultdict(Figure))
-    for cell in cells:
-        for task, own in cell.judged.items():
-            for scope, (hits, total) in own.items():
-                found[cell.dataset][scope].count(task, hits, total)
-    return {dataset: dict(own) for dataset, own in found.items()}
+def _sizes(cells: Iterable[JudgedCell]) -> dict[tuple[str, bool], int]:
+    """The number of decisions by scope and verdict."""
+    found: Counter[tuple[str, bool]] = Counter()
+    for own in (own for cell in cells for own in cell.judged.values()):
+        for scope, (hits, total) in own.items():
+            found[scope, True] += hits
+            found[scope, False] += total - hits
+    return dict(found)
 
 
 def _files(path: Path) -> list[Path]:
