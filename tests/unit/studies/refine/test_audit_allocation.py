@@ -4,8 +4,8 @@ from itertools import product
 
 import pytest
 
-from codechat.report.audit.allocation import Group, allocation
 from codechat.report.metrics.powered import FEWEST, JudgeLabels, Label
+from codechat.studies.refine.audit_allocation import Group, allocation
 
 SIZES = {
     Group("cosmetic", False): 30, Group("cosmetic", True): 270,
