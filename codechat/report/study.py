@@ -12,7 +12,7 @@ from codechat.base.files import content_hash
 from codechat.base.records import SessionRecord, read_sessions
 from codechat.models import MODELS
 from codechat.report.metrics import Measures, caution_of
-from codechat.report.metrics.judge_errors import JudgeLabels
+from codechat.report.metrics.powered import JudgeLabels
 from codechat.report.metrics.statistics import TaskBootstrap
 
 REPLAYED = " (replay)"  # ends the name of a model whose recorded replies a cell holds

@@ -11,11 +11,10 @@ import pytest
 
 from codechat.base.records import SessionRecord
 from codechat.cli.commands.audit import run_audit
-from codechat.report.audit.judged import JudgedDecision
 from codechat.report.audit.labels import read_labels
 from codechat.report.audit.page import labelling_page
-from codechat.studies.cab.audit import ConditionRow
-from codechat.studies.multicodeif.audit import ConstraintRow
+from codechat.studies.cab.audit import CONDITIONS
+from codechat.studies.multicodeif.audit import CONSTRAINTS
 from support.audit_cells import CODE, of, session, turn, write_cell
 from support.browser import chromium, requested, until
 
@@ -130,10 +129,10 @@ def test_labels_survive_the_browser_and_are_exported(page: Path, opened: Callabl
     path = tmp_path / "downloads" / "labels-Ada-L-.csv"
     until(path.is_file, "the download")
     rows = [row for _, row in read_labels(path).values()]
-    given = [(row.applicable, row.adherence, row.note, row.annotator) for row in rows if row.applicable]
+    given = [(row["applicable"], row["adherence"], row["note"], row["annotator"]) for row in rows if row["applicable"]]
     assert sorted(given) == [("no", "", "", "Ada L."), ("yes", "violated", "=odd", "Ada L.")]
     with (page.parent / "sample.csv").open(newline="") as stream:
-        assert [row.sample for row in rows] == [row["sample"] for row in csv.DictReader(stream)]
+        assert [row["sample"] for row in rows] == [row["sample"] for row in csv.DictReader(stream)]
     assert run_audit(["score", f"labels={path}", f"out={tmp_path / 'scored'}"]) == 0
 
 
@@ -155,8 +154,8 @@ def test_rows_ask_what_they_were_drawn_for(tmp_path: Path, opened: Callable[[Pat
     path = tmp_path / "downloads" / "labels-anonymous.csv"
     until(path.is_file, "the download")
     rows = [row for _, row in read_labels(path).values()]
-    assert sorted(row.counts_for for row in rows) == ["applicability"] * 10 + ["both"] * 2
-    assert [row.adherence == "adhered" for row in rows] == [row.counts_for == "both" for row in rows]
+    assert sorted(row["counts_for"] for row in rows) == ["applicability"] * 10 + ["both"] * 2
+    assert [row["adherence"] == "adhered" for row in rows] == [row["counts_for"] == "both" for row in rows]
 
 
 def test_hostile_text_stays_text_and_nothing_is_requested(page: Path, opened: Callable[[Path], Any]) -> None:
@@ -197,20 +196,16 @@ def test_a_page_on_a_narrow_screen_does_not_overflow(page: Path, opened: Callabl
 
 
 def test_constraints_are_labelled_with_the_task_in_sight(tmp_path: Path, opened: Callable[[Path], Any]) -> None:
-    asked = ConstraintRow(
-        sample="", dataset="d", task_id="t/0", turn=1, place=0, category="coding_style", type="naming",
-        constraint="Names in snake_case.", judge_met="no", judge="rule", judge_reason="line 1: fooBar", cell_id="c",
-    )  # fmt: skip
-    decisions = [
-        JudgedDecision(
-            asked.model_copy(update={"turn": turn, "sample": sample}),
-            {"prompt": f"Task {turn} {HOSTILE}", "code": HOSTILE},
+    rows = [
+        CONSTRAINTS.row(
+            {"prompt": f"Task {turn} {HOSTILE}", "code": HOSTILE}, dataset="d", task_id="t/0", turn=turn, place=0,
+            category="coding_style", type="naming", constraint="Names in snake_case.", judge_met="no", judge="rule",
+            judge_reason="line 1: fooBar", cell_id="c",
         )
         for turn in (1, 2)
-        for sample in [ConstraintRow.key_of("c", "t/0", turn, 0, "no")]
-    ]
+    ]  # fmt: skip
     page = tmp_path / "label.html"
-    page.write_text(labelling_page(decisions), encoding="utf-8")
+    page.write_text(labelling_page(rows), encoding="utf-8")
     driver = opened(page)
     assert text(driver, "ask-first").startswith("Does this code keep the constraint?")
     assert text(driver, "instruction") == "Names in snake_case."
@@ -224,25 +219,21 @@ def test_constraints_are_labelled_with_the_task_in_sight(tmp_path: Path, opened:
     press(driver, "e")
     path = tmp_path / "downloads" / "labels-anonymous.csv"
     until(path.is_file, "the download")
-    assert [row.met for _, row in read_labels(path).values()] == ["yes", ""]
+    assert [row["met"] for _, row in read_labels(path).values()] == ["yes", ""]
 
 
 def test_conditions_are_labelled_with_issue_and_thread_in_sight(tmp_path: Path, opened: Callable[[Path], Any]) -> None:
     """Long texts and long words scroll in panes of their own, from their beginning at every decision."""
-    asked = ConditionRow(
-        sample="", dataset="cab", task_id="own/tool#4", turn=1, place=0, language="c", condition="It is told why. " * 99,
-        judge_satisfied="no", judge="gpt-5", judge_reason="It is not. " * 99, cell_id="c",
-    )  # fmt: skip
-    decisions = [
-        JudgedDecision(
-            asked.model_copy(update={"place": place, "sample": sample}),
-            {"question": "x" * 9_000, "thread": thread, "answer": "Use it."},
+    rows = [
+        CONDITIONS.row(
+            {"question": "x" * 9_000, "thread": thread, "answer": "Use it."}, dataset="cab", task_id="own/tool#4",
+            turn=1, place=place, language="c", condition="It is told why. " * 99, judge_satisfied="no", judge="gpt-5",
+            judge_reason="It is not. " * 99, cell_id="c",
         )
         for place, thread in enumerate((f"ann:\n{HOSTILE}" + "A line.\n" * 999, ""))
-        for sample in [ConditionRow.key_of("c", "own/tool#4", 0, place, "no")]
-    ]
+    ]  # fmt: skip
     page = tmp_path / "label.html"
-    page.write_text(labelling_page(decisions), encoding="utf-8")
+    page.write_text(labelling_page(rows), encoding="utf-8")
     driver = opened(page)
     panes = "return [...document.querySelectorAll('#read details')].map(%s)"
     assert driver.execute_script(panes % "pane => pane.firstChild.textContent") == [

@@ -67,28 +67,18 @@ def test_the_correction_finds_the_truth_beside_the_raw_figure(place: Path) -> No
     own = {row["of"]: row for row in rows if row["model"] == "refactorer"}
     whole = own["all turns"]
     assert int(whole["judged"]) == len(followed) == 225
-    assert float(whole["corrected_ci_low"]) < truth < float(whole["corrected_ci_high"])
-    assert abs(float(whole["corrected"]) - truth) < 0.6 * abs(float(whole["raw"]) - truth)
+    assert abs(float(whole["powered"]) - truth) < 0.6 * abs(float(whole["raw"]) - truth)
     assert float(whole["powered_ci_low"]) < truth < float(whole["powered_ci_high"])
-    assert own["turn 1"]["powered"] == "", "no label says of which turn it is"
     assert truth < float(whole["raw_ci_low"]), "the judge calls adhered what was not followed"
-    assert {"cosmetic", "structural", "semantic", "turn 1", "turn 9", "passing code"} <= own.keys()
+    assert own.keys() == {"all turns", "cosmetic", "structural", "semantic"}
     (other,) = [row for row in rows if row["model"] == "echo"]
-    assert other["corrected"] == ""
+    assert other["powered"] == ""
     assert other["note"].startswith("not corrected: the labels are of another judge")
-    errors = {row["scope"]: row for row in table(place / "report" / "tables" / "judge_errors.csv")}["all scopes"]
-    found = [said for true, said in decisions if true]  # what the judge's errors came to in this cell
-    assert float(errors["sensitivity_ci_low"]) < sum(found) / len(found) < float(errors["sensitivity_ci_high"])
-    assert float(errors["specificity_ci_low"]) < SPECIFICITY < float(errors["specificity_ci_high"])
     board = {row["model"]: row for row in table(place / "report" / "tables" / "leaderboard.csv")}
     assert board["refactorer"]["adherence"] == whole["raw"], "the raw value stays"
-    assert board["refactorer"]["adherence_corrected"] == whole["corrected"]
-    changes = {row["model"]: row for row in table(place / "report" / "tables" / "adherence_corrected_changes.csv")}
-    assert changes["refactorer"]["delta_corrected"] != changes["refactorer"]["delta_raw"]
-    assert changes["refactorer"]["note"] == "not corrected: all code passes, or all fails"
+    assert board["refactorer"]["adherence_corrected"] == whole["powered"]
     page = (place / "report" / "index.html").read_text(encoding="utf-8")
     assert "for the judge's errors" in page.replace("&#39;", "'").replace("\\u0027", "'")
-    assert (place / "report" / "figures" / "adherence_corrected.svg").is_file()
 
 
 def test_differences_of_entrants_stand_beside_each_other(place: Path) -> None:
@@ -100,10 +90,9 @@ def test_differences_of_entrants_stand_beside_each_other(place: Path) -> None:
     assert status == 0, said
     (row,) = table(place / "both" / "tables" / "adherence_differences.csv")
     assert {row["a"], row["b"]} == {"echo", "refactorer"}
-    assert float(row["corrected_ci_low"]) < float(row["corrected"]) < float(row["corrected_ci_high"])
     assert float(row["raw_ci_low"]) <= float(row["raw_ci_high"])
     assert row["powered"] == ""
-    assert row["note"] == "PPI++: too few labels of this cell: 0 of changes judged adhered, and 10 are needed"
+    assert row["note"] == "not corrected: too few labels of this cell: 0 of changes judged adhered, and 10 are needed"
 
 
 def test_without_an_audit_nothing_is_corrected(place: Path) -> None:

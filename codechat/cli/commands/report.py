@@ -94,37 +94,17 @@ def _folders(values: Mapping[str, str], out: Path) -> list[Path]:
         raise UserError(str(error), "start the server, or give runs=DIR instead") from error
 
 
-def _with_labels(places: Sequence[Path], cells: list[LoadedCell]) -> tuple[list[LoadedCell], list[str]]:
+def _with_labels(places: Sequence[Path], cells: list[LoadedCell]) -> tuple[list[LoadedCell], Sequence[str]]:
     """The cells with people's labels of what judges decided, and remarks.
 
     Labels of adherence correct it; those of other kinds are shown, as `audit score` has scored them. Raises `UserError`
     if there are none, or no cell that they are of.
     """
-    from codechat.report.audit.people import measures_adherence, read_people, with_labels
-
-    cells, rest = _with_scores(places, cells)
-    if not rest:
-        return cells, []
-    if not any(map(measures_adherence, cells)):
-        raise UserError(f"{rest[0]} holds no scored labels", f"audit score labels=FILE[,FILE] out={rest[0]}")
-    if len(rest) > 1:
-        raise UserError(f"labels of adherence are in {rest[0]} and in {rest[1]}", "put the files into one folder")
-    people = read_people(rest[0], cells, options_of)
-    found = with_labels(cells, people, options_of)
-    missed = [f"Adherence of {cell.label} on {cell.dataset} is not corrected: {cell.labels}." for cell in found
-              if isinstance(cell.labels, str)]  # fmt: skip
-    return found, [*people.notes, *missed]
-
-
-def _with_scores(places: Sequence[Path], cells: list[LoadedCell]) -> tuple[list[LoadedCell], list[Path]]:
-    """The cells with what people's scored labels of other kinds come to, and the places that have none of these."""
-    from codechat.report.audit.judged import kinds
-    from codechat.report.audit.people import measures_adherence
+    from codechat.report.audit.kinds import DEFAULT, kinds
     from codechat.report.audit.result import read_scores
 
-    protocols = {kind.row.question: kind.protocols for kind in kinds().values()}
-    known = {protocol for each in protocols.values() for protocol in each}
-    if not any(measures_adherence(cell) or cell.protocol in known for cell in cells):
+    correcting, others = kinds()[DEFAULT], {kind.questions[0].name: kind for kind in kinds().values()}
+    if not any(kind.concerns(cell) for kind in kinds().values() for cell in cells):
         raise UserError(
             "no cell of this report judges adherence, or has decisions of another kind that people label",
             "audit goes with cells whose metrics.json has iar, or with those that audit export draws from",
@@ -132,18 +112,28 @@ def _with_scores(places: Sequence[Path], cells: list[LoadedCell]) -> tuple[list[
     scores: dict[str, Any] = {}
     rest: list[Path] = []
     for place in places:
-        found = {question: one for question, one in read_scores(place).items() if question in protocols}
-        for question in found:
-            if not any(cell.protocol in protocols[question] for cell in cells):
-                wanted = " or ".join(f"protocol={name}" for name in protocols[question])
-                remedy = f"give cells of {wanted} too, or leave the folder out" if wanted else "leave the folder out"
-                raise UserError(f"{place}: no cell of this report has a {question}, which was labelled there", remedy)
+        found = {
+            name: one for name, one in read_scores(place).items() if others.get(name, correcting) is not correcting
+        }
+        for name in found:
+            if not any(map(others[name].concerns, cells)):
+                raise UserError(
+                    f"{place}: no cell of this report has a {name}, which was labelled there",
+                    f"give {others[name].source} too, or leave the folder out",
+                )
         scores |= found
         rest += [] if found else [place]
-    return [
-        replace(cell, scored={name: one for name, one in scores.items() if cell.protocol in protocols[name]})
+    cells = [
+        replace(cell, scored={name: one for name, one in scores.items() if others[name].concerns(cell)})
         for cell in cells
-    ], rest
+    ]
+    if not rest:
+        return cells, []
+    if not any(map(correcting.concerns, cells)):
+        raise UserError(f"{rest[0]} holds no scored labels", f"audit score labels=FILE[,FILE] out={rest[0]}")
+    if len(rest) > 1:
+        raise UserError(f"labels of adherence are in {rest[0]} and in {rest[1]}", "put the files into one folder")
+    return correcting.correct(cells, rest[0], options_of)
 
 
 def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[str]:

@@ -1,62 +1,63 @@
 """What people label of tasks that were made: is each sound? Kept items and dropped ones are drawn, unseen which."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from codechat.base.errors import UserError
-from codechat.report.audit.judged import WORDS, Judged, JudgedDecision, JudgedRow, Kind, Label, register
-from codechat.report.audit.strata import Stratum
+from codechat.report.audit.kinds import WORDS, Kind, Question, Row, Stratum, register
+from codechat.report.study import LoadedCell
 
 ITEMS, DROPPED, YIELD = "items.jsonl", "dropped.jsonl", "yield.json"
 """The files of a construction that are read (docs/construct.md)."""
+ASKED = "Can this task be done as it is asked, and do its tests demand what it asks, and no more?"
 
 
-class ItemRow(JudgedRow):
-    """One item with its label `sound`; the recipe judged it sound if it kept it.
+class _Items(Kind):
+    """Items of constructions; the recipe judged an item sound if it kept it.
 
-    `content` is a hash of the text that is labelled, of recipes that read labels; `edit` a better text that a person
-    writes in its place.
+    The column `content` is a hash of the text that is labelled, of recipes that read labels; `edit` a better text that
+    a person writes in its place.
     """
 
-    question: ClassVar[str] = "asked"
-    label: ClassVar[str] = "sound"
-    grouped: ClassVar[tuple[str, ...]] = ("recipe",)
-
-    recipe: str
-    content: str = ""
-    asked: str = "Can this task be done as it is asked, and do its tests demand what it asks, and no more?"
-    sound: Label = ""
-    edit: str = ""
-    judge_sound: Judged
+    @property
+    def columns(self) -> tuple[str, ...]:
+        place = ("sample", "dataset", "task_id", "turn", "place", "recipe", "content")
+        labels = ("sound", "edit", "note", "annotator")
+        return (*place, "asked", *labels, "judge_sound", "judge", "judge_reason", "cell_id")
 
     @property
-    def stratum(self) -> Stratum:
+    def source(self) -> str:
+        return "folders that `construct` made"
+
+    def stratum(self, row: Row) -> Stratum:
         """The recipe, and where the item ended."""
-        return self.recipe, self.judge_reason.partition(":")[0], ""
+        return row["recipe"], row["judge_reason"].partition(":")[0], ""
+
+    def rows(self, runs: Sequence[Path]) -> tuple[list[Row], Sequence[LoadedCell]]:
+        """The items of constructions: folders of them, or folders that hold such."""
+        found: list[Row] = []
+        for folder in runs:
+            for place in [folder, *sorted(folder.glob("*/"))] if folder.is_dir() else []:
+                if (place / YIELD).is_file() and (place / ITEMS).is_file():
+                    made = json.loads((place / YIELD).read_text(encoding="utf-8"))
+                    found += _items_of(place, str(made["recipe"]), str(made["id"]))
+        if not found:
+            raise UserError(f"the runs hold no {self.one}", f"give {self.source}")
+        return found, ()
 
 
-def items_in(runs: Iterable[Path]) -> Iterator[JudgedDecision]:
-    """The items of constructions: folders of them, or folders that hold such. Raises `UserError`."""
-    for folder in runs:
-        for place in [folder, *sorted(folder.glob("*/"))] if folder.is_dir() else []:
-            if (place / YIELD).is_file() and (place / ITEMS).is_file():
-                made = json.loads((place / YIELD).read_text(encoding="utf-8"))
-                yield from _items_of(place, str(made["recipe"]), str(made["id"]))
-
-
-def _items_of(place: Path, recipe: str, identity: str) -> Iterator[JudgedDecision]:
+def _items_of(place: Path, recipe: str, identity: str) -> Iterator[Row]:
     for name, kept in ((ITEMS, True), (DROPPED, False)):
         for number, row in enumerate(_rows(place / name)):
-            item = str(row.get("id") or row.get("task_id") or number)
-            reason = "kept" if kept else f"{row['stage']}: {row['reason']}"
-            key = ItemRow.key_of(identity, item, 0, 0, WORDS[kept])
-            about = {"sample": key, "dataset": place.name, "task_id": item, "turn": 0, "place": 0, "cell_id": identity}
-            judged = {"judge": f"recipe={recipe}", "judge_reason": reason, "judge_sound": WORDS[kept]}
-            judged |= {"recipe": recipe, "content": str(row["provenance"].get("content", ""))}
             data = {k: v for k, v in row.items() if k != "provenance"} if kept else row["data"]
-            yield JudgedDecision(ItemRow.model_validate({**about, **judged}), {"item": _text(data)})
+            yield MADE.row(
+                {"item": _text(data)}, asked=ASKED, recipe=recipe, content=row["provenance"].get("content", ""),
+                dataset=place.name, task_id=row.get("id") or row.get("task_id") or number, turn=0, place=0,
+                cell_id=identity, judge_sound=WORDS[kept], judge=f"recipe={recipe}",
+                judge_reason="kept" if kept else f"{row['stage']}: {row['reason']}",
+            )  # fmt: skip
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -86,8 +87,12 @@ def _entries(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 MADE = register(
-    Kind(
-        ItemRow, ("decision", "items"), "item of `codechat construct`", (), None,
-        "Is this task sound?", "The task", made=items_in,
+    _Items(
+        "items",
+        one="item of `codechat construct`",
+        questions=(Question("asked", "sound"),),
+        groups=("recipe",),
+        ask="Is this task sound?",
+        heading="The task",
     )
-)  # fmt: skip
+)

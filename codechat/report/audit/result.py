@@ -11,21 +11,9 @@ from typing import Any, Literal
 from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
 from codechat.base.spreadsheet import csv_text
-from codechat.report.audit.labels import LabelRow, Row, read_labels
-from codechat.report.audit.scoring import (
-    QUESTIONS,
-    Agreement,
-    Item,
-    Kappa,
-    Question,
-    Score,
-    Share,
-    agreement,
-    interval,
-    items_of,
-    questions_of,
-    score,
-)
+from codechat.report.audit.kinds import UNDECIDED, Question, Row
+from codechat.report.audit.labels import read_labels
+from codechat.report.audit.scoring import Agreement, Item, Kappa, Score, Share, agreement, interval, items_of, score
 from codechat.report.formats import markdown_text
 
 AGREED = "agreed"
@@ -39,11 +27,11 @@ BY_VERDICT = (
 class Dispute:
     """A row to discuss: two annotators label it differently, or the labels contradict the judge."""
 
-    question: Question
+    question: str
     between: Literal["annotators", "labels and judge"]
     sample: str
     task_id: str
-    turn: int
+    turn: str
     instruction: str
     labels: str
     judged: str
@@ -56,11 +44,12 @@ class Dispute:
 class Audit:
     """Scores by labels: one per annotator's file, and `agreed` by the rows that all annotators label alike.
 
-    `pairs` has by two annotators' names (`ada, bob`) how far they agree.
+    Both go by the questions' names; `pairs` has by two annotators' names (`ada, bob`) how far they agree.
     """
 
-    scores: Mapping[str, Mapping[Question, Score]]
-    pairs: Mapping[str, Mapping[Question, Agreement]]
+    questions: tuple[Question, ...]
+    scores: Mapping[str, Mapping[str, Score]]
+    pairs: Mapping[str, Mapping[str, Agreement]]
     disputes: tuple[Dispute, ...]
     by_verdict: int = 0
     """The number of rows that were drawn by verdict, for the correction of adherence."""
@@ -75,23 +64,23 @@ def audit(paths: list[Path]) -> Audit:
     names = [path.stem for path in paths]
     if len({*names, AGREED}) <= len(names):
         names = [str(path) for path in paths]
-    scores = {
-        name: {question: score(list(each.values()), question) for question in questions_of(each.values())}
-        for name, each in zip(names, rows, strict=True)
-    }
-    by_verdict = sum(isinstance(row, LabelRow) and row.counts_for == "correction" for row in rows[0].values())
     for path, file in zip(paths[1:], files[1:], strict=True):
         for sample, (line, _) in file.items():
             if sample not in files[0]:
                 raise UserError(f"{path}:{line}: {paths[0]} has no such row", "all must label one and the same sample")
-    questions = questions_of(rows[0].values())
+    questions = next(iter(rows[0].values())).kind.questions
+    scores = {
+        name: {question.name: score(list(each.values()), question) for question in questions}
+        for name, each in zip(names, rows, strict=True)
+    }
     pairs = {
-        f"{one}, {two}": {question: agreement(first, second, question) for question in questions}
+        f"{one}, {two}": {question.name: agreement(first, second, question) for question in questions}
         for (one, first), (two, second) in combinations(zip(names, rows, strict=True), 2)
     }
     if pairs:
-        scores[AGREED] = {question: score(_agreed_rows(rows, question), question) for question in questions}
-    return Audit(scores, pairs, tuple(_disputes(rows)), by_verdict)
+        scores[AGREED] = {question.name: score(_agreed_rows(rows, question), question) for question in questions}
+    by_verdict = sum(row.columns.get("counts_for") == "correction" for row in rows[0].values())
+    return Audit(questions, scores, pairs, tuple(_disputes(rows, questions)), by_verdict)
 
 
 def _agreed_rows(rows: Sequence[Mapping[str, Row]], question: Question) -> list[Row]:
@@ -105,17 +94,17 @@ def _agreed_rows(rows: Sequence[Mapping[str, Row]], question: Question) -> list[
 
 
 def _items_by_annotator(rows: Sequence[Mapping[str, Row]], question: Question) -> list[dict[str, Item]]:
-    return [{item.row.sample: item for item in items_of(each.values(), question)} for each in rows]
+    return [{item.row["sample"]: item for item in items_of(each.values(), question)} for each in rows]
 
 
-def _disputes(rows: Sequence[Mapping[str, Row]]) -> Iterator[Dispute]:
-    for question in questions_of(rows[0].values()):
+def _disputes(rows: Sequence[Mapping[str, Row]], questions: Sequence[Question]) -> Iterator[Dispute]:
+    for question in questions:
         first, *others = _items_by_annotator(rows, question)
         for sample, item in first.items():
             items = [item, *(other[sample] for other in others if sample in other)]
             if len({each.label for each in items}) > 1:
                 yield _dispute(question, items, "annotators")
-            elif not item.right and item.judged != "undecided":
+            elif not item.right and item.judged != UNDECIDED:
                 yield _dispute(question, items, "labels and judge")
 
 
@@ -123,17 +112,17 @@ def _dispute(question: Question, items: Sequence[Item], between: Literal["annota
     item = items[0]
     row = item.row
     return Dispute(
-        question=question,
+        question=question.name,
         between=between,
-        sample=row.sample,
-        task_id=row.task_id,
-        turn=row.turn,
-        instruction=row.instruction,
+        sample=row["sample"],
+        task_id=row["task_id"],
+        turn=row["turn"],
+        instruction=row[row.kind.wording],
         labels=" / ".join(dict.fromkeys(one.label for one in items)),
         judged=item.judged,
         judge=item.judge,
         reason=item.reason,
-        notes=" / ".join(one.row.note for one in items if one.row.note),
+        notes=" / ".join(one.row["note"] for one in items if one.row["note"]),
     )
 
 
@@ -141,7 +130,7 @@ def write_audit(found: Audit, folder: Path) -> None:
     """Write all files, replacing those of an earlier scoring."""
     pairs = {pair: {question: asdict(one) for question, one in each.items()} for pair, each in found.pairs.items()}
     values = {
-        "scores": {name: {q: asdict(one) for q, one in each.items()} for name, each in found.scores.items()},
+        "scores": {name: {q: _values(one) for q, one in each.items()} for name, each in found.scores.items()},
         "agreement": next(iter(pairs.values())) if len(pairs) == 1 else None,
         "pairs": pairs,
         "disputes": len(found.disputes),
@@ -162,16 +151,20 @@ def write_audit(found: Audit, folder: Path) -> None:
     write_atomically(folder / "disagreements.csv", csv_text([columns, *rows]))
 
 
+def _values(one: Score) -> dict[str, Any]:
+    values = asdict(one)
+    return values | {f"by_{name}": shares for name, shares in values.pop("groups").items()}
+
+
 def markdown(found: Audit) -> str:
     """The audit in words and tables."""
-    questions = tuple(next(iter(found.scores.values())))
     lines = ["# Audit of the judges", ""]
-    if questions != QUESTIONS:
+    if not any(each.after for each in found.questions):
         lines += ["Shares with Wilson's 95 % interval. What was left undecided is counted and left out."]
     else:
         lines += ["Shares with Wilson's 95 % interval. An adherence judgement is right only if the"]
         lines += ["instruction was applicable; what the judge left undecided is counted and left out."]
-    for question in questions:
+    for question in (each.name for each in found.questions):
         lines += ["", f"## {question.capitalize()}"]
         if question == "adherence" and found.by_verdict:
             lines += ["", BY_VERDICT.format(found.by_verdict)]
@@ -209,9 +202,11 @@ def _section(one: Score) -> list[str]:
     lines += ["", f"| label \\ judged | {' | '.join(words)} |", "| --- |" + " --- |" * len(words)]
     lines += [f"| {label} | {' | '.join(map(str, each.values()))} |" for label, each in one.confusion.items()]
     lines += ["", "| group | accuracy |", "| --- | --- |"]
-    groups = {**one.by_scope, **one.by_change, **one.by_category, **one.by_type, **one.by_language}
-    groups |= {f"by {name}": each for name, each in one.by_judge.items()}
-    return lines + [f"| {markdown_text(name)} | {show(each)} |" for name, each in groups.items()]
+    shares = {
+        f"by {name}" if group == "judge" else name: share
+        for group, each in one.groups.items() for name, share in each.items()
+    }  # fmt: skip
+    return lines + [f"| {markdown_text(name)} | {show(share)} |" for name, share in shares.items()]
 
 
 def show(one: Share) -> str:
@@ -226,7 +221,7 @@ def show_kappa(one: Kappa | None) -> str:
     return "—" if one is None else f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"
 
 
-def read_scores(folder: Path) -> dict[Question, dict[str, Any]]:
+def read_scores(folder: Path) -> dict[str, dict[str, Any]]:
     """What people's labels come to by question, from the audit.json of a folder; empty if there is none.
 
     `labelled` by group (`all`, and each group that the question is scored by) has the mean share over the annotators,
@@ -255,7 +250,9 @@ def read_scores(folder: Path) -> dict[Question, dict[str, Any]]:
 
 def _pooled(scores: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """The annotators' shares together, by group."""
-    groups = [{"all": each["accuracy"], **each["by_category"], **each["by_language"]} for each in scores]
+    groups = [
+        {"all": each["accuracy"], **each.get("by_category", {}), **each.get("by_language", {})} for each in scores
+    ]
     found = {}
     for name in dict.fromkeys(name for each in groups for name in each):
         shares = [each[name] for each in groups if name in each]

@@ -6,17 +6,10 @@ only if the instruction was applicable, so its label is one of adhered, violated
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from codechat.report.audit.labels import LabelRow, Row
-from codechat.studies.refine.judge_hybrid import DISAGREES
-
-Question = str
-"""The question that a judge answered: one of `QUESTIONS`, or that of a row's kind."""
-QUESTIONS: tuple[Question, ...] = ("applicability", "adherence")
-"""The questions about instructions."""
-_UNDECIDED = "undecided"
+from codechat.report.audit.kinds import UNDECIDED, Question, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +46,9 @@ class Score:
     """The score of one question by one set of labels.
 
     `confusion[label][judged]` counts rows, undecided ones included. `kappa` is that of judge and labels, None if
-    all is one class. `llm_disagreed` counts the rules' decisions that a language model contradicted, and those of
-    them in which the labels agree with the rules.
+    all is one class. `groups` holds the accuracy by group and value, that of each judge under `judge`.
+    `llm_disagreed` counts the rules' decisions that a language model contradicted, and those of them in which the
+    labels agree with the rules.
     """
 
     labelled: int
@@ -64,13 +58,8 @@ class Score:
     classes: dict[str, ClassScore]
     kappa: Kappa | None
     confusion: dict[str, dict[str, int]]
-    by_scope: dict[str, Share] = field(default_factory=dict)
-    by_change: dict[str, Share] = field(default_factory=dict)
-    by_category: dict[str, Share] = field(default_factory=dict)
-    by_type: dict[str, Share] = field(default_factory=dict)
-    by_language: dict[str, Share] = field(default_factory=dict)
-    by_judge: dict[str, Share] = field(default_factory=dict)
-    llm_disagreed: Share = Share(0, 0)
+    groups: dict[str, dict[str, Share]]
+    llm_disagreed: Share
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,63 +87,42 @@ class Item:
         return self.label == self.judged
 
 
-def questions_of(rows: Iterable[Row]) -> tuple[Question, ...]:
-    """The questions about these rows, which are of one kind."""
-    row = next(iter(rows))
-    return QUESTIONS if isinstance(row, LabelRow) else (row.question,)
-
-
-def asked_of(rows: Iterable[Row], question: Question) -> list[Row]:
-    """The rows that were drawn for a question and were judged on it, labelled or not."""
-    if question not in QUESTIONS:
-        return [*rows]
-    kinds = ("both", question, *(("correction",) if question == "adherence" else ()))
-    drawn = [row for row in rows if isinstance(row, LabelRow) and row.counts_for in kinds]
-    return [row for row in drawn if question == "applicability" or row.judge_adherence]
-
-
 def items_of(rows: Iterable[Row], question: Question) -> list[Item]:
-    """The labelled rows among those that were drawn for a question."""
-    items: list[Item] = []
-    for row in asked_of(rows, question):
-        if not isinstance(row, LabelRow):
-            items += [Item(row, row.given_label, row.decision, row.judge, row.judge_reason)] if row.given_label else []
-        elif question == "applicability" and row.applicable:
-            items.append(Item(row, row.applicable, row.judge_applicable, row.judge, row.judge_reason))
-        elif question == "adherence" and (label := row.true_adherence) is not None:
-            items.append(Item(row, label, row.judge_adherence, row.adherence_judge, row.adherence_reason))
-    return items
+    """The labelled rows among those that count for a question."""
+    return [
+        Item(row, label, row[question.judged], row[question.judge], row[question.reason])
+        for row in rows
+        if row.asked(question) and (label := row.answer(question))
+    ]
 
 
 def score(rows: Sequence[Row], question: Question) -> Score:
     """The judges' score by one set of labels."""
     items = items_of(rows, question)
-    decided = [item for item in items if item.judged != _UNDECIDED]
-    disputed = [item for item in decided if item.reason.startswith(DISAGREES)]
+    decided = [item for item in items if item.judged != UNDECIDED]
+    groups, disputed = (rows[0].kind.groups, rows[0].kind.disputed) if rows else ((), "")
     return Score(
         labelled=len(items),
-        unlabelled=len(asked_of(rows, question)) - len(items),
+        unlabelled=sum(row.asked(question) for row in rows) - len(items),
         undecided=len(items) - len(decided),
         accuracy=_accuracy(decided),
-        classes={name: _class_score(decided, name) for name in _classes_of(question)},
+        classes={name: _class_score(decided, name) for name in question.words},
         kappa=kappa([(item.label, item.judged) for item in decided]),
         confusion=_confusion(items, question),
-        by_scope=_by(decided, lambda item: item.row.groups.get("scope")),
-        by_change=_by(decided, lambda item: item.row.groups.get("change")),
-        by_category=_by(decided, lambda item: item.row.groups.get("category")),
-        by_type=_by(decided, lambda item: item.row.groups.get("type")),
-        by_language=_by(decided, lambda item: item.row.groups.get("language")),
-        by_judge=_by(decided, lambda item: item.judge),
-        llm_disagreed=_accuracy(disputed),
+        groups={
+            **{group: _by([(item.row[group], item) for item in decided]) for group in groups},
+            "judge": _by([(item.judge, item) for item in decided]),
+        },
+        llm_disagreed=_accuracy([item for item in decided if disputed and item.reason.startswith(disputed)]),
     )
 
 
 def agreement(first: Mapping[str, Row], second: Mapping[str, Row], question: Question) -> Agreement:
     """Two annotators' agreement on the rows that both labelled."""
-    other = {item.row.sample: item for item in items_of(second.values(), question)}
+    other = {item.row["sample"]: item for item in items_of(second.values(), question)}
     mine = items_of(first.values(), question)
-    both = [(item, other[item.row.sample]) for item in mine if item.row.sample in other]
-    decided = [pair for pair in both if pair[0].judged != _UNDECIDED]
+    both = [(item, other[item.row["sample"]]) for item in mine if item.row["sample"] in other]
+    decided = [pair for pair in both if pair[0].judged != UNDECIDED]
     return Agreement(
         share(sum(one.label == two.label for one, two in both), len(both)),
         kappa([(one.label, two.label) for one, two in both]),
@@ -202,17 +170,12 @@ def _class_score(items: Sequence[Item], name: str) -> ClassScore:
     return ClassScore(share(hits, judged), share(hits, true))
 
 
-def _classes_of(question: Question) -> tuple[str, str]:
-    return ("adhered", "violated") if question == "adherence" else ("yes", "no")
-
-
 def _confusion(items: Sequence[Item], question: Question) -> dict[str, dict[str, int]]:
-    classes = _classes_of(question)
-    labels = [*classes, *(("inapplicable",) if question == "adherence" else ())]
+    labels = [*question.words, *([question.otherwise] if question.otherwise else [])]
     counts = Counter((item.label, item.judged) for item in items)
-    return {label: {word: counts[label, word] for word in (*classes, _UNDECIDED)} for label in labels}
+    return {label: {word: counts[label, word] for word in (*question.words, UNDECIDED)} for label in labels}
 
 
-def _by(items: Sequence[Item], group: Callable[[Item], str | None]) -> dict[str, Share]:
-    names = sorted({name for item in items if (name := group(item)) is not None})
-    return {name: _accuracy([item for item in items if group(item) == name]) for name in names}
+def _by(items: Sequence[tuple[str, Item]]) -> dict[str, Share]:
+    """The accuracy by group; each item comes with its own."""
+    return {name: _accuracy([item for own, item in items if own == name]) for name in sorted({own for own, _ in items})}

@@ -12,16 +12,55 @@ same tasks are compared task by task.
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
 
-from codechat.report.metrics.corrected import NO_CODE
-from codechat.report.metrics.judge_errors import FEWEST, Judged, JudgeLabels
 from codechat.report.metrics.statistics import Figure, Interval
 
 REACH = 1.959964
 """The normal quantile of a 95 % interval."""
+FEWEST = 10
+"""The number of labels of each verdict that an estimate needs."""
+NO_CODE = "no code"
+"""The scope of replies without code, which no judge needs to see: certainly not followed."""
+
+Judged = Mapping[str, Figure]
+"""By scope: how many changes were judged adhered, and how many were judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The labels of a judged change: `followed` is 1 or 0, or the mean if several people labelled it.
+
+    `cell` is the id of the cell whose judge decided it.
+    """
+
+    task: str
+    scope: str
+    adhered: bool
+    followed: float
+    cell: str = ""
+
+
+@dataclass(frozen=True)
+class JudgeLabels:
+    """The labels of one judge's decisions in some cells.
+
+    `sizes` holds by scope and verdict (adhered or not) the number of all decisions there, labelled or not.
+    """
+
+    judge: str
+    sizes: Mapping[tuple[str, bool], int]
+    labels: tuple[Label, ...]
+
+    @cached_property
+    def weights(self) -> Mapping[tuple[str, bool], float]:
+        """By scope and verdict, the number of decisions that each label represents."""
+        counts = Counter((one.scope, one.adhered) for one in self.labels)
+        return {kind: self.sizes[kind] / count for kind, count in counts.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +119,12 @@ def powered_difference(a: Powered, b: Powered) -> tuple[float, Interval | None]:
     parts = {task: a.parts.get(task, 0.0) - b.parts.get(task, 0.0) for task in {*a.parts, *b.parts}}
     value = a.value - b.value
     return value, (value - _reach(parts), value + _reach(parts)) if len(parts) > 1 else None
+
+
+def powered_mean(shares: Sequence[Powered]) -> Powered:
+    """The unweighted mean of the shares of several datasets, which have no task in common."""
+    parts = {f"{n}/{task}": part / len(shares) for n, each in enumerate(shares) for task, part in each.parts.items()}
+    return Powered(fmean(each.value for each in shares), parts, fmean(each.weight for each in shares))
 
 
 def _reach(parts: Mapping[str, float]) -> float:

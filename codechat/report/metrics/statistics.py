@@ -1,7 +1,7 @@
 """The statistics that protocols share: rates, trends, association, and intervals by resampling tasks."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, Literal
@@ -133,48 +133,36 @@ class TaskBootstrap:
 
         A single task has no resample but itself: an interval of no width would look certain.
         """
-        sums = self.sums([figure])
+        sums = self._sums(figure)
         if sums is None:
             return [None] * RESAMPLES if self._tasks else []
-        hits, totals = sums[:, 0].T
+        hits, totals = sums
         if totals.all():
             found: list[float | None] = (hits / totals).tolist()
             return found
         return [rate(*counts) for counts in zip(hits.tolist(), totals.tolist(), strict=True)]
 
-    def sums(self, figures: Sequence[Figure]) -> Any:
-        """Both counts of every figure in every resample, of shape (resamples, figures, 2); None of a single task."""
+    def interval(self, figure: Figure) -> Interval | None:
+        """The figure's own interval: that of its `ratios`."""
+        import numpy as np
+
+        sums = self._sums(figure)
+        if sums is None:
+            return None
+        hits, totals = sums
+        known = totals > 0
+        return _central(np.sort(hits[known] / totals[known]).tolist())
+
+    def _sums(self, figure: Figure) -> Any:
+        """The counts of hits and of all in every resample, of shape (2, resamples); None of a single task."""
         if self._weights is None:
             return None
         import numpy as np
 
         # Sums of integers below 2**53 are exact in floats, whose products are many times faster.
-        tallies = np.array(
-            [[count for figure in figures for count in figure.by_task.get(task, (0, 0))] for task in self._tasks],
-            dtype=np.float64,
-        )
+        tallies = np.array([figure.by_task.get(task, (0, 0)) for task in self._tasks], dtype=np.float64)
         chunks = (self._weights[rows].astype(np.float64) for rows in _rows(len(self._tasks)))
-        sums = np.concatenate([chunk @ tallies for chunk in chunks])
-        return sums.reshape(RESAMPLES, len(figures), 2)
-
-    def weighted(self, values: Mapping[str, float]) -> Any:
-        """The sum of some tasks' values in every resample, of shape (resamples,); there must be two tasks at least."""
-        import numpy as np
-
-        assert self._weights is not None
-        places = [place for place, task in enumerate(self._tasks) if task in values]
-        return self._weights[:, places] @ np.array([values[self._tasks[place]] for place in places])
-
-    def interval(self, figure: Figure) -> Interval | None:
-        """The figure's own interval: that of its `ratios`."""
-        import numpy as np
-
-        sums = self.sums([figure])
-        if sums is None:
-            return None
-        hits, totals = sums[:, 0].T
-        known = totals > 0
-        return _central(np.sort(hits[known] / totals[known]).tolist())
+        return np.concatenate([chunk @ tallies for chunk in chunks]).T
 
 
 def _rows(tasks: int) -> Iterator[slice]:

@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from codechat.base.errors import UserError
+from codechat.report.audit.kinds import Row
 from codechat.report.audit.labels import read_labels
-from codechat.report.audit.made import ItemRow
+from codechat.report.audit.made import MADE
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome
 from codechat.studies.multicodeif.construct.redundancy import Kept as Texts
 from codechat.studies.multicodeif.construct.task import Made
@@ -22,19 +23,19 @@ class Reviews:
 
     def __init__(self, files: Sequence[str]) -> None:
         """Raises `UserError` for a file that holds no labels of made tasks."""
-        self._rows: Mapping[str, list[tuple[str, ItemRow]]] = defaultdict(list)
+        self._rows: Mapping[str, list[tuple[str, Row]]] = defaultdict(list)
         for path in files:
             for line, row in read_labels(Path(path).expanduser()).values():
-                if not isinstance(row, ItemRow):
+                if row.kind is not MADE:
                     raise UserError(f"{path}:{line}: no label of a made task", "give what `audit export items=N` wrote")
-                self._rows[row.task_id].append((row.annotator.strip() or path, row))
+                self._rows[row["task_id"]].append((row["annotator"].strip() or path, row))
 
     def edited(self, item: str, made: Made) -> Made:
         """The task with the prompt that people wrote for it; as it is if nobody did, or two differ."""
         seen = set[str]()
         while made.content not in seen:
             seen.add(made.content)
-            edits = {row.edit.strip() for _, row in self._on(item, made) if row.edit.strip()}
+            edits = {row["edit"].strip() for _, row in self._on(item, made) if row["edit"].strip()}
             if len(edits) == 1:
                 made = replace(made, prompt=edits.pop())
         return made
@@ -42,12 +43,12 @@ class Reviews:
     def votes(self, item: str, made: Made) -> Mapping[str, tuple[bool, str]]:
         """By person, whether the task as it is now is sound, and a note. Who wrote its prompt finds it sound."""
         rows = self._rows.get(item, ())
-        wrote = {who: (True, "") for who, row in rows if row.edit.strip() == made.prompt}
-        said = {who: (row.sound == "yes", row.note) for who, row in self._on(item, made) if row.sound}
+        wrote = {who: (True, "") for who, row in rows if row["edit"].strip() == made.prompt}
+        said = {who: (row["sound"] == "yes", row["note"]) for who, row in self._on(item, made) if row["sound"]}
         return {**wrote, **said}
 
-    def _on(self, item: str, made: Made) -> Sequence[tuple[str, ItemRow]]:
-        return [(who, row) for who, row in self._rows.get(item, ()) if row.content == made.content]
+    def _on(self, item: str, made: Made) -> Sequence[tuple[str, Row]]:
+        return [(who, row) for who, row in self._rows.get(item, ()) if row["content"] == made.content]
 
 
 class Review:

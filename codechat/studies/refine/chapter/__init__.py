@@ -122,7 +122,6 @@ class RefineChapter(Chapter):
 
     def drawings(self, study: RefineStudy) -> Iterator[Drawing]:
         yield from DRAWINGS
-        yield from corrected.drawings(study)
         yield from means.drawings(together(study))
         yield from repeats.drawings(study)
 

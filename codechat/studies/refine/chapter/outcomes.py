@@ -12,9 +12,8 @@ from codechat.base.records import InstructionRecord, SessionRecord, TurnRecord
 from codechat.report.data import Interval
 from codechat.report.generic.overview import rivals_of
 from codechat.report.metrics import Final
-from codechat.report.metrics.corrected import NO_CODE, Correction, Share
-from codechat.report.metrics.judge_errors import JudgeLabels
 from codechat.report.metrics.measures import interval_of, value_of
+from codechat.report.metrics.powered import NO_CODE
 from codechat.report.metrics.statistics import (
     Figure,
     TaskBootstrap,
@@ -36,19 +35,11 @@ class Breaking:
     broke: int = 0
 
 
-class Slice(NamedTuple):
-    """Judged changes of one turn and scope whose code passes, fails, or is not scored (None)."""
-
-    turn: int
-    scope: str
-    passed: bool | None
-
-
 @dataclass
 class Outcomes(Verdicts):
     """One cell's completed sessions; `regression_at` and `adherence_at` hold a figure a turn, from turn 1 on.
 
-    `judged` holds the changes judged adhered, of all judged ones, by turn, scope and whether the code passes.
+    `judged` holds by scope the changes judged adhered, of all judged ones.
     `languages` are those of the sessions' code.
     """
 
@@ -57,39 +48,9 @@ class Outcomes(Verdicts):
     regression_at: dict[int, Figure] = field(default_factory=lambda: defaultdict(Figure))
     adherence_at: dict[int, Figure] = field(default_factory=lambda: defaultdict(Figure))
     adherence: Figure = field(default_factory=Figure)
-    judged: dict[Slice, Figure] = field(default_factory=lambda: defaultdict(Figure))
+    judged: dict[str, Figure] = field(default_factory=lambda: defaultdict(Figure))
     instructions: dict[str, Breaking] = field(default_factory=dict)
     languages: set[str] = field(default_factory=set)
-
-    def judged_in(self, wanted: Callable[[Slice], bool]) -> dict[str, Figure]:
-        """By scope the changes judged adhered, of all judged ones in some slices."""
-        found: dict[str, list[Figure]] = defaultdict(list)
-        for place, figure in self.judged.items():
-            if wanted(place):
-                found[place.scope].append(figure)
-        return {scope: Figure.union(figures) for scope, figures in found.items()}
-
-    @cached_property
-    def correction(self) -> Correction | str | None:
-        """What corrects the cell's adherence, or why nothing does; None if nobody asked for it."""
-        labels, own = self.cell.labels, self.cell.source
-        if not isinstance(labels, JudgeLabels):
-            return labels
-        tasks = {
-            name: {task for part in judged.values() for task in part.by_task} for name, judged in labels.judged.items()
-        }
-        tasks[own] = tasks.get(own, set()) | {*self.tasks}
-        named = {name: self.cell.dataset if name == own else name for name in tasks}
-        return Correction(
-            labels, {name: resamples_of(tuple(sorted(each)), named[name]) for name, each in tasks.items()}
-        )
-
-    def corrected(self, wanted: Callable[[Slice], bool]) -> Share | str | None:
-        """The corrected adherence in some slices, or why there is none; None if nobody asked for it."""
-        correction = self.correction
-        if not isinstance(correction, Correction):
-            return correction
-        return correction.share(self.cell.source, self.judged_in(wanted))
 
     @property
     def sustained(self) -> list[int]:
@@ -142,8 +103,7 @@ class Outcomes(Verdicts):
     def _add_adherence(self, task: str, turn: TurnRecord) -> None:
         if turn.adherence is not None and turn.adherence.verdict != "undecided":
             scope = turn.instruction.scope if turn.instruction is not None and turn.code is not None else NO_CODE
-            own = self.judged[Slice(turn.turn, scope, turn.passed)]
-            for figure in (self.adherence, self.adherence_at[turn.turn], own):
+            for figure in (self.adherence, self.adherence_at[turn.turn], self.judged[scope]):
                 figure.count(task, turn.adherence.verdict == "adhered")
 
 

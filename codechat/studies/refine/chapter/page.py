@@ -170,7 +170,7 @@ def _corrected_columns(cells: Sequence[LoadedCell], found: Mapping[Path, Outcome
     """Adherence as people would see it, with its interval, if the report has it."""
     if all(cell.labels is None for cell in cells):
         return []
-    shares = [found[cell.folder].corrected(corrected.everything) if cell.folder in found else None for cell in cells]
+    shares = [corrected.corrected(found[cell.folder]) if cell.folder in found else None for cell in cells]
     values = [corrected.measured(share) for share in shares]
     ends: list[Shown] = [(value, interval) for value, interval in values]
     return [

@@ -1,14 +1,12 @@
 """The refinement's tables of single cells: the paper's Tables III to VII, the leaderboard, and where code breaks."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import fmean
 from typing import Any
 
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.generic.tables import Naming, named_table
-from codechat.report.metrics.corrected import Share
-from codechat.report.metrics.judge_errors import ends
 from codechat.report.metrics.loaded import LOADED
+from codechat.report.metrics.powered import Powered, powered_mean
 from codechat.report.metrics.statistics import Figure, mean_of_all, percent_change, percentile_interval, rate
 from codechat.report.metrics.tally import size
 from codechat.studies.refine.chapter import corrected
@@ -111,13 +109,10 @@ def _block(
 
 
 def corrected_mean(cells: Mapping[str, Outcomes]) -> tuple[float | None, Interval | None]:
-    """The mean of the corrected adherence over datasets, with its interval; labels that they share count once."""
-    shares = [found.corrected(corrected.everything) for found in cells.values()]
-    known = [share for share in shares if isinstance(share, Share)]
-    if len(known) < len(shares):
-        return None, None
-    drawn = None if any(share.drawn is None for share in known) else sum(share.drawn for share in known) / len(known)
-    return fmean(share.value for share in known), Interval.of(ends(drawn))
+    """The mean of the corrected adherence over datasets, with its interval."""
+    shares = [corrected.corrected(found) for found in cells.values()]
+    known = [share for share in shares if isinstance(share, Powered)]
+    return corrected.measured(powered_mean(known) if len(known) == len(shares) else None)
 
 
 def _samples(cells: Mapping[str, Outcomes]) -> str:

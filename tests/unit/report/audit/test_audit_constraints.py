@@ -12,7 +12,7 @@ from codechat.base.errors import UserError
 from codechat.base.records import SessionRecord, TurnRecord, write_sessions
 from codechat.cli.commands.audit import run_audit
 from codechat.cli.commands.report import run_report
-from codechat.report.audit.judged import draw
+from codechat.report.audit.kinds import draw
 from codechat.report.audit.labels import read_labels
 from codechat.report.metrics.measures import FIELD
 from codechat.studies.multicodeif.audit import CONSTRAINTS
@@ -97,19 +97,21 @@ def write(path: Path, rows: list[dict[str, str]]) -> Path:
 
 def test_verdicts_on_code_are_drawn_with_prompt_and_words(runs: Path) -> None:
     drawn = draw(CONSTRAINTS, [runs], 100, 0)
-    assert drawn.population == len(drawn.decisions) == 3 * 2 + 3, "no reply without code, none judged again"
-    by_place = {(one.row.task_id, one.row.turn, one.row.place): one for one in drawn.decisions}
-    one = by_place["syntax_function/0", 1, 0]
-    assert one.texts == {"prompt": "Join words with push_str.", "code": CODE} and one.row.judge_met == "undecided"
-    assert "push_str" in one.row.constraint
-    two = by_place["chain/0", 1, 1]
-    assert (two.texts["prompt"], two.row.type) == ("Keep a phone book, level 2.", "data_structure_operation")
-    assert two.row.judge == "rule" and two.row.judge_reason == "seen"
+    assert drawn.summary.startswith("9 of 9 verdicts ") and len(drawn.rows) == 3 * 2 + 3, (
+        "no reply without code, none judged again"
+    )
+    by_place = {(one["task_id"], one["turn"], one["place"]): one for one in drawn.rows}
+    one = by_place["syntax_function/0", "1", "0"]
+    assert one.texts == {"prompt": "Join words with push_str.", "code": CODE} and one["judge_met"] == "undecided"
+    assert "push_str" in one["constraint"]
+    two = by_place["chain/0", "1", "1"]
+    assert (two.texts["prompt"], two["type"]) == ("Keep a phone book, level 2.", "data_structure_operation")
+    assert two["judge"] == "rule" and two["judge_reason"] == "seen"
 
 
 def test_a_draw_depends_on_seed_and_cells_alone(runs: Path) -> None:
     def keys(seed: int, *folders: Path) -> list[str]:
-        return [one.key for one in draw(CONSTRAINTS, folders, 4, seed).decisions]
+        return [one["sample"] for one in draw(CONSTRAINTS, folders, 4, seed).rows]
 
     both = (runs / "levels", runs / "repair")
     assert len(keys(0, *both)) == 4

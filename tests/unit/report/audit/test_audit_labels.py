@@ -9,9 +9,10 @@ import pytest
 
 from codechat.base.errors import UserError
 from codechat.base.spreadsheet import escape_formula, unescape_formula
-from codechat.report.audit.labels import LabelRow, read_labels, sample_csv
+from codechat.report.audit.kinds import Row
+from codechat.report.audit.labels import read_labels, sample_csv
 from codechat.report.audit.result import audit, markdown, write_audit
-from codechat.report.audit.sampling import AuditDecision, draw_apart, draw_sample
+from codechat.studies.refine.audit import DECISIONS, draw_apart, draw_sample
 from support.audit_cells import of, session, turn, write_cell
 
 COSMETIC = of("cosmetic", "add")
@@ -19,13 +20,13 @@ HOSTILE = '=HYPERLINK("http://x")\n"quoted", and\r\n,,\n'
 
 
 @pytest.fixture
-def decisions(tmp_path: Path) -> tuple[AuditDecision, ...]:
+def decisions(tmp_path: Path) -> tuple[Row, ...]:
     turns = [turn(1, COSMETIC[0], COSMETIC[1:3], code=HOSTILE), turn(2, COSMETIC[3])]
     write_cell(tmp_path / "c", [session("c", f"t/{n}", turns) for n in range(3)])
-    return draw_sample([tmp_path / "c"], 100, 0).decisions
+    return draw_sample([tmp_path / "c"], 100, 0).rows
 
 
-def labelled(path: Path, decisions: tuple[AuditDecision, ...], *labels: tuple[str, str], **more: str) -> Path:
+def labelled(path: Path, decisions: tuple[Row, ...], *labels: tuple[str, str], **more: str) -> Path:
     """Write the sample with labels row by row; rows without are left empty."""
     table = list(csv.DictReader(io.StringIO(sample_csv(decisions), newline="")))
     for row, (applicable, adherence) in zip(table, labels, strict=False):
@@ -42,16 +43,18 @@ def read_table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def test_what_is_written_is_read_again(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
+def test_what_is_written_is_read_again(tmp_path: Path, decisions: tuple[Row, ...]) -> None:
     rows = read_labels(labelled(tmp_path / "a.csv", decisions, ("YES ", ""), ("no", "")))
-    assert [row.sample for _, row in rows.values()] == [one.key for one in decisions]
-    assert [row.applicable for _, row in rows.values()][:3] == ["yes", "no", ""]
-    assert all(row.is_genuine for _, row in rows.values())
+    assert [row["sample"] for _, row in rows.values()] == [one["sample"] for one in decisions]
+    assert [row["applicable"] for _, row in rows.values()][:3] == ["yes", "no", ""]
+    assert all(row["sample"] == row.kind.key(row.columns) for _, row in rows.values())
 
 
-def test_the_code_is_in_the_sample_and_is_no_formula(decisions: tuple[AuditDecision, ...]) -> None:
+def test_the_code_is_in_the_sample_and_is_no_formula(decisions: tuple[Row, ...]) -> None:
     table = list(csv.DictReader(io.StringIO(sample_csv(decisions), newline="")))
-    changed = [row["code_after"] for row, one in zip(table, decisions, strict=True) if one.after == HOSTILE]
+    changed = [
+        row["code_after"] for row, one in zip(table, decisions, strict=True) if one.texts["code_after"] == HOSTILE
+    ]
     assert changed == ["'" + HOSTILE] * 3
     assert escape_formula("-1") == "'-1"
     assert escape_formula("x = 1") == "x = 1"
@@ -59,23 +62,23 @@ def test_the_code_is_in_the_sample_and_is_no_formula(decisions: tuple[AuditDecis
         assert unescape_formula(escape_formula(text)) == text
 
 
-def test_labels_do_not_need_the_code(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
+def test_labels_do_not_need_the_code(tmp_path: Path, decisions: tuple[Row, ...]) -> None:
     path = labelled(tmp_path / "a.csv", decisions, ("yes", ""))
     table = read_table(path)
     with path.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, list(LabelRow.model_fields), extrasaction="ignore")
+        writer = csv.DictWriter(stream, list(DECISIONS.columns), extrasaction="ignore")
         writer.writeheader()
         writer.writerows(table)
     assert len(read_labels(path)) == len(decisions)
 
 
-def test_semicolons_and_a_byte_order_mark_are_read(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
+def test_semicolons_and_a_byte_order_mark_are_read(tmp_path: Path, decisions: tuple[Row, ...]) -> None:
     rows = read_table(labelled(tmp_path / "a.csv", decisions, ("yes", "")))
     with (tmp_path / "b.csv").open("w", newline="", encoding="utf-8-sig") as stream:
         writer = csv.DictWriter(stream, list(rows[0]), delimiter=";")
         writer.writeheader()
         writer.writerows(rows)
-    assert list(read_labels(tmp_path / "b.csv")) == [one.key for one in decisions]
+    assert list(read_labels(tmp_path / "b.csv")) == [one["sample"] for one in decisions]
 
 
 def replaced(path: Path, old: str, new: str) -> Path:
@@ -85,7 +88,7 @@ def replaced(path: Path, old: str, new: str) -> Path:
     return path
 
 
-def test_a_wrong_label_is_told_by_line(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
+def test_a_wrong_label_is_told_by_line(tmp_path: Path, decisions: tuple[Row, ...]) -> None:
     path = labelled(tmp_path / "a.csv", decisions, ("yes", ""), ("maybe", ""))
     line = 2 + sample_csv(decisions[:1]).count("\n") - 1  # codes span lines
     with pytest.raises(UserError, match=rf"a\.csv:{line}: applicable is 'maybe'") as caught:
@@ -94,19 +97,19 @@ def test_a_wrong_label_is_told_by_line(tmp_path: Path, decisions: tuple[AuditDec
 
 
 def test_adherence_needs_a_judged_change_and_an_applicable_instruction(
-    tmp_path: Path, decisions: tuple[AuditDecision, ...]
+    tmp_path: Path, decisions: tuple[Row, ...]
 ) -> None:
-    unchosen = [("yes", "adhered") if one.adherence is None else ("", "") for one in decisions]
+    unchosen = [("yes", "adhered") if not one["judge_adherence"] else ("", "") for one in decisions]
     with pytest.raises(UserError, match="judged no change here"):
         read_labels(labelled(tmp_path / "a.csv", decisions, *unchosen))
-    early = [("", "adhered") if one.adherence else ("", "") for one in decisions]
+    early = [("", "adhered") if one["judge_adherence"] else ("", "") for one in decisions]
     with pytest.raises(UserError, match="applicable is not"):
         read_labels(labelled(tmp_path / "b.csv", decisions, *early))
 
 
-def test_an_altered_or_strange_row_is_told(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
+def test_an_altered_or_strange_row_is_told(tmp_path: Path, decisions: tuple[Row, ...]) -> None:
     path = labelled(tmp_path / "a.csv", decisions)
-    path.write_text(path.read_text().replace(decisions[0].key, "0" * 16))
+    path.write_text(path.read_text().replace(decisions[0]["sample"], "0" * 16))
     with pytest.raises(UserError, match=r"a\.csv:2: no export drew this row"):
         read_labels(path)
     flipped = replaced(labelled(tmp_path / "b.csv", decisions), ",yes,rules,", ",no,rules,")
@@ -114,7 +117,7 @@ def test_an_altered_or_strange_row_is_told(tmp_path: Path, decisions: tuple[Audi
         read_labels(flipped)
 
 
-def test_rows_twice_missing_columns_and_no_file_are_told(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
+def test_rows_twice_missing_columns_and_no_file_are_told(tmp_path: Path, decisions: tuple[Row, ...]) -> None:
     twice = labelled(tmp_path / "a.csv", (*decisions, decisions[0]))
     with pytest.raises(UserError, match="the row of line 2 again"):
         read_labels(twice)
@@ -130,15 +133,15 @@ def test_rows_twice_missing_columns_and_no_file_are_told(tmp_path: Path, decisio
 
 
 def labelled_nothing(path: Path) -> Path:
-    path.write_text(",".join(LabelRow.model_fields) + "\n")
+    path.write_text(",".join(DECISIONS.columns) + "\n")
     return path
 
 
-def all_yes(decisions: tuple[AuditDecision, ...]) -> list[tuple[str, str]]:
-    return [("yes", "adhered" if one.adherence else "") for one in decisions]
+def all_yes(decisions: tuple[Row, ...]) -> list[tuple[str, str]]:
+    return [("yes", "adhered" if one["judge_adherence"] else "") for one in decisions]
 
 
-def test_one_annotator(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
+def test_one_annotator(tmp_path: Path, decisions: tuple[Row, ...]) -> None:
     path = labelled(tmp_path / "ada.csv", decisions, *all_yes(decisions), note="hm")
     found = audit([path])
     score = found.scores["ada"]
@@ -151,7 +154,7 @@ def test_one_annotator(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> 
     assert len(found.disputes) == 6
 
 
-def test_two_annotators_and_the_files(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
+def test_two_annotators_and_the_files(tmp_path: Path, decisions: tuple[Row, ...]) -> None:
     first = labelled(tmp_path / "ada.csv", decisions, *all_yes(decisions))
     other = all_yes(decisions)
     other[0] = ("no", "")
@@ -162,7 +165,7 @@ def test_two_annotators_and_the_files(tmp_path: Path, decisions: tuple[AuditDeci
     same = found.pairs["ada, bob"]["applicability"].same_label
     assert (same.count, same.of) == (11, 12)
     split = [one for one in found.disputes if one.between == "annotators"]
-    assert {(one.sample, one.labels) for one in split} >= {(decisions[0].key, "yes / no")}
+    assert {(one.sample, one.labels) for one in split} >= {(decisions[0]["sample"], "yes / no")}
     write_audit(found, tmp_path / "out")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "audit.json", "audit.md", "confusion.csv", "disagreements.csv",
@@ -181,7 +184,7 @@ def test_two_annotators_and_the_files(tmp_path: Path, decisions: tuple[AuditDeci
     assert "None" not in text
 
 
-def test_two_samples_do_not_mix(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
+def test_two_samples_do_not_mix(tmp_path: Path, decisions: tuple[Row, ...]) -> None:
     half = labelled(tmp_path / "a.csv", decisions[:6])
     whole = labelled(tmp_path / "b.csv", decisions)
     with pytest.raises(UserError, match=r"b\.csv:\d+: .*a\.csv has no such row"):
@@ -196,7 +199,7 @@ def test_two_samples_do_not_mix(tmp_path: Path, decisions: tuple[AuditDecision, 
         audit([half, half])
 
 
-def test_three_annotators_are_three_pairs(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
+def test_three_annotators_are_three_pairs(tmp_path: Path, decisions: tuple[Row, ...]) -> None:
     alike, other = all_yes(decisions), [("no", ""), *all_yes(decisions)[1:]]
     said = {"ada": alike, "bob": other, "eve": alike}
     found = audit([labelled(tmp_path / f"{name}.csv", decisions, *labels) for name, labels in said.items()])
@@ -204,25 +207,25 @@ def test_three_annotators_are_three_pairs(tmp_path: Path, decisions: tuple[Audit
     assert same == {"ada, bob": 11, "ada, eve": 12, "bob, eve": 11}
     assert found.scores["agreed"]["applicability"].labelled == 11, "where all three label alike"
     split = [one for one in found.disputes if one.between == "annotators" and one.question == "applicability"]
-    assert [(one.sample, one.labels) for one in split] == [(decisions[0].key, "yes / no")]
+    assert [(one.sample, one.labels) for one in split] == [(decisions[0]["sample"], "yes / no")]
     assert "- bob, eve agree on" in markdown(found) and "### Where all label alike" in markdown(found)
 
 
 @pytest.fixture
-def apart(tmp_path: Path) -> tuple[AuditDecision, ...]:
+def apart(tmp_path: Path) -> tuple[Row, ...]:
     """Of 12 decisions with 6 judged changes, 8 drawn for applicability and 4 for adherence."""
     turns = [turn(1, COSMETIC[0], COSMETIC[1:3], code=HOSTILE), turn(2, COSMETIC[3])]
     write_cell(tmp_path / "apart", [session("c", f"t/{n}", turns) for n in range(3)])
-    return draw_apart([tmp_path / "apart"], 8, 4, 0).decisions
+    return draw_apart([tmp_path / "apart"], 8, 4, 0).rows
 
 
-def test_questions_that_were_drawn_apart_are_scored_apart(tmp_path: Path, apart: tuple[AuditDecision, ...]) -> None:
+def test_questions_that_were_drawn_apart_are_scored_apart(tmp_path: Path, apart: tuple[Row, ...]) -> None:
     rows = [row for _, row in read_labels(labelled(tmp_path / "a.csv", apart)).values()]
-    kinds = [row.counts_for for row in rows]
+    kinds = [row["counts_for"] for row in rows]
     assert set(kinds) == {"applicability", "adherence", "both"}
     assert len(rows) < 12, "what both draws hold is one row"
     for row in rows:
-        assert bool(row.judge_adherence) is (row.counts_for != "applicability")
+        assert bool(row["judge_adherence"]) is (row["counts_for"] != "applicability")
     path = labelled(tmp_path / "ada.csv", apart, *all_yes(apart))
     score = audit([path]).scores["ada"]
     assert [score["applicability"].accuracy.of, score["adherence"].accuracy.of] == [8, 4]
@@ -231,24 +234,22 @@ def test_questions_that_were_drawn_apart_are_scored_apart(tmp_path: Path, apart:
 
 
 def test_the_applicability_label_of_a_row_for_adherence_counts_there_alone(
-    tmp_path: Path, apart: tuple[AuditDecision, ...]
+    tmp_path: Path, apart: tuple[Row, ...]
 ) -> None:
-    labels = [("no", "") if one.counts_for == "adherence" else ("yes", "") for one in apart]
+    labels = [("no", "") if one["counts_for"] == "adherence" else ("yes", "") for one in apart]
     score = audit([labelled(tmp_path / "a.csv", apart, *labels)]).scores["a"]
-    number = sum(one.counts_for == "adherence" for one in apart)
+    number = sum(one["counts_for"] == "adherence" for one in apart)
     assert sum(score["applicability"].confusion["no"].values()) == 0
     assert score["adherence"].confusion["inapplicable"]["adhered"] == number > 0
     assert score["adherence"].unlabelled == 4 - number
 
 
-def test_a_row_for_applicability_shows_no_change_and_takes_no_adherence(
-    tmp_path: Path, apart: tuple[AuditDecision, ...]
-) -> None:
+def test_a_row_for_applicability_shows_no_change_and_takes_no_adherence(tmp_path: Path, apart: tuple[Row, ...]) -> None:
     table = list(csv.DictReader(io.StringIO(sample_csv(apart), newline="")))
     assert [bool(row["code_after"]) for row in table] == [row["counts_for"] != "applicability" for row in table]
     columns = list(table[0])
     assert columns.index("counts_for") > columns.index("annotator"), "it is to be hidden with the judge's columns"
-    labels = [("yes", "adhered") if one.counts_for == "applicability" else ("", "") for one in apart]
+    labels = [("yes", "adhered") if one["counts_for"] == "applicability" else ("", "") for one in apart]
     with pytest.raises(UserError, match="drawn for applicability alone"):
         read_labels(labelled(tmp_path / "a.csv", apart, *labels))
     moved = replaced(labelled(tmp_path / "b.csv", apart), ",adherence,yes,", ",both,yes,")
@@ -256,9 +257,7 @@ def test_a_row_for_applicability_shows_no_change_and_takes_no_adherence(
         read_labels(moved)
 
 
-def test_labels_from_before_questions_were_drawn_apart_are_read(
-    tmp_path: Path, decisions: tuple[AuditDecision, ...]
-) -> None:
+def test_labels_from_before_questions_were_drawn_apart_are_read(tmp_path: Path, decisions: tuple[Row, ...]) -> None:
     rows = read_table(labelled(tmp_path / "a.csv", decisions, *all_yes(decisions)))
     with (tmp_path / "old.csv").open("w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, [name for name in rows[0] if name != "counts_for"], extrasaction="ignore")

@@ -6,28 +6,27 @@ from typing import Any
 import pytest
 
 from codechat.base.domain import Instruction
-from codechat.report.audit.labels import LabelRow, row_of
-from codechat.report.audit.sampling import AuditDecision
+from codechat.report.audit.kinds import Row
 from codechat.report.audit.scoring import agreement, items_of, kappa, score, share
+from codechat.studies.refine.audit import DECISIONS
+from codechat.studies.refine.audit_people import ADHERENCE, APPLICABILITY
 
 INSTRUCTION = Instruction("i", "Remove all comments.", "cosmetic", "remove")
 
 
-def row(number: int, judged: str, label: str = "", adherence: str = "", true: str = "", **more: Any) -> LabelRow:
+def row(number: int, judged: str, label: str = "", adherence: str = "", true: str = "", **more: Any) -> Row:
     """A row that the judge found `judged`, the change `adherence`, labelled `label` and `true`."""
-    instruction, counts_for = more.pop("instruction", INSTRUCTION), more.pop("counts_for", "both")
-    decision = AuditDecision(
-        cell_id="c", model="m", dataset="d", task_id=f"t/{number}", turn=1, instruction=instruction,
-        before="x", after="y" if adherence else None,
-        applicable={"yes": True, "no": False, "undecided": None}[judged], by=more.pop("by", "rules"),
-        reason=more.pop("reason", "seen"), adherence=adherence or None,  # type: ignore[arg-type]
-        adherence_by="llm" if adherence else "", adherence_reason=more.pop("adherence_reason", ""),
-        counts_for=counts_for,
+    instruction = more.pop("instruction", INSTRUCTION)
+    return DECISIONS.row(
+        {}, cell_id="c", dataset="d", task_id=f"t/{number}", turn=1, instruction_id=instruction.id,
+        instruction=instruction.text, scope=instruction.scope, change=instruction.change, judge_applicable=judged,
+        judge=more.pop("by", "rules"), judge_reason=more.pop("reason", "seen"), judge_adherence=adherence,
+        adherence_judge="llm" if adherence else "", counts_for=more.pop("counts_for", "both"), applicable=label,
+        adherence=true,
     )  # fmt: skip
-    return row_of(decision).model_copy(update={"applicable": label, "adherence": true})
 
 
-def rows(*groups: tuple[int, str, str]) -> list[LabelRow]:
+def rows(*groups: tuple[int, str, str]) -> list[Row]:
     """(count, judged, label) each."""
     flat = [(judged, label) for count, judged, label in groups for _ in range(count)]
     return [row(number, judged, label) for number, (judged, label) in enumerate(flat)]
@@ -38,7 +37,7 @@ TEN = rows((4, "yes", "yes"), (1, "yes", "no"), (2, "no", "yes"), (3, "no", "no"
 
 
 def test_accuracy_precision_and_recall() -> None:
-    found = score(TEN, "applicability")
+    found = score(TEN, APPLICABILITY)
     assert (found.accuracy.count, found.accuracy.of, found.accuracy.value) == (7, 10, 0.7)
     yes, no = found.classes["yes"], found.classes["no"]
     assert (yes.precision.value, yes.recall.value) == (4 / 5, 4 / 6)
@@ -51,7 +50,7 @@ def test_accuracy_precision_and_recall() -> None:
 
 def test_kappa_by_hand() -> None:
     # agreement 0.7; by chance 0.6 * 0.5 + 0.4 * 0.5 = 0.5; (0.7 - 0.5) / (1 - 0.5) = 0.4
-    found = score(TEN, "applicability").kappa
+    found = score(TEN, APPLICABILITY).kappa
     assert found is not None
     assert found.value == pytest.approx(0.4)
     assert found.n == 10
@@ -104,7 +103,7 @@ def test_an_adherence_judgement_is_right_only_if_the_instruction_applied() -> No
         row(4, "yes", "no", "violated", "violated"),  # whatever else was labelled
         row(5, "no", "no"),
     ]
-    found = score(labelled, "adherence")
+    found = score(labelled, ADHERENCE)
     assert (found.labelled, found.accuracy.count, found.accuracy.of) == (5, 2, 5)
     assert found.confusion == {
         "adhered": {"adhered": 1, "violated": 0, "undecided": 0},
@@ -125,7 +124,7 @@ def test_what_was_not_labelled_or_not_decided_is_counted_and_left_out() -> None:
         row(3, "yes"),
         row(4, "yes", "yes", "undecided", "violated"),
     ]
-    fits, done = score(labelled, "applicability"), score(labelled, "adherence")
+    fits, done = score(labelled, APPLICABILITY), score(labelled, ADHERENCE)
     assert (fits.labelled, fits.unlabelled, fits.undecided, fits.accuracy.of) == (4, 1, 1, 3)
     assert fits.confusion["no"] == {"yes": 0, "no": 0, "undecided": 1}
     assert (done.labelled, done.unlabelled, done.undecided, done.accuracy.of) == (2, 1, 1, 1)
@@ -134,13 +133,19 @@ def test_what_was_not_labelled_or_not_decided_is_counted_and_left_out() -> None:
 def test_groups() -> None:
     other = Instruction("j", "Add a test.", "semantic", "add")
     labelled = [row(0, "yes", "yes"), row(1, "yes", "no"), row(2, "no", "no", instruction=other, by="llm")]
-    found = score(labelled, "applicability")
-    assert {name: (one.count, one.of) for name, one in found.by_scope.items()} == {
+    found = score(labelled, APPLICABILITY)
+    assert {name: (one.count, one.of) for name, one in found.groups["scope"].items()} == {
         "cosmetic": (1, 2),
         "semantic": (1, 1),
     }
-    assert {name: (one.count, one.of) for name, one in found.by_change.items()} == {"add": (1, 1), "remove": (1, 2)}
-    assert {name: (one.count, one.of) for name, one in found.by_judge.items()} == {"llm": (1, 1), "rules": (1, 2)}
+    assert {name: (one.count, one.of) for name, one in found.groups["change"].items()} == {
+        "add": (1, 1),
+        "remove": (1, 2),
+    }
+    assert {name: (one.count, one.of) for name, one in found.groups["judge"].items()} == {
+        "llm": (1, 1),
+        "rules": (1, 2),
+    }
 
 
 def test_rules_that_a_model_contradicted_are_counted() -> None:
@@ -150,14 +155,14 @@ def test_rules_that_a_model_contradicted_are_counted() -> None:
         row(2, "yes", "no", reason="llm agrees | 1 comment: line 1"),
         row(3, "yes", "yes", reason="a comment says: llm disagrees ("),
     ]
-    found = score(labelled, "applicability").llm_disagreed
+    found = score(labelled, APPLICABILITY).llm_disagreed
     assert (found.count, found.of) == (1, 2)
 
 
 def test_agreement_of_two_annotators() -> None:
     first = [row(n, "yes", label) for n, label in enumerate(["yes", "yes", "yes", "no", "no", ""])]
     second = [row(n, "yes", label) for n, label in enumerate(["yes", "yes", "no", "no", "yes", "yes"])]
-    found = agreement({one.sample: one for one in first}, {one.sample: one for one in second}, "applicability")
+    found = agreement({one["sample"]: one for one in first}, {one["sample"]: one for one in second}, APPLICABILITY)
     assert (found.same_label.count, found.same_label.of) == (3, 5)
     # agreement 0.6; by chance 0.6 * 0.6 + 0.4 * 0.4 = 0.52
     assert found.kappa is not None
@@ -171,15 +176,15 @@ def test_kappa_on_correctness_is_about_the_judge() -> None:
     """Two annotators who label all differently may both find the judge wrong each time."""
     first = [row(n, "yes", "yes", "adhered", label) for n, label in enumerate(["violated", "adhered"])]
     second = [row(0, "yes", "no", "adhered"), row(1, "yes", "yes", "adhered", "adhered")]
-    found = agreement({one.sample: one for one in first}, {one.sample: one for one in second}, "adherence")
+    found = agreement({one["sample"]: one for one in first}, {one["sample"]: one for one in second}, ADHERENCE)
     assert found.same_label.count == 1
     assert found.kappa_on_correctness is not None
     assert found.kappa_on_correctness.value == 1
 
 
 def test_items_are_the_labelled_rows() -> None:
-    assert len(items_of(TEN, "applicability")) == 10
-    assert items_of(TEN, "adherence") == []
+    assert len(items_of(TEN, APPLICABILITY)) == 10
+    assert items_of(TEN, ADHERENCE) == []
 
 
 def test_each_draw_has_figures_of_its_own() -> None:
@@ -192,11 +197,11 @@ def test_each_draw_has_figures_of_its_own() -> None:
         row(n, "yes", "no" if n < 10 else "yes", "adhered", "violated" if n < 25 else "adhered", counts_for="adherence")
         for n in range(100)
     ]
-    one, two = score([*fits, *followed], "applicability"), score([*fits, *followed], "adherence")
+    one, two = score([*fits, *followed], APPLICABILITY), score([*fits, *followed], ADHERENCE)
     assert (one.accuracy.count, one.accuracy.of) == (91, 100)
     assert (two.accuracy.count, two.accuracy.of) == (75, 100)
     # 51 yes/yes, 9 judged yes and labelled no, 40 no/no: by chance 0.6 * 0.51 + 0.4 * 0.49 = 0.502
     assert one.kappa is not None
     assert (one.kappa.value, one.kappa.n) == (pytest.approx((0.91 - 0.502) / 0.498), 100)
-    first = {each.sample: each for each in [*fits, *followed]}
-    assert agreement(first, first, "adherence").same_label.of == 100
+    first = {each["sample"]: each for each in [*fits, *followed]}
+    assert agreement(first, first, ADHERENCE).same_label.of == 100

@@ -4,9 +4,16 @@ from math import sqrt
 
 import pytest
 
-from codechat.report.metrics.corrected import NO_CODE
-from codechat.report.metrics.judge_errors import JudgeLabels, Label
-from codechat.report.metrics.powered import REACH, Powered, powered, powered_difference
+from codechat.report.metrics.powered import (
+    NO_CODE,
+    REACH,
+    JudgeLabels,
+    Label,
+    Powered,
+    powered,
+    powered_difference,
+    powered_mean,
+)
 from codechat.report.metrics.statistics import Figure
 
 TASKS = [f"t/{number}" for number in range(20)]
@@ -22,7 +29,7 @@ def figure(hits: int, total: int) -> Figure:
 def labels(adhered: tuple[int, int], violated: tuple[int, int], cell: str = "a") -> list[Label]:
     """By verdict, how many labels say followed of how many."""
     return [
-        Label("d", TASKS[number % len(TASKS)], "cosmetic", verdict, float(number < followed), cell)
+        Label(TASKS[number % len(TASKS)], "cosmetic", verdict, float(number < followed), cell)
         for verdict, (followed, count) in ((True, adhered), (False, violated))
         for number in range(count)
     ]
@@ -34,8 +41,8 @@ def found(known: JudgeLabels, cell: str, judged: dict[str, Figure]) -> Powered:
     return share
 
 
-def known(*drawn: Label, judged: Figure | None = None) -> JudgeLabels:
-    return JudgeLabels("judge", {"d": {"cosmetic": judged or figure(120, 200)}}, drawn)
+def known(*drawn: Label) -> JudgeLabels:
+    return JudgeLabels("judge", {("cosmetic", True): 120, ("cosmetic", False): 80}, drawn)
 
 
 def test_by_hand() -> None:
@@ -111,3 +118,14 @@ def test_a_difference_is_paired_by_task() -> None:
     assert interval is not None
     assert interval[0] + interval[1] == pytest.approx(2 * value)
     assert powered_difference(Powered(0.5, {"t": 0.0}, 0.0), Powered(0.4, {"t": 0.0}, 0.0))[1] is None
+
+
+def test_a_mean_of_datasets_has_the_tasks_of_all() -> None:
+    """Two independent shares of equal variance: the mean's interval is narrower by the root of two."""
+    share = found(known(*labels((18, 20), (4, 20))), "a", {"cosmetic": figure(120, 200)})
+    mean = powered_mean([share, Powered(0.5, share.parts, 0.2)])
+    assert mean.value == pytest.approx((0.62 + 0.5) / 2)
+    assert len(mean.parts) == 2 * len(share.parts)
+    assert sum(part * part for part in mean.parts.values()) == pytest.approx(
+        sum(part * part for part in share.parts.values()) / 2
+    )

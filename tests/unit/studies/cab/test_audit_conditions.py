@@ -15,7 +15,7 @@ from codechat.base.errors import UserError
 from codechat.base.files import from_yaml
 from codechat.cli.commands.audit import run_audit
 from codechat.cli.commands.report import run_report
-from codechat.report.audit.judged import draw, kinds
+from codechat.report.audit.kinds import draw, kinds
 from codechat.report.audit.labels import read_labels
 from codechat.report.audit.scoring import share
 from codechat.sandbox.languages import language_of
@@ -67,21 +67,21 @@ def write(path: Path, rows: list[dict[str, str]]) -> Path:
 
 def test_decisions_are_drawn_with_what_the_judge_read(runs: Path) -> None:
     drawn = draw(CONDITIONS, [runs], 100, 0)
-    assert drawn.population == len(drawn.decisions) == 7 * 3
-    by_place = {(one.row.task_id, one.row.place): one for one in drawn.decisions}
-    one = by_place["own/tool#1", 2]
-    assert (one.row.condition, one.row.language, one.row.judge) == ("It is told where.", "c", "gpt-5")
-    assert one.texts["answer"] == f"Set the port, {one.row.turn}." and one.texts["question"] and one.texts["thread"]
-    assert one.row.judge_reason == "It does not."
-    assert by_place["own/tool#7", 0].row.judge_satisfied == "undecided"
+    assert drawn.summary.startswith("21 of 21 decisions ") and len(drawn.rows) == 7 * 3
+    by_place = {(one["task_id"], one["place"]): one for one in drawn.rows}
+    one = by_place["own/tool#1", "2"]
+    assert (one["condition"], one["language"], one["judge"]) == ("It is told where.", "c", "gpt-5")
+    assert one.texts["answer"] == f"Set the port, {one['turn']}." and one.texts["question"] and one.texts["thread"]
+    assert one["judge_reason"] == "It does not."
+    assert by_place["own/tool#7", "0"]["judge_satisfied"] == "undecided"
     edit(runs, protocol={"judged": "dialogue"})
-    (whole,) = [each for each in draw(CONDITIONS, [runs], 100, 0).decisions if each.key == one.key]
+    (whole,) = [each for each in draw(CONDITIONS, [runs], 100, 0).rows if each["sample"] == one["sample"]]
     assert whole.texts["answer"].startswith("maintainer:\nSet the port, 0.\n\nuser:\nAnd then?")
 
 
 def test_a_draw_depends_on_the_seed_alone(runs: Path) -> None:
     def keys(seed: int) -> list[str]:
-        return [one.key for one in draw(CONDITIONS, [runs], 5, seed).decisions]
+        return [one["sample"] for one in draw(CONDITIONS, [runs], 5, seed).rows]
 
     assert len(keys(0)) == 5 and keys(0) == keys(0)
     assert any(keys(seed) != keys(0) for seed in range(1, 9))
@@ -187,7 +187,7 @@ def test_conditions_of_the_data_are_drawn_once_however_many_cells_there_are(runs
     sessions = runs / "again" / "sessions.jsonl"
     sessions.write_text(sessions.read_text().replace(cell.name, "again"))
     for name, count in (("accuracy", 21), ("completeness", 7)):
-        assert draw(kinds()[name], [runs], 1000, 0).population == count
+        assert len(draw(kinds()[name], [runs], 1000, 0).rows) == count
 
 
 def test_scored_labels_need_a_cell_that_has_them(runs: Path, tmp_path: Path) -> None:

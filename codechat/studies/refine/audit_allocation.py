@@ -1,20 +1,19 @@
-"""How many labels to draw of each verdict and scope, so that the corrected adherence has the narrowest interval.
+"""How many labels to draw of each verdict and scope, so that corrected adherence has the narrowest interval.
 
 With n labels the variance of the corrected share is least if each group gets labels in proportion to its size times the
-standard deviation of people's answers in it (Neyman, 1934). In a group that was judged adhered, or violated, that
-deviation follows from how often the judge errs, which is guessed or known from a pilot.
+standard deviation of people's answers in it (Neyman, 1934). That deviation is known from a pilot, or guessed.
 """
 
 import math
 from collections.abc import Mapping
+from statistics import fmean
 from typing import NamedTuple
 
-from codechat.report.metrics.corrected import ALL, Correction, rogan_gladen
-from codechat.report.metrics.judge_errors import FEWEST
+from codechat.report.metrics.powered import FEWEST, JudgeLabels
 from codechat.report.metrics.statistics import rate
 
-GUESS = (0.8, 0.8)
-"""The sensitivity and specificity assumed of a judge if no labels of its decisions are known."""
+RIGHT = 0.8
+"""The share of followed, and of other instructions, that a judge is assumed to decide as people do."""
 RAREST = 0.02
 """The smallest share of followed, or not followed, instructions to expect: groups that look sure get labels too."""
 
@@ -26,8 +25,8 @@ class Group(NamedTuple):
     adhered: bool
 
 
-def allocation(sizes: Mapping[Group, int], number: int, pilot: Correction | None = None) -> dict[Group, int]:
-    """The number of labels of each group, `number` in all; `sizes` says how many decisions a group has.
+def allocation(sizes: Mapping[Group, int], number: int, pilot: JudgeLabels | None = None) -> dict[Group, int]:
+    """The number of labels of each group, `number` in all; `sizes` holds the number of decisions of each group.
 
     Every group gets the labels that an estimate of its scope needs, if there are decisions and labels enough.
     """
@@ -48,20 +47,22 @@ def allocation(sizes: Mapping[Group, int], number: int, pilot: Correction | None
     return found
 
 
-def _deviation(group: Group, sizes: Mapping[Group, int], pilot: Correction | None) -> float:
+def _deviation(group: Group, sizes: Mapping[Group, int], pilot: JudgeLabels | None) -> float:
     """The standard deviation of people's answers (followed or not) in a group."""
-    sensitivity, specificity = _errors(group.scope, pilot)
-    size = {verdict: sizes.get(Group(group.scope, verdict), 0) for verdict in (True, False)}
-    adhered = rate(size[True], sum(size.values())) or 0.0
-    followed = min(1 - RAREST, max(RAREST, rogan_gladen(adhered, sensitivity, specificity)))
-    says = (sensitivity, 1 - specificity) if group.adhered else (1 - sensitivity, specificity)
-    right, wrong = says[0] * followed, says[1] * (1 - followed)
-    share = min(1 - RAREST, max(RAREST, right / (right + wrong)))
+    labels = pilot.labels if pilot is not None else ()
+    answers = [one.followed for one in labels if (one.scope, one.adhered) == group]
+    share = _likely(fmean(answers) if len(answers) >= FEWEST else _guess(group, sizes))
     return math.sqrt(share * (1 - share))
 
 
-def _errors(scope: str, pilot: Correction | None) -> tuple[float, float]:
-    """The judge's sensitivity and specificity: by a pilot's labels of the scope, else of all scopes, else guessed."""
-    found = [pilot.errors(name) for name in (scope, ALL)] if pilot is not None else []
-    known = [(each.sensitivity, each.specificity) for each in found if not each.refusal]
-    return next(((a, b) for a, b in known if a is not None and b is not None), GUESS)
+def _guess(group: Group, sizes: Mapping[Group, int]) -> float:
+    """The share of followed instructions in a group, of a judge that is right in `RIGHT` of all cases."""
+    size = {verdict: sizes.get(Group(group.scope, verdict), 0) for verdict in (True, False)}
+    adhered = rate(size[True], sum(size.values())) or 0.0
+    followed = _likely((adhered + RIGHT - 1) / (2 * RIGHT - 1))
+    says = RIGHT if group.adhered else 1 - RIGHT
+    return says * followed / (says * followed + (1 - says) * (1 - followed))
+
+
+def _likely(share: float) -> float:
+    return min(1 - RAREST, max(RAREST, share))

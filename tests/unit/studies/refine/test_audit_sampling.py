@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from codechat.base.errors import UserError
-from codechat.report.audit.sampling import AuditDecision, draw_apart, draw_sample
+from codechat.report.audit.kinds import Row
+from codechat.studies.refine.audit import draw_apart, draw_sample
 from support.audit_cells import CODE, POOL, of, session, turn, write_cell
 
 COSMETIC, STRUCTURAL, SEMANTIC = of("cosmetic", "add"), of("structural", "add"), of("semantic", "remove")
@@ -30,16 +31,16 @@ def cell(folder: Path, name: str = "c1", sessions: int = 12) -> Path:
     return write_cell(folder / name, [session(name, f"t/{number}", turns) for number in range(sessions)])
 
 
-def strata(decisions: tuple[AuditDecision, ...]) -> Counter[str]:
-    return Counter(one.instruction.kind for one in decisions)
+def strata(decisions: tuple[Row, ...]) -> Counter[str]:
+    return Counter(f"{one['scope']}/{one['change']}" for one in decisions)
 
 
 def test_every_stratum_has_its_share(tmp_path: Path) -> None:
     sample = draw_sample([cell(tmp_path)], 48, 0)
-    assert sample.population == 96
-    assert strata(sample.decisions) == {"cosmetic/add": 30, "structural/add": 12, "semantic/remove": 6}
-    assert len({one.key for one in sample.decisions}) == 48
-    odd = draw_sample([tmp_path], 7, 0).decisions
+    assert len(sample.population.decisions) == 96
+    assert strata(sample.rows) == {"cosmetic/add": 30, "structural/add": 12, "semantic/remove": 6}
+    assert len({one["sample"] for one in sample.rows}) == 48
+    odd = draw_sample([tmp_path], 7, 0).rows
     assert strata(odd) == {"cosmetic/add": 4, "structural/add": 2, "semantic/remove": 1}
 
 
@@ -47,20 +48,20 @@ def test_the_judge_is_a_stratum_too(tmp_path: Path) -> None:
     by_llm = turn(1, COSMETIC[0], candidates=[{"id": COSMETIC[0].id, "applicable": True, "by": "llm"}])
     by_rules = turn(2, COSMETIC[1])
     write_cell(tmp_path / "c", [session("c", f"t/{n}", [by_llm] + [by_rules] * 3) for n in range(10)])
-    drawn = draw_sample([tmp_path], 20, 0).decisions
-    assert Counter(one.by for one in drawn) == {"llm": 5, "rules": 15}
+    drawn = draw_sample([tmp_path], 20, 0).rows
+    assert Counter(one["judge"] for one in drawn) == {"llm": 5, "rules": 15}
 
 
 def test_the_draw_depends_on_the_seed_alone(tmp_path: Path) -> None:
     one, two = cell(tmp_path, "c1"), cell(tmp_path, "c2")
-    first = [each.key for each in draw_sample([one, two], 30, 5).decisions]
-    assert first == [each.key for each in draw_sample([two, one], 30, 5).decisions]
-    assert first == [each.key for each in draw_sample([tmp_path], 30, 5).decisions]
-    assert first != [each.key for each in draw_sample([tmp_path], 30, 6).decisions]
+    first = [each["sample"] for each in draw_sample([one, two], 30, 5).rows]
+    assert first == [each["sample"] for each in draw_sample([two, one], 30, 5).rows]
+    assert first == [each["sample"] for each in draw_sample([tmp_path], 30, 5).rows]
+    assert first != [each["sample"] for each in draw_sample([tmp_path], 30, 6).rows]
 
 
 def test_more_than_there_are_is_all(tmp_path: Path) -> None:
-    assert len(draw_sample([cell(tmp_path)], 1000, 0).decisions) == 96
+    assert len(draw_sample([cell(tmp_path)], 1000, 0).rows) == 96
 
 
 def test_the_code_is_what_the_judge_saw(tmp_path: Path) -> None:
@@ -73,18 +74,18 @@ def test_the_code_is_what_the_judge_saw(tmp_path: Path) -> None:
         turn(5, COSMETIC[5], code="fifth\n"),
     ]  # fmt: skip
     write_cell(tmp_path / "c", [session("c", "t/0", turns)])
-    drawn = {one.instruction.id: one for one in draw_sample([tmp_path], 100, 0).decisions}
-    seen = {name: (one.turn, one.before, one.after, one.adherence) for name, one in drawn.items()}
+    drawn = {one["instruction_id"]: one for one in draw_sample([tmp_path], 100, 0).rows}
+    seen = {name: (one["turn"], *one.texts.values(), one["judge_adherence"]) for name, one in drawn.items()}
     assert seen == {
-        COSMETIC[0].id: (1, CODE, "first\n", "adhered"),
-        COSMETIC[1].id: (2, "first\n", None, None),  # a reply without code was judged by nobody
-        COSMETIC[3].id: (3, "first\n", None, None),  # tried in vain: nothing was changed
-        COSMETIC[2].id: (3, "first\n", "third\n", "adhered"),
-        COSMETIC[4].id: (4, "third\n", None, None),
-        COSMETIC[5].id: (5, "third\n", "fifth\n", "adhered"),
+        COSMETIC[0].id: ("1", CODE, "first\n", "adhered"),
+        COSMETIC[1].id: ("2", "first\n", "", ""),  # a reply without code was judged by nobody
+        COSMETIC[3].id: ("3", "first\n", "", ""),  # tried in vain: nothing was changed
+        COSMETIC[2].id: ("3", "first\n", "third\n", "adhered"),
+        COSMETIC[4].id: ("4", "third\n", "", ""),
+        COSMETIC[5].id: ("5", "third\n", "fifth\n", "adhered"),
     }
-    assert drawn[COSMETIC[3].id].applicable is False
-    assert drawn[COSMETIC[3].id].instruction.text == COSMETIC[3].text
+    assert drawn[COSMETIC[3].id]["judge_applicable"] == "no"
+    assert drawn[COSMETIC[3].id]["instruction"] == COSMETIC[3].text
 
 
 def test_errored_sessions_and_unknown_instructions_are_left_out(tmp_path: Path) -> None:
@@ -93,7 +94,7 @@ def test_errored_sessions_and_unknown_instructions_are_left_out(tmp_path: Path) 
     done, broken = session("c", "t/0", [strange]), session("c", "t/1", [strange], status="errored", error="down")
     write_cell(tmp_path / "c", [done, broken])
     sample = draw_sample([tmp_path], 100, 0)
-    assert (len(sample.decisions), sample.unknown) == (1, 1)
+    assert (len(sample.rows), sample.population.unknown) == (1, 1)
 
 
 def test_candidates_come_from_the_cells_own_pool(tmp_path: Path) -> None:
@@ -103,12 +104,12 @@ def test_candidates_come_from_the_cells_own_pool(tmp_path: Path) -> None:
     chosen = {"id": "mine-2", "text": "Remove the joke.", "scope": "semantic", "change": "remove"}
     turns = [turn(1, POOL[0], candidates=candidates, instruction=chosen)]
     write_cell(tmp_path / "c", [session("c", "t/0", turns)], instructions={"kind": "default", "path": str(path)})
-    texts = {one.instruction.text: one.applicable for one in draw_sample([tmp_path / "c"], 9, 0).decisions}
-    assert texts == {"Add a joke.": None, "Remove the joke.": True}
+    texts = {one["instruction"]: one["judge_applicable"] for one in draw_sample([tmp_path / "c"], 9, 0).rows}
+    assert texts == {"Add a joke.": "undecided", "Remove the joke.": "yes"}
     path.unlink()
     gone = draw_sample([tmp_path / "c"], 9, 0)
-    assert [one.instruction.text for one in gone.decisions] == ["Remove the joke."]
-    assert gone.unknown == 1
+    assert [one["instruction"] for one in gone.rows] == ["Remove the joke."]
+    assert gone.population.unknown == 1
 
 
 def test_nothing_to_draw_is_told(tmp_path: Path) -> None:
@@ -121,49 +122,51 @@ def test_nothing_to_draw_is_told(tmp_path: Path) -> None:
 
 def test_a_draw_for_both_questions_stays_what_it_was(tmp_path: Path) -> None:
     """The first of n=30 seed=5, as they were drawn before questions could be drawn apart."""
-    drawn = draw_sample([cell(tmp_path, "c1"), cell(tmp_path, "c2")], 30, 5).decisions
-    assert [(one.cell_id, one.task_id, one.instruction.id) for one in drawn[:4]] == FIRST_DRAWN
-    assert {one.counts_for for one in drawn} == {"both"}
+    drawn = draw_sample([cell(tmp_path, "c1"), cell(tmp_path, "c2")], 30, 5).rows
+    assert [(one["cell_id"], one["task_id"], one["instruction_id"]) for one in drawn[:4]] == FIRST_DRAWN
+    assert {one["counts_for"] for one in drawn} == {"both"}
 
 
 def test_each_question_has_its_own_draw(tmp_path: Path) -> None:
     """Of 96 decisions 48 were followed by a judged change: 24 cosmetic, 12 structural, 12 semantic ones."""
     sample = draw_apart([cell(tmp_path)], 32, 24, 0)
-    assert (sample.population, sample.judged) == (96, 48)
-    fits = tuple(one for one in sample.decisions if one.counts_for in ("both", "applicability"))
-    followed = tuple(one for one in sample.decisions if one.counts_for in ("both", "adherence"))
+    assert (len(sample.population.decisions), len(sample.population.judged)) == (96, 48)
+    fits = tuple(one for one in sample.rows if one["counts_for"] in ("both", "applicability"))
+    followed = tuple(one for one in sample.rows if one["counts_for"] in ("both", "adherence"))
     assert strata(fits) == {"cosmetic/add": 20, "structural/add": 8, "semantic/remove": 4}
     assert strata(followed) == {"cosmetic/add": 12, "structural/add": 6, "semantic/remove": 6}
-    assert all(one.adherence is not None and one.after is not None for one in followed)
-    alone = [one for one in sample.decisions if one.counts_for == "applicability"]
-    assert all(one.adherence is None and one.after is None and not one.adherence_reason for one in alone)
-    assert len({(one.task_id, one.instruction.id) for one in sample.decisions}) == len(sample.decisions)
-    assert len(fits) + len(followed) - len(sample.decisions) == sum(one.counts_for == "both" for one in fits) > 0
+    assert all(one["judge_adherence"] and one.texts["code_after"] for one in followed)
+    alone = [one for one in sample.rows if one["counts_for"] == "applicability"]
+    assert all(
+        not one["judge_adherence"] and not one.texts["code_after"] and not one["adherence_reason"] for one in alone
+    )
+    assert len({(one["task_id"], one["instruction_id"]) for one in sample.rows}) == len(sample.rows)
+    assert len(fits) + len(followed) - len(sample.rows) == sum(one["counts_for"] == "both" for one in fits) > 0
 
 
 def test_the_draw_of_one_question_does_not_depend_on_the_other(tmp_path: Path) -> None:
     cell(tmp_path)
 
-    def keys(found: tuple[AuditDecision, ...], question: str) -> set[tuple[str, str]]:
-        return {(one.task_id, one.instruction.id) for one in found if one.counts_for in ("both", question)}
+    def keys(found: tuple[Row, ...], question: str) -> set[tuple[str, str]]:
+        return {(one["task_id"], one["instruction_id"]) for one in found if one["counts_for"] in ("both", question)}
 
-    both, fits, followed = (draw_apart([tmp_path], *sizes, 3).decisions for sizes in ((20, 20), (20, 0), (0, 20)))
+    both, fits, followed = (draw_apart([tmp_path], *sizes, 3).rows for sizes in ((20, 20), (20, 0), (0, 20)))
     assert keys(both, "applicability") == keys(fits, "applicability") and len(fits) == 20
     assert keys(both, "adherence") == keys(followed, "adherence") and len(followed) == 20
-    assert keys(fits, "applicability") == keys(draw_sample([tmp_path], 20, 3).decisions, "both")
+    assert keys(fits, "applicability") == keys(draw_sample([tmp_path], 20, 3).rows, "both")
 
 
 def test_the_judge_of_adherence_is_a_stratum_of_its_draw(tmp_path: Path) -> None:
     by_llm = turn(1, COSMETIC[0], adherence={"verdict": "violated", "by": "llm", "reason": ""})
     by_rules = [turn(number, COSMETIC[1]) for number in (2, 3, 4)]
     write_cell(tmp_path / "c", [session("c", f"t/{n}", [by_llm, *by_rules]) for n in range(10)])
-    drawn = draw_apart([tmp_path], 0, 20, 0).decisions
-    assert Counter(one.adherence_by for one in drawn) == {"llm": 5, "rules": 15}
+    drawn = draw_apart([tmp_path], 0, 20, 0).rows
+    assert Counter(one["adherence_judge"] for one in drawn) == {"llm": 5, "rules": 15}
 
 
 def test_changes_that_nobody_judged_cannot_be_drawn(tmp_path: Path) -> None:
     silent = turn(1, COSMETIC[0], code=None, outcome="no_code", passed=False, passed_base=False)
     write_cell(tmp_path / "c", [session("c", "t/0", [silent])])
-    assert len(draw_apart([tmp_path], 5, 0, 0).decisions) == 1
+    assert len(draw_apart([tmp_path], 5, 0, 0).rows) == 1
     with pytest.raises(UserError, match="no judgement of adherence"):
         draw_apart([tmp_path], 5, 5, 0)

@@ -7,7 +7,7 @@ gone.
 
 import csv
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,16 +18,19 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from codechat.base.errors import UserError
 from codechat.base.files import content_hash
 from codechat.base.records import JUDGE_TAG, tags_in
-from codechat.report.audit.labels import LabelRow, read_labels
-from codechat.report.audit.sampling import AuditDecision
-from codechat.report.metrics.corrected import ALL, Correction
-from codechat.report.metrics.judge_errors import JudgeLabels, Label
-from codechat.report.metrics.statistics import Figure
+from codechat.report.audit.kinds import Question, Row
+from codechat.report.audit.labels import read_labels
+from codechat.report.metrics.powered import JudgeLabels, Label
 from codechat.report.study import LoadedCell
 from codechat.report.variants import Options, judge_in
 
+APPLICABILITY = Question("applicability", "applicable", drawn=("both", "applicability"))
+ADHERENCE = Question(
+    "adherence", "adherence", ("adhered", "violated"), "adherence_judge", "adherence_reason",
+    after="applicable", otherwise="inapplicable", drawn=("both", "adherence", "correction"),
+)  # fmt: skip
 POPULATION = "population.json"
-Place = tuple[str, str, int]  # cell, task and turn
+Place = tuple[str, str, str]  # cell, task and turn
 
 
 class JudgedCell(BaseModel):
@@ -59,38 +62,24 @@ def judge_of(cell: LoadedCell, options: Options) -> str:
     return content_hash([judge_in(cell.config, options), tags_in(cell.folder).get(JUDGE_TAG, "")])[:16]
 
 
-def population_json(cells: Iterable[LoadedCell], changes: Iterable[AuditDecision], options: Options) -> str:
-    """The content of population.json; `changes` are all judged changes of the cells."""
-    counts: dict[str, dict[str, dict[str, tuple[int, int]]]] = defaultdict(dict)
-    for one in changes:
-        if one.adherence not in (None, "undecided"):
-            _count(counts[one.cell_id], one.task_id, one.instruction.scope, adhered=one.adherence == "adhered")
-    found = {
-        cell.cell_id: _judged_cell(cell, counts[cell.cell_id], options) for cell in cells if cell.cell_id in counts
-    }
-    return json.dumps(Population(cells=found).model_dump(mode="json"), sort_keys=True, separators=(",", ":")) + "\n"
-
-
-def _judged_cell(cell: LoadedCell, counts: Mapping[str, Mapping[str, tuple[int, int]]], options: Options) -> JudgedCell:
-    judged = {task: dict(own) for task, own in counts.items()}
-    return JudgedCell(dataset=cell.source, judge=judge_of(cell, options), named=cell.judge, judged=judged)
-
-
-def _count(counts: dict[str, dict[str, tuple[int, int]]], task: str, scope: str, *, adhered: bool) -> None:
-    own = counts.setdefault(task, {})
-    hits, total = own.get(scope, (0, 0))
-    own[scope] = (hits + adhered, total + 1)
+def population_json(cells: Iterable[LoadedCell], options: Options) -> str:
+    """The content of population.json: the cells that have a judged change."""
+    found = {cell.cell_id: _recorded(cell, options) for cell in cells}
+    population = Population(cells={name: cell for name, cell in found.items() if cell.judged})
+    return json.dumps(population.model_dump(mode="json"), sort_keys=True, separators=(",", ":")) + "\n"
 
 
 def _recorded(cell: LoadedCell, options: Options) -> JudgedCell:
-    """The entry of a cell whose records are at hand."""
+    """The entry of a cell, by its records."""
     counts: dict[str, dict[str, tuple[int, int]]] = {}
     for session in cell.sessions():
         for turn in session.turns if session.status == "completed" else ():
             judged, asked = turn.adherence, turn.instruction
             if judged is not None and asked is not None and turn.code is not None and judged.verdict != "undecided":
-                _count(counts, session.task_id, asked.scope, adhered=judged.verdict == "adhered")
-    return _judged_cell(cell, counts, options)
+                own = counts.setdefault(session.task_id, {})
+                hits, total = own.get(asked.scope, (0, 0))
+                own[asked.scope] = (hits + (judged.verdict == "adhered"), total + 1)
+    return JudgedCell(dataset=cell.source, judge=judge_of(cell, options), named=cell.judge, judged=counts)
 
 
 @dataclass(frozen=True)
@@ -107,20 +96,21 @@ def read_people(path: Path, cells: Sequence[LoadedCell], options: Options) -> Pe
     Several people's labels of one change count by their mean. Raises `UserError` if there is no label of adherence, or
     if it is not known for how many decisions the labels stand.
     """
-    rows = [row for file in _files(path) for _, row in read_labels(file).values() if isinstance(row, LabelRow)]
+    rows = [row for file in _files(path) for _, row in read_labels(file).values()]
     said: dict[Place, list[float]] = defaultdict(list)
-    drawn: dict[Place, LabelRow] = {}
+    drawn: dict[Place, Row] = {}
     for row in rows:
-        place = (row.cell_id, row.task_id, row.turn)
-        if row.true_adherence is not None and row.judge_adherence in ("adhered", "violated"):
-            said[place].append(float(row.true_adherence == "adhered"))
+        place = (row["cell_id"], row["task_id"], row["turn"])
+        answer = row.answer(ADHERENCE)
+        if answer and row["judge_adherence"] in ADHERENCE.words:
+            said[place].append(float(answer == "adhered"))
             drawn[place] = row
     if not said:
         raise UserError(
             f"{path} holds no label of adherence",
             "label what `codechat audit export … correction=100` drew, and put the file into the folder",
         )
-    known = _population(path, {row.cell_id for row in rows}, cells, options)
+    known = _population(path, {row["cell_id"] for row in rows}, cells, options)
     missing = {cell for cell, _, _ in said} - known.keys()
     if missing:
         raise UserError(
@@ -130,38 +120,35 @@ def read_people(path: Path, cells: Sequence[LoadedCell], options: Options) -> Pe
     return _people(said, drawn, known)
 
 
-def _people(
-    said: Mapping[Place, list[float]], drawn: Mapping[Place, LabelRow], known: Mapping[str, JudgedCell]
-) -> People:
+def _people(said: Mapping[Place, list[float]], drawn: Mapping[Place, Row], known: Mapping[str, JudgedCell]) -> People:
     labels: dict[str, list[Label]] = defaultdict(list)
     for place, values in sorted(said.items()):
         row, cell = drawn[place], known[place[0]]
-        if row.scope not in cell.judged.get(row.task_id, {}):
+        scope, task = row["scope"], row["task_id"]
+        if scope not in cell.judged.get(task, {}):
             raise UserError(
-                f"{POPULATION} knows of no judged change of {row.task_id}, which people labelled",
+                f"{POPULATION} knows of no judged change of {task}, which people labelled",
                 f"keep the {POPULATION} that was written with the sample",
             )
-        labels[cell.judge].append(
-            Label(cell.dataset, row.task_id, row.scope, row.judge_adherence == "adhered", fmean(values), row.cell_id)
-        )
+        adhered = row["judge_adherence"] == "adhered"
+        labels[cell.judge].append(Label(task, scope, adhered, fmean(values), row["cell_id"]))
     found = {}
     for judge, own in labels.items():
         members = [cell for cell in known.values() if cell.judge == judge]
-        found[judge] = JudgeLabels(members[0].named, _by_dataset(members), tuple(own))
+        found[judge] = JudgeLabels(members[0].named, _sizes(members), tuple(own))
     split = sum(0 < fmean(values) < 1 for values in said.values())
-    notes = [f"People disagree on {split} of {len(said)} labelled changes: each counts by the mean of its labels."]
-    refusals = {known.judge: Correction.alone(known).errors(ALL).refusal for known in found.values()}
-    refused = [f"The labels of judge {judge} correct nothing: {why}." for judge, why in refusals.items() if why]
-    return People(found, (*(notes if split else ()), *refused))
+    note = f"People disagree on {split} of {len(said)} labelled changes: each counts by the mean of its labels."
+    return People(found, (note,) if split else ())
 
 
-def _by_dataset(cells: Iterable[JudgedCell]) -> dict[str, dict[str, Figure]]:
-    found: dict[str, dict[str, Figure]] = defaultdict(lambda: defaultdict(Figure))
-    for cell in cells:
-        for task, own in cell.judged.items():
-            for scope, (hits, total) in own.items():
-                found[cell.dataset][scope].count(task, hits, total)
-    return {dataset: dict(own) for dataset, own in found.items()}
+def _sizes(cells: Iterable[JudgedCell]) -> dict[tuple[str, bool], int]:
+    """The number of decisions by scope and verdict."""
+    found: Counter[tuple[str, bool]] = Counter()
+    for own in (own for cell in cells for own in cell.judged.values()):
+        for scope, (hits, total) in own.items():
+            found[scope, True] += hits
+            found[scope, False] += total - hits
+    return dict(found)
 
 
 def _files(path: Path) -> list[Path]:

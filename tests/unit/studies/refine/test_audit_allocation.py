@@ -4,10 +4,8 @@ from itertools import product
 
 import pytest
 
-from codechat.report.audit.allocation import Group, allocation
-from codechat.report.metrics.corrected import Correction
-from codechat.report.metrics.judge_errors import FEWEST, JudgeLabels, Label
-from codechat.report.metrics.statistics import Figure
+from codechat.report.metrics.powered import FEWEST, JudgeLabels, Label
+from codechat.studies.refine.audit_allocation import Group, allocation
 
 SIZES = {
     Group("cosmetic", False): 30, Group("cosmetic", True): 270,
@@ -52,13 +50,10 @@ def test_no_other_allocation_is_better() -> None:
 
 def test_a_pilot_says_where_the_judge_errs() -> None:
     """A judge that the pilot finds right on all that it calls adhered: the labels go where it says violated."""
-    judged = {
-        scope: Figure({"t/0": (SIZES[Group(scope, True)], 300), "t/1": (0, 0)}) for scope in ("cosmetic", "semantic")
-    }
     labels = [
-        Label("d", f"t/{number % 2}", scope, verdict, float(verdict or number < 8))
+        Label(f"t/{number % 2}", scope, verdict, float(verdict or number < 8))
         for scope in ("cosmetic", "semantic") for verdict in (True, False) for number in range(20)
     ]  # fmt: skip
-    pilot = Correction.alone(JudgeLabels("judge", {"d": judged}, tuple(labels)))
+    pilot = JudgeLabels("judge", {(group.scope, group.adhered): size for group, size in SIZES.items()}, tuple(labels))
     guessed, piloted = allocation(SIZES, 200), allocation(SIZES, 200, pilot)
     assert piloted[Group("semantic", False)] > guessed[Group("semantic", False)] + 10

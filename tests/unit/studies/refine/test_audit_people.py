@@ -1,6 +1,7 @@
 """People's labels read from an audit's folder: which files, which judge, for how many decisions each label stands."""
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -10,10 +11,10 @@ from codechat.base.errors import UserError
 from codechat.cli.commands.audit import run_audit
 from codechat.cli.commands.report import options_of, run_report
 from codechat.report.audit.labels import sample_csv
-from codechat.report.audit.people import POPULATION, judge_of, population_json, read_people, with_labels
-from codechat.report.audit.sampling import DrawnSample, draw_apart, draw_for_correction
 from codechat.report.loading import load_cells
-from codechat.report.metrics.judge_errors import JudgeLabels
+from codechat.report.metrics.powered import FEWEST, JudgeLabels
+from codechat.studies.refine.audit import Sample, draw_apart, draw_for_correction
+from codechat.studies.refine.audit_people import POPULATION, population_json, read_people, with_labels
 from support.audit_cells import of, session, turn, write_cell
 
 COSMETIC, SEMANTIC = of("cosmetic", "add"), of("semantic", "remove")
@@ -33,11 +34,11 @@ def cell(runs: Path, name: str = "c", judge: str = "rules", sessions: int = 12, 
     return write_cell(runs / name, made, judge={"kind": judge}, choices={"judge": judge}, **more)
 
 
-def write(sample: DrawnSample, folder: Path) -> list[Row]:
+def write(sample: Sample, folder: Path) -> list[Row]:
     """What `audit export` leaves; returns the rows."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "sample.csv").write_text(sample_csv(sample.decisions))
-    (folder / POPULATION).write_text(population_json(sample.cells, sample.changes, options_of))
+    (folder / "sample.csv").write_text(sample_csv(sample.rows))
+    (folder / POPULATION).write_text(population_json(sample.population.cells, options_of))
     with (folder / "sample.csv").open(newline="") as stream:
         return list(csv.DictReader(stream))
 
@@ -66,8 +67,7 @@ def test_labels_and_what_they_stand_for(tmp_path: Path) -> None:
     labelled(tmp_path / "audit" / "ada.csv", rows, as_judged)
     people = read_people(tmp_path / "audit", [], options_of)
     known = only(people.by_judge)
-    (note,) = people.notes
-    assert note.startswith("The labels of judge rules correct nothing: too few labels: ")
+    assert people.notes == ()
     assert known.judge == "rules"
     assert known.sizes == {
         ("cosmetic", True): 24,
@@ -108,17 +108,14 @@ def test_several_people_count_by_their_mean(tmp_path: Path) -> None:
 
 def test_a_draw_for_the_correction_has_both_verdicts_of_every_judge(tmp_path: Path) -> None:
     runs = [cell(tmp_path / "runs", name, judge) for name, judge in (("a", "rules"), ("b", "hybrid"))]
-    seen = []
-
-    def allocated(judge: str, sizes: Mapping[object, int], number: int) -> Mapping[object, int]:
-        seen.append((sizes, number))
-        return dict.fromkeys(sizes, number // len(sizes))
-
-    sample = draw_for_correction(runs, 21, 0, lambda each: judge_of(each, options_of), allocated)  # type: ignore[arg-type]
-    assert [dict(sizes) for sizes, _ in seen] == [{("cosmetic", True): 24, ("semantic", False): 12}] * 2
-    assert sorted(number for _, number in seen) == [10, 11]
-    assert {one.counts_for for one in sample.decisions} == {"correction"}
-    assert "undecided" not in {one.adherence for one in sample.decisions}
+    sample = draw_for_correction(runs, 51, 0, options_of, None)
+    groups = Counter((row["cell_id"], row["scope"], row["judge_adherence"]) for row in sample.rows)
+    assert groups.keys() == {
+        (name, *group) for name in "ab" for group in (("cosmetic", "adhered"), ("semantic", "violated"))
+    }
+    assert min(groups.values()) >= FEWEST
+    assert {groups[name, "cosmetic", "adhered"] + groups[name, "semantic", "violated"] for name in "ab"} == {25, 26}
+    assert {row["counts_for"] for row in sample.rows} == {"correction"}
     rows = write(sample, tmp_path / "audit")
     labelled(tmp_path / "audit" / "ada.csv", rows, as_judged)
     people = read_people(tmp_path / "audit", [], options_of)

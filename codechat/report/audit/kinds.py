@@ -1,0 +1,283 @@
+"""Kinds of decisions that people label: the questions about a decision, its columns, and how decisions are drawn.
+
+To add a kind, register one in the file `audit.py` of a study.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from codechat.base.errors import UserError
+from codechat.base.files import content_hash
+from codechat.base.plugins import import_all
+from codechat.base.records import SessionRecord
+from codechat.base.seeding import generator
+from codechat.base.template import counted
+from codechat.datasets import DATASETS
+from codechat.datasets.tasks import Task
+from codechat.report.loading import content_notes, load_cells
+from codechat.report.study import LoadedCell
+from codechat.report.variants import Options
+
+WORDS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "undecided"}
+"""The words for a judge's decision."""
+UNDECIDED = WORDS[None]
+Stratum = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question about a decision, which people answer by one of `words` in the column `label`.
+
+    `judge` and `reason` are the columns of the judge's name and reason. If the question only makes sense after a yes to
+    another, `after` is that one's column of labels, and `otherwise` the label after a no. `drawn` holds the values of
+    the column `counts_for` with which a row counts for this question; without them every row does.
+    """
+
+    name: str
+    label: str
+    words: tuple[str, str] = ("yes", "no")
+    judge: str = "judge"
+    reason: str = "judge_reason"
+    after: str = ""
+    otherwise: str = ""
+    drawn: tuple[str, ...] = ()
+
+    @property
+    def judged(self) -> str:
+        """The column of the judge's decision; its value is empty if the judge was not asked."""
+        return f"judge_{self.label}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A decision with its labels; an empty label is no label.
+
+    `columns` are those of the sheet, in order. `texts` holds by column what people read to answer, the judged text
+    last; rows that were read from a file have none.
+    """
+
+    kind: "Kind"
+    columns: Mapping[str, str]
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, column: str) -> str:
+        return self.columns[column]
+
+    @property
+    def groups(self) -> Mapping[str, str]:
+        """The groups by which decisions are scored."""
+        return {name: self[name] for name in self.kind.groups}
+
+    def asked(self, question: Question) -> bool:
+        """Whether the row counts for a question."""
+        drawn = not question.drawn or self["counts_for"] in question.drawn
+        return drawn and bool(self[question.judged])
+
+    def answer(self, question: Question) -> str:
+        """The label that a person gave; empty if none is given."""
+        if question.after and self[question.after] != "yes":
+            return question.otherwise if self[question.after] else ""
+        return self[question.label]
+
+
+Finder = Callable[[SessionRecord], Iterable[Row]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of decision that people label.
+
+    `name` is the subject of the decisions and the setting of `audit export` that draws them; `noun` names one decision
+    in short, `one` in full. `find` takes a cell of one of the `protocols` and returns the function that finds the
+    decisions in its completed sessions. `ask` is the question of the labelling page, which shows the judged text under
+    `heading`. Without `by_turn`, decisions of several turns cannot differ in the turn alone. A reason that begins with
+    `disputed` is of a rule that a language model contradicts.
+    """
+
+    name: str
+    one: str
+    questions: tuple[Question, ...]
+    groups: tuple[str, ...]
+    ask: str
+    heading: str = "Code"
+    noun: str = "decision"
+    protocols: tuple[str, ...] = ()
+    find: Callable[[LoadedCell], Finder] | None = None
+    by_turn: bool = True
+    disputed: str = ""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the sheet. The decision comes after the label, so that it does not influence the reader."""
+        (question,) = self.questions
+        place = ("sample", "dataset", "task_id", "turn", "place")
+        judged = (question.judged, question.judge, question.reason)
+        return (*place, *self.groups, self.wording, question.label, "note", "annotator", *judged, "cell_id")
+
+    @property
+    def wording(self) -> str:
+        """The column of the question in words."""
+        return self.questions[0].name
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The columns that people fill in."""
+        filled = {*(question.label for question in self.questions), "edit", "note", "annotator"}
+        return tuple(name for name in self.columns if name in filled)
+
+    @property
+    def several(self) -> str:
+        """The plural, in words."""
+        return f"{self.noun}s on {self.name}"
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The settings of `audit export` that draw this kind, each with its help."""
+        return {self.name: f"instead of n: {self.several} to draw, of {self.source}"}
+
+    @property
+    def source(self) -> str:
+        """The folders that the decisions are drawn from, in words."""
+        return f"cells of {' and '.join(self.protocols)}"
+
+    def concerns(self, cell: LoadedCell) -> bool:
+        """Whether a cell can have such decisions."""
+        return cell.protocol in self.protocols
+
+    def row(self, texts: Mapping[str, str], /, **values: object) -> Row:
+        """A row without labels, of the values of its columns."""
+        columns = {name: str(values.get(name, "")) for name in self.columns}
+        return Row(self, {**columns, "sample": self.key(columns)}, texts)
+
+    def key(self, columns: Mapping[str, str]) -> str:
+        """The hash of a decision: its place and its verdict."""
+        (question,) = self.questions
+        turn = [int(columns["turn"])] if self.by_turn else []
+        where = [columns["cell_id"], columns["task_id"], *turn, int(columns["place"])]
+        return content_hash([question.name, *where, columns[question.judged]])[:16]
+
+    def stratum(self, row: Row) -> Stratum:
+        """The stratum that a decision is drawn from: its narrowest group, and its judge."""
+        return row[self.groups[-1]], row["judge"], ""
+
+    def rows(self, runs: Sequence[Path]) -> tuple[list[Row], Sequence[LoadedCell]]:
+        """All decisions in some folders, and the cells that they are of. Raises `UserError` if there is none."""
+        cells = [cell for cell in load_cells(runs) if self.concerns(cell)]
+        found: list[Row] = []
+        for cell in cells:
+            assert self.find is not None
+            find = self.find(cell)
+            found += [row for session in cell.sessions() if session.status == "completed" for row in find(session)]
+        if not found:
+            wanted = " or ".join(f"protocol={name}" for name in self.protocols)
+            raise UserError(f"the runs hold no {self.one}", f"give cells of {wanted}")
+        return found, cells
+
+    def draw(self, runs: Sequence[Path], values: Mapping[str, str], seed: int, options: Options) -> "Drawn":
+        """Draw by the settings of `audit export`. Raises `UserError` if there is nothing to draw."""
+        return draw(self, runs, whole(self.name, values[self.name]), seed)
+
+    def correct(
+        self, cells: Sequence[LoadedCell], folder: Path, options: Options
+    ) -> tuple[list[LoadedCell], Sequence[str]]:
+        """The cells with the labels in a folder, for a chapter that corrects its figures by them, and remarks."""
+        return [*cells], ()
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The drawn rows, how many they are of how many in words, remarks, and further files by name."""
+
+    rows: tuple[Row, ...]
+    summary: str
+    notes: Sequence[str] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+def draw(kind: Kind, runs: Sequence[Path], size: int, seed: int) -> Drawn:
+    """Draw `size` decisions of a kind, each stratum by its share.
+
+    Raises `UserError` if there is nothing to draw, or a cell's tasks cannot be read.
+    """
+    found, cells = kind.rows(runs)
+    found = [*{row["sample"]: row for row in found}.values()]  # of the same data in several cells, each once
+    found.sort(key=lambda row: (row["cell_id"], row["task_id"], int(row["turn"]), int(row["place"])))
+    strata = [kind.stratum(row) for row in found]
+    rows = shuffled(draw_by_stratum(found, strata, size, seed, f"audit/{kind.name}"), seed)
+    summary = f"{len(rows)} of {counted(len(found), kind.noun)} on {kind.name} drawn"
+    return Drawn(tuple(rows), summary, tuple(content_notes(cells)))
+
+
+def draw_by_stratum(rows: Sequence[Row], names: Sequence[Stratum], size: int, seed: int, purpose: str) -> list[Row]:
+    """A sample in which every stratum has its share (largest remainder), so that its accuracy is unbiased.
+
+    `names` holds each row's stratum.
+    """
+    strata: dict[Stratum, list[Row]] = {}
+    for row, name in zip(rows, names, strict=True):
+        strata.setdefault(name, []).append(row)
+    size = min(size, len(rows))
+    shares = {name: size * len(members) / len(rows) for name, members in strata.items()}
+    counts = {name: math.floor(share) for name, share in shares.items()}
+    by_remainder = sorted(strata, key=lambda name: (counts[name] - shares[name], name))
+    for name in by_remainder[: size - sum(counts.values())]:
+        counts[name] += 1
+    return [
+        row
+        for name in sorted(strata)
+        for row in generator(seed, "/".join(name), purpose).sample(strata[name], counts[name])
+    ]
+
+
+def shuffled(rows: list[Row], seed: int) -> list[Row]:
+    """The rows in random order, so that no stratum is labelled only by tired people."""
+    generator(seed, "", "audit/order").shuffle(rows)
+    return rows
+
+
+def whole(key: str, text: str, least: int = 1) -> int:
+    """The value of a setting that is a whole number. Raises `UserError` if it is none, or less than `least`."""
+    if not text.isdecimal() or int(text) < least:
+        raise UserError(f"{key} is a whole number of at least {least} (got '{text}')", f"e.g. {key}={max(least, 100)}")
+    return int(text)
+
+
+DEFAULT = "instructions"
+"""The kind that `audit export` draws unless another is named."""
+_KINDS: dict[str, Kind] = {}
+
+
+def register(kind: Kind) -> Kind:
+    """Add a kind under its name."""
+    _KINDS[kind.name] = kind
+    return kind
+
+
+@cache
+def kinds() -> Mapping[str, Kind]:
+    """The kinds of decisions that people label, by name."""
+    import_all("codechat.report.audit", "audit")
+    return dict(sorted(_KINDS.items(), reverse=True))
+
+
+def place_of(cell: LoadedCell, session: SessionRecord, turn: int, place: int) -> dict[str, object]:
+    """The columns that say where in a cell a decision was made; `place` is its number within the turn, from 0."""
+    where = {"dataset": cell.dataset, "task_id": session.task_id, "cell_id": session.cell_id}
+    return {**where, "turn": turn, "place": place}
+
+
+def tasks_of(cell: LoadedCell) -> tuple[Task, ...]:
+    """The cell's tasks, since records do not hold what they ask in words. Repositories are not needed to read them."""
+    values = {name: value for name, value in (cell.config.get("dataset") or {}).items() if name != "repos"}
+    return tuple(DATASETS.build(DATASETS.validate(values)).tasks)
+
+
+def other_data(cell: LoadedCell, task_id: str, what: str) -> UserError:
+    """The error for a dataset that has changed since the cell ran."""
+    return UserError(
+        f"{cell.folder}: {task_id} has other {what} in the dataset now, or is not there",
+        "give dataset.path the file that the cell ran on, or leave the cell out",
+    )
