@@ -12,13 +12,13 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from codechat.base.domain import Message, Spent
+from codechat.base.domain import Message, Reply, Spent
 from codechat.base.errors import ContextOverflow, InfrastructureError
 from codechat.base.template import fill
 from codechat.models import Model, Request
@@ -32,6 +32,8 @@ MAX_LINE = 100
 """Characters of a line with an answer."""
 VERDICT = "VERDICT"
 NO_ROOM = "the question does not fit the judge's context"
+NO_TEXT = "(no text)"
+"""Stands for an empty reply in a conversation, since endpoints refuse empty messages."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _FENCED = re.compile(r"^ {0,3}```[^`\n]*\n(.*?)^ {0,3}```[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -82,8 +84,8 @@ async def decide(model: Model, question: Question, place: Request) -> Decision:
 
     `place` has the task, turn and role; its messages are replaced by the question.
     """
-    found, why, spent = await _first_readable(
-        model, question.prompt, question.max_reasks, place,
+    found, why, spent = await first_readable(
+        lambda messages: model.complete(replace(place, messages=messages)), question.prompt, question.max_reasks,
         read=lambda answer: read_answer(answer, question.answers) or "no readable verdict",
         again=lambda _: question.reask,
     )  # fmt: skip
@@ -118,8 +120,8 @@ class Filled(Spent, Generic[M]):
 
 async def fill_in(model: Model, form: Form[M], place: Request) -> Filled[M]:
     """Ask until the reply fits the schema, or give up. Raises `InfrastructureError` if the model cannot be asked."""
-    found, why, spent = await _first_readable(
-        model, form.prompt, form.max_reasks, place,
+    found, why, spent = await first_readable(
+        lambda messages: model.complete(replace(place, messages=messages)), form.prompt, form.max_reasks,
         read=form.read or (lambda answer: read_object(answer, form.schema)),
         again=lambda problem: form.reask.replace("{{problem}}", problem),
     )  # fmt: skip
@@ -146,11 +148,10 @@ def read_object(answer: str, schema: type[M]) -> M | str:
         return f"no JSON object: {str(error)[:100]}"
 
 
-async def _first_readable(
-    model: Model,
+async def first_readable(
+    ask: Callable[[tuple[Message, ...]], Awaitable[Reply]],
     prompt: str,
     max_reasks: int,
-    place: Request,
     *,
     read: Callable[[str], R | str],
     again: Callable[[str], str],
@@ -159,10 +160,11 @@ async def _first_readable(
 
     `again` words the re-ask after a reply that could not be read.
     """
-    messages, spent, problem = [Message("user", prompt)], Spent(cached=True), ""
+    messages: tuple[Message, ...] = (Message("user", prompt),)
+    spent, problem = Spent(cached=True), ""
     for _ in range(max_reasks + 1):
         try:
-            reply = await model.complete(replace(place, messages=tuple(messages)))
+            reply = await ask(messages)
         except ContextOverflow:
             return None, NO_ROOM, replace(spent, cached=False)
         except InfrastructureError as error:
@@ -175,7 +177,7 @@ async def _first_readable(
         if not isinstance(found, str):
             return found, "", spent
         problem = found
-        messages += [Message("assistant", answer.strip() or "(no text)"), Message("user", again(problem))]
+        messages += (Message("assistant", answer.strip() or NO_TEXT), Message("user", again(problem)))
     return None, problem, spent
 
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.engines
 BUILDS, BREAKS = "FROM tiny\nCOPY . /s\nRUN test -f /s/made.txt # {}\n", "FROM tiny\nRUN echo wrong {} && exit 7\n"
 HANGS, FILLS = (
     "FROM tiny\nRUN sleep 98762 # {}\n",
-    "FROM tiny\nRUN i=0; while :; do head -c 8388608 /dev/zero > /f$i; i=$((i+1)); done # {}\n",
+    "FROM tiny\nRUN head -c 99999999 /dev/zero > /f # {}\n",
 )
 CLONES, MOUNTS = (
     "FROM tiny\nRUN git clone https://github.com/eve/lib # {}\n",
@@ -55,7 +55,7 @@ def test_the_first_that_builds_by_number_and_what_is_left(tmp_path: Path, engine
         return WRITTEN[name][len(asked[name]) - 1].format(len(asked[name]))
 
     own = {"rows": str(items), "repos": str(tmp_path / "repos"), "skip": ["conditions"]}
-    builds = {"build_s": 6.0, "build_disk_mb": 64, "disk_mb": 16, "memory_mb": 256, "max_rooms": 2}
+    builds = {"build_s": 6.0, "disk_mb": 16, "memory_mb": 256, "max_rooms": 2}
     before = Images()
     with OpenAIServer(Models(others={"dockerfile": write}), models=ROLES) as server:
         run(tmp_path / "o", None, server, **own, builds=builds, until="dockerfiles")

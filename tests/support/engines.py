@@ -102,7 +102,7 @@ class Images:
 
     def __init__(self) -> None:
         self.all = asked("images", "-aq", "--no-trunc")
-        self.named = asked("images", "--format", "{{.Repository}}:{{.Tag}}")
+        self.named = asked("images", "--format", "{{.Repository}}:{{.Tag}}") - {"<none>:<none>"}
 
     def are_left(self, ended: int) -> bool:
         """Whether these have their names still, and all others are steps that were being made as so many builds were ended.

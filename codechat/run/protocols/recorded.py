@@ -1,7 +1,6 @@
 """Dialogues that were held elsewhere, turn by turn as they were recorded: only their tests are run, and run here."""
 
 import random
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from codechat.base.config import Config, original_option, place_option, result_option
-from codechat.base.domain import OUTCOMES, Extraction, Reply
+from codechat.base.domain import Extraction, Reply
 from codechat.base.errors import UserError
 from codechat.base.files import file_hash
 from codechat.base.records import SessionRecord, TurnRecord, read_sessions
@@ -17,9 +16,8 @@ from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.report.metrics.measures import Final, Measures, Series
-from codechat.report.metrics.spending import add_tokens, no_tokens, spending_of
-from codechat.report.metrics.statistics import TaskBootstrap
-from codechat.report.metrics.tally import Tally, size
+from codechat.report.metrics.sums import CellSums, Value, at
+from codechat.report.metrics.tally import Tally
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.run.protocols.grading import Graded, grade_in_order, reply_of, request_of
 from codechat.sandbox.languages import extract
@@ -149,61 +147,31 @@ class Recorded:
 
 def recorded_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
     """How many turns pass, by the published verdicts and by ours, and how many agree: overall and by turn."""
-    seen = _Seen()
-    for session in sessions:
-        seen.add(session)
-    bootstrap = TaskBootstrap(seen.tasks, seed)
-
-    def at_places(value: Any) -> dict[str, Any]:
-        series = {key: [value(tally[key]) for tally in seen.turns] for key in _HELP}
-        return {**series, "overall": {key: value(seen.overall[key]) for key in (*_HELP, "solved")}}
-
-    return {
-        "sessions": seen.sessions,
-        "completed": len(seen.tasks),
-        "errored": seen.sessions - len(seen.tasks),
-        "outcomes": {outcome: seen.outcomes[outcome] for outcome in OUTCOMES},
-        **at_places(lambda figure: figure.rate),
-        "n": at_places(size),
-        "ci": at_places(lambda figure: (found := bootstrap.interval(figure)) and list(found)),
-        **spending_of(seen.tokens, effort),
-    }
+    return _Seen().content(sessions, seed, effort)
 
 
 @dataclass
-class _Seen:
-    """The sums over all sessions."""
-
-    sessions: int = 0
-    tasks: list[str] = field(default_factory=list)
-    outcomes: Counter[str] = field(default_factory=Counter)
+class _Seen(CellSums):
     turns: list[Tally] = field(default_factory=list)
     overall: Tally = field(default_factory=Tally)
-    tokens: Any = field(default_factory=no_tokens)
 
-    def add(self, session: SessionRecord) -> None:
-        self.sessions += 1
-        if session.status != "completed":
-            return
-        self.tasks.append(session.task_id)
-        add_tokens(self.tokens, session)
+    def count(self, session: SessionRecord) -> None:
         for place, turn in enumerate(session.turns):
-            parts = {}
-            if turn.outcome is not None and turn.passed is not None:
-                self.outcomes[turn.outcome] += 1
-                parts["passed"] = (int(turn.passed), 1)
+            parts = {} if turn.passed is None else {"passed": (int(turn.passed), 1)}
             published = ((turn.model_extra or {}).get("official") or {}).get("passed")
             if published is not None:
                 parts["official"] = (int(published), 1)
                 if turn.passed is not None:
                     parts["agreement"] = (int(published == turn.passed), 1)
-            if place == len(self.turns):
-                self.turns.append(Tally())
-            self.turns[place].count(session.task_id, parts)
-            self.overall.count(session.task_id, parts)
+            for tally in (at(self.turns, place, Tally), self.overall):
+                tally.count(session.task_id, parts)
         last = session.turns[-1].passed if session.turns else None
         if last is not None:
             self.overall.count(session.task_id, {"solved": (int(last), 1)})
+
+    def values(self, value: Value) -> dict[str, Any]:
+        series = {key: [value(tally[key]) for tally in self.turns] for key in _HELP}
+        return {**series, "overall": {key: value(self.overall[key]) for key in (*_HELP, "solved")}}
 
 
 @PROTOCOLS.register("recorded", RecordedConfig, uses=frozenset({"sandbox"}))

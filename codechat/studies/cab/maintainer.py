@@ -13,10 +13,10 @@ from codechat.base.domain import Message, Output, Reply, Usage
 from codechat.base.errors import ContextOverflow
 from codechat.base.template import counted, fill
 from codechat.base.texts import visible
-from codechat.judging.deciding import quote
+from codechat.judging.deciding import NO_TEXT, quote
 from codechat.models import UNDER_TEST
 from codechat.sandbox.languages import without_thinking
-from codechat.studies.cab.stage import NO_TEXT, NOTHING, Stage
+from codechat.studies.cab.stage import NOTHING, Stage
 from codechat.studies.cab.turns import ExploredRecord
 from codechat.studies.cab.verbs import run_command
 

@@ -4,17 +4,17 @@ An undecided judgement enters no share that rests on it; it is counted.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from codechat.base.domain import OUTCOMES
 from codechat.base.records import SessionRecord
 from codechat.report.metrics.counts import CUT
 from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
-from codechat.report.metrics.spending import Effort, Tokens, add_tokens, no_tokens, spending_of
-from codechat.report.metrics.statistics import Figure, Interval, TaskBootstrap, phi
-from codechat.report.metrics.tally import WHOLE, Part, Tally, size
+from codechat.report.metrics.spending import Effort
+from codechat.report.metrics.statistics import phi
+from codechat.report.metrics.sums import CellSums, Value
+from codechat.report.metrics.tally import WHOLE, Part, Tally
 from codechat.studies.cab.sampling import LONG_THREAD, RECENT_SINCE
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn
 
@@ -109,13 +109,8 @@ ASSIST = Measures(
 
 
 @dataclass
-class _Seen:
-    """The sums over all sessions, made in one pass."""
-
-    rounds: int
-    sessions: int = 0
-    tasks: list[str] = field(default_factory=list)
-    tokens: Tokens = field(default_factory=no_tokens)
+class _Seen(CellSums):
+    rounds: int = 0
     overall: Tally = field(default_factory=Tally)
     at: list[Tally] = field(default_factory=list)
     groups: dict[str, dict[str, Tally]] = field(default_factory=dict)
@@ -126,15 +121,9 @@ class _Seen:
         self.at = [Tally() for _ in range(self.rounds)]
         self.groups = {by: {} for by in (*OF_VERDICTS, *_SHOWN)}
 
-    def add(self, session: SessionRecord) -> None:
-        """Count a session; of one that is not completed no more than that it is there."""
-        self.sessions += 1
-        if session.status != "completed":
-            return
+    def count(self, session: SessionRecord) -> None:
         task, own = session.task_id, AssistJudgement.of(session)
         turns = [AssistTurn.of(turn) for turn in session.turns]
-        self.tasks.append(task)
-        add_tokens(self.tokens, session)
         parts = dict(judgement_parts(own))
         self.overall.count(task, {**parts, **further_parts(own, turns)})
         for by, name in groups_of(session.language, own):
@@ -165,8 +154,7 @@ class _Seen:
                 status = str(replies[place].status).lower()
                 tally.count(task, {f"{name}_at": (status == name, 1) for name in STATUSES})
 
-    def values(self, value: Callable[[Figure], Any]) -> dict[str, Any]:
-        """A value of every figure at its place in metrics.json."""
+    def values(self, value: Value) -> dict[str, Any]:
         found: dict[str, Any] = {
             series.key: [value(tally[series.key]) for tally in self.at] for series in ASSIST.series
         }
@@ -234,28 +222,12 @@ def groups_of(language: str, own: AssistJudgement) -> Iterator[tuple[str, str]]:
 def assist_metrics(
     sessions: Iterable[SessionRecord], *, rounds: int, seed: int, effort: Effort | None = None
 ) -> dict[str, Any]:
-    """The content of metrics.json: JSON values as `ASSIST` says. The sessions are read once, in any order.
-
-    `rounds` is how many replies the user may give.
-    """
-    seen = _Seen(rounds)
-    for session in sessions:
-        seen.add(session)
-    bootstrap = TaskBootstrap(seen.tasks, seed)
-    values = seen.values(lambda figure: figure.rate)
+    """The content of metrics.json, as `ASSIST` says; `rounds` is how many replies the user may give."""
+    seen = _Seen(rounds=rounds)
+    found = seen.content(sessions, seed, effort)
     for key, _, place in _COUNTS:
-        _put(values, place, seen.counts[key])
-    return {
-        "sessions": seen.sessions,
-        "completed": len(seen.tasks),
-        "errored": seen.sessions - len(seen.tasks),
-        "outcomes": dict.fromkeys(OUTCOMES, 0),
-        **values,
-        "user_and_judge": _table(seen.table),
-        "n": seen.values(size),
-        "ci": seen.values(lambda figure: _list_of(bootstrap.interval(figure))),
-        **spending_of(seen.tokens, effort or Effort()),
-    }
+        _put(found, place, seen.counts[key])
+    return found | {"user_and_judge": _table(seen.table)}
 
 
 def _table(table: Counter[tuple[bool, bool]]) -> dict[str, Any]:
@@ -271,7 +243,3 @@ def _put(values: dict[str, Any], place: str, value: Any) -> None:
     for name in parents:
         values = values.setdefault(name, {})
     values[last] = value
-
-
-def _list_of(interval: Interval | None) -> list[float] | None:
-    return None if interval is None else list(interval)

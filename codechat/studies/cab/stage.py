@@ -1,8 +1,7 @@
 """A session's options, task and verbs; and how a role is asked: what it is shown, and how its reply is read.
 
 Every text that somebody else wrote is shown quoted, each in a block of its own. Labelled lines of a reply are read
-strictly: `VERDICT: PARTIALLY CORRECT` stands alone on its line, and once. Unlike in `codechat.judging.deciding`, a
-labelled line with anything but one of the words makes the whole reply unreadable, since it may contradict another.
+strictly: `VERDICT: PARTIALLY CORRECT` stands alone on its line, and once.
 """
 
 import re
@@ -10,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from codechat.base.domain import Message
-from codechat.base.errors import ContextOverflow
+from codechat.base.domain import Message, Reply
 from codechat.base.template import fill
-from codechat.judging.deciding import MAX_LINE, MAX_REASON, is_quoted, quote
+from codechat.judging import deciding
+from codechat.judging.deciding import MAX_REASON, is_quoted, quote
 from codechat.run.protocols import Kit
 from codechat.sandbox.languages import without_thinking
 from codechat.studies.cab.config import AssistConfig
@@ -32,19 +31,11 @@ def after_label(label: str, line: str) -> str | None:
     return match.group(1) if match else None
 
 
-def word_of(said: str, words: Sequence[str]) -> str | None:
-    """The word that alone stands behind a label, in capitals with `_` for a blank; None if it is none of the words."""
-    if len(said) > MAX_LINE:
-        return None
-    word = re.sub(r"[ -]+", "_", said.strip(" \t*_`.")).upper()
-    return word if word in words else None
-
-
 def only_word(label: str, words: Sequence[str], lines: Sequence[str]) -> str | None:
-    """The word of a label, if one line alone has the label and nothing but one of the words behind it."""
-    found = [said for line in lines if (said := after_label(label, line)) is not None]
-    answers = [line for line in lines if after_label(label, line) is not None and not is_quoted(line)]
-    return word_of(found[0], words) if len(found) == len(answers) == 1 else None
+    """The word of a label, if one line alone begins with the label and has nothing but one of the words behind it."""
+    found = [(is_quoted(line), said) for line in lines if (said := after_label(label, line)) is not None]
+    plain = [f"{'> ' * quoted}{label}: {said.strip(' *_`.')}" for quoted, said in found]
+    return deciding.only_word(label, words, plain)
 
 
 def bounded(text: str) -> str:
@@ -132,8 +123,6 @@ class Telling:
         self.show("build", *blocks, before=said)
 
 
-NO_TEXT = "(no text)"
-"""Stands for an empty reply in a conversation, since endpoints refuse empty messages."""
 T = TypeVar("T")
 
 
@@ -179,16 +168,15 @@ class Stage:
         `again` is sent after a reply that cannot be read, at most `max_reasks` times. A prompt that does not fit the
         role's context cannot be read either, since it is the candidate's text that makes it long.
         """
-        messages: tuple[Message, ...] = (Message("user", prompt),)
-        said = ""
-        for _ in range(self.config.max_reasks + 1):
-            try:
-                reply = await self.kit.ask(role, turn, messages)
-            except ContextOverflow:
-                return None, said
-            said = without_thinking(reply.text, quotes_code=True).strip()
-            found = None if reply.finish_reason == "length" else read(said)
-            if found is not None:
-                return found, said
-            messages += (Message("assistant", said or NO_TEXT), Message("user", again.strip("\n")))
-        return None, said
+        said = [""]
+
+        async def ask(messages: tuple[Message, ...]) -> Reply:
+            reply = await self.kit.ask(role, turn, messages)
+            said.append(without_thinking(reply.text, quotes_code=True).strip())
+            return reply
+
+        found, *_ = await deciding.first_readable(
+            ask, prompt, self.config.max_reasks,
+            read=lambda text: read(text.strip()) or "not readable", again=lambda _: again.strip("\n"),
+        )  # fmt: skip
+        return found, said[-1]

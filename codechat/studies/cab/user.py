@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import cast, get_args
 
-from codechat.judging.deciding import is_quoted, lines_of
+from codechat.judging.deciding import lines_of
 from codechat.studies.cab.config import USER
 from codechat.studies.cab.references import Reference
-from codechat.studies.cab.stage import Built, Exchange, Stage, Telling, after_label, bounded, word_of
+from codechat.studies.cab.stage import Built, Exchange, Stage, Telling, after_label, bounded, only_word
 from codechat.studies.cab.turns import Status, UserReply
 
 STATUS, REASON = "SATISFACTION STATUS", "REASON"
@@ -55,15 +55,13 @@ def read_user(said: str, conditions: Sequence[str]) -> UserReply | None:
     It cannot be read either if its text is empty without full satisfaction, names a status, or repeats a condition.
     """
     lines = said.splitlines()
-    places = [place for place, line in enumerate(lines) if after_label(STATUS, line) is not None]
-    if len(places) != 1 or is_quoted(lines[places[0]]):
-        return None
-    status = word_of(after_label(STATUS, lines[places[0]]) or "", STATUSES)
-    behind = lines_of("\n".join(lines[places[0] + 1 :]))
+    status = only_word(STATUS, STATUSES, lines)
+    place = next((number for number, line in enumerate(lines) if after_label(STATUS, line) is not None), 0)
+    behind = lines_of("\n".join(lines[place + 1 :]))
     reasons = [text for line in behind if (text := after_label(REASON, line)) is not None]
     if status is None or len(reasons) != 1 or after_label(REASON, behind[0]) is None:
         return None
-    text = "\n".join(lines[: places[0]]).strip()
+    text = "\n".join(lines[:place]).strip()
     if passable(text, conditions) != text or not (text or status == "FULLY_SATISFIED"):
         return None
     reason = bounded(" ".join([reasons[0], *behind[1:]]))

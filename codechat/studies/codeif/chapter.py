@@ -31,7 +31,7 @@ NOTE = (
 class Rounds(Verdicts):
     """A cell's sessions, and what its rounds met."""
 
-    counted: Conversations = field(default_factory=lambda: Conversations(converses=True))
+    counted: Conversations = field(default_factory=Conversations)
 
     def add(self, session: SessionRecord) -> None:
         """Count a completed session."""

@@ -5,18 +5,18 @@ contradicts the others.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from codechat.base.domain import OUTCOMES, Decided, Outcome
+from codechat.base.domain import Decided, Outcome
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
-from codechat.report.metrics.spending import Costs, Effort, Tokens, add_tokens, no_tokens, spending_of
-from codechat.report.metrics.statistics import Figure, Interval, TaskBootstrap
-from codechat.report.metrics.tally import WHOLE, Part, Tally, size
+from codechat.report.metrics.spending import Effort
+from codechat.report.metrics.sums import CellSums, Value, at
+from codechat.report.metrics.tally import WHOLE, Part, Tally
 
 TASK = "task"
 """The id of the task itself, the first instruction of every conversation."""
@@ -152,49 +152,27 @@ DYNAMIC = _measures(
 )
 
 
-class Spending(BaseModel):
-    """The result of `spending_of`, as JSON."""
-
-    retries: int
-    rate_limited: int
-    cached_replies: int
-    tokens: Tokens
-    cost_usd: Costs
-    spent_usd: Costs
-    wall_s: float
-
-
 @dataclass
-class Conversations:
-    """The sums over all sessions, made in one pass.
+class Conversations(CellSums):
+    """The sums over all sessions of the figures `names`.
 
-    `level_turns` holds a tally for every turn by level, `levels` that of all turns.
+    `converses`: a turn builds on the turns before it, so that something can be forgotten. `level_turns` holds a tally
+    for every turn by level, `levels` that of all turns.
     """
 
-    converses: bool
-    sessions: int = 0
-    tasks: list[str] = field(default_factory=list)
-    outcomes: Counter[str] = field(default_factory=Counter)
+    names: Sequence[str] = ()
+    converses: bool = True
     rounds: Counter[str] = field(default_factory=Counter)
-    tokens: Tokens = field(default_factory=no_tokens)
     overall: Tally = field(default_factory=Tally)
     turns: list[Tally] = field(default_factory=list)
     strategies: dict[str, Tally] = field(default_factory=dict)
     levels: dict[str, Tally] = field(default_factory=dict)
     level_turns: dict[str, list[Tally]] = field(default_factory=dict)
 
-    def add(self, session: SessionRecord) -> None:
-        """Count a session; of one that is not completed no more than that it is there."""
-        self.sessions += 1
-        if session.status != "completed":
-            return
-        self.tasks.append(session.task_id)
-        add_tokens(self.tokens, session)
+    def count(self, session: SessionRecord) -> None:
         met: set[str] = set()
         for turn in session.turns:
             exchange = Exchange.of(turn)
-            if turn.outcome is not None:
-                self.outcomes[turn.outcome] += 1
             self._count_round(exchange)
             self._count(session, turn, exchange, met)
             met |= {check.id for check in exchange.checks if check.accumulates and check.passed}
@@ -213,9 +191,9 @@ class Conversations:
         level = exchange.level or "none"
         for tally in (
             self.overall,
-            _at(self.turns, turn.turn),
+            at(self.turns, turn.turn, Tally),
             self.levels.setdefault(level, Tally()),
-            _at(self.level_turns.setdefault(level, []), turn.turn),
+            at(self.level_turns.setdefault(level, []), turn.turn, Tally),
         ):
             tally.count(task, {**parts, **forgotten})
 
@@ -227,11 +205,18 @@ class Conversations:
     def _strategy(self, name: str) -> Tally:
         return self.strategies.setdefault(name, Tally())
 
-
-def _at(tallies: list[Tally], turn: int) -> Tally:
-    while len(tallies) <= turn:
-        tallies.append(Tally())
-    return tallies[turn]
+    def values(self, value: Value) -> dict[str, Any]:
+        groups = {"by_strategy": self.strategies, "by_level": self.levels}
+        return {
+            **{name: [value(tally[name]) for tally in self.turns] for name in self.names},
+            "overall": {name: value(self.overall[name]) for name in self.names},
+            **{
+                by: {
+                    name: {group: value(tally[name]) for group, tally in sorted(tallies.items())} for name in self.names
+                }
+                for by, tallies in groups.items()
+            },
+        }
 
 
 def _parts(turn: TurnRecord, exchange: Exchange, converses: bool) -> dict[str, Part]:
@@ -260,45 +245,12 @@ def _share(hits: int, total: int) -> Part:
 def conversation_metrics(
     sessions: Iterable[SessionRecord], measures: Measures, *, converses: bool, seed: int, effort: Effort | None = None
 ) -> dict[str, Any]:
-    """The content of metrics.json: JSON values in the shape described by `measures`, with the counts behind them (`n`).
-
-    `converses`: a turn builds on the turns before it, so that something can be forgotten. `seed` seeds the resampling.
-    The sessions are read once, one by one, in any order.
-    """
-    seen = Conversations(converses)
-    for session in sessions:
-        seen.add(session)
-    names = [series.key for series in measures.series]
-    bootstrap = TaskBootstrap(seen.tasks, seed)
-    return {
-        "sessions": seen.sessions,
-        "completed": len(seen.tasks),
-        "errored": seen.sessions - len(seen.tasks),
-        "outcomes": {outcome: seen.outcomes[outcome] for outcome in OUTCOMES},
+    """The content of metrics.json, as `measures` says."""
+    seen = Conversations(names=[series.key for series in measures.series], converses=converses)
+    return seen.content(sessions, seed, effort) | {
         "rounds": {kind: seen.rounds[kind] for kind in ("initial", "instruction", "feedback", "repaired", "discarded")},
-        **_place_values(seen, names, lambda figure: figure.rate),
         "series_by_level": {
-            level: {name: [tally[name].rate for tally in tallies] for name in names}
+            level: {name: [tally[name].rate for tally in tallies] for name in seen.names}
             for level, tallies in sorted(seen.level_turns.items())
         },
-        "n": _place_values(seen, names, size),
-        "ci": _place_values(seen, names, lambda figure: _as_list(bootstrap.interval(figure))),
-        **Spending(**spending_of(seen.tokens, effort or Effort())).model_dump(mode="json"),
     }
-
-
-def _place_values(seen: Conversations, names: Iterable[str], value: Callable[[Figure], Any]) -> dict[str, Any]:
-    """A value of every figure at its place in metrics.json."""
-    return {
-        **{name: [value(tally[name]) for tally in seen.turns] for name in names},
-        "overall": {name: value(seen.overall[name]) for name in names},
-        **{
-            by: {name: {group: value(tally[name]) for group, tally in sorted(groups.items())} for name in names}
-            for by, groups in (("by_strategy", seen.strategies), ("by_level", seen.levels))
-        },
-    }
-
-
-def _as_list(interval: Interval | None) -> list[float] | None:
-    """The interval for JSON."""
-    return None if interval is None else list(interval)

@@ -1,17 +1,16 @@
 """The further fields of turns whose code must keep constraints, and the sums over them (docs/multicodeif.md)."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from codechat.base.domain import OUTCOMES, Outcome
+from codechat.base.domain import Outcome
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.report.metrics.measures import Breakdown
-from codechat.report.metrics.spending import Effort, Tokens, add_tokens, no_tokens, spending_of
-from codechat.report.metrics.statistics import Figure, TaskBootstrap
+from codechat.report.metrics.statistics import Figure
+from codechat.report.metrics.sums import Value
 from codechat.report.metrics.tally import Part, Tally
 from codechat.studies.multicodeif.constraints import solved_types
 
@@ -137,7 +136,7 @@ class Groups:
         """The tally of a group."""
         return self.tallies[by].setdefault(name, Tally())
 
-    def values(self, shown: Iterable[Breakdown], value: Callable[[Figure], Any]) -> dict[str, dict[str, Any]]:
+    def values(self, shown: Iterable[Breakdown], value: Value) -> dict[str, dict[str, Any]]:
         """A value of every group's figures at their places in metrics.json."""
         found: dict[str, dict[str, Any]] = {}
         for part in shown:
@@ -151,55 +150,6 @@ class Groups:
 def is_open(undecided: Figure) -> bool:
     """Whether a group is almost wholly undecided, so that a share of the few decided ones says nothing of it."""
     return (undecided.rate or 0.0) > MOST_UNDECIDED
-
-
-Values = Callable[[Callable[[Figure], Any]], dict[str, Any]]
-"""Gives a value of every figure of a protocol, at its place in metrics.json."""
-
-
-@dataclass
-class CellSums:
-    """The sums over all sessions that the protocols share, made in one pass."""
-
-    sessions: int = 0
-    tasks: list[str] = field(default_factory=list)
-    outcomes: Counter[str] = field(default_factory=Counter)
-    tokens: Tokens = field(default_factory=no_tokens)
-    groups: Groups = field(default_factory=Groups)
-
-    def begin(self, session: SessionRecord) -> bool:
-        """Count a session; whether it is completed, so that its turns count."""
-        self.sessions += 1
-        if session.status != "completed":
-            return False
-        self.tasks.append(session.task_id)
-        add_tokens(self.tokens, session)
-        self.outcomes.update(turn.outcome for turn in session.turns if turn.outcome is not None)
-        return True
-
-    def content(self, values: Values, seed: int, effort: Effort | None) -> dict[str, Any]:
-        """The content of metrics.json: the figures of `values`, the counts behind them, their intervals."""
-        bootstrap = TaskBootstrap(self.tasks, seed)
-        return {
-            "sessions": self.sessions,
-            "completed": len(self.tasks),
-            "errored": self.sessions - len(self.tasks),
-            "outcomes": {outcome: self.outcomes[outcome] for outcome in OUTCOMES},
-            **values(lambda figure: figure.rate),
-            "n": values(total_of),
-            "ci": values(lambda figure: list_of(bootstrap.interval(figure))),
-            **spending_of(self.tokens, effort or Effort()),
-        }
-
-
-def total_of(figure: Figure) -> int:
-    """The number of tasks or constraints behind a figure."""
-    return sum(total for _, total in figure.by_task.values())
-
-
-def list_of(interval: tuple[float, float] | None) -> list[float] | None:
-    """An interval for JSON."""
-    return None if interval is None else list(interval)
 
 
 def groups_of(constraint: ConstraintRecord) -> Iterator[tuple[str, str]]:

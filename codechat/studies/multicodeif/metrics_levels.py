@@ -1,22 +1,19 @@
 """The figures of tasks whose constraints grow level by level (MultiCodeIF, RQ3; definitions in docs/multicodeif.md)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from statistics import fmean
 from typing import Any
 
 from codechat.base.records import SessionRecord
 from codechat.report.metrics.measures import Final, Measures, Series
 from codechat.report.metrics.spending import Effort
-from codechat.report.metrics.statistics import Figure, TaskBootstrap, percentile_interval
+from codechat.report.metrics.sums import CellSums, Mean, Value, at
 from codechat.report.metrics.tally import Tally
 from codechat.studies.multicodeif.metrics import (
     UNDECIDED_DECISIONS,
-    CellSums,
     ConstrainedTurn,
+    Groups,
     breakdowns_of,
-    list_of,
-    total_of,
     turn_parts,
 )
 
@@ -60,58 +57,33 @@ LEVELS = Measures(
 
 @dataclass
 class _Seen(CellSums):
-    """The sums over all sessions, made in one pass."""
-
+    groups: Groups = field(default_factory=Groups)
     turns: list[Tally] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     whole: Tally = field(default_factory=Tally)
 
-    def add(self, session: SessionRecord) -> None:
-        if not self.begin(session):
-            return
+    def count(self, session: SessionRecord) -> None:
         for turn in session.turns:
             own = ConstrainedTurn.of(turn)
-            while len(self.turns) <= turn.turn:
-                self.turns.append(Tally())
-                self.names.append("")
+            at(self.names, turn.turn, str)
             self.names[turn.turn] = own.level
             parts = turn_parts(turn, own)
-            self.turns[turn.turn].count(session.task_id, parts)
-            self.whole.count(session.task_id, parts)
+            for tally in (at(self.turns, turn.turn, Tally), self.whole):
+                tally.count(session.task_id, parts)
             self.groups.add(session, turn, own)
 
-    def series(self, name: str) -> list[Figure]:
-        return [tally[name] for tally in self.turns]
-
-    def values(self, value: Callable[[Figure], Any]) -> dict[str, Any]:
+    def values(self, value: Value) -> dict[str, Any]:
+        series = {name: [tally[name] for tally in self.turns] for name in (*SATISFIED, "undecided")}
         return {
-            **{name: [value(figure) for figure in self.series(name)] for name in SATISFIED},
-            "undecided_levels": [value(figure) for figure in self.series("undecided")],
-            "parses": value(self.whole["parses"]),
-            **{name: value(self.whole[name]) for name in ("undecided", "undecided_decisions")},
+            **{name: [*map(value, series[name])] for name in SATISFIED},
+            "undecided_levels": [*map(value, series["undecided"])],
+            **{name: value(self.whole[name]) for name in ("parses", "undecided", "undecided_decisions")},
             **self.groups.values(LEVELS.breakdowns, value),
+            **{f"avg_{name}": value(Mean(series[name])) for name in SATISFIED},
         }
-
-    def whole_content(self, seed: int, effort: Effort | None) -> dict[str, Any]:
-        content = self.content(self.values, seed, effort)
-        bootstrap = TaskBootstrap(self.tasks, seed)
-        for name in SATISFIED:
-            key = f"avg_{name}"
-            resampled = [bootstrap.ratios(figure) for figure in self.series(name)]
-            content[key] = _mean(content[name])
-            content["n"][key] = sum(map(total_of, self.series(name)))
-            content["ci"][key] = list_of(percentile_interval(map(_mean, zip(*resampled, strict=True))))
-        return content | {"levels": self.names}
 
 
 def levels_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effort | None = None) -> dict[str, Any]:
-    """The content of metrics.json: JSON values as `LEVELS` says. The sessions are read once, in any order."""
+    """The content of metrics.json, as `LEVELS` says, with the names of the levels."""
     seen = _Seen()
-    for session in sessions:
-        seen.add(session)
-    return seen.whole_content(seed, effort)
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    return seen.content(sessions, seed, effort) | {"levels": seen.names}

@@ -1,6 +1,6 @@
 """The figures of self-repair (MultiCodeIF, section IV; definitions in docs/multicodeif.md)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,13 +8,14 @@ from codechat.base.records import SessionRecord
 from codechat.report.metrics.measures import Final, Measures, Series
 from codechat.report.metrics.spending import Effort
 from codechat.report.metrics.statistics import Figure
+from codechat.report.metrics.sums import CellSums, Value
 from codechat.report.metrics.tally import Tally
 from codechat.studies.multicodeif.metrics import (
     NO_LANGUAGE,
     UNDECIDED_DECISIONS,
     ByGroup,
-    CellSums,
     ConstrainedTurn,
+    Groups,
     breakdowns_of,
     groups_of,
     is_open,
@@ -99,19 +100,16 @@ class _Rounds:
 
 @dataclass
 class _Seen(CellSums):
-    """The sums over all sessions, made in one pass."""
-
     rounds: int = 0
     rejudge: bool = False
+    groups: Groups = field(default_factory=Groups)
     first: Tally = field(default_factory=Tally)
     categories: dict[str, _Rounds] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.all, self.sealed = _Rounds.of(self.rounds), _Rounds.of(self.rounds)
 
-    def add(self, session: SessionRecord) -> None:
-        if not self.begin(session):
-            return
+    def count(self, session: SessionRecord) -> None:
         task, first = session.task_id, session.turns[0]
         own = ConstrainedTurn.of(first)
         self.first.count(task, turn_parts(first, own))
@@ -128,9 +126,9 @@ class _Seen(CellSums):
     def _category(self, name: str) -> _Rounds:
         return self.categories.setdefault(name, _Rounds.of(self.rounds))
 
-    def values(self, value: Callable[[Figure], Any]) -> dict[str, Any]:
+    def values(self, value: Value) -> dict[str, Any]:
         def each(figures: Iterable[Figure]) -> list[Any]:
-            return [value(figure) for figure in figures]
+            return [*map(value, figures)]
 
         return {
             **{name: value(self.first[source]) for name, source in _FIRST.items()},
@@ -167,11 +165,8 @@ def states_of(passed: Sequence[bool | None], rounds: int, *, rejudge: bool) -> l
 def repair_metrics(
     sessions: Iterable[SessionRecord], *, rounds: int, rejudge: bool, seed: int, effort: Effort | None = None
 ) -> dict[str, Any]:
-    """The content of metrics.json: JSON values as `REPAIR` says. The sessions are read once, in any order.
+    """The content of metrics.json, as `REPAIR` says.
 
     `rounds` is how many repairs a session may have; `rejudge`: met replies were judged again at every round.
     """
-    seen = _Seen(rounds=rounds, rejudge=rejudge)
-    for session in sessions:
-        seen.add(session)
-    return seen.content(seen.values, seed, effort)
+    return _Seen(rounds=rounds, rejudge=rejudge).content(sessions, seed, effort)

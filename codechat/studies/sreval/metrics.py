@@ -1,16 +1,15 @@
 """The figures of requirements that come step by step (SR-Eval, section 4; definitions in docs/sreval.md)."""
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from statistics import fmean
 from typing import Any
 
-from codechat.base.domain import OUTCOMES
 from codechat.base.records import SessionRecord
 from codechat.report.metrics.measures import Final, Measures, Series
-from codechat.report.metrics.spending import Effort, Tokens, add_tokens, no_tokens, spending_of
-from codechat.report.metrics.statistics import Figure, TaskBootstrap, percentile_interval
+from codechat.report.metrics.spending import Effort
+from codechat.report.metrics.statistics import Figure
+from codechat.report.metrics.sums import CellSums, Mean, Value, at
+from codechat.report.metrics.tally import Tally
 
 CHECKS = "earlier"
 """The field of a turn with the verdicts of earlier turns' tests: `[{turn, passed}]`."""
@@ -41,87 +40,35 @@ STEPWISE = Measures(
 
 
 @dataclass
-class _Seen:
-    """The sums over all sessions, made in one pass."""
-
-    sessions: int = 0
-    tasks: list[str] = field(default_factory=list)
-    outcomes: Counter[str] = field(default_factory=Counter)
-    tokens: Tokens = field(default_factory=no_tokens)
+class _Seen(CellSums):
     acc: list[Figure] = field(default_factory=list)
     kept: list[Figure] = field(default_factory=list)
-    complete: Figure = field(default_factory=Figure)
-    questions: Figure = field(default_factory=Figure)
-    after_first: Figure = field(default_factory=Figure)
-    kept_overall: Figure = field(default_factory=Figure)
-    spent: Figure = field(default_factory=Figure)
+    finals: Tally = field(default_factory=Tally)
 
-    def add(self, session: SessionRecord) -> None:
-        self.sessions += 1
-        if session.status != "completed":
-            return
-        task = session.task_id
-        self.tasks.append(task)
-        add_tokens(self.tokens, session)
+    def count(self, session: SessionRecord) -> None:
+        task, count = session.task_id, self.finals.count
         for turn in session.turns:
-            self.outcomes.update([turn.outcome] if turn.outcome is not None else [])
-            _at(self.acc, turn.turn).count(task, bool(turn.passed))
-            for figure in (self.questions, *([self.after_first] if turn.turn else [])):
-                figure.count(task, bool(turn.passed))
-            for passed in [bool(check["passed"]) for check in (turn.model_extra or {}).get(CHECKS) or ()]:
-                _at(self.kept, turn.turn - 1).count(task, passed)
-                self.kept_overall.count(task, passed)
-        self.complete.count(task, all(turn.passed for turn in session.turns))
-        used = [turn.usage.input_tokens + turn.usage.output_tokens for turn in session.turns]
-        self.spent.count(task, sum(used))
+            passed = (bool(turn.passed), 1)
+            at(self.acc, turn.turn, Figure).count(task, *passed)
+            count(task, {"question_acc": passed, **({"acc_after_first": passed} if turn.turn else {})})
+            for check in (turn.model_extra or {}).get(CHECKS) or ():
+                at(self.kept, turn.turn - 1, Figure).count(task, bool(check["passed"]))
+                count(task, {"kept_overall": (bool(check["passed"]), 1)})
+        used = sum(turn.usage.input_tokens + turn.usage.output_tokens for turn in session.turns)
+        count(task, {"complete_rate": (all(turn.passed for turn in session.turns), 1), "atc": (used, 1)})
 
-
-def _at(figures: list[Figure], place: int) -> Figure:
-    while len(figures) <= place:
-        figures.append(Figure())
-    return figures[place]
+    def values(self, value: Value) -> dict[str, Any]:
+        return {
+            "acc": [*map(value, self.acc)],
+            "kept": [*map(value, self.kept)],
+            "avg_acc": value(Mean(self.acc)),
+            **{final.key: value(self.finals[final.key]) for final in STEPWISE.finals[1:]},
+        }
 
 
 def stepwise_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effort | None = None) -> dict[str, Any]:
-    """The content of metrics.json: JSON values as `STEPWISE` says. The sessions are read once, in any order."""
+    """The content of metrics.json, as `STEPWISE` says."""
     seen = _Seen()
-    for session in sessions:
-        seen.add(session)
-    bootstrap = TaskBootstrap(seen.tasks, seed)
-    resampled = [bootstrap.ratios(figure) for figure in seen.acc]
-    finals = {
-        "complete_rate": seen.complete,
-        "question_acc": seen.questions,
-        "acc_after_first": seen.after_first,
-        "kept_overall": seen.kept_overall,
-        "atc": seen.spent,
-    }
-    spending = spending_of(seen.tokens, effort or Effort())
-    return {
-        "sessions": seen.sessions,
-        "completed": len(seen.tasks),
-        "errored": seen.sessions - len(seen.tasks),
-        "outcomes": {outcome: seen.outcomes[outcome] for outcome in OUTCOMES},
-        "acc": [figure.rate for figure in seen.acc],
-        "kept": [figure.rate for figure in seen.kept],
-        "avg_acc": _mean([figure.rate for figure in seen.acc]),
-        **{name: figure.rate for name, figure in finals.items()},
-        "n": {
-            "acc": [len(figure.by_task) for figure in seen.acc],
-            "kept": [sum(total for _, total in figure.by_task.values()) for figure in seen.kept],
-            "avg_acc": len(seen.tasks),
-            **{name: sum(total for _, total in figure.by_task.values()) for name, figure in finals.items()},
-        },
-        "ci": {
-            "acc": [bootstrap.interval(figure) for figure in seen.acc],
-            "kept": [bootstrap.interval(figure) for figure in seen.kept],
-            "avg_acc": percentile_interval(map(_mean, zip(*resampled, strict=True))),
-            **{name: bootstrap.interval(figure) for name, figure in finals.items()},
-        },
-        **spending,
-    }
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    found = seen.content(sessions, seed, effort)
+    found["n"] |= {"acc": [len(figure.by_task) for figure in seen.acc], "avg_acc": len(seen.tasks)}
+    return found

@@ -68,7 +68,7 @@ def read_dockerfile(answer: str) -> Dockerfile | str:
     text = whole_of(answer)
     if text is None:
         return "several fences, and one Dockerfile was asked for"
-    made = [*instructions(text)]
+    made = instructions(text)
     words = [instruction.partition(" ")[0].upper() for instruction in made]
     if wrong := next((line for line, word in zip(made, words, strict=True) if word not in WORDS), None):
         return f"'{wrong[:60]}' is no instruction of a Dockerfile"
@@ -207,7 +207,7 @@ class Builds:
         def build() -> Build:
             builder = self.config.builder(self._program())
             try:
-                return builder.build(folder, {}, text, tag, tried=True)
+                return builder.build(folder, {}, text, tag)
             finally:
                 if not self.keeps_images:
                     builder.engine.run("image", "rm", "--force", tag)

@@ -8,6 +8,7 @@ answers by 304. E-mail addresses and tokens are masked before anything is kept.
 import contextlib
 import json
 import os
+import re
 import time
 from collections.abc import Mapping
 from typing import Annotated, Any, Generic, TypeVar
@@ -112,6 +113,19 @@ class Account(_Shape):
 GHOST = Account(login="ghost")
 
 
+class _Written(_Shape):
+    """What somebody wrote."""
+
+    user: Account | None = None
+    created_at: str
+    body: Text | None = None
+
+    @property
+    def author(self) -> Account:
+        """Who wrote it."""
+        return self.user or GHOST
+
+
 class License(_Shape):
     """A repository's licence by its SPDX id."""
 
@@ -139,15 +153,12 @@ class Label(_Shape):
     name: str
 
 
-class Issue(_Shape):
+class Issue(_Written):
     """An issue, or a pull request, which GitHub lists among them."""
 
     number: int
     title: Text
-    body: Text | None = None
-    user: Account | None = None
     labels: list[Label] = []
-    created_at: str
     closed_at: str | None = None
     state: str
     state_reason: str | None = None
@@ -155,24 +166,11 @@ class Issue(_Shape):
     comments: int = 0
     html_url: str
 
-    @property
-    def author(self) -> Account:
-        """Who opened it."""
-        return self.user or GHOST
 
-
-class Comment(_Shape):
+class Comment(_Written):
     """A comment; `issue_url` ends with the number of its issue."""
 
     issue_url: str = ""
-    user: Account | None = None
-    created_at: str
-    body: Text | None = None
-
-    @property
-    def author(self) -> Account:
-        """Who wrote it."""
-        return self.user or GHOST
 
     @property
     def issue(self) -> int:
@@ -309,30 +307,25 @@ class Github:
         place = self._config.base_url
         try:
             value = json.loads(page.content)
-            many = value.get("items", [value]) if isinstance(value, dict) else value
-            unfinished = isinstance(value, dict) and value.get("incomplete_results") is True
-            total = value.get("total_count", 0) if isinstance(value, dict) else 0
-            found = form.model_validate({"items": many, "total": total, "next": self._next(page)})
+            whole = value if isinstance(value, dict) else {"items": value}
+            items, total = whole.get("items", [whole]), whole.get("total_count", 0)
+            found = form.model_validate({"items": items, "total": total, "next": self._next(page)})
         except ValidationError as error:
             first = error.errors(include_input=False)[0]
             where = ".".join(map(str, first["loc"]))
             raise Passing(InfrastructureError(f"{place}: another shape: {where}: {first['msg']}")) from None
         except (ValueError, RecursionError) as error:
             raise Passing(InfrastructureError(f"{place}: no JSON ({error})"[:300])) from None
-        if unfinished:
+        if whole.get("incomplete_results") is True:
             raise Passing(InfrastructureError(f"{place}: the search did not finish"))
         return found
 
     def _next(self, page: Page) -> str:
         """The path of the next page by the header `Link`. Raises `ValueError` for one at another address."""
-        for link in page.headers.get("link", "").split(","):
-            address, _, attributes = link.partition(";")
-            if 'rel="next"' in attributes:
-                url = address.strip(" <>")
-                if not url.startswith(f"{self._config.base_url}/"):
-                    raise ValueError("the next page is at another address")
-                return url.removeprefix(self._config.base_url)
-        return ""
+        link = re.search(r'<([^>]*)>[^,]*rel="next"', page.headers.get("link", ""))
+        if link and not link[1].startswith(f"{self._config.base_url}/"):
+            raise ValueError("the next page is at another address")
+        return link[1].removeprefix(self._config.base_url) if link else ""
 
     def _redacted(self, content: bytes) -> str:
         """A line of an answer, without the token."""

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-DIRECTIVE = re.compile(r"^#\s*([A-Za-z][A-Za-z0-9]*)\s*=\s*(.+?)\s*$")
-CONTINUED = re.compile(r"\\[ \t]*$")
+HEAD = re.compile(r"\s*(?:#[^\n]*\s*)*")
+DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(syntax|escape)[ \t]*=[ \t]*\S", re.IGNORECASE | re.MULTILINE)
+CONTINUED = re.compile(r"\\[ \t]*(?:\n|$)")
 FROM = re.compile(r"^(?P<flags>(?:--\S+\s+)*)(?P<base>\S+)(?P<rest>\s+as\s+(?P<name>\S+))?\s*$", re.IGNORECASE)
 VARIABLE = re.compile(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))")
 FLAGS = re.compile(r"(?:--\S*\s*)*")
@@ -31,9 +32,13 @@ class Recipe:
 
 
 def recipe(text: str, images: Mapping[str, str], *, network: bool) -> Recipe:
-    """Check a Dockerfile, and name its bases as `images` says. Raises `Refused`."""
-    lines = text.removeprefix("\ufeff").split("\n")
-    _refuse_directives(lines)
+    """Check a Dockerfile, and name its bases as `images` says. Raises `Refused`.
+
+    Comments at the top can choose another reader of the file, which is then downloaded and run: such are refused.
+    """
+    head = HEAD.match(text.removeprefix("\ufeff"))
+    if head and (found := DIRECTIVE.search(head[0])):
+        raise Refused(f"the line '# {found[1].lower()}=' chooses another reader of the file")
     reader = _Reader(images, network)
     made = [reader.read(instruction) for instruction in instructions(text)]
     if not reader.started:
@@ -41,37 +46,12 @@ def recipe(text: str, images: Mapping[str, str], *, network: bool) -> Recipe:
     return Recipe("\n".join(made) + "\n", tuple(dict.fromkeys(reader.bases)))
 
 
-def _refuse_directives(lines: list[str]) -> None:
-    """Comments at the top can choose another reader of the file, which is then downloaded and run."""
-    for line in lines:
-        stripped = line.strip()
-        if stripped and not stripped.startswith("#"):
-            return
-        found = DIRECTIVE.match(stripped)
-        if found and found[1].lower() in ("syntax", "escape"):
-            raise Refused(f"the line '# {found[1].lower()}=' chooses another reader of the file")
-
-
-def instructions(text: str) -> Iterator[str]:
-    """The instructions as single lines, without comments."""
-    whole = ""
-    for raw in text.removeprefix("\ufeff").split("\n"):
-        line = raw.rstrip("\r")
-        if not line.strip(" \t\v\f\r") or line.lstrip(" \t\v\f\r").startswith("#"):
-            continue
-        continued = CONTINUED.search(line)
-        whole += line[: continued.start()] if continued else line
-        if not continued:
-            yield _plain(whole)
-            whole = ""
-    if whole.strip():
-        yield _plain(whole)
-
-
-def _plain(instruction: str) -> str:
-    """The instruction with one space after its first word."""
-    parts = re.split(r"[\t\v\f\r ]+", instruction.strip(" \t\v\f\r"), maxsplit=1)
-    return " ".join(parts)
+def instructions(text: str) -> list[str]:
+    """The instructions as single lines, without comments, each with one space after its first word."""
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    said = "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
+    whole = CONTINUED.sub("", said).split("\n")
+    return [" ".join(line.strip().split(maxsplit=1)) for line in whole if line.strip()]
 
 
 class _Reader:

@@ -6,7 +6,9 @@ import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
+
+from pydantic import model_validator
 
 from codechat.base.config import result_option, run_option
 from codechat.base.domain import Build, Output
@@ -15,7 +17,7 @@ from codechat.datasets.tasks import Workspace
 from codechat.studies.cab.environments import ENVIRONMENTS, Environment, Worktree
 from codechat.studies.cab.environments.bundle import HOME_OF_PYTHON, PLACE, bundle, words
 from codechat.studies.cab.environments.checkout import Checkout
-from codechat.studies.cab.environments.images import Bounds, Builder, Engine, Image
+from codechat.studies.cab.environments.images import Builder, Engine, Image
 from codechat.studies.cab.environments.inside import furnish
 from codechat.studies.cab.environments.limits import NOBODY, VARIABLES, Limits, Slots
 from codechat.studies.cab.environments.resident import Resident, ResidentWorktree
@@ -43,9 +45,13 @@ class DockerConfig(Limits):
     images: dict[str, str] = result_option({}, "images of this machine in place of a Dockerfile's bases: {base: mine}")
     build_network: bool = result_option(False, "let builds reach the network: they run what they download, as root")
     build_s: float = result_option(1800.0, "seconds by the clock that a build may take", gt=0)
-    build_disk_mb: int = result_option(20480, "MiB that all steps of a build may write together", ge=16)
-    build_processes: int = result_option(4096, "processes and threads that a step of a build may have at once", ge=8)
     program: Literal["docker", "podman"] = run_option("docker", "the engine's command")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_earlier(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Leave out bounds that no engine knows; a config.yaml of an earlier version has them."""
+        return {name: value for name, value in values.items() if name not in ("build_disk_mb", "build_processes")}
 
     def recipe_of(self, workspace: Workspace) -> str | None:
         """The Dockerfile of a workspace's image: its own, else one over the image for such; None if it has none."""
@@ -60,8 +66,7 @@ class DockerConfig(Limits):
 
     def builder(self, program: str) -> Builder:
         """What builds by an engine's program, within the limits."""
-        bounds = Bounds(self.build_s, self.build_disk_mb << 20, self.build_processes)
-        return Builder(Engine(program), self, bounds, self.build_network, self.images)
+        return Builder(Engine(program), self, self.build_s, self.build_network, self.images)
 
     def lacking(self, workspace: Workspace) -> tuple[str, str] | None:
         if self.recipe_of(workspace) is not None or self.fallback is not None:
@@ -94,7 +99,7 @@ class Attempts:
         name, text = secrets.token_hex(8), self.dockerfile if dockerfile is None else dockerfile
         tags = f"codechat-tried:{name}", f"codechat-tested:{name}"
         try:
-            built = self.builder.build(self.lower, files, text, tags[0], tried=True)
+            built = self.builder.build(self.lower, files, text, tags[0])
             if built.ok and self.test is not None:
                 built = self._tested(built, self.builder.prepare(*tags, self.lower))
             return built

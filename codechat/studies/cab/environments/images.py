@@ -1,8 +1,7 @@
 """Images for worktrees: built once per Dockerfile and commit, without network, whichever process comes first.
 
-A build is ended when it takes too much time or disk, or starts too many processes (`Watch`). The engine bounds a build
-in memory and in the size of a file, and knows no further bound, so its containers are looked at while it runs. They are
-known by a name that is added to their `/etc/hosts`: no Dockerfile can leave that out.
+The engine bounds a build in memory and in the size of a file; `timeout` ends it after its time. Images carry a label,
+by which those of failed builds are removed.
 """
 
 import contextlib
@@ -10,16 +9,13 @@ import json
 import os
 import re
 import secrets
-import select
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock
 
@@ -47,161 +43,12 @@ for name, path in (("codechat", []), ("codechat.sandbox", [{place!r} + "/sandbox
 from codechat.studies.cab.environments.inside.prepare import prepare
 print(prepare({start!r}, {place!r} + "/lower", {owner}))
 """
-WATCH_S = 0.25  # between two looks, or more:
-LAZINESS = 5.0  # a look is followed by a pause of so many times its own length
-STEP = re.compile(rb"^ ---> ([0-9a-f]{12,64})\r?$", re.MULTILINE)
-MOST_STEPS = 500  # images that the output may name between two looks; a program can print lines as the engine's
-SETTLED = 4  # looks in a row, `WATCH_S` apart, without a further image: then an ended build is taken to be over
-LINE = 100  # bytes of the output that are read again, since a line can come in two parts
+LABEL = "codechat=room"
+KILL_S = 10  # for which the engine's command may go on after its time
 FAILED = re.compile(rb'returned a non-zero code: \d+|building at STEP "RUN ')
 """The words of docker and podman for a command of a build that failed."""
 LAST = 1000  # bytes of an output, in which they stand
 TRIES = 3  # of a build that ends otherwise: a step that it shares with another one may go with that one's image
-
-Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
-
-
-class Exceeded(Exception):
-    """A build was ended; the text says why."""
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """The most that a build may take: seconds by the clock, bytes written by all its steps, and processes at once."""
-
-    seconds: float
-    disk: int
-    processes: int
-
-
-@dataclass
-class Watch:
-    """Runs one build. `run` runs a command of the engine, `program` is its path."""
-
-    program: str
-    run: Run
-    bounds: Bounds
-    name: str = field(default_factory=lambda: f"codechat-build-{secrets.token_hex(8)}")
-    _known: dict[str, bool] = field(default_factory=dict)  # containers: whether they are of this build
-    _steps: dict[str, int] = field(default_factory=dict)  # what each step added, by its image
-    _named: set[bytes] = field(default_factory=set)  # images that the output names, and that are not inspected yet
-
-    def build(self, words: Iterable[str], variables: Mapping[str, str], keep: int) -> tuple[int, HeadAndTail]:
-        """Run `build` with further words and variables: its exit status, and `keep` bytes of either end of its output.
-
-        Raises `Exceeded`, and `InfrastructureError` if the engine's command cannot be started. No container is left.
-        """
-        try:
-            process = subprocess.Popen(
-                [self.program, "build", "--add-host", f"{self.name}:127.0.0.1", *words],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **variables},
-            )
-        except OSError as error:
-            raise InfrastructureError(f"{self.program} does not start: {error.strerror}") from error
-        output = HeadAndTail(keep)
-        with process:
-            try:
-                self._follow(process, output)
-                status = process.wait()
-                self._measure()
-            finally:
-                process.kill()
-                process.wait()
-                with suppress(InfrastructureError):  # a build that was ended: the engine may not have done so yet
-                    for container in self._containers("ps", "-aq", "--no-trunc"):
-                        self.run("rm", "--force", container)
-        return status, output
-
-    def discard(self, tag: str) -> None:
-        """Remove the images of its steps and `tag`, but those that another image or container needs.
-
-        The engine finishes a step that is under way before it heeds that nobody waits for it, so the images are looked
-        for until none has come for a while. Such an image is known by one of ours below it. One right above a base
-        image stays, in the engine's cache: it could as well be a step of somebody else's build.
-        """
-        quiet = 0
-        while quiet < SETTLED:
-            self.run("image", "rm", "--force", tag)
-            quiet = 0 if self._adopt() else quiet + 1
-            time.sleep(WATCH_S)
-        for name in reversed(self._steps):
-            self.run("image", "rm", name)
-
-    def _adopt(self) -> bool:
-        """Take images whose parent is one of ours for ours; whether there was one."""
-        every = self.run("image", "ls", "--all", "--quiet", "--no-trunc").stdout.decode(errors="replace").split()
-        strange = self._inspected(set(every) - self._steps.keys())
-        found = [image["Id"] for image in strange if image["Parent"] in self._steps and not image["RepoTags"]]
-        self._steps.update(dict.fromkeys(found, 0))
-        return bool(found)
-
-    def _follow(self, process: "subprocess.Popen[bytes]", output: HeadAndTail) -> None:
-        """Read the output until its end, and look at the build meanwhile. Raises `Exceeded`."""
-        assert process.stdout is not None
-        reader, until, look, line = process.stdout.fileno(), time.monotonic() + self.bounds.seconds, 0.0, b""
-        poll = select.poll()
-        poll.register(reader, select.POLLIN)
-        while True:
-            now = time.monotonic()
-            if now >= until:
-                raise Exceeded(f"the build took more than {self.bounds.seconds:g} s")
-            if now >= look:
-                self._look()
-                took = time.monotonic() - now
-                look = now + took + max(WATCH_S, LAZINESS * took)
-            if poll.poll(1000 * max(0.0, min(look, until) - time.monotonic())):
-                data = os.read(reader, BLOCK)
-                if not data:
-                    return
-                output.add(data)
-                self._named.update(STEP.findall(line + data))
-                line = (line + data)[-LINE:]
-                if len(self._named) > MOST_STEPS:  # among which those of the engine's could not be found
-                    raise Exceeded("the build printed hundreds of lines that look like the engine's")
-
-    def _look(self) -> None:
-        """Bound new containers of the build, and measure all. Raises `Exceeded`."""
-        own = self._containers("ps", "-q", "--no-trunc")
-        written = 0
-        for container in own:
-            size = self.run("inspect", "--size", "--format", "{{.SizeRw}}", container).stdout
-            with suppress(ValueError):
-                written += int(size)
-            # its first lines name the columns
-            if len(self.run("top", container, "-eo", "pid").stdout.splitlines()) > self.bounds.processes:
-                raise Exceeded(f"the build started more than {self.bounds.processes:,} processes")
-        self._measure(written)
-
-    def _containers(self, *listing: str) -> list[str]:
-        """The containers of this build among those listed. One that is met for the first time is bounded."""
-        done = self.run(*listing)
-        listed = done.stdout.decode(errors="replace").split() if done.returncode == 0 else []
-        for container in listed:
-            if container not in self._known:
-                hosts = self.run("inspect", "--format", "{{json .HostConfig.ExtraHosts}}", container)
-                self._known[container] = hosts.returncode == 0 and self.name in hosts.stdout.decode(errors="replace")
-                if self._known[container]:
-                    self.run("update", "--pids-limit", str(self.bounds.processes), container)
-        return [container for container in listed if self._known[container]]
-
-    def _measure(self, written: int = 0) -> None:
-        """Add what finished steps wrote, and compare. Raises `Exceeded`."""
-        names, self._named = {name.decode() for name in self._named}, set()
-        for image in self._inspected(sorted(names)):
-            if not image["RepoTags"] and not image["RepoDigests"] and image["Id"] not in self._steps:
-                below = sum(each["Size"] for each in self._inspected([image["Parent"]] if image["Parent"] else []))
-                self._steps[image["Id"]] = max(0, image["Size"] - below)
-        if written + sum(self._steps.values()) > self.bounds.disk:
-            raise Exceeded(f"the build wrote more than {self.bounds.disk >> 20:,} MiB")
-
-    def _inspected(self, images: Iterable[str]) -> list[dict[str, Any]]:
-        """The engine's descriptions of images, without those that are not there."""
-        names = list(images)
-        output = self.run("image", "inspect", "--format", "{{json .}}", *names).stdout if names else b""
-        return [json.loads(line) for line in output.splitlines() if line.startswith(b"{")]
 
 
 @dataclass(frozen=True)
@@ -261,7 +108,7 @@ class Builder:
 
     engine: Engine
     limits: Limits
-    bounds: Bounds
+    seconds: float  # that a build may take
     network: bool
     bases: Mapping[str, str]
 
@@ -285,11 +132,10 @@ class Builder:
             note.write_text(json.dumps(asdict(made)), encoding="utf-8")
             return made
 
-    def build(self, lower: Path, files: Mapping[str, str], dockerfile: str, tag: str, *, tried: bool = False) -> Build:
+    def build(self, lower: Path, files: Mapping[str, str], dockerfile: str, tag: str) -> Build:
         """Build a Dockerfile over the commit and further files. Raises `InfrastructureError` if the engine is away.
 
-        A failed build that was only `tried` leaves no image; others leave those of their steps, for the next attempt. A
-        build that ends for another reason than a command of its own is tried again.
+        A failed build leaves no image. One that ends for another reason than a command of its own is tried again.
         """
         began = time.monotonic()
 
@@ -299,26 +145,48 @@ class Builder:
         try:
             made = recipe(dockerfile, self.bases, network=self.network)
             self._refuse_absent(made)
-            with _context(lower, files, made.text) as context:
-                for _ in range(TRIES):  # each by itself within the bounds
-                    watch = Watch(self.engine.program, self.engine.run, self.bounds)
-                    status, output = watch.build(self._words(tag, context), BUILDER, LOG_KB << 9)
-                    if status != 0 and tried:
-                        watch.discard(tag)
-                    if status == 0 or FAILED.search((output.tail or output.head)[-LAST:]):
+            text = re.sub(r"(?m)^(FROM .*)$", rf"\1\nLABEL {LABEL}", made.text)  # images of steps have it, too
+            with _context(lower, files, text) as context:
+                for _ in range(TRIES):
+                    status, output = self._run(self._words(tag, context))
+                    if status in (0, None) or FAILED.search((output.tail or output.head)[-LAST:]):
                         break
         except Refused as refused:
             return ended(False, str(refused))
-        except Exceeded as why:
-            watch.discard(tag)
-            return ended(False, str(why))
         if status != 0:
             self.engine.check()
+            self.engine.run("image", "prune", "--force", "--filter", f"label={LABEL}")
+        if status is None:
+            return ended(False, f"the build took more than {self.seconds:g} s")
         return ended(status == 0, legible(bytes(output.head), bytes(output.tail), output.total, LOG_KB))
+
+    def _run(self, words: Sequence[str]) -> tuple[int | None, HeadAndTail]:
+        """Run `build`; returns the exit status, None if it was ended after its time, and both ends of the output.
+
+        Raises `InfrastructureError` if the engine's command cannot be started.
+        """
+        output, until = HeadAndTail(LOG_KB << 9), time.monotonic() + self.seconds
+        ending = ["timeout", f"--kill-after={KILL_S}", str(self.seconds)]
+        try:
+            process = subprocess.Popen(
+                [*ending, self.engine.program, "build", *words],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **BUILDER},
+            )
+        except OSError as error:
+            raise InfrastructureError(f"{self.engine.program} does not start: {error.strerror}") from error
+        with process:
+            assert process.stdout is not None
+            while data := os.read(process.stdout.fileno(), BLOCK):
+                output.add(data)
+        late = process.returncode != 0 and time.monotonic() >= until
+        return None if late else process.returncode, output
 
     def _words(self, tag: str, context: Path) -> list[str]:
         limit = f"{self.limits.memory_mb}m"
-        options = ["--rm", "--force-rm", "--memory", limit, "--memory-swap", limit, "--label", "codechat=room"]
+        options = ["--rm", "--force-rm", "--memory", limit, "--memory-swap", limit]
         options += ["--ulimit", f"fsize={self.limits.disk_mb << 20}", "--file", str(context / RECIPE), "--tag", tag]
         return [*options, *(() if self.network else ("--network", "none")), str(context)]
 

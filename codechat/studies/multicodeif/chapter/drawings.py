@@ -9,6 +9,7 @@ from codechat.report.data import Drawing
 from codechat.report.drawing import Look, bars, heat_map, legend, panels, spread, strips
 from codechat.report.metrics.measures import FEW, size_text, sizes_text
 from codechat.report.metrics.statistics import Figure
+from codechat.report.metrics.tally import size
 from codechat.report.study import Study
 from codechat.studies.multicodeif.chapter.kept import (
     ALL,
@@ -22,7 +23,6 @@ from codechat.studies.multicodeif.chapter.kept import (
 )
 from codechat.studies.multicodeif.chapter.published import Weights
 from codechat.studies.multicodeif.chapter.tables import LEVELS, REPAIR
-from codechat.studies.multicodeif.metrics import total_of
 from codechat.studies.multicodeif.metrics_repair import BY_CATEGORY
 
 SIZES = f"n: of how many; *: fewer than {FEW}. What is almost wholly undecided is left out."
@@ -71,14 +71,14 @@ def _sizes(study: Study[Any], look: Look) -> Any:
     titles = [dataset if len(known) > 1 else "" for dataset in known]
     figure, axes = panels(titles, width=8.0, height=1.2 + 0.26 * most, columns=1, one_scale=False)
     for panel, found in zip(axes, known.values(), strict=True):
-        rows = [(category, name, size) for category, each in found.items() for name, size in sorted(each.items())]
+        rows = [(category, name, count) for category, each in found.items() for name, count in sorted(each.items())]
         order = [*found]
-        for place, (category, _, size) in enumerate(rows):
-            panel.barh(-place, size, color=f"C{order.index(category) % 10}", height=0.8)
-            panel.text(size, -place, f" {size}", va="center", fontsize=8)
+        for place, (category, _, count) in enumerate(rows):
+            panel.barh(-place, count, color=f"C{order.index(category) % 10}", height=0.8)
+            panel.text(count, -place, f" {count}", va="center", fontsize=8)
         panel.set_yticks([-place for place in range(len(rows))],
                          [f"{words(category)}: {words(name)}" for category, name, _ in rows], fontsize=8)  # fmt: skip
-        panel.set(xlabel="Constraints", ylim=(-len(rows) + 0.5, 0.5), xlim=(0, 1.12 * max(size for *_, size in rows)))
+        panel.set(xlabel="Constraints", ylim=(-len(rows) + 0.5, 0.5), xlim=(0, 1.12 * max(count for *_, count in rows)))
         panel.locator_params(axis="x", integer=True)
         panel.grid(visible=False, axis="y")
     return figure
@@ -120,9 +120,9 @@ def _by_model(study: Study[Kept], look: Look) -> Any:
     figure, axes = _maps(study, width=10.0)
     for panel, dataset in zip(axes, study.datasets, strict=True):
         cells = study.on(dataset)
-        names = [name for name in (*categories_of(cells), ALL) if any(total_of(found.kept(name)) for found in cells)]
+        names = [name for name in (*categories_of(cells), ALL) if any(size(found.kept(name)) for found in cells)]
         figures = [[found.kept(name) for name in names] for found in cells]
-        rates, sizes = ([[read(each) for each in row] for row in figures] for read in (_rate, total_of))
+        rates, sizes = ([[read(each) for each in row] for row in figures] for read in (_rate, size))
         _heat(panel, rates, sizes, [found.cell.label for found in cells], [words(name) for name in names])
     return figure
 
@@ -204,7 +204,7 @@ def _weights(study: Study[Any], look: Look, models: Models) -> Any:
 
 
 def _compared(look: Look, models: Models, groups: Mapping[str, tuple[Sequence[Kept], str]]) -> Any:
-    names = [name for name in models.categories if any(total_of(each.kept(name)) for each in models.cells)]
+    names = [name for name in models.categories if any(size(each.kept(name)) for each in models.cells)]
     names = sorted(names, key=_height_in(models), reverse=True)
     figure, (panel,) = panels([""], width=9.0, height=4.2)
     strips(panel, len(names))
@@ -218,7 +218,7 @@ def _compared(look: Look, models: Models, groups: Mapping[str, tuple[Sequence[Ke
             own = [rate for rate in rates if rate is not None]
             panel.plot([place + aside + 0.14] * len(own), own, color=colour, marker="o", markersize=3.5, alpha=0.6,
                        linestyle="none")  # fmt: skip
-    sizes = {name: [total_of(each.kept(name)) for each in models.cells] for name in names}
+    sizes = {name: [size(each.kept(name)) for each in models.cells] for name in names}
     heads = [f"{words(name)}\n{sizes_text([size for size in sizes[name] if size])}" for name in names]
     panel.set_xticks(range(len(names)), heads, rotation=30, ha="right")
     panel.set(xlim=(-0.5, len(names) - 0.5), ylim=(-0.025, 1.02), ylabel="Accuracy")
