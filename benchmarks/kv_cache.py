@@ -6,7 +6,8 @@ Simulated: a server that answers `--slots` requests at once and keeps blocks of 
 which leave when its memory is full. Blocks of requests under way do not leave, and a request that does not fit waits.
 Dialogues grow by `--turn-tokens` a turn from a prompt of `--prompt-tokens`, with a pause for tests and judges between a
 reply and the next request. Both orders are the engine's own: as many sessions as `2 * (slots + workers)`, the default
-for any endpoint, and as many as `codechat.run.running.room.Room` lets begin for the memory that the server tells.
+for any endpoint, and as many as `ServerCapacity` of codechat.run.running.server_capacity lets begin for the memory that
+the server tells.
 
 Hit rate: cached tokens of prompts / tokens of prompts; at best that of a memory without end. Hours: by tokens that the
 server reads a second in all (`--read-per-s`: many for a small model, few for a large one), and 40 written by a request.
@@ -20,7 +21,7 @@ import random
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from codechat.run.running.room import Room
+from codechat.run.running.server_capacity import ServerCapacity
 
 BLOCK, WORKERS = 16, 2
 WRITE_PER_S = 40.0
@@ -120,9 +121,9 @@ def depth_first(memory_tokens: int, tokens: int) -> int:
     """The sessions that the engine lets begin for such a memory."""
 
     async def look() -> float:
-        room = Room(tokens, lambda: memory_tokens)
-        await room.look()
-        return room.allowed
+        capacity = ServerCapacity(tokens, lambda: memory_tokens)
+        await capacity.ask_server()
+        return capacity.allowed
 
     return int(asyncio.run(look()))
 

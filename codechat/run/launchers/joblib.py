@@ -16,11 +16,9 @@ from typing import Literal
 
 from codechat.base.config import run_option
 from codechat.base.environment import collect_seldom
-from codechat.base.errors import Stopped, UserError
 from codechat.models.hardware import CELLS_AT_ONCE, cores
 from codechat.models.serving import FLEET
-from codechat.models.serving.vllm import NotInstalled
-from codechat.run.answering.servers import bring_up, tended
+from codechat.run.answering.servers import use_servers
 from codechat.run.launchers import (
     LAUNCHERS,
     Job,
@@ -34,7 +32,7 @@ from codechat.run.launchers import (
     run_recorded,
 )
 from codechat.run.launchers.serial import Serial
-from codechat.run.run import BUG, INTERRUPTED, MISTAKE
+from codechat.run.run import BUG, INTERRUPTED
 from codechat.run.settings.compose import compose
 
 KILLED = Printed("the process of this cell was killed twice, perhaps because memory ran out\n", error=True)
@@ -94,8 +92,12 @@ class _Children:
         """Ask the cells to finish the calls under way; the second time, to end at once."""
         self._wishes += 1
         for _, process in self._running.values():
-            # two equal signals in quick succession would count as one
-            os.kill(process.pid or 0, signal.SIGTERM if self._wishes == 1 else signal.SIGINT)
+            self._signal(process)
+
+    def _signal(self, process: BaseProcess) -> None:
+        assert process.pid is not None
+        # two equal signals in quick succession would count as one
+        os.kill(process.pid, signal.SIGTERM if self._wishes == 1 else signal.SIGINT)
 
     def kill(self) -> None:
         """End the processes that are left."""
@@ -104,29 +106,11 @@ class _Children:
             process.join()
 
     def run(self, jobs: Sequence[Job]) -> None:
-        """Run cells that need the same model servers, which this process starts for them."""
-        try:
-            served = self._served(jobs)
-        except UserError as mistake:
-            for job in jobs:
-                self._end(job, Result(MISTAKE, printed=(Printed(f"error: {mistake}\n", error=True),)))
-        except Stopped:
-            return
-        else:
-            self._waiting.extend(jobs)
-            with served:
-                self._run()
-
-    def _served(self, jobs: Sequence[Job]) -> contextlib.AbstractContextManager[None]:
-        waiting = next((job for job in jobs if job.servers and self._sweep.recall(job) is None), None)
+        """Run cells that need the same model servers; these stay until the last of the cells has ended."""
         fleet = FLEET.get()
-        if waiting is not None and fleet is not None and not self._wishes:
-            with contextlib.suppress(NotInstalled):  # a cell tells it once it asks: a hybrid judge may never
-                bring_up(waiting.composed.config, fleet, self._view.note, lambda: self._wishes)
-                return tended(waiting.composed.config, fleet, self._view.note)
-        return contextlib.nullcontext()
-
-    def _run(self) -> None:
+        if fleet is not None and not self._wishes:
+            use_servers(jobs[0].composed.config, fleet)
+        self._waiting.extend(jobs)
         while self._running or (self._waiting and not self._wishes):
             while self._waiting and len(self._running) < self._at_once and not self._wishes:
                 self._start(self._waiting.popleft())
@@ -153,9 +137,11 @@ class _Children:
         words = (job.number, job.composed.words, job.sweep, job.command)
         task = (os.getpid(), self._sweep.run, words, self._at_once, its_end)
         process = multiprocessing.get_context("spawn").Process(target=_run_cell, args=task)
-        self._running[pipe] = (job, process)
         process.start()
         its_end.close()
+        self._running[pipe] = (job, process)
+        if self._wishes:  # the user interrupted it as it was started
+            self._signal(process)
 
     def _end(self, job: Job, result: Result) -> None:
         self.results[job.number] = result

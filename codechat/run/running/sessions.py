@@ -34,7 +34,7 @@ from codechat.run.protocols import DialogueProtocol, Kit
 from codechat.run.protocols.services import CheckOnce, Player, Services
 from codechat.run.protocols.session_log import SessionLog
 from codechat.run.running.observer import Counting, Counts, Follow, Observer
-from codechat.run.running.room import Room, room_of
+from codechat.run.running.server_capacity import ServerCapacity, capacity_of
 from codechat.sandbox import SANDBOXES, Sandbox, admit
 from codechat.sandbox.suites.checker import Checker, NoSandbox
 from codechat.sandbox.suites.sharing import KeptVerdicts
@@ -184,7 +184,7 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
             progress, stopped = now_and_then(note), lambda: brake.interrupted
             references = References(cell.dataset, services.tests, sandbox, note, progress, stopped)
             await unwrap_group(references.refuse(cell.tasks))
-        workers = _Workers(cell, protocol, services, Progress(), observer, desk, room_of(cell))
+        workers = _Workers(cell, protocol, services, Progress(), observer, desk, capacity_of(cell))
         for portion in portions(cell, journal):
             ready = [task for task in portion if task.task_id in missing]
             queue = iter(ready)
@@ -255,7 +255,7 @@ class _Workers:
     progress: Progress
     observer: Observer
     desk: Desk
-    room: Room
+    capacity: ServerCapacity
 
     async def work(self, queue: Iterator[Task]) -> None:
         """Run sessions until the queue is empty, or the user interrupts."""
@@ -263,7 +263,7 @@ class _Workers:
         for task in queue:
             if brake.interrupted:
                 break
-            async with self.room.place():
+            async with self.capacity.slot():
                 with self.desk.working():
                     record, apart = await self._session(task)
             if apart and self.services.brake.interrupted:
@@ -275,12 +275,12 @@ class _Workers:
                 self.progress.add(outline)
             if completed and outline.turns:
                 last = outline.turns[-1].usage
-                self.room.session(last.input_tokens + last.output_tokens)
+                self.capacity.session_ended(last.input_tokens + last.output_tokens)
             self.observer.session(outline, self.protocol.turns(task))
 
     def _turn(self, turn: TurnRecord, new: bool) -> None:
         if new:
-            self.room.turn()
+            self.capacity.turn_ended()
         self.observer.turn(turn, new=new)
 
     async def _session(self, task: Task) -> tuple[SessionRecord, bool]:
