@@ -176,6 +176,7 @@ def test_single_options_change_the_recorded_ones(source: Path, here: Path) -> No
     shutil.copytree(source, here / "copy", ignore=UNSEALED)
     config = from_yaml((source / "config.yaml").read_text())
     config["sandbox"]["idle_s"] = 7.0
+    config["hardware"]["tensor_parallel"] = 2  # an option of an earlier version, without part in any result
     (here / "copy" / "config.yaml").write_text(yaml.safe_dump(config))
     assert run_rescore(["run=copy", "out=more", "sandbox.memory_mb=2048", "judge.lookahead=3"]) == 0
     found = from_yaml((here / "more" / "config.yaml").read_text())

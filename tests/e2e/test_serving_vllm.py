@@ -70,7 +70,7 @@ def test_three_tasks_are_served_by_vllm(tiny: Path) -> None:
     words = [
         "model=openai", f"model.name={tiny}", "model.served_by=vllm", "model.weights.max_model_len=8192",
         "model.weights.dtype=float32", "model.max_tokens=48", "model.base_url=http://127.0.0.1:8765/v1",
-        "hardware=cpu", "hardware.start_s=1500", "hardware.max_num_seqs=4", "model.timeout_s=600", "model.cache=false",
+        "hardware=cpu", "hardware.start_s=1500", "hardware.vllm_args='--max-num-seqs 4'", "model.timeout_s=600", "model.cache=false",
         "dataset.limit=3", "agenda.turns=3", "judge=rules", "tracking=none", "seed=0,1",
     ]  # fmt: skip
     assert main(["-m", *words]) == 0, next(Path("runs/.servers").glob("*.log")).read_text()[-3000:]

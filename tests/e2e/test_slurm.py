@@ -52,7 +52,7 @@ def test_cells_are_ended_at_the_time_limit_requeued_and_resumed(cluster: Path, t
         folder.mkdir()
     slow = Slow(LONG / TURNS)  # no cell ends before its time limit
     with OpenAIServer(slow) as server:
-        options = ["launcher=slurm", "launcher.time=3", "launcher.setup=echo prepared"]
+        options = ["launcher=slurm", "launcher.sbatch=--time=3", "launcher.setup=echo prepared"]
         done = sweep_of(server.base_url, folders[1], *options)
         assert done.returncode == 0, done.stderr
         assert "submitted 4 cells as job " in done.stderr
@@ -102,8 +102,8 @@ def test_a_cancelled_cell_stays_away_until_it_is_submitted_again(tmp_path: Path)
 @pytest.mark.parametrize(
     ("option", "told"),
     [
-        ("launcher.partition=nope", "invalid partition specified: nope"),
-        ("launcher.gres=gpu:9", "Invalid generic resource"),
+        ("launcher.sbatch=--partition=nope", "invalid partition specified: nope"),
+        ("launcher.sbatch=--gres=gpu:9", "Invalid generic resource"),
         ("launcher.sbatch=--no-such", "unrecognized option '--no-such'"),
     ],
 )

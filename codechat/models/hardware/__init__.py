@@ -25,15 +25,8 @@ class HardwareConfig(Config):
     )
     gpus: int | None = run_option(None, "GPUs for model servers; null: those that nvidia-smi lists, 0: none", ge=0)
     gpu_memory_gb: float | None = run_option(None, "gigabytes of memory of each GPU; null: as nvidia-smi says", gt=0)
-    tensor_parallel: int | None = run_option(
-        None, "GPUs that share the weights of a server; null: as few as hold them", ge=1
-    )
-    data_parallel: int | None = run_option(None, "copies of the weights in a server, on GPUs of their own", ge=1)
     memory_fraction: float = run_option(0.9, "part of a GPU's memory that model servers may use together", gt=0, le=1)
-    max_num_seqs: int | None = run_option(None, "most conversations a server answers at once; null: vLLM's own", ge=1)
-    batch_invariant: bool = run_option(
-        False, "servers answer the same whatever else they answer at that time; slower, and not on every GPU"
-    )
+    vllm_args: str = run_option("", "further arguments of `vllm serve`, for every server: --max-num-seqs 64")
     start_s: float = run_option(
         1800.0, "seconds in which a server must be ready, downloading the weights included", gt=0
     )

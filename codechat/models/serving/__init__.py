@@ -1,7 +1,8 @@
-"""Model servers on this machine: laid out on its GPUs, started, watched and ended with codechat.
+"""Model servers on this machine: laid out on its GPUs, started, shared by cells, and ended with their last user.
 
-A `Fleet` holds the servers of a run or a sweep; a `CellServers` is one cell's view of it, which the cell's models ask
-where they are served. `lay_out` decides which GPUs a server gets, `by_servers` in which order cells load weights once.
+A `Fleet` holds the servers that a run or a sweep uses; a `CellServers` is one cell's view of it, which the cell's
+models ask where they are served. `lay_out` decides which GPUs a server gets, `by_servers` in which order cells load
+weights once.
 """
 
 from codechat.models.serving.cell_servers import CellServers

@@ -31,8 +31,7 @@ class Server:
     def slug(self) -> str:
         """A name for files, which no other server has."""
         readable = re.sub(r"[^A-Za-z0-9.]+", "-", self.name).strip("-.").lower()[:60]
-        chosen = self.weights.identity()
-        return f"{readable}-{content_hash([self.name, chosen])[:6]}" if chosen else readable
+        return f"{readable}-{content_hash([self.name, self.weights.identity()])[:6]}"
 
     @property
     def described(self) -> str:

@@ -2,8 +2,8 @@
 
 import os
 import re
+import shlex
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,17 +40,15 @@ def arguments_of(server: Server, place: Placement, hardware: HardwareConfig) -> 
     `--generation-config vllm`: a repository's own sampling defaults, such as Qwen's repetition penalty, would change
     greedy decoding. `--enable-prompt-tokens-details`: without it no reply says how much of its prompt was cached.
     """
-    options: Mapping[str, float | None] = {
-        "--gpu-memory-utilization": place.fraction,
-        "--tensor-parallel-size": place.tensor_parallel if place.tensor_parallel > 1 else None,
-        "--data-parallel-size": place.data_parallel if place.data_parallel > 1 else None,
-        "--max-num-seqs": hardware.max_num_seqs,
-    }
-    given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
-    return [*server.arguments(), "--generation-config", "vllm", "--enable-prompt-tokens-details", *given]
+    words = [*server.arguments(), "--generation-config", "vllm", "--enable-prompt-tokens-details"]
+    if place.fraction is not None:
+        words += ["--gpu-memory-utilization", str(place.fraction)]
+    if len(place.gpus) > 1:
+        words += ["--tensor-parallel-size", str(len(place.gpus))]
+    return [*words, *shlex.split(hardware.vllm_args)]
 
 
-def environment_of(place: Placement, hardware: HardwareConfig) -> dict[str, str]:
+def environment_of(place: Placement) -> dict[str, str]:
     """The variables of a server's process. Raises `UserError` if the environment hides a GPU that it needs."""
     variables = {**os.environ, **SILENT}
     if place.gpus:
@@ -61,8 +59,6 @@ def environment_of(place: Placement, hardware: HardwareConfig) -> dict[str, str]
                 "set hardware.gpus to the GPUs that this process may use",
             )
         variables[VISIBLE] = ",".join(str(gpu) if visible is None else visible[gpu] for gpu in place.gpus)
-    if hardware.batch_invariant:
-        variables["VLLM_BATCH_INVARIANT"] = "1"
     return variables
 
 
@@ -114,7 +110,7 @@ CAUSES = (
     Cause(
         r"out of memory|OutOfMemoryError|no available memory for the cache blocks",
         "the GPU's memory is too small",
-        "set hardware.max_num_seqs or {place}.weights.max_model_len lower, or hardware.tensor_parallel higher",
+        "set {place}.weights.max_model_len lower, which makes another cell, or hardware.vllm_args='--max-num-seqs 32'",
     ),
     Cause(
         r"unrecognized arguments|invalid choice",

@@ -1,20 +1,19 @@
 """The model servers of a cell: those that it needs, their places on the GPUs, and their entry in metrics.json."""
 
-import asyncio
 import contextlib
 import json
-import threading
+import os
+import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from codechat.base.errors import Stopped, UserError
 from codechat.base.files import write_atomically
 from codechat.models import UNDER_TEST
-from codechat.models.calls import BRAKE, Brake, run_coroutine
 from codechat.models.endpoints import ARGUMENTS, VLLM
 from codechat.models.serving import FLEET, CellServers, Fleet, Server, needs_in
+from codechat.models.serving.planning import visible_gpus
 from codechat.models.serving.probing import PrefixCounts
 from codechat.run.answering.endpoints import is_finished
 from codechat.run.cell import SHARDS, Cell, endpoints_of
@@ -24,8 +23,7 @@ from codechat.run.settings.config import CellConfig
 
 SERVERS = "servers"
 """The key of metrics.json, there only if a vLLM told its version."""
-LOGS = ".servers"
-LOOK_S = 0.1
+SERVERS_FOLDER = ".servers"
 COUNTS = "prefix_cache.json"
 """The file in a cell's folder with what its servers' prefix caches counted, over all its processes."""
 
@@ -35,55 +33,15 @@ def servers_needed(config: CellConfig) -> frozenset[Server]:
     return frozenset(need.server for need in needs_in(endpoints_of(config)))
 
 
-def bring_up(
-    config: CellConfig, fleet: Fleet, note: Callable[[str], None], stopped: Callable[[], object] = lambda: False
-) -> None:
-    """Start the servers of a cell, and wait until they are ready: for cells that run in other processes.
-
-    Those find them by the files in `runs_dir`. Raises `UserError`, and `Stopped` once `stopped` gives something true.
-    """
-    needs, folder = needs_in(endpoints_of(config)), Path(config.runs_dir) / LOGS
-    servers, brake = CellServers(fleet, needs, config.hardware, folder, note), Brake()
-
-    async def watch() -> None:
-        while not stopped():  # noqa: ASYNC110  a signal or another process says so
-            await asyncio.sleep(LOOK_S)
-        brake.pull("interrupted", interrupted=True)
-
-    async def reach() -> None:
-        BRAKE.set(brake)
-        watching = asyncio.create_task(watch())
-        async with servers.at_work():
-            for need in needs:
-                await servers.reach(need.config)
-        watching.cancel()
-
-    run_coroutine(reach, brake)
+def use_servers(config: CellConfig, fleet: Fleet) -> None:
+    """Keep the servers of a cell that other processes start, and no other, as long as the fleet lasts."""
+    fleet.use(servers_needed(config), config.hardware, folder_of_servers(config))
 
 
-@contextlib.contextmanager
-def tended(config: CellConfig, fleet: Fleet, note: Callable[[str], None]) -> Iterator[None]:
-    """Within, servers that other processes use are started again if they end by themselves; once."""
-    over = threading.Event()
-
-    def watch() -> None:
-        while not fleet.ended():
-            if over.wait(LOOK_S):
-                return
-        names = ", ".join(each.server.name for each in fleet.ended())
-        note(f"{names}: ended by itself: it is started again")
-        try:
-            bring_up(config, fleet, note, over.is_set)
-        except (UserError, Stopped) as failure:
-            note(str(failure))
-
-    watching = threading.Thread(target=watch, name="servers")
-    watching.start()
-    try:
-        yield
-    finally:
-        over.set()
-        watching.join()
+def folder_of_servers(config: CellConfig) -> Path:
+    """The folder of this machine's servers. A batch job, which ends what it started, has one of its own."""
+    parts = [socket.gethostname(), os.environ.get("SLURM_JOB_ID", ""), *(visible_gpus() or ())]
+    return Path(config.runs_dir) / SERVERS_FOLDER / "-".join(filter(None, parts))
 
 
 @contextlib.contextmanager
@@ -123,7 +81,7 @@ def _servers(cell: Cell, fleet: Fleet, note: Callable[[str], None], *, finished:
     asked = {} if finished else dict(cell.endpoints)
     if isinstance(cell, RescoredCell):
         asked.pop(UNDER_TEST, None)
-    return CellServers(fleet, needs_in(asked), cell.config.hardware, Path(cell.config.runs_dir) / LOGS, note)
+    return CellServers(fleet, needs_in(asked), cell.config.hardware, folder_of_servers(cell.config), note)
 
 
 def _sums(several: Iterable[Mapping[str, PrefixCounts]]) -> dict[str, PrefixCounts]:

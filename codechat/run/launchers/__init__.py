@@ -4,9 +4,11 @@ A launcher gets the cells as words and a function that runs one of them. It is p
 here can change a result.
 """
 
+import contextlib
+import io
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +16,7 @@ from codechat.base.config import Config, run_option
 from codechat.base.registry import Registry
 from codechat.models.serving import Server
 from codechat.run.cell.estimate import Estimate
+from codechat.run.run import INTERRUPTED
 from codechat.run.settings.compose import Composed
 
 
@@ -95,6 +98,32 @@ class Run(Protocol):
 
     def __call__(self, job: Job, report: Report | None = None) -> Result:
         """Run it; its counts go to `report`, if there is one."""
+
+
+class _Recorder(io.TextIOBase):
+    """A stream that keeps what is written."""
+
+    def __init__(self, printed: list[Printed], *, error: bool) -> None:
+        self._printed, self._error = printed, error
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self._printed.append(Printed(text, self._error))
+        return len(text)
+
+
+def run_recorded(run: Run, job: Job, report: Report | None = None) -> Result:
+    """Run a cell, keeping what it prints in its result."""
+    printed: list[Printed] = []
+    out, err = _Recorder(printed, error=False), _Recorder(printed, error=True)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            result = run(job, report)
+        except KeyboardInterrupt:  # before the cell had begun, or after its end
+            result = Result(INTERRUPTED)
+    return replace(result, printed=tuple(printed))
 
 
 class View(Protocol):

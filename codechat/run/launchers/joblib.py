@@ -1,29 +1,44 @@
-"""Several cells at once on this machine, in processes that are reused from cell to cell."""
+"""Several cells at once on this machine, each in a process of its own."""
 
 import contextlib
+import ctypes
 import itertools
+import multiprocessing
 import os
-import tempfile
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+import signal
+import time
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from typing import Literal
 
 from codechat.base.config import run_option
-from codechat.base.errors import Stopped, UserError
-from codechat.models.hardware import cores
+from codechat.base.environment import collect_seldom
+from codechat.models.hardware import CELLS_AT_ONCE, cores
 from codechat.models.serving import FLEET
-from codechat.models.serving.vllm import NotInstalled
-from codechat.run.answering.servers import bring_up, tended
-from codechat.run.launchers import LAUNCHERS, Job, LauncherConfig, Printed, Result, Run, Sweep, View
-from codechat.run.launchers.exchange import Exchange, run_apart
+from codechat.run.answering.servers import use_servers
+from codechat.run.launchers import (
+    LAUNCHERS,
+    Job,
+    LauncherConfig,
+    Printed,
+    Result,
+    Run,
+    Sweep,
+    TurnCounts,
+    View,
+    run_recorded,
+)
 from codechat.run.launchers.serial import Serial
-from codechat.run.run import BUG, INTERRUPTED, MISTAKE
+from codechat.run.run import BUG, INTERRUPTED
+from codechat.run.settings.compose import compose
 
-KILLED = "a process of this sweep was killed, perhaps because memory ran out, while this cell ran in it or in another\n"
-ATTEMPTS = 2  # if a process is killed, loky ends the others too: their cells are resumed once
+KILLED = Printed("the process of this cell was killed twice, perhaps because memory ran out\n", error=True)
+ATTEMPTS = 2
+REPORT_EVERY_S = 0.5
+PR_SET_PDEATHSIG = 1
 
 
 class JoblibConfig(LauncherConfig):
@@ -41,86 +56,123 @@ def joblib_launcher(config: JoblibConfig) -> "Joblib":
 
 @dataclass(frozen=True)
 class Joblib:
-    """Runs cells in at most so many processes."""
+    """Runs at most so many cells at once."""
 
     jobs: int | None
 
     def launch(self, sweep: Sweep, view: View) -> Mapping[int, Result]:
         """The results of the cells that were begun."""
         at_once = min(len(sweep.jobs), self.jobs or cores())
-        if at_once == 1:  # joblib would start no process
+        if at_once == 1:
             return Serial().launch(sweep, view)
-        results: dict[int, Result] = {}
-        with tempfile.TemporaryDirectory(prefix="codechat-sweep-") as folder, _ended_processes():
-            exchange = Exchange(Path(folder), os.getpid())
-            with view.interruptible(exchange.stop), view.watching(exchange.tally):
-                for _ in range(ATTEMPTS):
-                    left = [job for job in sweep.jobs if job.number not in results]
-                    for job, result in _run_by_servers(sweep, left, exchange, at_once, view.note):
-                        results[job.number] = result
-                        view.ended(job, result)
-            for job in sweep.jobs:
-                if job.number in exchange.begun() - results.keys():  # its process ended in the midst of it
-                    killed = Result(BUG, printed=(Printed(KILLED, error=True),))
-                    results[job.number] = Result(INTERRUPTED) if exchange.wishes() else killed
-                    view.ended(job, results[job.number])
-        return results
-
-
-def _run_by_servers(
-    sweep: Sweep, jobs: Sequence[Job], exchange: Exchange, at_once: int, note: Callable[[str], None]
-) -> Iterator[tuple[Job, Result]]:
-    """The results as they come. Cells that need the same model servers run together, and use those of this process."""
-    for servers, group in itertools.groupby(jobs, lambda job: job.servers):
-        together = list(group)
+        children = _Children(sweep, view, at_once)
         try:
-            waiting = next((job for job in together if servers and sweep.recall(job) is None), None)
-            fleet = FLEET.get()
-            served: AbstractContextManager[None] = contextlib.nullcontext()
-            if waiting is not None and fleet is not None and not exchange.wishes():
-                with contextlib.suppress(NotInstalled):  # a cell tells it once it asks: a hybrid judge may never
-                    bring_up(waiting.composed.config, fleet, note, exchange.wishes)
-                    served = tended(waiting.composed.config, fleet, note)
-        except UserError as mistake:
-            message = Printed(f"error: {mistake}\n", error=True)
-            yield from ((job, Result(MISTAKE, printed=(message,))) for job in together)
-        except Stopped:
-            return
-        else:
-            with served:
-                yield from _run(sweep, together, exchange, at_once)
+            with view.interruptible(children.stop), view.watching(children.counts):
+                for _, group in itertools.groupby(sweep.jobs, lambda job: job.servers):
+                    children.run(list(group))
+        finally:
+            children.kill()
+        return children.results
 
 
-def _run(sweep: Sweep, jobs: Sequence[Job], exchange: Exchange, at_once: int) -> Iterator[tuple[Job, Result]]:
-    """The results as they come, until all are there or a process is killed."""
-    from joblib import Parallel, delayed
-    from joblib.externals.loky.process_executor import BrokenProcessPool
+class _Children:
+    """The processes of a sweep's cells, and the results of those that have ended."""
 
-    if not jobs or exchange.wishes():
+    def __init__(self, sweep: Sweep, view: View, at_once: int) -> None:
+        self.results: dict[int, Result] = {}
+        self._sweep, self._view, self._at_once = sweep, view, at_once
+        self._waiting, self._running = deque[Job](), dict[Connection, tuple[Job, BaseProcess]]()
+        self._attempts, self._counts, self._wishes = Counter[int](), dict[int, TurnCounts](), 0
+
+    def counts(self) -> TurnCounts:
+        """The sum over all cells so far."""
+        return sum(self._counts.values(), TurnCounts())
+
+    def stop(self) -> None:
+        """Ask the cells to finish the calls under way; the second time, to end at once."""
+        self._wishes += 1
+        for _, process in self._running.values():
+            self._signal(process)
+
+    def _signal(self, process: BaseProcess) -> None:
+        assert process.pid is not None
+        # two equal signals in quick succession would count as one
+        os.kill(process.pid, signal.SIGTERM if self._wishes == 1 else signal.SIGINT)
+
+    def kill(self) -> None:
+        """End the processes that are left."""
+        for _, process in self._running.values():
+            process.kill()
+            process.join()
+
+    def run(self, jobs: Sequence[Job]) -> None:
+        """Run cells that need the same model servers; these stay until the last of the cells has ended."""
+        fleet = FLEET.get()
+        if fleet is not None and not self._wishes:
+            use_servers(jobs[0].composed.config, fleet)
+        self._waiting.extend(jobs)
+        while self._running or (self._waiting and not self._wishes):
+            while self._waiting and len(self._running) < self._at_once and not self._wishes:
+                self._start(self._waiting.popleft())
+            for pipe in wait(list(self._running)):
+                assert isinstance(pipe, Connection)
+                job, process = self._running[pipe]
+                try:
+                    said: TurnCounts | Result | None = pipe.recv()
+                except EOFError:  # it was killed
+                    said = None
+                if isinstance(said, TurnCounts):
+                    self._counts[job.number] = said
+                    continue
+                del self._running[pipe]
+                process.join()
+                if said is None and not self._wishes and self._attempts[job.number] < ATTEMPTS:
+                    self._waiting.appendleft(job)
+                else:
+                    self._end(job, said or (Result(INTERRUPTED) if self._wishes else Result(BUG, printed=(KILLED,))))
+
+    def _start(self, job: Job) -> None:
+        self._attempts[job.number] += 1
+        pipe, its_end = multiprocessing.Pipe(duplex=False)
+        words = (job.number, job.composed.words, job.sweep, job.command)
+        task = (os.getpid(), self._sweep.run, words, self._at_once, its_end)
+        process = multiprocessing.get_context("spawn").Process(target=_run_cell, args=task)
+        process.start()
+        its_end.close()
+        self._running[pipe] = (job, process)
+        if self._wishes:  # the user interrupted it as it was started
+            self._signal(process)
+
+    def _end(self, job: Job, result: Result) -> None:
+        self.results[job.number] = result
+        self._view.ended(job, result)
+
+
+def _run_cell(
+    launcher: int, run: Run, job: tuple[int, Sequence[str], str, tuple[str, ...]], at_once: int, pipe: Connection
+) -> None:
+    """In a process of its own: run a cell, and send its counts and its result through the pipe.
+
+    The process leaves the terminal's group, so that Ctrl-C reaches the launcher alone, and is asked to end when the
+    launcher is gone.
+    """
+    os.setsid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+    if os.getppid() != launcher:
         return
-    by_number = {job.number: job for job in jobs}
-    parallel = Parallel(
-        at_once, backend="loky", return_as="generator_unordered", batch_size=1, pre_dispatch="all", max_nbytes=None
-    )
-    work = (delayed(_numbered)(sweep.run, job, exchange, at_once) for job in jobs)
-    with warnings.catch_warnings(), contextlib.suppress(BrokenProcessPool):
-        # of a process that is replaced because it has grown: nothing is lost
-        warnings.filterwarnings("ignore", "A worker stopped", UserWarning)
-        for number, result in parallel(work):
-            if result is not None:
-                yield by_number[number], result
+    os.environ[CELLS_AT_ONCE] = str(at_once)
+    number, words, sweep, command = job
+    next_s = 0.0
 
+    def report(counts: TurnCounts) -> None:
+        nonlocal next_s
+        if time.monotonic() >= next_s or counts.turns == counts.planned:
+            next_s = time.monotonic() + REPORT_EVERY_S
+            send(counts)
 
-def _numbered(run: Run, job: Job, exchange: Exchange, at_once: int) -> tuple[int, Result | None]:
-    return job.number, run_apart(run, job, exchange, at_once)
+    def send(message: TurnCounts | Result) -> None:
+        with contextlib.suppress(BrokenPipeError):  # the launcher is gone
+            pipe.send(message)
 
-
-@contextlib.contextmanager
-def _ended_processes() -> Iterator[None]:
-    """End the processes at the end of the sweep, instead of after minutes without work."""
-    from joblib.externals.loky import get_reusable_executor
-
-    try:
-        yield
-    finally:
-        get_reusable_executor().shutdown(wait=True, kill_workers=True)
+    with collect_seldom():
+        send(run_recorded(run, Job(number, compose(words), sweep, command), report))

@@ -9,8 +9,18 @@ from typing import Any, Literal
 from codechat.base.config import run_option
 from codechat.base.errors import UserError
 from codechat.models.hardware import CELLS_AT_ONCE, cores
-from codechat.run.launchers import LAUNCHERS, Job, LauncherConfig, Printed, Result, Run, Sweep, TurnCounts, View
-from codechat.run.launchers.exchange import run_recorded
+from codechat.run.launchers import (
+    LAUNCHERS,
+    Job,
+    LauncherConfig,
+    Printed,
+    Result,
+    Run,
+    Sweep,
+    TurnCounts,
+    View,
+    run_recorded,
+)
 from codechat.run.run import BUG, INTERRUPTED
 
 REMEDY = "start a cluster (`ray start --head`), or name one by launcher.address=HOST:PORT"

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -22,10 +23,10 @@ from codechat.run.launchers import LAUNCHERS, Job, LauncherConfig, Result, Sweep
 from codechat.run.run import BUG
 
 Words = tuple[str, ...]
-"""A cell as its words."""
+"""The words of a cell."""
 LOGS = "logs"
 STOP_S = 120
-"""So many seconds before its time limit an element is asked to end; SLURM may do it a minute earlier."""
+"""Seconds before the time limit at which an element is asked to end; SLURM may do it a minute earlier."""
 
 SCRIPT = """\
 #!/bin/bash
@@ -35,50 +36,15 @@ SCRIPT = """\
 #SBATCH --open-mode=append
 #SBATCH --requeue
 #SBATCH --signal=B:TERM@{stop_s}
-{options}
 # Element N of the array runs the cells in line N of cells.txt.
-
 cd {here} || exit 1
-element="${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"  # the last one's SLURM_JOB_ID stands for the whole array, too
-cell= asked= state=
-
-# SLURM signals this shell alone when the time is nearly over. It signals cancelled jobs too, which must not come back:
-# their state is CANCELLED or COMPLETING, while that of others is RUNNING, or SIGNALING until the signal is delivered.
-end() {{
-    asked=yes
-    [ -z "$cell" ] || kill -TERM "$cell" 2>/dev/null
-    for _ in 1 2 3; do  # a busy cluster may not answer at once
-        state=${{state:-$(squeue --noheader --jobs="$element" --format=%T)}}
-        [ -n "$state" ] && break
-        sleep 1
-    done
-}}
-trap end TERM USR1 USR2
-
 {setup}
-{command} cells file={cells} element="$SLURM_ARRAY_TASK_ID" &
-cell=$!
-[ -z "$asked" ] || kill -TERM "$cell" 2>/dev/null  # the time was over before the cell began
-
-while :; do
-    wait "$cell"
-    status=$?
-    kill -0 "$cell" 2>/dev/null || break
-done
-if [ "$status" = 130 ] || [ "$status" = 143 ]; then
-    trap '' TERM
-    if [ "$state" = RUNNING ] || [ "$state" = SIGNALING ]; then
-        scontrol requeue "$element" || {{ sleep 5; scontrol requeue "$element"; }}
-    else
-        echo "element $SLURM_ARRAY_TASK_ID is not put back into the queue: its state is ${{state:-unknown}}"
-    fi
-fi
-exit "$status"
+exec {command} cells file={cells} element="$SLURM_ARRAY_TASK_ID"  # exec: SLURM signals the process of the script alone
 """
-
 
 LOCK_TIMEOUT_S = 60
 POLL_S = 5.0
+ATTEMPTS = 3  # a busy cluster may not answer at once
 STATES = {"RUNNING": "runs", "SIGNALING": "runs", "COMPLETING": "runs", "PENDING": "waits"}
 """SLURM's states of a job in words; others are shown as they are."""
 
@@ -99,39 +65,24 @@ class Array:
         return self.folder / "cells.txt"
 
     @property
-    def job(self) -> Path:
-        """The script of the job."""
-        return self.folder / "job.sh"
-
-    @property
     def logs(self) -> Path:
         """The folder of the elements' output."""
         return self.folder / LOGS
 
-    def elements(self) -> dict[int, list[Words]]:
-        """The cells of every element, by its number."""
+    def elements(self) -> list[list[Words]]:
+        """The cells of every element; the first one has the number 1."""
         lines = self.cells.read_text(encoding="utf-8").splitlines() if self.cells.exists() else []
-        return {number: [tuple(words) for words in json.loads(line)] for number, line in enumerate(lines, 1)}
+        return [[tuple(words) for words in json.loads(line)] for line in lines]
 
-    def add(self, groups: Sequence[Sequence[Words]]) -> list[int]:
+    def add(self, groups: Sequence[list[Words]]) -> list[int]:
         """Write down the cells of new elements; equal ones of earlier submissions keep their numbers."""
         elements = self.elements()
-        numbers: list[int] = []
-        for group in groups:
-            known = [number for number, cells in elements.items() if cells == list(group)]
-            number = known[0] if known else len(elements) + 1
-            elements[number] = list(group)
-            numbers.append(number)
-        lines = (json.dumps(cells, ensure_ascii=False) + "\n" for cells in elements.values())
-        write_atomically(self.cells, lines)
+        elements += [group for group in groups if group not in elements]
+        write_atomically(self.cells, (json.dumps(cells, ensure_ascii=False) + "\n" for cells in elements))
+        numbers = sorted(elements.index(group) + 1 for group in groups)
         for number in numbers:
             self._status(number).unlink(missing_ok=True)
-        return sorted(numbers)
-
-    def write_script(self, text: str) -> None:
-        """Write the job's script, and make the folder for what its elements print."""
-        self.logs.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.job, text)
+        return numbers
 
     def leave(self, number: int, statuses: Sequence[int]) -> None:
         """Note the exit statuses of an element's cells, as far as they ran."""
@@ -139,12 +90,12 @@ class Array:
 
     def status_of(self, words: Words) -> int | None:
         """The exit status of a cell's last run; None if it left none."""
-        for number, cells in reversed(self.elements().items()):
-            path = self._status(number)
-            if words in cells and path.exists():
-                statuses: list[int] = json.loads(path.read_text())
-                return dict(zip(cells, statuses, strict=False)).get(words)
-        return None
+        found: int | None = None
+        for number, cells in enumerate(self.elements(), 1):
+            if words in cells and self._status(number).exists():
+                statuses: list[int] = json.loads(self._status(number).read_text())
+                found = dict(zip(cells, statuses, strict=False)).get(words)
+        return found
 
     def _status(self, number: int) -> Path:
         return self.folder / "ended" / str(number)
@@ -158,33 +109,49 @@ def grouped(jobs: Sequence[Job]) -> list[list[Job]]:
     return list(groups.values())
 
 
-def script(folder: Path, name: str, options: Mapping[str, str | None], setup: str | None) -> str:
+def script(array: Array, name: str, setup: str | None) -> str:
     """The job's script: it runs in the folder where codechat was called, with the same Python."""
-    lines = [f"#SBATCH --{key}={value}" for key, value in options.items() if value is not None]
     return SCRIPT.format(
         name=shlex.quote(f"codechat-{name}"),
-        folder=shlex.quote(str(folder)),
-        log=shlex.quote(str(folder / LOGS).replace("%", "%%") + "/%a.log"),
+        folder=shlex.quote(str(array.folder)),
+        log=shlex.quote(str(array.logs).replace("%", "%%") + "/%a.log"),
         stop_s=STOP_S,
-        options="\n".join(lines),
         here=shlex.quote(str(Path.cwd())),
         setup=setup or "",
         command=shlex.join([sys.executable, "-m", "codechat"]),
-        cells=shlex.quote(str(folder / "cells.txt")),
+        cells=shlex.quote(str(array.cells)),
     )
+
+
+def requeue() -> None:
+    """Put this element, which was interrupted, back into the queue, unless its job was cancelled.
+
+    SLURM signals both: the state of a cancelled job is CANCELLED or COMPLETING, that of others RUNNING or SIGNALING.
+    """
+    array = os.environ.get("SLURM_ARRAY_JOB_ID")
+    if array is None:
+        return
+    number = os.environ["SLURM_ARRAY_TASK_ID"]
+    element, state = f"{array}_{number}", ""  # the SLURM_JOB_ID of the last one stands for the whole array, too
+    for _ in range(ATTEMPTS):
+        with contextlib.suppress(UserError):
+            state = state or _ask(["squeue", "--noheader", f"--jobs={element}", "--format=%T"]).strip()
+            if state in ("RUNNING", "SIGNALING"):
+                _ask(["scontrol", "requeue", element])
+                return
+            if state:
+                break
+        time.sleep(1)
+    print(f"element {number} is not put back into the queue: its state is {state or 'unknown'}")
 
 
 class SlurmConfig(LauncherConfig):
     """Options of the `slurm` launcher."""
 
     kind: Literal["slurm"] = run_option("slurm", "where the cells of a sweep run")
-    partition: str | None = run_option(None, "partition to submit to; null: the cluster's default")
-    account: str | None = run_option(None, "account that pays; null: yours")
-    time: str | None = run_option(None, "time limit of an array element, as sbatch reads it: 90, 4:00:00, 1-12")
-    gres: str | None = run_option(None, "what an element needs of its node, such as gpu:h100:2")
+    sbatch: str = run_option("", "options of sbatch for an element: --partition=gpu --gres=gpu:h100:2 --time=4:00:00")
     parallel: int | None = run_option(None, "elements that run at once; null: as many as the cluster lets", ge=1)
     setup: str | None = run_option(None, "shell command that each element runs first, such as: module load cuda")
-    sbatch: str | None = run_option(None, "further options of sbatch, such as: --cpus-per-task=8 --mem=32G")
     wait: bool = run_option(False, "wait until all cells are over, and show the table")
 
 
@@ -223,13 +190,13 @@ class Slurm:
 
     def _submit(self, array: Array, name: str, jobs: Sequence[Job]) -> str:
         """Submit the cells as an array; a line for the user. Raises `UserError` if SLURM refuses them."""
-        config = self.config
         elements = array.add([[job.composed.words for job in group] for group in grouped(jobs)])
-        options = {"partition": config.partition, "account": config.account, "time": config.time, "gres": config.gres}
-        array.write_script(script(array.folder, name, options, config.setup))
-        numbers = ",".join(map(str, elements)) + (f"%{config.parallel}" if config.parallel else "")
-        more = shlex.split(config.sbatch or "")
-        job_id = _ask(["sbatch", "--parsable", f"--array={numbers}", *more, str(array.job)]).strip().partition(";")[0]
+        array.logs.mkdir(parents=True, exist_ok=True)
+        path = array.folder / "job.sh"
+        write_atomically(path, script(array, name, self.config.setup))
+        numbers = ",".join(map(str, elements)) + (f"%{self.config.parallel}" if self.config.parallel else "")
+        own = shlex.split(self.config.sbatch)
+        job_id = _ask(["sbatch", "--parsable", f"--array={numbers}", *own, str(path)]).strip().partition(";")[0]
         return (
             f"submitted {counted(len(jobs), 'cell')} as job {job_id}, {counted(len(elements), 'element')}; "
             f"what they print is in {array.logs}\nThe same command shows where they stand, and submits what is missing."
@@ -241,18 +208,18 @@ def _finished(sweep: Sweep) -> dict[int, Result]:
     return {number: result for number, result in found.items() if result is not None}
 
 
-def _queue(array: Array) -> dict[tuple[str, ...], str]:
+def _queue(array: Array) -> dict[Words, str]:
     """The cells in SLURM's queue, by their words, and the states of their elements."""
-    found: dict[tuple[str, ...], str] = {}
+    found: dict[Words, str] = {}
     elements = array.elements()
     for line in _ask(["squeue", "--me", "--array", "--noheader", "--format=%K %T %Z"]).splitlines():
         number, state, folder = line.split(maxsplit=2)
         if Path(folder) == array.folder and number.isdecimal():
-            found |= dict.fromkeys(elements[int(number)], state)
+            found |= dict.fromkeys(elements[int(number) - 1], state)
     return found
 
 
-def _state(job: Job, queue: Mapping[tuple[str, ...], str]) -> str | None:
+def _state(job: Job, queue: Mapping[Words, str]) -> str | None:
     state = queue.get(job.composed.words)
     return None if state is None else STATES.get(state, state.lower())
 
@@ -290,5 +257,5 @@ def _ask(words: Sequence[str]) -> str:
     errors = [line.removeprefix(f"{words[0]}: ").removeprefix("error: ") for line in done.stderr.strip().splitlines()]
     raise UserError(
         f"{words[0]} fails: {'; '.join(errors[:2]) or f'exit status {done.returncode}'}",
-        "launcher.partition, account, time, gres and sbatch must suit the cluster: `sinfo` lists its partitions",
+        "launcher.sbatch must suit the cluster: `sinfo` lists its partitions",
     )

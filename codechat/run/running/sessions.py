@@ -33,7 +33,7 @@ from codechat.run.protocols import DialogueProtocol, Kit
 from codechat.run.protocols.services import Asked, CheckOnce, Player, Services
 from codechat.run.protocols.session_log import SessionLog
 from codechat.run.running.observer import Counts, Follow, Observer
-from codechat.run.running.room import Room, room_of
+from codechat.run.running.server_capacity import ServerCapacity, capacity_of
 from codechat.sandbox import Sandbox
 from codechat.sandbox.suites.checker import Checker, NoSandbox
 from codechat.sandbox.suites.sharing import KeptVerdicts
@@ -210,7 +210,7 @@ async def _run_sessions(
             progress, stopped = now_and_then(note), lambda: brake.interrupted
             references = References(cell.dataset, services.tests, sandbox, note, progress, stopped)
             await unwrap_group(references.refuse(cell.tasks))
-        workers = _Workers(cell, protocol, services, Progress(), counts, observer, desk, room_of(cell))
+        workers = _Workers(cell, protocol, services, Progress(), counts, observer, desk, capacity_of(cell))
         for checkpoint in checkpoints(len(cell.tasks)):  # all tasks at the first, unless the cell may end early
             ready = [task for task in tasks_needed(cell, journal, checkpoint) if task.task_id in missing]
             missing -= {task.task_id for task in ready}
@@ -283,7 +283,7 @@ class _Workers:
     counts: Counts
     observer: Observer
     desk: Desk
-    room: Room
+    capacity: ServerCapacity
 
     async def work(self, queue: Iterator[Task]) -> None:
         """Run sessions until the queue is empty, or the user interrupts."""
@@ -291,7 +291,7 @@ class _Workers:
         for task in queue:
             if brake.interrupted:
                 break
-            async with self.room.place():
+            async with self.capacity.slot():
                 with self.desk.working():
                     record, apart = await self._session(task)
             if apart and self.services.brake.interrupted:
@@ -303,13 +303,13 @@ class _Workers:
                 self.progress.add(outline)
             if completed and outline.turns:
                 last = outline.turns[-1].usage
-                self.room.session(last.input_tokens + last.output_tokens)
+                self.capacity.session_ended(last.input_tokens + last.output_tokens)
             self.counts.session(outline, self.protocol.turns(task))
             self.observer.session(outline, self.protocol.turns(task))
 
     def _turn(self, turn: TurnRecord, new: bool) -> None:
         if new:
-            self.room.turn()
+            self.capacity.turn_ended()
         self.counts.turn(turn, new=new)
         self.observer.turn(turn, new=new)
 

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,9 +15,9 @@ from codechat.models.calls.cache import CachedQuestion
 from codechat.models.endpoints import Weights
 from codechat.models.hardware import CELLS_AT_ONCE, HardwareConfig, cores, own_cores
 from codechat.models.serving import Placement, Server, by_servers, needs_in, server_of
-from codechat.models.serving.fleet import ServerProcess
+from codechat.models.serving.fleet import spawn
 from codechat.models.serving.probing import COUNTERS
-from codechat.models.serving.server_guard import is_zombie
+from codechat.models.serving.server_guard import is_used, user_name
 from codechat.models.serving.vllm import arguments_of, environment_of, failure, program
 from codechat.run.answering.servers import servers_needed
 from codechat.run.settings.compose import compose
@@ -62,9 +63,8 @@ def test_only_a_model_served_by_vllm_on_this_machine_has_a_server() -> None:
 
 def test_the_arguments_of_a_server() -> None:
     weights = Weights(revision="v2", dtype="bfloat16", quantization="fp8", max_model_len=16384)
-    place = Placement((2, 3), 0.85, 2, 1)
-    options = hardware("hardware.max_num_seqs=128")
-    assert arguments_of(Server("org/m", weights, 10), place, options) == [
+    options = hardware("hardware.vllm_args='--max-num-seqs 128'")
+    assert arguments_of(Server("org/m", weights, 10), Placement((2, 3), 0.85), options) == [
         "org/m", "--served-model-name", "org/m", "--revision", "v2", "--dtype", "bfloat16", "--quantization", "fp8",
         "--max-model-len", "16384", "--generation-config", "vllm", "--enable-prompt-tokens-details",
         "--gpu-memory-utilization", "0.85", "--tensor-parallel-size", "2", "--max-num-seqs", "128",
@@ -77,17 +77,15 @@ def test_the_arguments_of_a_server() -> None:
 def test_the_environment_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_NO_USAGE_STATS", "0")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    plain = environment_of(Placement(), hardware())
+    plain = environment_of(Placement())
     assert (plain["VLLM_NO_USAGE_STATS"], plain["DO_NOT_TRACK"]) == ("1", "1")
-    assert not plain.keys() & {"CUDA_VISIBLE_DEVICES", "VLLM_BATCH_INVARIANT"}
-    invariant = hardware("hardware.batch_invariant=true")
-    placed = environment_of(Placement((1, 2), 0.9), invariant)
-    assert (placed["CUDA_VISIBLE_DEVICES"], placed["VLLM_BATCH_INVARIANT"]) == ("1,2", "1")
+    assert "CUDA_VISIBLE_DEVICES" not in plain
+    assert environment_of(Placement((1, 2), 0.9))["CUDA_VISIBLE_DEVICES"] == "1,2"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,7")  # what a batch system left to this process
-    assert environment_of(Placement((1, 2), 0.9), invariant)["CUDA_VISIBLE_DEVICES"] == "5,7"
+    assert environment_of(Placement((1, 2), 0.9))["CUDA_VISIBLE_DEVICES"] == "5,7"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4")
     with pytest.raises(UserError, match="CUDA_VISIBLE_DEVICES=4"):
-        environment_of(Placement((1,), 0.9), invariant)
+        environment_of(Placement((1,), 0.9))
 
 
 def test_a_missing_vllm_is_told_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -118,9 +116,9 @@ def test_a_missing_vllm_is_told_with_the_line_that_installs_it(monkeypatch: pyte
         (
             "(EngineCore_DP0 pid=12) ERROR 11-20 10:00:00 [core.py:700] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
             "the GPU's memory is too small",
-            "hardware.max_num_seqs",
+            "hardware.vllm_args",
         ),
-        ("ValueError: No available memory for the cache blocks.", "the GPU's memory is too small", "max_num_seqs"),
+        ("ValueError: No available memory for the cache blocks.", "the GPU's memory is too small", "max-num-seqs"),
         (
             "ValueError: To serve at least one request with the model's max seq len (131072), 16.00 GiB KV cache is needed, which is larger than the available KV cache memory (4.85 GiB).",
             "one conversation of the longest kind",
@@ -213,28 +211,42 @@ time.sleep(600)
 """
 
 
+def guarded(command: list[str], log: Path) -> "subprocess.Popen[bytes]":
+    """The guard of a command's process, which this process uses."""
+    users = log.with_suffix(".users")
+    users.mkdir(parents=True, exist_ok=True)
+    (users / user_name(os.getpid())).touch()
+    return spawn(command, dict(os.environ), log)
+
+
 def test_a_server_that_does_not_heed_is_ended_by_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "stubborn.py").write_text(STUBBORN)
     monkeypatch.setattr("codechat.models.serving.fleet.GRACE_S", 0.3)
-    command = [sys.executable, str(tmp_path / "stubborn.py"), "more"]
-    server = ServerProcess(command, dict(os.environ), tmp_path / "logs" / "x.log")
-    held = os.dup(server._guard.stdin.fileno())  # as a process forked meanwhile has it
-    while len(pids := server.output().split()) < 2:
-        assert server.status() is None, server.output()
+    log = tmp_path / "x.log"
+    guard = guarded([sys.executable, str(tmp_path / "stubborn.py"), "more"], log)
+    while len(pids := log.read_text().split()) < 2:
+        assert guard.poll() is None, log.read_text()
         time.sleep(0.02)
-    assert not any(is_zombie(int(pid)) for pid in pids)
-    server.stop()
-    os.close(held)
-    assert all(is_zombie(int(pid)) for pid in pids), "also the one that left the group"
-    assert server.status() == 128 + signal.SIGKILL
+    assert all(user_name(int(pid)) for pid in pids)
+    (log.with_suffix(".users") / user_name(os.getpid())).unlink()
+    assert guard.wait(30) == 128 + signal.SIGKILL
+    assert not any(user_name(int(pid)) for pid in pids), "also the one that left the group"
 
 
 def test_a_server_s_exit_status_and_words_are_its_own(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
     log.write_text("of an earlier one\n")
-    server = ServerProcess(["sh", "-c", "echo mine; exit 7"], dict(os.environ), log)
-    while server.status() is None:
+    assert guarded(["sh", "-c", "echo mine; exit 7"], log).wait(30) == 7
+    assert log.read_text() == "of an earlier one\nmine\n"
+
+
+def test_only_users_that_have_not_ended_count(tmp_path: Path) -> None:
+    assert not is_used(tmp_path / "absent") and not is_used(tmp_path)
+    child = subprocess.Popen(["sleep", "600"])
+    (tmp_path / user_name(child.pid)).touch()
+    (tmp_path / f"{os.getpid()}-1").touch()  # another process had this number earlier
+    assert is_used(tmp_path)
+    child.kill()
+    while is_used(tmp_path):  # also while nobody has taken notice of its end
         time.sleep(0.02)
-    server.stop()
-    assert (server.status(), server.output()) == (7, "mine\n")
-    assert log.read_text().startswith("of an earlier one\n")
+    child.wait()

@@ -48,11 +48,11 @@ def test_two_servers_share_where_the_third_leaves_room() -> None:
 
 def test_weights_too_large_for_a_gpu_are_shared_by_as_few_as_hold_them() -> None:
     assert lay_out(Machine(8, 80), [HUGE, *JUDGES]) == {
-        HUGE: Placement((0, 1, 4, 5), 0.9, 4, 1, pytest.approx(36.75)),  # two hold it; idle ones make room
-        JUDGES[0]: Placement((3,), 0.9, kv_gb=pytest.approx(59)),
-        JUDGES[1]: Placement((2,), 0.9, kv_gb=pytest.approx(11)),
+        HUGE: Placement((0, 1, 4, 5), 0.9, pytest.approx(36.75)),  # two hold it; idle ones make room
+        JUDGES[0]: Placement((3,), 0.9, pytest.approx(59)),
+        JUDGES[1]: Placement((2,), 0.9, pytest.approx(11)),
     }
-    assert lay_out(Machine(8, 80), [server("480b", 500)])[server("480b", 500)].tensor_parallel == 8
+    assert lay_out(Machine(8, 80), [server("480b", 500)])[server("480b", 500)].gpus == tuple(range(8))
 
 
 def test_the_70b_with_both_judges_is_refused_with_what_would_fit() -> None:
@@ -61,9 +61,9 @@ def test_the_70b_with_both_judges_is_refused_with_what_would_fit() -> None:
     lines = str(refusal.value).splitlines()
     assert lines == [
         "the model servers of this cell do not fit 3 GPUs of 80 GB (0.9 of each is used): "
-        "70b 141 GB, 120b 61 GB, 20b 13 GB",
-        "load 70b with weights.quantization=fp8, which makes another cell; or hardware=h100_8; or a smaller "
-        "model@judge.adherence now, and 120b afterwards by codechat rescore; or serve a model elsewhere and set its "
+        "70b 141 GB, 20b 13 GB, 120b 61 GB",
+        "load the largest with weights.quantization=fp8 (another cell), or set hardware=h100_8, or a smaller "
+        "model@judge.adherence now and judge again by codechat rescore, or serve a model elsewhere and set its "
         "base_url",
     ]
 
@@ -78,24 +78,14 @@ def test_the_paper_s_presets_say_what_their_weights_take() -> None:
     assert len({place.gpus for place in lay_out(THREE, list(fp8)).values()}) == 3
 
 
-def test_running_servers_keep_their_places() -> None:
+def test_servers_are_placed_beside_those_that_run() -> None:
     first = lay_out(THREE, [SMALL, *JUDGES])
-    kept = {judge: first[judge] for judge in JUDGES}
-    second = lay_out(THREE, [MIDDLE, *JUDGES], kept)
-    assert {judge: second[judge] for judge in JUDGES} == kept
-    assert second[MIDDLE].gpus == (1,)
+    assert lay_out(THREE, [MIDDLE], [first[judge] for judge in JUDGES])[MIDDLE].gpus == (1,)
     with pytest.raises(DoesNotFit):
-        lay_out(Machine(2, 80), [HUGE, *JUDGES[:1]], {JUDGES[0]: Placement((0,), 0.9)})
-
-
-def test_parallel_sizes_may_be_given() -> None:
-    both = Machine(8, 80, tensor_parallel=2, data_parallel=2)
-    place = lay_out(both, [SMALL])[SMALL]
-    assert (place.gpus, place.tensor_parallel, place.data_parallel) == ((0, 1, 2, 3), 2, 2)
-    with pytest.raises(DoesNotFit):
-        lay_out(both, [SMALL, *JUDGES])
-    with pytest.raises(DoesNotFit):
-        lay_out(Machine(1, 80, tensor_parallel=1), [HUGE])
+        lay_out(Machine(2, 80), [HUGE], [Placement((0,), 0.9)])
+    shared = lay_out(Machine(1, 141), [SMALL, *JUDGES])
+    beside = lay_out(Machine(1, 141), [SMALL], [shared[judge] for judge in JUDGES])
+    assert beside[SMALL].fraction == pytest.approx(shared[SMALL].fraction, abs=0.001)
 
 
 def test_unknown_sizes_get_gpus_of_their_own() -> None:
@@ -142,8 +132,7 @@ def test_a_layout_overfills_nothing_and_is_refused_only_if_there_is_none(
         assert len(here) == 1 or all(len(place.gpus) == 1 for place in here.values())
     for each, place in places.items():
         own = (place.fraction or 0) * memory
-        assert own - (each.weights_gb or 0) / place.tensor_parallel >= KV_GB - 0.02 * memory / 100
-        assert len(place.gpus) == place.tensor_parallel
+        assert own - (each.weights_gb or 0) / len(place.gpus) >= KV_GB - 0.02 * memory / 100
         assert len(place.gpus) in {fewest(machine, each.weights_gb or 0), wide(machine, each.weights_gb or 0)}
 
 
@@ -187,10 +176,8 @@ def test_idle_gpus_go_to_a_large_server_that_has_little_room_for_conversations()
     """70B on two cards of 80 GB: 72 − 70.5 = 1.5 GB each; on four 72 − 35.25 = 36.75 GB, no longer scarce."""
     eight, three = Machine(8, 80.0), Machine(3, 80.0)
     places = lay_out(eight, [HUGE, SMALL])
-    assert len(places[HUGE].gpus) == places[HUGE].tensor_parallel == 4
+    assert len(places[HUGE].gpus) == 4
     assert places[HUGE].kv_gb == pytest.approx(36.75)
     assert not set(places[HUGE].gpus) & set(places[SMALL].gpus)
     assert len(lay_out(three, [HUGE])[HUGE].gpus) == 2, "one idle GPU is not enough"
-    assert len(lay_out(Machine(8, 80.0, tensor_parallel=2), [HUGE])[HUGE].gpus) == 2, "the user said so"
-    kept = {HUGE: lay_out(three, [HUGE])[HUGE]}
-    assert lay_out(eight, [HUGE, SMALL], kept)[HUGE] == kept[HUGE], "a running server stays as it is"
+    assert len(lay_out(eight, [HUGE], [Placement((gpu,), 0.9) for gpu in range(5)])[HUGE].gpus) == 2

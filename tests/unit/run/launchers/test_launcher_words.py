@@ -107,13 +107,13 @@ def test_cells_that_need_the_same_servers_are_one_element() -> None:
 def test_elements_keep_their_numbers(tmp_path: Path) -> None:
     """What waits in the queue keeps its cells, whatever is submitted later."""
     array, first, second, third = Array(tmp_path), [("seed=1",), ("seed=2",)], [("a='\n'",)], [("seed=3",)]
-    assert array.elements() == {}
+    assert array.elements() == []
     assert array.add([first, second]) == [1, 2]
     array.leave(1, [0, 3])
     array.leave(2, [130])
     assert [array.status_of(words) for words in (*first, *second, *third)] == [0, 3, 130, None]
     assert array.add([third, second]) == [2, 3]
-    assert array.elements() == {1: first, 2: second, 3: third}
+    assert array.elements() == [first, second, third]
     assert array.status_of(second[0]) is None, "it was submitted again"
     assert array.cells.read_text().count("\n") == 3
 

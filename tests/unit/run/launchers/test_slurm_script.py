@@ -1,59 +1,82 @@
-"""The job's script on a SLURM that is played by programs of a few lines: what becomes of an interrupted cell."""
+"""An element of an array on a SLURM that is played by programs of a few lines: what becomes of it once interrupted."""
 
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from codechat.run.launchers.slurm import script
+from codechat.cli.commands import cells
+from codechat.run.launchers.slurm import Array, requeue, script
 
-CELL = "#!/bin/sh\ntrap 'exit 130' TERM\necho ready\nwhile :; do sleep 0.1; done\n"
+
+@pytest.fixture
+def element(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of commands that element 2 of job 7 finds first."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "2")
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    return tmp_path
 
 
-def played(folder: Path, monkeypatch: pytest.MonkeyPatch, setup: str | None = None, **programs: str) -> str:
-    """What the script prints of a cell that is asked to end, by its setup or else once it runs, with these commands."""
-    for name, text in {"cell": CELL, **{name: f"#!/bin/sh\n{text}\n" for name, text in programs.items()}}.items():
-        (folder / name).write_text(text)
+def play(folder: Path, **programs: str) -> None:
+    for name, text in programs.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
         (folder / name).chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(folder / "cell"))
-    (folder / "job.sh").write_text(script(folder, "own", {}, setup))
-    own = {"PATH": f"{folder}:{os.environ['PATH']}", "SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "2"}
-    with subprocess.Popen(
-        ["bash", folder / "job.sh"], stdout=subprocess.PIPE, text=True, env=own, cwd=folder
-    ) as process:
-        assert process.stdout is not None
-        if setup is None:
-            assert process.stdout.readline() == "ready\n"
-            process.send_signal(signal.SIGTERM)
-        said = process.stdout.read()
-        assert process.wait(60) in (130, 143)  # the cell may end while the cluster is asked
-    return said
 
 
-# Their files lie beside them: the job's script runs in the folder of whoever starts it.
 ASKED_TWICE = 'if [ -e "$0.asked" ]; then echo RUNNING; else : > "$0.asked"; echo "it is busy" >&2; exit 1; fi'
-REFUSES_ONCE = 'if [ -e "$0.refused" ]; then echo "$@"; else : > "$0.refused"; exit 1; fi'
+REFUSES_ONCE = 'if [ -e "$0.refused" ]; then echo "$@" > "$0.done"; else : > "$0.refused"; exit 1; fi'
+DONE = 'echo "$@" > "$0.done"'
 
 
-def test_a_busy_cluster_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert played(tmp_path, monkeypatch, squeue=ASKED_TWICE, scontrol=REFUSES_ONCE) == "requeue 7_2\n"
-
-
-def test_a_cell_whose_signal_is_not_yet_delivered_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert played(tmp_path, monkeypatch, squeue="echo SIGNALING", scontrol='echo "$@"') == "requeue 7_2\n"
-
-
-def test_a_cell_that_is_asked_before_it_begins_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = played(tmp_path, monkeypatch, "kill -TERM $$", squeue="echo RUNNING", scontrol='echo "$@"')
-    assert said.removeprefix("ready\n") == "requeue 7_2\n"
+@pytest.mark.parametrize(
+    ("squeue", "scontrol"), [(ASKED_TWICE, REFUSES_ONCE), ("echo SIGNALING", DONE), ("echo RUNNING", DONE)]
+)
+def test_an_interrupted_element_goes_back_also_if_the_cluster_is_busy(
+    element: Path, squeue: str, scontrol: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    play(element, squeue=squeue, scontrol=scontrol)
+    requeue()
+    assert (element / "scontrol.done").read_text() == "requeue 7_2\n"
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(("squeue", "state"), [("echo COMPLETING", "COMPLETING"), ("exit 1", "unknown")])
-def test_a_cell_that_stays_away_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, squeue: str, state: str
+def test_an_element_that_stays_away_says_so(
+    element: Path, squeue: str, state: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = played(tmp_path, monkeypatch, squeue=squeue, scontrol="echo no")
-    assert said == f"element 2 is not put back into the queue: its state is {state}\n"
+    play(element, squeue=squeue, scontrol=DONE)
+    requeue()
+    assert capsys.readouterr().out == f"element 2 is not put back into the queue: its state is {state}\n"
+    assert not (element / "scontrol.done").exists()
+
+
+def test_an_element_that_is_asked_to_end_before_its_cell_begins_goes_back(
+    element: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play(element, squeue="echo RUNNING", scontrol=DONE)
+    array = Array(element)
+    array.add([[("seed=1",)], [("seed=2",)]])
+
+    def interrupted(words: Sequence[str]) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(cells, "compose", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cells.run_cells([f"file={array.cells}", "element=2"])
+    assert (element / "scontrol.done").read_text() == "requeue 7_2\n"
+
+
+def test_the_script_becomes_the_process_of_its_cells(element: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    play(element, cell='echo "$$ $@"')
+    monkeypatch.setattr(sys, "executable", str(element / "cell"))
+    array = Array(element / "a folder")
+    (element / "job.sh").write_text(script(array, "own", "echo prepared"))
+    with subprocess.Popen(["bash", element / "job.sh"], stdout=subprocess.PIPE, text=True, cwd=element) as process:
+        said, _ = process.communicate(timeout=60)
+    assert said == f"prepared\n{process.pid} -m codechat cells file={array.cells} element=2\n"

@@ -13,25 +13,25 @@ from codechat.run.cell import build_cell
 from codechat.run.cell.budget import Budget
 from codechat.run.cell.estimate import ROUND_S, estimate_of
 from codechat.run.protocols import Ask
-from codechat.run.running import room
-from codechat.run.running.room import CHARS_PER_TOKEN, KNOWN_FROM, Room, _length, room_of
+from codechat.run.running import server_capacity
+from codechat.run.running.server_capacity import CHARS_PER_TOKEN, KNOWN_FROM, ServerCapacity, _length, capacity_of
 from codechat.run.settings.compose import compose
 from codechat.testing import Fault, OpenAIServer
 
 CONFIG = 'vllm:cache_config_info{block_size="16",cache_dtype="auto",engine="0",num_gpu_blocks="500"} 1.0\n'
 
 
-def most_at_once(places: Room, sessions: int) -> int:
+def most_at_once(places: ServerCapacity, sessions: int) -> int:
     """The most of so many sessions of a turn each that were under way together."""
     inside, most = 0, 0
 
     async def session() -> None:
         nonlocal inside, most
-        async with places.place():
+        async with places.slot():
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(0.005)
-            places.turn()
+            places.turn_ended()
             inside -= 1
 
     async def main() -> None:
@@ -50,35 +50,35 @@ def test_one_session_begins_and_then_as_many_as_fit(capacity: int | None, most: 
         asked.append(True)
         return capacity
 
-    assert most_at_once(Room(1000, look), 20) == most
+    assert most_at_once(ServerCapacity(1000, look), 20) == most
     assert asked == [True]
 
 
 def test_a_model_without_such_a_server_has_no_bound() -> None:
-    assert most_at_once(Room(0, None), 20) == 20
-    assert room_of(build_cell(compose([]))).allowed == float("inf")
+    assert most_at_once(ServerCapacity(0, None), 20) == 20
+    assert capacity_of(build_cell(compose([]))).allowed == float("inf")
 
 
 @pytest.mark.parametrize("tasks", [0, 1, 2])
-def test_the_room_is_for_conversations_of_the_mean_length(tasks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_capacity_is_for_conversations_of_the_mean_length(tasks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = SimpleNamespace(served_by="vllm")
     servers = SimpleNamespace(kv_tokens=lambda asked: 8000 if asked is model else None)
-    monkeypatch.setattr(room, "SERVERS", SimpleNamespace(get=lambda: servers))
+    monkeypatch.setattr(server_capacity, "SERVERS", SimpleNamespace(get=lambda: servers))
     asks = [Ask("model", turn, 400, 800, replies=turn) for turn in range(4)] + [Ask("judge", 0, 10_000)]
     cell: Any = SimpleNamespace(
         config=SimpleNamespace(model=model), protocol=SimpleNamespace(asks=lambda _: asks), tasks=range(tasks)
     )
-    found = room_of(cell)
-    asyncio.run(found.look())
+    found = capacity_of(cell)
+    asyncio.run(found.ask_server())
     assert found.allowed == (int(8000 / (0.8 * (400 + 4 * 800) / 4)) if tasks else 8000)
 
 
 def test_lengths_that_were_seen_replace_the_estimate() -> None:
-    known = Room(1000, lambda: 8000)
-    asyncio.run(known.look())
+    known = ServerCapacity(1000, lambda: 8000)
+    asyncio.run(known.ask_server())
     for _ in range(KNOWN_FROM):
         assert known.allowed == 10
-        known.session(500)
+        known.session_ended(500)
     assert known.allowed == 20
 
 

@@ -21,32 +21,30 @@ KNOWN_FROM = 5
 """Finished dialogues from which on their own lengths count instead of the estimate."""
 
 
-class Room:
-    """Lets sessions begin. `capacity` gives the tokens that the server keeps, None if it is not known (yet).
+class ServerCapacity:
+    """Lets sessions begin. `ask` gives the tokens that the server keeps, None if it does not say.
 
-    Until the first turn has ended, when the server is there, one session is under way; a server that tells nothing then
-    takes any number, as does a model without such a server (`capacity` None). `tokens` is the estimated length of a
-    dialogue.
+    Until the first turn has ended, when the server is there, one session is under way. A server that does not say, and
+    a model without such a server (`ask` None), take any number. `tokens` is the estimated length of a dialogue.
     """
 
-    def __init__(self, tokens: float, capacity: Callable[[], int | None] | None) -> None:
-        self._tokens, self._capacity = tokens, capacity
-        self._allowed: float | None = None if capacity else float("inf")
-        self._size: int | None = None
+    def __init__(self, tokens: float, ask: Callable[[], int | None] | None) -> None:
+        self._tokens, self._ask = tokens, ask
+        self._asking: asyncio.Task[None] | None = None
+        self._size = None if ask is None else 0  # until it is asked
         self._inside, self._finished, self._sum = 0, 0, 0
         self._changed = asyncio.Condition()
-        self._looking: asyncio.Task[None] | None = None
 
     @property
     def allowed(self) -> float:
         """The sessions that may be under way now."""
         if self._size is None:
-            return 1 if self._allowed is None else self._allowed
+            return float("inf")
         mean = self._sum / self._finished if self._finished >= KNOWN_FROM else self._tokens
         return max(1, int(self._size / max(FILLED * mean, 1)))
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
+    async def slot(self) -> AsyncIterator[None]:
         """Surrounds a session."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._inside < self.allowed)
@@ -58,32 +56,31 @@ class Room:
                 self._inside -= 1
                 self._changed.notify_all()
 
-    def turn(self) -> None:
+    def turn_ended(self) -> None:
         """A new turn has ended: the server is there, and can be asked."""
-        if self._capacity is not None and self._looking is None:
-            self._looking = asyncio.create_task(self.look())
+        if self._ask is not None and self._asking is None:
+            self._asking = asyncio.create_task(self.ask_server())
 
-    def session(self, tokens: int) -> None:
+    def session_ended(self, tokens: int) -> None:
         """A session has ended after a conversation of so many tokens."""
         self._finished += 1
         self._sum += tokens
 
-    async def look(self) -> None:
+    async def ask_server(self) -> None:
         """Ask the server for its memory."""
-        if self._capacity is not None:
-            self._size = await asyncio.to_thread(self._capacity)
-        self._allowed = float("inf")
+        if self._ask is not None:
+            self._size = await asyncio.to_thread(self._ask)
         async with self._changed:
             self._changed.notify_all()
 
 
-def room_of(cell: Cell) -> Room:
-    """The room for a cell's sessions, by the server of the model under test if that is a vLLM."""
+def capacity_of(cell: Cell) -> ServerCapacity:
+    """The capacity for a cell's sessions, by the server of the model under test if that is a vLLM."""
     model, servers = cell.config.model, SERVERS.get()
     if servers is None or getattr(model, "served_by", None) != "vllm":
-        return Room(0.0, None)
+        return ServerCapacity(0.0, None)
     sizes = [_length(cell.protocol.asks(task)) for task in cell.tasks]
-    return Room(sum(sizes) / max(len(sizes), 1), lambda: servers.kv_tokens(model))
+    return ServerCapacity(sum(sizes) / max(len(sizes), 1), lambda: servers.kv_tokens(model))
 
 
 def _length(asks: Iterable[Ask]) -> float:
