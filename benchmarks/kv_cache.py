@@ -122,7 +122,7 @@ def depth_first(memory_tokens: int, tokens: int) -> int:
 
     async def look() -> float:
         capacity = ServerCapacity(tokens, lambda: memory_tokens)
-        await capacity.ask_server()
+        await capacity.update()
         return capacity.allowed
 
     return int(asyncio.run(look()))
