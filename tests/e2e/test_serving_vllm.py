@@ -73,8 +73,8 @@ def test_three_tasks_are_served_by_vllm(tiny: Path) -> None:
         "hardware=cpu", "hardware.start_s=1500", "hardware.vllm_args='--max-num-seqs 4'", "model.timeout_s=600", "model.cache=false",
         "dataset.limit=3", "agenda.turns=3", "judge=rules", "tracking=none", "seed=0,1",
     ]  # fmt: skip
-    assert main(["-m", *words]) == 0, next(Path("runs/.servers").glob("*.log")).read_text()[-3000:]
-    assert next(Path("runs/.servers").glob("*.log")).read_text().count("Application startup complete") == 1
+    assert main(["-m", *words]) == 0, next(Path("runs/.servers").rglob("*.log")).read_text()[-3000:]
+    assert next(Path("runs/.servers").rglob("*.log")).read_text().count("Application startup complete") == 1
     cells = [json.loads(path.read_text()) for path in Path("runs").glob("*/metrics.json")]
     assert len(cells) == 2
     for metrics in cells:

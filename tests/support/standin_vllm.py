@@ -123,7 +123,7 @@ def serve(chosen: argparse.Namespace, how: dict[str, Any], before: int) -> None:
 
     solve, ready, began = reference_solver(dataset_tasks("starter")), threading.Event(), time.monotonic()
     lives = how.get("lives") if before < how.get("deaths", 1) else None
-    tokens, known = {"hits": 0, "queries": 0}, list[str]()
+    known = list[str]()
 
     async def answer(call: Call) -> Result:
         await asyncio.sleep(how.get("answer_s", 0))
@@ -132,8 +132,6 @@ def serve(chosen: argparse.Namespace, how: dict[str, Any], before: int) -> None:
         result = solve(call)
         prompt = "".join(f"<{message['role']}>{message['content']}" for message in call.messages)
         cached = max((in_common(prompt, other) for other in known), default=0) // BLOCK * BLOCK
-        tokens["queries"] += len(prompt)
-        tokens["hits"] += cached
         if not isinstance(result, str):
             return result
         known.append(f"{prompt}<assistant>{result}")
@@ -147,12 +145,10 @@ def serve(chosen: argparse.Namespace, how: dict[str, Any], before: int) -> None:
             if path == "/v1/models" and not before and next(lists) >= how.get("lists", LONG):
                 os._exit(9)
             loaded = not how.get("never") and time.monotonic() - began >= how.get("load_s", 0)
-            labels = f'{{engine="0",model_name="{chosen.model}"}}'
-            counters = "".join(f"vllm:prefix_cache_{name}_total{labels} {n:.1f}\n" for name, n in tokens.items())
             pages = {
                 "/health": Fault(200 if loaded else 503),
                 "/version": Fault(200, {"version": VERSION}),
-                "/metrics": Fault(200, "# TYPE vllm:prefix_cache_hits_total counter\n" + counters),
+                "/metrics": Fault(200, "vllm:other 1.0\n"),
             }
             return pages.get(path)
 

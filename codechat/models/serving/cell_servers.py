@@ -18,14 +18,12 @@ from codechat.models.hardware import HardwareConfig
 from codechat.models.remote.served import SERVERS
 from codechat.models.serving.fleet import Fleet, Running, running_in, start
 from codechat.models.serving.planning import Placement, lay_out, machine_of
-from codechat.models.serving.probing import PrefixCounts, answers, is_healthy, kv_tokens, prefix_counts, refuses
+from codechat.models.serving.probing import answers, is_healthy, kv_tokens, refuses
 from codechat.models.serving.server import Need, Server, port_of, server_of
 from codechat.models.serving.vllm import PORT_TAKEN, failure
 
 LOOK_S = 0.1
 NOTE_EVERY_S = 30.0
-ENDING_S = 15.0
-"""A server that takes no connection any more, and all that it started, have ended after so many seconds."""
 
 
 class CellServers:
@@ -53,7 +51,6 @@ class CellServers:
         self._starts = Counter[Server]()
         self._starting: dict[Server, asyncio.Task[Running]] = {}
         self._using: asyncio.Task[None] | None = None
-        self._before: dict[str, PrefixCounts] = {}
 
     def _server(self, config: ModelConfig) -> Server | None:
         """The model's server if codechat serves it."""
@@ -83,7 +80,6 @@ class CellServers:
     async def reach(self, config: ModelConfig) -> str | None:
         server = self._server(config)
         if server is None:
-            await self._count_from_here(str(getattr(config, "base_url", "")))
             return None
         for each in self.served.keys() - self._starting.keys():
             self._bring_up(each)
@@ -92,25 +88,19 @@ class CellServers:
             if not await self.revived(config, self._starts[server]):
                 raise EndpointDown(f"the server of {server.name} ended again")
             running = await self._brought_up(server)
-        await self._count_from_here(running.base_url)
         return running.base_url
 
     async def revived(self, config: ModelConfig, starts: int) -> bool:
         server = self._server(config)
         if server is None or server not in self._running:
             return False
-        latest = time.monotonic() + ENDING_S
-        while self._starts[server] == starts and not self.is_down(config) and time.monotonic() < latest:
-            if not await asyncio.to_thread(refuses, self._running[server].base_url):
-                return False
-            await BRAKE.get().wait(asyncio.sleep(LOOK_S))
-        if self._starts[server] == starts == 1 and self.is_down(config):
+        ending = await asyncio.to_thread(refuses, self._running[server].base_url)
+        if self._starts[server] == starts == 1 and (ending or self.is_down(config)):
             self._note(f"{server.name}: its server ended by itself: it is started again")
             self._bring_up(server)
         if self._starts[server] == starts:
             return False
-        running = await self._brought_up(server)
-        self._before[running.base_url] = PrefixCounts()
+        await self._brought_up(server)
         return True
 
     # -- starting --------------------------------------------------------------------------------------------------
@@ -131,71 +121,43 @@ class CellServers:
     async def _ready(self, server: Server) -> Running:
         """The server, ready. Raises `UserError` if it ends or takes too long, `Stopped` if interrupted."""
         if self._using is None:
-            self._using = asyncio.create_task(
-                asyncio.to_thread(self._fleet.use, self.served, self._hardware, self._folder)
-            )
+            use = asyncio.to_thread(self._fleet.use, self.served, self._hardware, self._folder)
+            self._using = asyncio.create_task(use)
         await self._using
-        running, noted, seconds = await self._started(server), 0.0, 0.0
-        while running.alive():
-            if await asyncio.to_thread(is_healthy, running.port):
-                if seconds:
-                    self._note(f"{server.name} is ready after {time.time() - running.began:.1f} s")
-                self._running[server] = running
-                return running
-            seconds = time.time() - running.began
-            if seconds > self._hardware.start_s:
-                await asyncio.to_thread(running.stop)
-                late = f"was not ready in {self._hardware.start_s:g} s (hardware.start_s)"
-                raise failure(server.name, self.served[server].place, running.output(), late, running.log)
-            if seconds - noted >= NOTE_EVERY_S:
-                noted = seconds
-                self._note(f"{server.name} is still loading after {seconds:.0f} s (log: {running.log})")
-            await BRAKE.get().wait(asyncio.sleep(LOOK_S))
-        if PORT_TAKEN.search(running.output()):  # somebody was faster
-            return await self._ready(server)
-        ended = "ended before it was ready"
-        raise failure(server.name, self.served[server].place, running.output(), ended, running.log)
-
-    async def _started(self, server: Server) -> Running:
-        """The server as soon as it is started, by this process or another one."""
         before = running_in(self._folder).get(server.slug)
         while (running := await asyncio.to_thread(start, self.served, server, self._hardware, self._folder)) is None:
             await BRAKE.get().wait(asyncio.sleep(LOOK_S))
+        name, log, place, noted = server.name, running.log, self.served[server].place, 0.0
         if running != before:
-            gpus, wanted = ", ".join(map(str, running.place.gpus)), port_of(self.served[server].base_url)
-            where = f" on GPU {gpus}" if gpus else ""
-            taken = "" if running.port == wanted else f" (port {wanted} is taken)"
-            self._note(f"starting {server.described}{where} at {running.base_url}{taken} (log: {running.log})")
-        return running
+            self._note_start(server, running)
+        while running.alive():
+            seconds = time.time() - running.began
+            if await asyncio.to_thread(is_healthy, running.port):
+                if running != before:
+                    self._note(f"{name} is ready after {seconds:.1f} s")
+                self._running[server] = running
+                return running
+            if seconds > self._hardware.start_s:
+                await asyncio.to_thread(running.stop)
+                late = f"was not ready in {self._hardware.start_s:g} s (hardware.start_s)"
+                raise failure(name, place, running.output(), late, log)
+            if seconds - noted >= NOTE_EVERY_S:
+                noted = seconds
+                self._note(f"{name} is still loading after {seconds:.0f} s (log: {log})")
+            await BRAKE.get().wait(asyncio.sleep(LOOK_S))
+        if running == before or PORT_TAKEN.search(running.output()):  # it was ending, or another program was faster
+            return await self._ready(server)
+        raise failure(name, place, running.output(), "ended before it was ready", log)
 
-    # -- the prefix cache ------------------------------------------------------------------------------------------
-
-    async def _count_from_here(self, base_url: str) -> None:
-        """Remember a server's counts before this cell."""
-        if base_url not in self._before:
-            self._before[base_url] = PrefixCounts()
-            counts = await asyncio.to_thread(prefix_counts, base_url)
-            self._before[base_url] = counts or PrefixCounts()
-
-    def _asked_at(self, config: ModelConfig) -> str | None:
-        """The address at which a model was asked; None if it was not."""
-        running = self._found(config)
-        base_url = str(getattr(config, "base_url", "")) if running is None else running.base_url
-        return base_url if base_url in self._before else None
-
-    def counted(self) -> dict[str, PrefixCounts]:
-        """The counts of the servers for this cell, by the place of each model that was asked."""
-        found: dict[str, PrefixCounts] = {}
-        for need in self.needs:
-            base_url = self._asked_at(need.config)
-            now = None if base_url is None else prefix_counts(base_url)
-            if base_url is not None and now is not None:
-                found[need.place] = now - self._before[base_url]
-        return found
+    def _note_start(self, server: Server, running: Running) -> None:
+        gpus, wanted = ", ".join(map(str, running.place.gpus)), port_of(self.served[server].base_url)
+        where = f" on GPU {gpus}" if gpus else ""
+        taken = "" if running.port == wanted else f" (port {wanted} is taken)"
+        self._note(f"starting {server.described}{where} at {running.base_url}{taken} (log: {running.log})")
 
     def kv_tokens(self, config: ModelConfig) -> int | None:
-        base_url = self._asked_at(config)
-        return None if base_url is None else kv_tokens(base_url)
+        running = self._found(config)
+        return kv_tokens(str(getattr(config, "base_url", "")) if running is None else running.base_url)
 
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar, Token
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -135,7 +135,7 @@ class Fleet:
             lay_out(machine_of(hardware), missing, [each.place for each in running.values()])
         except DoesNotFit:
             self._leave(self._used)
-        with _hold(folder):
+        with _lock(folder):
             for path in wanted.values():
                 path.parent.mkdir(exist_ok=True)
                 path.touch()
@@ -157,7 +157,7 @@ def start(needs: Mapping[Server, Need], server: Server, hardware: HardwareConfig
 
     The server is not ready yet; if another process was faster, it is that one's. Raises `UserError`.
     """
-    with _hold(folder):
+    with _lock(folder):
         running = running_in(folder)
         if server.slug in running:
             return running[server.slug]
@@ -198,19 +198,13 @@ def spawn(command: list[str], environment: Mapping[str, str], log: Path) -> "sub
     return guard
 
 
-@contextlib.contextmanager
-def _hold(folder: Path) -> Iterator[None]:
-    """Only one process at a time starts servers. Raises `UserError` if the folder cannot be written."""
+def _lock(folder: Path) -> FileLock:
+    """Only one process at a time starts servers. Raises `UserError` if there can be no such folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / ".lock")
-        lock.acquire()
     except OSError as error:
-        raise UserError(f"cannot write {folder}: {error.strerror}", "runs_dir must be writable") from error
-    try:
-        yield
-    finally:
-        lock.release()
+        raise UserError(f"cannot make {folder}: {error.strerror}", "runs_dir must be writable") from error
+    return FileLock(folder / ".lock")
 
 
 FLEET: ContextVar[Fleet | None] = ContextVar("fleet", default=None)

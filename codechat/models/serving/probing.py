@@ -3,7 +3,6 @@
 import http.client
 import re
 import socket
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from codechat.models.serving.server import port_of
@@ -11,21 +10,6 @@ from codechat.models.serving.server import port_of
 PATIENCE_S = 2.0
 CACHE = re.compile(r"^vllm:cache_config_info\{([^}]*)\}", re.MULTILINE)
 LABEL = re.compile(r'(\w+)="([^"]*)"')
-COUNTERS = re.compile(r"^vllm:prefix_cache_(hits|queries)(?:_total)?(?:\{[^}]*\})?\s+(\S+)", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class PrefixCounts:
-    """Tokens of prompts that a server looked up in its prefix cache, and those that it found, since it started."""
-
-    queries: float = 0.0
-    hits: float = 0.0
-
-    def __sub__(self, other: "PrefixCounts") -> "PrefixCounts":
-        return PrefixCounts(self.queries - other.queries, self.hits - other.hits)
-
-    def __add__(self, other: "PrefixCounts") -> "PrefixCounts":
-        return PrefixCounts(self.queries + other.queries, self.hits + other.hits)
 
 
 def answers(base_url: str) -> bool:
@@ -49,21 +33,6 @@ def is_healthy(port: int) -> bool:
     """Whether the server on a port says that it is ready."""
     found = _get(local_url(port), "/health")
     return found is not None and found[0] == http.HTTPStatus.OK
-
-
-def prefix_counts(base_url: str) -> PrefixCounts | None:
-    """The counts of the server at an address; None if it gives none."""
-    found = _get(base_url, "/metrics")
-    if found is None or found[0] != http.HTTPStatus.OK:
-        return None
-    sums = {"hits": 0.0, "queries": 0.0}
-    matches = COUNTERS.findall(found[1])
-    for name, value in matches:
-        try:
-            sums[name] += float(value)
-        except ValueError:
-            return None
-    return PrefixCounts(sums["queries"], sums["hits"]) if matches else None
 
 
 def kv_tokens(base_url: str) -> int | None:

@@ -1,22 +1,20 @@
 """The model servers of a cell: those that it needs, their places on the GPUs, and their entry in metrics.json."""
 
 import contextlib
-import json
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from codechat.base.files import write_atomically
+from codechat.base.domain import NO_USAGE
 from codechat.models import UNDER_TEST
 from codechat.models.endpoints import ARGUMENTS, VLLM
+from codechat.models.roles import role_of
 from codechat.models.serving import FLEET, CellServers, Fleet, Server, needs_in
 from codechat.models.serving.planning import visible_gpus
-from codechat.models.serving.probing import PrefixCounts
 from codechat.run.answering.endpoints import is_finished
-from codechat.run.cell import SHARDS, Cell, endpoints_of
+from codechat.run.cell import Cell, endpoints_of
 from codechat.run.cell.rescored import RescoredCell
 from codechat.run.journal import Journal
 from codechat.run.settings.config import CellConfig
@@ -24,8 +22,6 @@ from codechat.run.settings.config import CellConfig
 SERVERS = "servers"
 """The key of metrics.json, there only if a vLLM told its version."""
 SERVERS_FOLDER = ".servers"
-COUNTS = "prefix_cache.json"
-"""The file in a cell's folder with what its servers' prefix caches counted, over all its processes."""
 
 
 def servers_needed(config: CellConfig) -> frozenset[Server]:
@@ -54,13 +50,7 @@ def serving(cell: Cell, journal: Journal, note: Callable[[str], None]) -> Iterat
     with contextlib.ExitStack() as stack:
         own = FLEET.get() or stack.enter_context(Fleet())
         servers = _servers(cell, own, note, finished=finished)
-        try:
-            yield servers
-        finally:
-            if counted := servers.counted():  # on top of those of earlier processes
-                sums = _sums((_counts(cell.folder / COUNTS), counted))
-                text = json.dumps({place: asdict(counts) for place, counts in sums.items()})
-                write_atomically(cell.folder / COUNTS, text + "\n")
+        yield servers
 
 
 def layout_of(cell: Cell) -> tuple[str, ...]:
@@ -84,38 +74,24 @@ def _servers(cell: Cell, fleet: Fleet, note: Callable[[str], None], *, finished:
     return CellServers(fleet, needs_in(asked), cell.config.hardware, folder_of_servers(cell.config), note)
 
 
-def _sums(several: Iterable[Mapping[str, PrefixCounts]]) -> dict[str, PrefixCounts]:
-    sums: dict[str, PrefixCounts] = {}
-    for counted in several:
-        for place, counts in counted.items():
-            sums[place] = sums.get(place, PrefixCounts()) + counts
-    return sums
-
-
-def _counts(path: Path) -> dict[str, PrefixCounts]:
-    if not path.is_file():
-        return {}
-    return {place: PrefixCounts(**counts) for place, counts in json.loads(path.read_text(encoding="utf-8")).items()}
-
-
 def described(cell: Cell, journal: Journal) -> dict[str, Any]:
     """The entry of metrics.json about the cell's vLLM servers; empty if no vLLM served it.
 
     By place: versions, arguments and fingerprints, each in the order met; `prefix_hit_rate` is the part of the prompts'
-    tokens that the server's prefix cache had, None if it did not say.
+    tokens that the server's prefix cache had, None if its replies do not say.
     """
-    files = (cell.folder / COUNTS, *sorted((cell.folder / SHARDS).glob(f"*/{COUNTS}")))
-    counts, found = _sums(map(_counts, files)), dict[str, Any]()
+    found = dict[str, Any]()
     for place in cell.endpoints:
-        met = [(each.facts, each.fingerprints) for each in journal.met() if each.place == place]
-        facts = [said for said, _ in met if VLLM in said]
-        if facts:
-            counted = counts.get(place, PrefixCounts())
+        met = [(each.facts, each.fingerprints) for each in journal.met() if each.place == place and VLLM in each.facts]
+        if met:
+            arguments = list(dict.fromkeys(said[ARGUMENTS] for said, _ in met if ARGUMENTS in said))
+            used = journal.ledger.spent.get(role_of(place), NO_USAGE)
+            says = used.input_tokens and (used.cached_input_tokens or arguments)
             found[place] = {
-                VLLM: list(dict.fromkeys(said[VLLM] for said in facts)),
-                ARGUMENTS: list(dict.fromkeys(said[ARGUMENTS] for said in facts if ARGUMENTS in said)),
-                "fingerprints": list(dict.fromkeys(each for said, names in met if VLLM in said for each in names)),
-                "prefix_hit_rate": counted.hits / counted.queries if counted.queries else None,
+                VLLM: list(dict.fromkeys(said[VLLM] for said, _ in met)),
+                ARGUMENTS: arguments,
+                "fingerprints": list(dict.fromkeys(each for _, names in met for each in names)),
+                "prefix_hit_rate": used.cached_input_tokens / used.input_tokens if says else None,
             }
     return {SERVERS: found} if found else {}
 

@@ -57,19 +57,18 @@ class ServerCapacity:
                 self._changed.notify_all()
 
     def turn_ended(self) -> None:
-        """A new turn has ended: the server is there, and can be asked."""
-        if self._ask is not None and self._asking is None:
-            self._asking = asyncio.create_task(self.ask_server())
+        """A new turn has ended: the server is there, and is asked for its memory."""
+        if self._asking is None:
+            self._asking = asyncio.create_task(self.update())
 
     def session_ended(self, tokens: int) -> None:
         """A session has ended after a conversation of so many tokens."""
         self._finished += 1
         self._sum += tokens
 
-    async def ask_server(self) -> None:
+    async def update(self) -> None:
         """Ask the server for its memory."""
-        if self._ask is not None:
-            self._size = await asyncio.to_thread(self._ask)
+        self._size = None if self._ask is None else await asyncio.to_thread(self._ask)
         async with self._changed:
             self._changed.notify_all()
 

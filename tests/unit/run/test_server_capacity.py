@@ -69,13 +69,13 @@ def test_the_capacity_is_for_conversations_of_the_mean_length(tasks: int, monkey
         config=SimpleNamespace(model=model), protocol=SimpleNamespace(asks=lambda _: asks), tasks=range(tasks)
     )
     found = capacity_of(cell)
-    asyncio.run(found.ask_server())
+    asyncio.run(found.update())
     assert found.allowed == (int(8000 / (0.8 * (400 + 4 * 800) / 4)) if tasks else 8000)
 
 
 def test_lengths_that_were_seen_replace_the_estimate() -> None:
     known = ServerCapacity(1000, lambda: 8000)
-    asyncio.run(known.ask_server())
+    asyncio.run(known.update())
     for _ in range(KNOWN_FROM):
         assert known.allowed == 10
         known.session_ended(500)

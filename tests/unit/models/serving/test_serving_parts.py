@@ -1,6 +1,5 @@
 """Servers: what they are told, in which order cells need them, and what their logs mean."""
 
-import json
 import os
 import signal
 import subprocess
@@ -16,7 +15,6 @@ from codechat.models.endpoints import Weights
 from codechat.models.hardware import CELLS_AT_ONCE, HardwareConfig, cores, own_cores
 from codechat.models.serving import Placement, Server, by_servers, needs_in, server_of
 from codechat.models.serving.fleet import spawn
-from codechat.models.serving.probing import COUNTERS
 from codechat.models.serving.server_guard import is_used, user_name
 from codechat.models.serving.vllm import arguments_of, environment_of, failure, program
 from codechat.run.answering.servers import servers_needed
@@ -179,16 +177,6 @@ def test_options_of_weights_are_part_of_the_id_and_of_the_cache_only_if_set() ->
         Weights(max_model_len=9),
     ]
     assert len({key(each) for each in several}) == len(several)
-
-
-def test_every_engine_s_counters_are_read() -> None:
-    text = """# TYPE vllm:prefix_cache_queries_total counter
-vllm:prefix_cache_queries_total{engine="0",model_name="m"} 1000.0
-vllm:prefix_cache_queries_created{engine="0",model_name="m"} 1.7e+09
-vllm:prefix_cache_queries_total{engine="1",model_name="m"} 1.0e+03
-vllm:prefix_cache_hits_total{engine="0",model_name="m"} 900.0
-"""
-    assert json.dumps(COUNTERS.findall(text)) == '[["queries", "1000.0"], ["queries", "1.0e+03"], ["hits", "900.0"]]'
 
 
 def test_cells_that_run_at_once_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
