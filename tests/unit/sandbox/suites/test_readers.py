@@ -11,7 +11,7 @@ from codechat.base.errors import BrokenTask
 from codechat.sandbox import SANDBOXES, Ended
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.encode import canonical, encode
-from codechat.sandbox.suites.assertions.reader import AssertionsReader, Forced
+from codechat.sandbox.suites.assertions.reader import AssertionsReader, SharedProcess
 from codechat.sandbox.suites.calls.oracle import Comparison
 from codechat.sandbox.suites.calls.python import Calls
 from codechat.sandbox.suites.calls.reader import CallsReader
@@ -143,18 +143,18 @@ def test_a_recorded_truth_is_the_reference_s_results_and_times(tmp_path: Any) ->
     assert load(tmp_path / "truth.bin") == truth
 
 
-@pytest.mark.parametrize("forced", [None, Forced("why")])
-def test_snippets_pass_by_the_token_alone(forced: Forced | None) -> None:
-    starts = [P] if forced else [P, P]
+@pytest.mark.parametrize("shared", [None, SharedProcess("why")])
+def test_snippets_pass_by_the_token_alone(shared: SharedProcess | None) -> None:
+    starts = [P] if shared else [P, P]
     at = [(wire.AT, wire.INDEX.pack(number)) for number in (0, 1)]
 
     def found(*frames: tuple[bytes, bytes], printed: int = 0) -> Verdict:
-        reader = AssertionsReader(("first", "second" * 400), "f", 1 << 20, forced)
+        reader = AssertionsReader(("first", "second" * 400), "f", 1 << 20, shared)
         token = [(kind, reader.token if payload == b"token" else payload) for kind, payload in frames]
         return verdict(reader, framed(*token, printed=printed), Ended(0, 0.5, 1000, stdout=b"until after"))
 
     passed = found(*starts, L, *at, (wire.DONE, b"token"), printed=5)
-    assert (passed.outcome, passed.failure, passed.inside) == ("pass", None, "why" if forced else "")
+    assert (passed.outcome, passed.failure, passed.inside) == ("pass", None, "why" if shared else "")
     for wrong in [
         (*starts[1:], L), (*starts, P), (*starts, at[0]), (*starts, L, L), (*starts, L, at[1]), (*starts, L, *at, Z),
         (*starts, L, M), (*starts, L, S), (*starts, L, (wire.INSIDE, b"unknown")),
