@@ -36,9 +36,9 @@ from codechat.sandbox.suites.calls.conform import conform
 from codechat.sandbox.suites.calls.drivers.java import Signature
 from codechat.sandbox.suites.calls.oracle import Comparison
 from codechat.sandbox.suites.calls.reader import CallsReader
+from codechat.sandbox.suites.calls.reference_results import Recorder
 from codechat.sandbox.suites.calls.show import show
-from codechat.sandbox.suites.calls.truth import Recorder
-from codechat.sandbox.suites.claims import Table, read_or_opaque
+from codechat.sandbox.suites.values import Table, read_or_opaque
 
 OWN = {"HumanEval/103": "a half is rounded up, as the task's own tests in the language say"}
 READ = humaneval_x.decisions
@@ -102,7 +102,7 @@ def differences(calls: Driven, box: Box, config: SandboxConfig) -> Iterator[tupl
     assert calls.model is not None
     bad = calls.inexpressible()
     able = [place for place in range(len(calls.inputs)) if place not in bad]
-    expected = calls.model.find_prepared(box, config).truth.expected
+    expected = calls.model.find_prepared(box, config).results.expected
     kept = tuple(calls.inputs[place] for place in able)
     own = dict(zip(able, own_results(never_raising(replace(calls, base=kept, plus=())), box, config), strict=True))
     comparison = Comparison(calls.oracle, calls.atol)

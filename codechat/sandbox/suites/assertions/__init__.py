@@ -78,7 +78,7 @@ class Assertions:
 
     @property
     def test_counts(self) -> tuple[int, int]:
-        """See `Counted`: a snippet is a test."""
+        """See `HasTestCounts`: a snippet is a test."""
         return len(self.snippets), 0
 
     @functools.cached_property
@@ -105,7 +105,7 @@ class Assertions:
         return _names_used(self.snippets, entry_point)
 
     def unusable(self, entry_point: str) -> Iterator[str]:
-        """See `Written.unusable`."""
+        """See `HasSnippets.unusable`."""
         for number, snippet in enumerate(self.snippets):
             if problem := syntax_problem(snippet):
                 yield f"tests[{number}] does not parse: {problem}"
