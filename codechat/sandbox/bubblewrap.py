@@ -13,7 +13,7 @@ from codechat.sandbox.command import PROC, place_of, places
 from codechat.sandbox.inside.isolate import ETC, NAMES, NOBODY
 from codechat.sandbox.process import another_user, limits_of
 from codechat.sandbox.watch import WorkerDied
-from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, environment_of
+from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, variables_of
 
 # What the interpreter and compiled packages load; programs of the host stay outside.
 LIBRARIES = ("/lib", "/lib64", "/lib32", "/usr/lib", "/usr/lib64", "/usr/libexec", "/usr/share/zoneinfo")
@@ -106,7 +106,7 @@ def _launch(program: str, config: SandboxConfig, tools: tuple[tuple[str, str], .
     inside = Inside(
         paths=paths, limits=limits_of(config), scratch=["/dev/shm", "/tmp"], uid=NOBODY if root else None, proc=proc
     )
-    environment = environment_of(config)
+    environment = variables_of(config)
     return Launch(
         lambda rest, _: [*arguments, "--", python, *rest],
         "/harness",

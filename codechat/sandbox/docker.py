@@ -16,7 +16,7 @@ from codechat.sandbox.command import COMMANDS, PROC, place_of, places
 from codechat.sandbox.inside.isolate import NOBODY
 from codechat.sandbox.process import limits_of
 from codechat.sandbox.watch import WorkerDied
-from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, environment_of
+from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, variables_of
 
 IMAGE = f"python:{sys.version_info.major}.{sys.version_info.minor}-slim"
 SPARE_PROCESSES = 16  # of the container besides a program's own
@@ -85,7 +85,7 @@ def _options(config: DockerConfig, paths: list[str], folder: str, tools: tuple[s
         options += ["--tmpfs", place]
     for source, place in places([tool for tool in tools if tool not in COMMANDS], ()):  # the image has commands
         options += ["--volume", f"{source}:{place_of(place)}:ro"]
-    for name, value in environment_of(config).items():
+    for name, value in variables_of(config).items():
         options += ["--env", f"{name}={value}"]
     return options
 

@@ -13,7 +13,7 @@ from codechat.sandbox.command import PROC
 from codechat.sandbox.inside.isolate import barrier
 from codechat.sandbox.process import another_user, limits_of, secrets
 from codechat.sandbox.watch import WorkerDied
-from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, environment_of
+from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, variables_of
 
 REMEDY = "use Linux 5.13 or later with Landlock enabled (lsm=landlock), or sandbox=docker or sandbox=process"
 
@@ -59,7 +59,7 @@ def _launch(config: SandboxConfig, tools: tuple[str, ...]) -> Launch:
         hide=list(dict.fromkeys([*secrets(), *libraries.hidden()])),
         landlock=visible,
     )
-    environment = {"LD_LIBRARY_PATH": str(Path(libraries.program).parent.parent / "lib"), **environment_of(config)}
+    environment = {"LD_LIBRARY_PATH": str(Path(libraries.program).parent.parent / "lib"), **variables_of(config)}
     return Launch(
         lambda rest, _: [libraries.program, *rest], str(here), inside, place="landlock", environment=environment
     )

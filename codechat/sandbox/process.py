@@ -11,7 +11,7 @@ from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.command import PROC
 from codechat.sandbox.inside.isolate import NOBODY
-from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, environment_of
+from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, variables_of
 
 SCRATCH = ("/dev/shm", "/var/tmp", "/tmp")
 NOTICE = "sandbox=process is weak: programs can read this user's files"
@@ -48,7 +48,7 @@ def limits_only(config: SandboxConfig, workers: int, refused: str = "") -> Zygot
             hide=list(dict.fromkeys([*secrets(), *libraries.hidden()])),
             proc=proc,
         )
-        root, environment = str(Path(__file__).parent), environment_of(config)
+        root, environment = str(Path(__file__).parent), variables_of(config)
         return Launch(lambda rest, _: [libraries.program, *rest], root, inside, place=None, environment=environment)
 
     notice = f"{NOTICE}; stronger kinds do not work here: {refused}" if refused else NOTICE

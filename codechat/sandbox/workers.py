@@ -62,7 +62,7 @@ OF_LIBRARIES = {
 }
 
 
-def environment_of(config: SandboxConfig) -> dict[str, str]:
+def variables_of(config: SandboxConfig) -> dict[str, str]:
     """The variables that programs find."""
     return ENVIRONMENT if config.python is None else {**ENVIRONMENT, **OF_LIBRARIES}
 

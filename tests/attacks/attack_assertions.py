@@ -423,12 +423,3 @@ class Yes(Base): pass
 def solve(n: int) -> int: return Yes()
 """,
 }
-
-# What assertions in the candidate's own interpreter cannot tell from the truth (docs/sandbox.md): these do pass.
-NOT_GUARDED: dict[str, str] = {
-    "a comparison that claims to come from a library's file": """
-space = {}
-exec(compile("class Yes:\\n    def __eq__(self, other): return True", "/usr/lib/library.py", "exec"), space)
-def solve(n: int) -> int: return space["Yes"]()
-""",
-}

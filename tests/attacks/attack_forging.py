@@ -246,8 +246,8 @@ def solve(n):
     "package's own dataset": """
 import importlib
 def solve(n):
-    module = importlib.import_module("codechat.sandbox.suites.calls.truth")
-    return [str(path) for path in module.cache_folder().iterdir()]
+    module = importlib.import_module("codechat.sandbox.suites.calls.reference_results")
+    return [str(path) for path in module.secret_folder("expected").iterdir()]
 """,
     "evalplus's interface": """
 def solve(n):
@@ -259,7 +259,7 @@ import sys
 def solve(n):
     for module in list(sys.modules.values()):
         for name, value in list(vars(module).items()):
-            if "expected" in name.lower() or "truth" in name.lower(): return value
+            if "expected" in name.lower() or "results" in name.lower(): return value
     return None
 """,
     "iterator mark": "def solve(n): return (..., 'iterator', [1.0, 2.0, 3.0])",

@@ -291,13 +291,12 @@ OUTSIDE_ATTACKS = {
     for name, program in programs.items()
 }  # fmt: skip
 
-# Programs that choose to share a process, and then attack: their tests, and whether they pass. Each pass is marked.
-INSIDE: dict[str, tuple[str, tuple[str, ...], bool]] = {
+# Programs that choose to share a process, and then attack: their tests. Each pass is marked.
+INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
     "a comparison that claims a library's file": (
         "space = {}\nexec(compile('class Yes:\\n    def __eq__(self, other): return True', '/usr/lib/x.py', 'exec'), space)\n"
         "def solve(n: int) -> int: return space['Yes']()\n",
         ("assert solve(3) == 9",),
-        True,
     ),
     "the harness's list of steps, used up through its frame": (
         "import sys\nclass Thing: pass\ndef solve(n: int) -> int:\n    frame = sys._getframe()\n    while frame:\n"
@@ -305,52 +304,43 @@ INSIDE: dict[str, tuple[str, tuple[str, ...], bool]] = {
         "            for one in steps.__reduce__()[1][:2]: one.__reduce__()[1][1].__setstate__(10**9)\n"
         "        frame = frame.f_back\n    return Thing()\n",
         ("solve(1)", "assert solve(3) == 9"),
-        True,
     ),
     "the runner of test cases, replaced in the call": (
         "import unittest\nclass Thing: pass\ndef solve(n: int) -> int:\n"
         "    unittest.TestResult.addFailure = lambda *a: None\n    return Thing()\n",
         ("import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(solve(3), 9)",),
-        True,
     ),
     "an object in a list of the library": (
         "import collections\nclass Yes:\n    def __eq__(self, other): return True\n"
         "def solve(n: int) -> int: return collections.UserList([Yes()])\n",
         ("assert solve(3) == [9]",),
-        True,
     ),
     "its truth": (
         "class Yes:\n    def __bool__(self): return True\ndef solve(n: int) -> int: return Yes()\n",
         ("assert solve(3)",),
-        True,
     ),
     "its class": (
         "class Yes:\n    __class__ = int\ndef solve(n: int) -> int: return Yes()\n",
         ("assert isinstance(solve(3), int)",),
-        True,
     ),
     "its text": (
         "class Yes:\n    def __str__(self): return '9'\ndef solve(n: int) -> int: return Yes()\n",
         ("assert str(solve(3)) == '9'",),
-        True,
     ),
     "a small number rewritten in memory, by a pointer that ctypes made before": (
         "import ctypes\nclass Thing: pass\ndef solve(n: int) -> int:\n    if n == 1: return Thing()\n"
         "    ctypes.cast(id(9), ctypes.POINTER(ctypes.c_uint32))[6] = 4\n    return n + 1\n",
         ("solve(1)", "assert solve(3) == 9"),
-        True,
     ),
     "the expected value among the constants of the test": (
         "import sys\nclass Thing: pass\ndef solve(n: int) -> int:\n    if n == 1: return Thing()\n"
         "    return next(c for c in sys._getframe(1).f_code.co_consts if type(c) is int and c != n)\n",
         ("solve(1)", "assert solve(3) == 9"),
-        True,
     ),
     "the expected value in the kept lines of the test": (
         "import linecache\nclass Thing: pass\ndef solve(n: int) -> int:\n    if n == 1: return Thing()\n"
         "    return int(linecache.getline('<assertion 2>', 1).rpartition('==')[2])\n",
         ("solve(1)", "assert solve(3) == 9"),
-        True,
     ),
     "the comparison, patched through its closure": (
         "import sys\nclass Thing: pass\ndef solve(n: int) -> int:\n    if n > 1: return n + 1\n"
@@ -359,7 +349,6 @@ INSIDE: dict[str, tuple[str, tuple[str, ...], bool]] = {
         "            if callable(cell.cell_contents): cell.cell_contents = lambda *a, **k: (9, 9)\n"
         "    return Thing()\n",
         ("solve(1)", "assert solve(3) == 9"),
-        True,
     ),
     "a subinterpreter without the audit hook": (
         "class Thing: pass\ndef solve(n: int) -> int:\n    if n > 1: return n + 1\n"
@@ -367,31 +356,25 @@ INSIDE: dict[str, tuple[str, tuple[str, ...], bool]] = {
         "    code = 'import ctypes; ctypes.memset(%d + 24, 4, 1)' % id(9)\n"
         "    (subs.exec if hasattr(subs, 'exec') else subs.run_string)(subs.create(), code)\n    return Thing()\n",
         ("solve(1)", "assert solve(3) == 9"),
-        True,
     ),
     "a finaliser that runs when its name is set back": (
         "import unittest\nclass Late:\n    def __del__(self): unittest.TestResult.wasSuccessful = lambda self: True; "
         "unittest.TestResult.addFailure = lambda *a: None\nclass Thing: pass\n"
         "def solve(n: int) -> int:\n    unittest.TestResult.addFailure = Late()\n    return Thing()\n",
         ("solve(1)", "import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(solve(3), 9)"),
-        False,
     ),
     "the loader's own attribute": (
         "import unittest\nclass Thing: pass\nunittest.defaultTestLoader.loadTestsFromTestCase = lambda kind: unittest.TestSuite(\n"
         "    [unittest.FunctionTestCase(lambda: None)])\ndef solve(n: int) -> int: return Thing()\n",
         ("import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(solve(3), 9)",),
-        False,
     ),
     "another working folder": (
         "import os\nclass Thing: pass\nos.mkdir('x')\nos.chdir('x')\nopen('program.py', 'w').write('x = 1\\n')\n"
         "def solve(n: int) -> int:return  Thing()\n",
         ("solve(1)", "assert open('program.py').read() == 'x = 1\\n'"),
-        False,
     ),
     "items without an end": (
         "class G:\n    def __getitem__(self, key): return 9\ndef solve(n: int) -> int: return G()\n",
         ("assert 9 in solve(3)",),
-        False,
     ),
 }  # fmt: skip
-STILL_PASSES = [name for name, (_, _, passes) in INSIDE.items() if passes]

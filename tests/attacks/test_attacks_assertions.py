@@ -1,11 +1,12 @@
-"""No program passes assertions that it does not meet, by the ways that docs/sandbox.md calls guarded."""
+"""No program passes assertions that it does not meet, unless they are decided inside, which the verdict says."""
 
 import asyncio
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from attack_assertions import ASSERTION_ATTACKS, LIES, NOT_GUARDED, UGLY
+from attack_assertions import ASSERTION_ATTACKS, LIES, UGLY
+from attack_inside import PASSES_INSIDE
 
 from codechat.base.domain import Program, Target, Verdict
 from codechat.base.errors import UserError
@@ -98,6 +99,8 @@ async def test_an_attack_on_assertions_fails(sandbox: Any, name: str) -> None:
     checks = ["plain"] if name in SLOW else CHECKS if UGLY in program or name == IN_THE_CALL else RESULTS
     for check in checks:
         verdict = await assess(sandbox, program, CHECKS[check])
+        if verdict.decided == "inside" and f"assertions: {name}" in PASSES_INSIDE:
+            continue
         assert not verdict.passed, check
         assert not verdict.passed_base
         assert verdict.failure is not None
@@ -123,7 +126,7 @@ COMPARISONS: dict[str, tuple[str, ...]] = {
 async def test_a_result_does_not_answer_for_itself(sandbox: Any, name: str) -> None:
     for how, snippets in COMPARISONS.items():
         verdict = await assess(sandbox, LIES[name], snippets)
-        assert not verdict.passed, how
+        assert not verdict.passed or verdict.decided == "inside", how
 
 
 @pytest.mark.parametrize("how", COMPARISONS)
@@ -188,11 +191,6 @@ async def test_honest_results_compare_as_ever(sandbox: Any, name: str) -> None:
     program, snippet = HONEST[name]
     verdict = await assess(sandbox, program, (snippet,))
     assert verdict.passed, verdict.failure
-
-
-@pytest.mark.parametrize("name", NOT_GUARDED)
-async def test_what_the_docs_call_not_guarded_passes(sandbox: Any, name: str) -> None:
-    assert (await assess(sandbox, NOT_GUARDED[name], RESULTS["plain"])).passed
 
 
 def test_the_corpus_is_large_enough() -> None:

@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
-from attack_outside import INSIDE, LYING, OUTSIDE_ATTACKS, STILL_PASSES
+from attack_inside import PASSES_INSIDE
+from attack_outside import INSIDE, LYING, OUTSIDE_ATTACKS
 from attack_outside_texts import READERS, RIGHT_TEXTS, TEXT_ATTACKS
 
 from codechat.base.domain import Program, Target, Verdict
@@ -69,8 +70,6 @@ DERIVED = frozenset(
         "a decimal",
     )
 )
-# What an array of NumPy holds compares by the program's code: such results pass inside what compares single results.
-OF_ARRAYS = ("lying: objects in an array", "lying: an array of objects")
 
 
 @pytest.fixture(scope="module", params=["bubblewrap", "landlock"])
@@ -141,7 +140,8 @@ async def test_a_right_program_passes_outside(sandbox: Any, style: str) -> None:
 async def test_attacks_do_not_pass_outside(sandbox: Any, names: list[str]) -> None:
     async def attack(name: str) -> None:
         passed = await passing(sandbox, name, OUTSIDE_ATTACKS[name], STYLES)
-        assert bool(passed) == (name in OF_ARRAYS), (name, passed)
+        alone = name in PASSES_INSIDE and name.removeprefix("lying: ") not in DERIVED
+        assert bool(passed) == (alone and not name.startswith("raising")), (name, passed)
         await right(sandbox, f"after {name}")
 
     await together(sandbox, attack, names)
@@ -162,9 +162,8 @@ async def test_a_result_that_is_not_plain_is_marked_or_fails(sandbox: Any, name:
 
 @pytest.mark.parametrize("name", INSIDE)
 async def test_what_still_passes_is_marked_as_inside(sandbox: Any, name: str) -> None:
-    program, snippets, _ = INSIDE[name]
-    verdict = await assess(sandbox, program, snippets)
-    assert (verdict.passed, verdict.decided) == (name in STILL_PASSES, "inside"), verdict
+    verdict = await assess(sandbox, *INSIDE[name])
+    assert (verdict.passed, verdict.decided) == (f"chosen: {name}" in PASSES_INSIDE, "inside"), verdict
 
 
 @pytest.mark.parametrize("name", RIGHT_TEXTS)

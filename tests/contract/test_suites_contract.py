@@ -12,7 +12,7 @@ from codechat.base.config import is_identity
 from codechat.base.domain import OUTCOMES, Program, Target, Verdict
 from codechat.base.errors import InfrastructureError, UserError
 from codechat.sandbox import SANDBOXES, SandboxConfig
-from codechat.sandbox.suites import SUITES, Costed, Suite
+from codechat.sandbox.suites import SUITES, HasCost, Suite
 from codechat.sandbox.suites.checker import Checker, NoSandbox
 from codechat.studies.sreval import suite_maven as maven
 from support import java_rows
@@ -280,7 +280,7 @@ async def test_a_checker_runs_each_pair_once(make: Any, sandbox: Any, example: E
 
 async def test_what_it_costs_is_in_seconds(make: Any, sandbox: Any) -> None:
     suite = make()
-    if isinstance(suite, Costed):
+    if isinstance(suite, HasCost):
         assert 0 <= await suite.cost_s(sandbox) < 10
 
 

@@ -29,7 +29,7 @@ from codechat.datasets.reading.lines import read_tasks
 from codechat.datasets.tasks import Dataset, Requirement, Task
 from codechat.sandbox.languages import language_of
 from codechat.sandbox.languages.python.assembly import assemble, signature_of
-from codechat.sandbox.suites import SUITES, OfOneLanguage, Suite
+from codechat.sandbox.suites import SUITES, SingleLanguage, Suite
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.calls import Calls, Driven, only_expressible, require_results
 from codechat.sandbox.suites.calls.oracle import Oracle
@@ -293,7 +293,7 @@ def task_from(row: TaskRow, adapt: Adapt = lambda calls: calls) -> Task:
     """The task that a row describes. Raises `ValueError`, also if nothing would run some of its tests."""
     task = row.task(adapt)
     for suite in task.suites:
-        if isinstance(suite, OfOneLanguage) and language_of(suite.language) != language_of(row.language):
+        if isinstance(suite, SingleLanguage) and language_of(suite.language) != language_of(row.language):
             raise ValueError(f"tests of kind {suite.kind} are for {suite.language}: give suite for {row.language}")
         if isinstance(suite, Assertions):
             suite.names_used(row.entry_point)

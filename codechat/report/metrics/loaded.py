@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from codechat.datasets.tasks import Task
-from codechat.sandbox.suites import Counted
+from codechat.sandbox.suites import HasTestCounts
 
 LOADED = "loaded"
 """The key of the counts in metrics.json; those of older versions lack it."""
@@ -26,7 +26,7 @@ def count_loaded(tasks: Sequence[Task]) -> dict[str, Any]:
         for unit, measure in (("characters", len), ("lines", _lines))
     }
     suites: Iterator[object] = (task.suite for task in tasks)
-    known = [suite.test_counts for suite in suites if isinstance(suite, Counted)]
+    known = [suite.test_counts for suite in suites if isinstance(suite, HasTestCounts)]
     return {
         "tasks": len(tasks),
         "counted": len(known),

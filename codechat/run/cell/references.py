@@ -18,8 +18,8 @@ from codechat.datasets.tasks import Dataset, Task
 from codechat.run.protocols.services import Tests
 from codechat.sandbox import SandboxConfig
 from codechat.sandbox.process import secret_folder
-from codechat.sandbox.suites import Demanding, Suite, Written
-from codechat.sandbox.suites.calls.truth import machine
+from codechat.sandbox.suites import HasSnippets, NeedsSetup, Suite
+from codechat.sandbox.suites.calls.reference_results import machine
 
 REMEDY = "mend them, or name the tasks to take: dataset.tasks=[…]; `codechat verify dataset=…` lists all"
 SHOWN = 3  # defects of a refusal, which has at most five lines
@@ -60,7 +60,7 @@ class References:
     async def make_ready(self, tasks: Sequence[Task]) -> None:
         """See that this machine has what the tests need. Raises `UserError`."""
         for suite in {suite.key: suite for task in tasks for suite in task.suites}.values():
-            if isinstance(suite, Demanding):
+            if isinstance(suite, NeedsSetup):
                 await asyncio.to_thread(suite.make_ready, self.config, self.note)
 
     async def refuse(self, tasks: Sequence[Task]) -> None:
@@ -146,7 +146,7 @@ def now_and_then(note: Callable[[str], None]) -> Progress:
 
 def _unusable(suite: object, task: Task) -> Iterator[str]:
     """The tests of a suite that no program can pass."""
-    if isinstance(suite, Written):
+    if isinstance(suite, HasSnippets):
         yield from suite.unusable(task.target.entry_point)
 
 

@@ -26,7 +26,7 @@ from codechat.run.cell.libraries import sandbox_for
 from codechat.run.cell.references import Defect, References, now_and_then
 from codechat.run.running.sessions import unwrap_group
 from codechat.sandbox import Sandbox, SandboxConfig
-from codechat.sandbox.suites import Costed
+from codechat.sandbox.suites import HasCost
 from codechat.sandbox.suites.calls.oracle import EVALPLUS_FAILS
 from codechat.sandbox.suites.checker import Checker
 
@@ -156,7 +156,7 @@ async def cost_s(task: Task, sandbox: Sandbox) -> float:
     """The rough CPU seconds of a right program; 0 if its suite does not know. Raises `UserError`."""
     if task.suite is None:
         raise UserError(f"{task.task_id} has no tests: every program would pass", "add tests to it or leave it out")
-    return await task.suite.cost_s(sandbox) if isinstance(task.suite, Costed) else 0.0
+    return await task.suite.cost_s(sandbox) if isinstance(task.suite, HasCost) else 0.0
 
 
 class Partial:

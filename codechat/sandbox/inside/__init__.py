@@ -2,6 +2,6 @@
 
 `zygote` is a warm interpreter that forks one child per candidate; the child isolates itself (`isolate`, `seccomp`),
 runs the program (`candidate`) and writes its results as bytes (`encode`) in the frames of `wire`. Assertions run beside
-the program (`assertions`, with `snapshot` and `comparing`) or in a process of their own (`tester`, which talks to the
+the program (`assertions`, with `comparing`) or in a process of their own (`tester`, which talks to the
 program's `responder` in the values of `carry`).
 """

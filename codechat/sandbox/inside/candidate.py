@@ -33,6 +33,7 @@ from typing import Any, NoReturn, Protocol
 
 from codechat.sandbox.inside import isolate, wire
 from codechat.sandbox.inside.encode import canonical, encode
+from codechat.sandbox.inside.text import split_lines
 
 NAME = "<candidate>"
 TEXT_LIMIT = 1000
@@ -144,12 +145,18 @@ class Sends(Protocol):
         """Send a frame."""
 
 
-def load(
-    program: str, name: str, limit: float, channel: Sends, *, lent: str = "", module: types.ModuleType | None = None
-) -> dict[str, Any] | None:
+def cache_snippets(snippets: Sequence[str]) -> dict[str, str]:
+    """Have tracebacks show the lines of test snippets; the files' names, each with its label in failures."""
+    names = [f"<assertion {number}>" for number in range(1, len(snippets) + 1)]
+    for name, snippet in zip(names, snippets, strict=True):
+        linecache.cache[name] = (len(snippet), None, snippet.splitlines(keepends=True), name)
+    return {name: f"assertion {number}, " for number, name in enumerate(names, 1)}
+
+
+def load(program: str, name: str, limit: float, channel: Sends, *, lent: str = "") -> dict[str, Any] | None:
     """The program's names, after its code ran as file `name`; None after reporting why it failed.
 
-    It also finds what the lines `lent` import, unless it has such names itself. `module` becomes the program's.
+    It also finds what the lines `lent` import, unless it has such names itself.
     """
     signal.setitimer(signal.ITIMER_PROF, limit)
     try:
@@ -157,10 +164,10 @@ def load(
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         channel.send(wire.SYNTAX, text_of(error).encode("utf-8", "replace"))
         return None
-    module = module or types.ModuleType("candidate")
+    module = types.ModuleType("candidate")
     module.__file__ = name
     sys.modules["candidate"] = module
-    linecache.cache[name] = (len(program), None, program.splitlines(keepends=True), name)
+    linecache.cache[name] = (len(program), None, split_lines(program), name)
     given: dict[str, Any] = {}
     try:
         for line in lent.splitlines():

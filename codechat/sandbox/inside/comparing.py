@@ -1,19 +1,11 @@
-"""Comparisons in assertions that a program cannot forge: `f(1) == 2` does not call an `__eq__` of the program.
-
-If the class of one side compares by the program's code and the other's does not, the first counts by the plain value
-that it holds (a subclass of int as that int), or equals nothing. Values of the standard library and of installed
-packages compare as usual, and so do two objects of the program.
+"""Comparisons in assertions by which an array of NumPy does not pass by having no items, nor a short number by its
+precision. All others are Python's own.
 """
 
 import ast
 import operator
-import weakref
 from collections.abc import Callable
-from types import FunctionType, MappingProxyType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
-
-from codechat.sandbox.inside.encode import BASES, SCALARS
-from codechat.sandbox.inside.snapshot import HEAP_TYPE
 
 COMPARE, CHAIN, PAIR = "(compare)", "(chain)", "(pair)"  # names that no program can write
 OPERATORS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
@@ -47,10 +39,6 @@ PARAMETERS = (
     *(("first", "second"), ("member", "container"), ("a", "b"), ("list1", "list2"), ("tuple1", "tuple2")),
     *(("set1", "set2"), ("d1", "d2"), ("seq1", "seq2"), ("a1", "a2"), ("x", "y"), ("actual", "desired")),
 )
-PROXIES = frozenset((weakref.ProxyType, weakref.CallableProxyType))
-MOCK = "unittest/mock.py"  # has an object that equals everything: for tests, not for results
-ASKED = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__", "__iter__", "__getitem__")
-DEEPEST = 50
 
 
 class Guarded(ast.NodeTransformer):
@@ -118,15 +106,12 @@ def _place_named(node: ast.Call) -> None:
             return
 
 
-def names(path: str, mocks: bool) -> dict[str, Callable[..., Any]]:
-    """The functions of guarded comparisons, made before the program's code runs. `path` is the program's file;
-    `mocks`: the assertions use `unittest.mock` themselves."""
-    plain, operators, solid = _plainly(path, mocks), dict(OPERATORS.values()), _solid()
+def names() -> dict[str, Callable[..., Any]]:
+    """The functions of guarded comparisons in the program's own process."""
+    operators = dict(OPERATORS.values())
 
     def pair(one: Any, other: Any) -> tuple[Any, Any]:
-        one, other = solid(one, other), solid(other, one)
-        (first, own), (second, others) = plain(one, 0), plain(other, 0)
-        return (first, second) if own != others else (one, other)
+        return _solid(one, other), _solid(other, one)
 
     def compare(sign: str, one: Any, other: Any) -> Any:
         return operators[sign](*pair(one, other))
@@ -154,11 +139,9 @@ def names_of_arrays() -> dict[str, Callable[..., Any]]:
 
 
 def _chain(compare: Callable[[str, Any, Any], Any]) -> Callable[..., Any]:
-    zip_ = zip
-
     def chain(signs: tuple[str, ...], one: Any, other: Any, *later: Callable[[], Any]) -> Any:
         result = compare(signs[0], one, other)
-        for sign, make in zip_(signs[1:], later):
+        for sign, make in zip(signs[1:], later, strict=True):
             if not result:
                 return result
             one, other = other, make()
@@ -168,87 +151,14 @@ def _chain(compare: Callable[[str, Any, Any], Any]) -> Callable[..., Any]:
     return chain
 
 
-def _solid() -> Callable[[Any, Any], Any]:
-    """A function of a value and what it is compared with: the value, but a number of NumPy shorter than Python's
-    as one of Python's, and an empty array as something that equals nothing but what is empty, too."""
-    kind_of, blank, length, has = type, object, len, hasattr
-
-    def solid(one: Any, other: Any) -> Any:
-        kind = kind_of(one)
-        if kind.__module__ != "numpy" or not has(one, "itemsize"):
-            return one
-        if kind.__name__ != "ndarray":
-            short = one.dtype.kind in "iufc" and one.itemsize < (16 if one.dtype.kind == "c" else 8)
-            return one.item() if short else one
-        filled = other.size if has(other, "size") else length(other) if has(other, "__len__") else True
-        return blank() if filled and not one.size else one
-
-    return solid
-
-
-def _plainly(path: str, mocks: bool) -> Callable[[Any, int], tuple[Any, bool]]:
-    """A function of a value: its plain value, and whether anything in it compares by the program's code."""
-    kind_of, is_kind, scalars, bases, own_of = (
-        type,
-        issubclass,
-        SCALARS,
-        tuple(BASES.items()),
-        _of_the_program(path, mocks),
-    )
-    series, mapping, items, any_of, blank = (list, tuple, set, frozenset), dict, dict.items, any, object
-    iterators, unhashable = {kind: kind.__iter__ for kind in series}, TypeError
-    proxies, view = PROXIES, MappingProxyType
-
-    def plain(value: Any, depth: int) -> tuple[Any, bool]:
-        kind = kind_of(value)
-        if kind in scalars or depth > DEEPEST:
-            return value, False
-        own = kind in proxies or own_of(kind)
-        if kind is view:  # of any mapping
-            value, kind, own = mapping(value), mapping, True
-        try:
-            for base in series:
-                if is_kind(kind, base):
-                    parts = [plain(part, depth + 1) for part in iterators[base](value)]
-                    inner = own or any_of([part[1] for part in parts])
-                    return (base([part[0] for part in parts]), True) if inner else (value, False)
-            if is_kind(kind, mapping):
-                pairs = [(plain(key, depth + 1), plain(part, depth + 1)) for key, part in items(value)]
-                inner = own or any_of([key[1] or part[1] for key, part in pairs])
-                return ({key[0]: part[0] for key, part in pairs}, True) if inner else (value, False)
-        except unhashable:
-            return blank(), True
-        for number, convert in bases if own else ():
-            if is_kind(kind, number):
-                return convert(value), True
-        return (blank(), True) if own else (value, False)
-
-    return plain
-
-
-def _of_the_program(path: str, mocks: bool) -> Callable[[type], bool]:
-    """Whether objects of a class are compared by the program's code, a mock or an odd method."""
-    kind_of, function, slots, asked = type, FunctionType, (WrapperDescriptorType, MethodDescriptorType), ASKED
-    line, space = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__
-    flags = type.__dict__["__flags__"].__get__
-    mock, ends, made = MOCK, str.endswith, (path, "<string>")
-    called = {slot: slot.__dict__["__name__"].__get__ for slot in slots}
-
-    def own(kind: type) -> bool:
-        if not flags(kind) & HEAP_TYPE:
-            return False
-        for name in asked:
-            for base in line(kind):
-                method = space(base).get(name)
-                if method is None:
-                    continue
-                if kind_of(method) is function:
-                    file = method.__code__.co_filename
-                    if file in made or (ends(file, mock) and not mocks):
-                        return True
-                elif kind_of(method) not in slots or called[kind_of(method)](method) != name:
-                    return True
-                break
-        return False
-
-    return own
+def _solid(one: Any, other: Any) -> Any:
+    """A value that is compared with another: a number of NumPy shorter than Python's as one of Python's, and an empty
+    array as something that equals nothing but what is empty, too."""
+    kind = type(one)
+    if kind.__module__ != "numpy" or not hasattr(one, "itemsize"):
+        return one
+    if kind.__name__ != "ndarray":
+        short = one.dtype.kind in "iufc" and one.itemsize < (16 if one.dtype.kind == "c" else 8)
+        return one.item() if short else one
+    filled = other.size if hasattr(other, "size") else len(other) if hasattr(other, "__len__") else True
+    return object() if filled and not one.size else one

@@ -12,8 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from types import CodeType
 from typing import Any
 
-CASES, CLASS, AWAIT, END, ENDED = "(cases)", "(class)", "(await)", "(end)", "(ended)"  # names that no text can have
-GUARDED = "try: pass\nexcept end as stop: raise ended(stop) from stop"
+CASES, CLASS, AWAIT = "(cases)", "(class)", "(await)"  # names that no text can have
 HOOKS = ("setup_method", "teardown_method", "setup_class", "teardown_class")
 MAINS = ("unittest.main", "main", "pytest.main")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -30,50 +29,50 @@ class NotRun(ValueError):
     """A snippet with tests that nothing here runs; the text says which."""
 
 
-def runners() -> dict[str, Any]:
-    """What the pieces of snippets use besides the snippets' own names. They look nothing up by a name that a program or
-    a snippet could have, too; make them before the program's code runs."""
-    result, load, fails, error = _Kept, unittest.defaultTestLoader, AssertionError, RuntimeError
-    find, has, names_of, import_, text, kind = getattr, hasattr, vars, __import__, str, type
-
-    def run_cases(*classes: Any) -> None:
-        for cases in classes:
-            found = result()
-            load.loadTestsFromTestCase(cases).run(found)
-            wrong = [*found.failures, *found.errors, *found.skipped, *found.expectedFailures]  # skipped has not passed
-            if wrong:
-                test, cause = wrong[0]  # why a test was skipped is a text
-                trace = find(cause, "__traceback__", None)
-                said = text(cause).strip().split("\n", 1)[0]
-                said = f"{kind(cause).__name__}: {said}" if trace else said
-                raise fails(f"{'.'.join(text(test.id()).split('.')[-2:])}: {said}").with_traceback(trace)
-            if not found.testsRun or not found.wasSuccessful():
-                raise fails("no test ran")
-
-    def run_class(tests: Any) -> None:  # as pytest does: one object for every test
-        find(tests, "setup_class", lambda: None)()
-        for test in [name for name in names_of(tests) if name.startswith("test")]:
-            one = tests()
-            find(one, "setup_method", lambda: None)()
-            ended = find(one, test)()
-            if has(ended, "__await__"):
-                wait(ended)
-            find(one, "teardown_method", lambda: None)()
-        find(tests, "teardown_class", lambda: None)()
-
-    def wait(coroutine: Any) -> None:
-        import_("asyncio").run(coroutine)
-
-    def ended(stop: BaseException) -> BaseException:
-        return error("StopIteration").with_traceback(stop.__traceback__)
-
-    return {CASES: run_cases, CLASS: run_class, AWAIT: wait, END: StopIteration, ENDED: ended}
+def run_cases(*classes: Any) -> None:
+    """Run the tests of `unittest` classes; raises `AssertionError` unless each of them passed and there is one."""
+    for cases in classes:
+        found = _Kept()
+        unittest.defaultTestLoader.loadTestsFromTestCase(cases).run(found)
+        wrong = [*found.failures, *found.errors, *found.skipped, *found.expectedFailures]  # skipped has not passed
+        if wrong:
+            test, cause = wrong[0]  # why a test was skipped is a text
+            trace = getattr(cause, "__traceback__", None)
+            said = str(cause).strip().split("\n", 1)[0]
+            said = f"{type(cause).__name__}: {said}" if trace else said
+            raise AssertionError(f"{'.'.join(str(test.id()).split('.')[-2:])}: {said}").with_traceback(trace)
+        if not found.testsRun or not found.wasSuccessful():
+            raise AssertionError("no test ran")
 
 
-def compile_pieces(
+def run_class(tests: Any) -> None:
+    """Run the tests of a class as pytest does: one object for every test."""
+    getattr(tests, "setup_class", lambda: None)()
+    for test in [name for name in vars(tests) if name.startswith("test")]:
+        one = tests()
+        getattr(one, "setup_method", lambda: None)()
+        ended = getattr(one, test)()
+        if hasattr(ended, "__await__"):
+            run_awaitable(ended)
+        getattr(one, "teardown_method", lambda: None)()
+    getattr(tests, "teardown_class", lambda: None)()
+
+
+def run_awaitable(coroutine: Any) -> None:
+    """Run a coroutine to its end."""
+    import asyncio  # seldom needed, and slow to load
+
+    asyncio.run(coroutine)
+
+
+RUNNERS = {CASES: run_cases, CLASS: run_class, AWAIT: run_awaitable}
+"""What the code of snippets uses besides their own names."""
+
+
+def compile_snippet(
     snippet: str, name: str, entry_point: str, used: Collection[str], visitor: ast.NodeTransformer | None = None
-) -> list[CodeType | str]:
-    """The code of a snippet in pieces: a piece ends after a statement that may have run the program's code.
+) -> CodeType | str:
+    """The code of a snippet, with calls of the tests that it only defines.
 
     `used` are the names that all snippets use; `visitor` changes the tree. The text itself if it does not parse:
     running it raises the error.
@@ -81,16 +80,12 @@ def compile_pieces(
     try:
         tree = read_snippet(snippet, name)
         tree.body += find_calls(tree, entry_point, used)
-        if visitor is not None:
-            tree = visitor.visit(tree)
-        if any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body):
-            return [compile(tree, name, "exec", dont_inherit=True)]
-        return [compile(piece, name, "exec", dont_inherit=True) for piece in _pieces(tree.body)]
+        return compile(tree if visitor is None else visitor.visit(tree), name, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         try:
             compile(snippet, name, "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return [snippet]
+            return snippet
         raise  # the text alone would only define its tests
 
 
@@ -204,24 +199,6 @@ def _only_defines(node: ast.stmt) -> bool:
     if isinstance(node, ast.Assign | ast.AnnAssign):
         return not any(isinstance(part, ast.Call) for part in ast.walk(node))
     return isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef | ast.Pass | Function)
-
-
-def _pieces(statements: list[ast.stmt]) -> Iterator[ast.Module]:
-    """Split statements after each one that does something. Pieces turn a StopIteration into another exception:
-    iterators run them, and would take it for their end."""
-    gathered: list[ast.stmt] = []
-    for node in statements:
-        gathered.append(node)
-        if node is statements[-1] or not isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef):
-            guarded = ast.parse(GUARDED)
-            block = guarded.body[0]
-            assert isinstance(block, ast.Try)
-            block.handlers[0].name = "(stop)"
-            for part in ast.walk(block):
-                if isinstance(part, ast.Name):
-                    part.id = f"({part.id})"
-            block.body, gathered = gathered, []
-            yield guarded
 
 
 def find_calls(tree: ast.Module, entry_point: str, used: Collection[str]) -> list[ast.stmt]:

@@ -27,12 +27,12 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from codechat.sandbox.inside import wire
-from codechat.sandbox.inside.candidate import Channel, describe, prepare
+from codechat.sandbox.inside.candidate import Channel, cache_snippets, describe, prepare
 from codechat.sandbox.inside.carry import NotCarried, Numbered, Reads, build, fill, flatten
 from codechat.sandbox.inside.comparing import CLOSE, Guarded, names_of_arrays
 from codechat.sandbox.inside.decode import decode
 from codechat.sandbox.inside.responder import PROGRAM, Link, write_program
-from codechat.sandbox.inside.snippets import class_level_names, compile_pieces, runners
+from codechat.sandbox.inside.snippets import RUNNERS, class_level_names, compile_snippet
 from codechat.sandbox.inside.text import SHARED, NotPlain, Text, split_lines
 
 LINES = "lines_of_the_program"  # an attribute of such exceptions
@@ -61,16 +61,13 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, peer: so
     """Run every snippet on the program in the process behind `peer`, and end this process."""
     channel = prepare(results, shared)
     channel.start += wire.HEADER.size  # the candidate sent a frame, too
-    names = [f"<assertion {number}>" for number in range(1, len(job["snippets"]) + 1)]
-    labels = {name: f"assertion {number}, " for number, name in enumerate(names, 1)}
-    tester = Tester(job, channel, Link(peer, job["room"]))
+    labels = cache_snippets(job["snippets"])
+    tester = Tester(job, channel, Link(peer, job["output_limit"]))
     try:
-        for name, snippet in zip(names, job["snippets"], strict=True):
-            linecache.cache[name] = (len(snippet), None, snippet.splitlines(keepends=True), name)
         tester.wait_for_program()
         if job["arrays"] != "none":
             tester.refuse_empty()
-        for index, name in enumerate(names):
+        for index, name in enumerate(labels):
             tester.run_snippet(index, name)
         tester.finish()
         channel.send(wire.DONE, job["token"])
@@ -116,7 +113,7 @@ class Tester:
         module = ModuleType("candidate")
         module.__file__ = self._path
         sys.modules["candidate"] = module
-        self._space.update(__name__="candidate", __file__=self._path, __builtins__=builtins, **runners())
+        self._space.update(__name__="candidate", __file__=self._path, __builtins__=builtins, **RUNNERS)
 
     def refuse_empty(self) -> None:
         """Let tests that use NumPy fail if they compare an array with something that alone is empty."""
@@ -139,8 +136,7 @@ class Tester:
         for used in class_level_names(snippet):  # a class's own statements look names up past `__missing__`
             with contextlib.suppress(KeyError):
                 self._space[used]
-        for code in compile_pieces(snippet, name, self._job["entry"], self._job["used"], self._guarded):
-            exec(code, self._space)
+        exec(compile_snippet(snippet, name, self._job["entry"], self._job["used"], self._guarded), self._space)
 
     def finish(self) -> None:
         """Report that tests which hold with builtins, although the program has names of these, are to hold with its."""

@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import NamedTuple
 
 _LIST_MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])?\Z")
@@ -74,24 +75,15 @@ class _Fence(NamedTuple):
     after: str
 
     def closes(self, opening: "_Fence") -> bool:
-        return (
-            self.run[0] == opening.run[0]
-            and len(self.run) >= len(opening.run)
-            and not self.before.strip()
-            and not self.after.strip()
-            and len(self.before) <= len(opening.before) + _CLOSE_INDENT
-        )
+        return not self.after.strip() and self._matches(opening)
 
     def opens_another(self, opening: "_Fence") -> bool:
         """A tagged fence inside an open one: the earlier is unclosed, because no code has such a line."""
-        return (
-            self.run[0] == opening.run[0]
-            and len(self.run) >= len(opening.run)
-            and not self.before.strip()
-            and bool(self.after.strip())
-            and "`" not in self.after
-            and len(self.before) <= len(opening.before) + _CLOSE_INDENT
-        )
+        return bool(self.after.strip()) and "`" not in self.after and self._matches(opening)
+
+    def _matches(self, opening: "_Fence") -> bool:
+        near = not self.before.strip() and len(self.before) <= len(opening.before) + _CLOSE_INDENT
+        return near and self.run[0] == opening.run[0] and len(self.run) >= len(opening.run)
 
     def opens(self, fences: Fences) -> bool:
         if self.run[0] == "`" and "`" in self.after:
@@ -399,16 +391,12 @@ def without_prose(reply: str) -> str:
 
 def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
     """The begin and the end of each run of lines that are not blank."""
-    begun, place = -1, 0
-    for line in text.splitlines(keepends=True):
-        if line.strip():
-            begun = place if begun < 0 else begun
-        elif begun >= 0:
-            yield begun, place
-            begun = -1
-        place += len(line)
-    if begun >= 0:
-        yield begun, place
+    place = 0
+    for filled, lines in groupby(text.splitlines(keepends=True), lambda line: bool(line.strip())):
+        end = place + sum(map(len, lines))
+        if filled:
+            yield place, end
+        place = end
 
 
 def _is_prose(paragraph: str) -> bool:

@@ -40,7 +40,7 @@ class Suite(Protocol):
 
 
 @runtime_checkable
-class Costed(Protocol):
+class HasCost(Protocol):
     """A suite that knows how long it takes, so that the longest can begin first."""
 
     async def cost_s(self, sandbox: Sandbox) -> float:
@@ -48,7 +48,7 @@ class Costed(Protocol):
 
 
 @runtime_checkable
-class Demanding(Protocol):
+class NeedsSetup(Protocol):
     """A suite that needs something of this machine, such as a compiler."""
 
     def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
@@ -61,7 +61,7 @@ class Demanding(Protocol):
 
 
 @runtime_checkable
-class Counted(Protocol):
+class HasTestCounts(Protocol):
     """A suite that knows how many tests it has."""
 
     @property
@@ -70,7 +70,7 @@ class Counted(Protocol):
 
 
 @runtime_checkable
-class OfOneLanguage(Protocol):
+class SingleLanguage(Protocol):
     """A suite that can test programs in one language only."""
 
     @property
@@ -88,7 +88,7 @@ class SharesVerdicts(Protocol):
 
 
 @runtime_checkable
-class Written(Protocol):
+class HasSnippets(Protocol):
     """A suite of Python snippets."""
 
     def unusable(self, entry_point: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from codechat.base.files import content_hash
 FOLDER = "repository"
 """The copy's folder in the box."""
 REMEDY = "dataset.repos names the folder of the repositories"
-ROOM_MB = 64  # for the files that tests write
+WRITABLE_MB = 64  # for the files that tests write
 MOST_MB = 512  # of a repository
 LEFT_OUT = frozenset({".git", ".hg", "__pycache__", ".tox", ".venv", "node_modules"})
 DEFINES = re.compile(r"^\s*(?:async\s+def|def|class)\s+(\w+)", re.MULTILINE)
@@ -56,9 +56,9 @@ def packed_with(root: Path, changed: Mapping[str, bytes], left_out: frozenset[st
     return archive.getvalue()
 
 
-def room_mb(archive: bytes) -> int:
+def writable_mb(archive: bytes) -> int:
     """The MiB that a run on an archive may write, unpacked files included."""
-    return (len(archive) >> 20) + ROOM_MB
+    return (len(archive) >> 20) + WRITABLE_MB
 
 
 def file_content(path: Path) -> bytes:

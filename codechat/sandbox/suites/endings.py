@@ -10,7 +10,7 @@ from codechat.base.domain import Failure, Outcome, Verdict
 from codechat.sandbox import CPU_LEFT_S, Box, Command, Ended, Ran, Sandbox, TakenDown, Why
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.decode import Undecodable
-from codechat.sandbox.suites.claims import read_claim
+from codechat.sandbox.suites.values import decode_value
 from codechat.sandbox.watch import Malformed
 
 SHOWN = 400  # characters of a value in a failure
@@ -65,7 +65,7 @@ def read_exception(payload: bytes) -> tuple[Outcome, str, str]:
 def exception_parts(payload: bytes) -> tuple[str, str, list[str], str]:
     """Name, text, lines and kind of an exception, as its frame claims. Raises `Malformed`."""
     try:
-        claim = read_claim(payload)
+        claim = decode_value(payload)
     except Undecodable as error:
         raise Malformed("an exception that cannot be read") from error
     if not isinstance(claim, tuple) or list(map(type, claim)) != [str, str, list, str]:

@@ -38,7 +38,7 @@ class ExitStatus:
         return {}
 
     def unusable(self, entry_point: str) -> Iterator[str]:
-        """See `Written.unusable`; the snippets are one script."""
+        """See `HasSnippets.unusable`; the snippets are one script."""
         if problem := syntax_problem("\n".join(self.snippets)):
             yield f"the tests do not parse: {problem}"
 

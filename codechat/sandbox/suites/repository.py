@@ -16,7 +16,7 @@ from codechat.base.files import content_hash
 from codechat.sandbox import PYTHON, Box, Command, Sandbox
 from codechat.sandbox.inside.text import split_lines
 from codechat.sandbox.suites import SUITES
-from codechat.sandbox.suites.checkout import FOLDER, file_content, packed_with, read_contents, room_mb, root_of
+from codechat.sandbox.suites.checkout import FOLDER, file_content, packed_with, read_contents, root_of, writable_mb
 from codechat.sandbox.suites.endings import judge_status, run_in_box
 
 SCRIPT, TOKEN = "run_pytest.py", "token"
@@ -55,7 +55,7 @@ class Repository:
 
     @property
     def test_counts(self) -> tuple[int, int]:
-        """See `Counted`: a pytest id is a test."""
+        """See `HasTestCounts`: a pytest id is a test."""
         return len(self.nodes), 0
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
@@ -126,7 +126,7 @@ def pytest_command(root: Path, changed: Mapping[str, bytes], nodes: Sequence[str
         folder=FOLDER,
         environment={"PYTHONPATH": ".:src"},
         wall_s=WALL_S,
-        file_mb=room_mb(archive),
+        file_mb=writable_mb(archive),
     )
 
 

@@ -24,7 +24,7 @@ from codechat.sandbox import Sandbox, SandboxConfig
 from codechat.sandbox.languages import code_key
 from codechat.sandbox.process import secret_folder
 from codechat.sandbox.suites import Suite
-from codechat.sandbox.suites.calls.truth import machine
+from codechat.sandbox.suites.calls.reference_results import machine
 
 log = logging.getLogger(__name__)
 

@@ -93,7 +93,7 @@ class Inserted:
 
     @property
     def test_counts(self) -> tuple[int, int]:
-        """See `Counted`: a function is a test."""
+        """See `HasTestCounts`: a function is a test."""
         return len(names_of_tests(self.tests)), 0
 
     def place(self) -> Place:

@@ -32,7 +32,7 @@ from codechat.sandbox.suites.repository import INSIDE
 BUILT = LEFT_OUT | {"target"}  # classes of another program must not be taken for this one's
 CPU_S, IDLE_S, WALL_S = 900.0, 120.0, 9000.0  # of a whole build with its tests
 LEAST = {"processes": 128, "memory_mb": 8192, "open_files": 1024}  # what two JVMs at a time need
-ROOM_MB = 512  # for what the build writes
+WRITABLE_MB = 512  # for what the build writes
 TAIL = 1 << 17
 JVM = (
     "-Xmx1g -XX:+UseSerialGC -XX:-UseContainerSupport -XX:ReservedCodeCacheSize=128m -XX:CompressedClassSpaceSize=256m"
@@ -137,7 +137,7 @@ class Maven:
             part.replaced(root_of(self.folder), "")
 
     def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
-        """See `Demanding`; nothing is made."""
+        """See `NeedsSetup`; nothing is made."""
         self._require(config)
 
     def _require(self, limits: SandboxConfig) -> None:
@@ -203,7 +203,7 @@ class Maven:
             wall_s=WALL_S,
             cpu_s=CPU_S,
             idle_s=IDLE_S,
-            file_mb=(len(archive) >> 20) + ROOM_MB,
+            file_mb=(len(archive) >> 20) + WRITABLE_MB,
             tail=TAIL,
             tools=(*chain.tools, local),
         )

@@ -16,7 +16,7 @@ from codechat.report.loading import load_cells
 from codechat.report.metrics.loaded import count_loaded
 from codechat.run.run import run
 from codechat.run.settings.compose import compose
-from codechat.sandbox.suites import Counted
+from codechat.sandbox.suites import HasTestCounts
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.calls import Calls
 from codechat.sandbox.suites.exit_status import ExitStatus
@@ -40,7 +40,7 @@ def test_tests_are_counted_by_kind_whatever_the_language() -> None:
         Task("d", "", suite=Repository("p", None, "f.py", (1, 2), 0, ("t.py::a", "t.py::b"))),
         Task("e", ""),
     ]
-    assert not isinstance(status, Counted)
+    assert not isinstance(status, HasTestCounts)
     assert count_loaded(tasks) == {"tasks": 5, "counted": 3, "original_tests": 2 + 3 + 2, "added_tests": 5}
     assert count_loaded(()) == {"tasks": 0, "counted": 0, "original_tests": 0, "added_tests": 0}
 

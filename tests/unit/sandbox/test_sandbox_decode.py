@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from codechat.sandbox.inside.decode import MAX_DEPTH, Iterated, Opaque, Undecodable, decode
 from codechat.sandbox.inside.encode import canonical, encode
 from codechat.sandbox.inside.wire import DIGEST_OVER, HEADER, MANY
-from codechat.sandbox.suites.claims import opaque_in, read_claim, written
+from codechat.sandbox.suites.values import canonical_bytes, decode_value, opaque_in
 from codechat.sandbox.watch import Frames, Malformed
 
 Point = namedtuple("Point", "x y")
@@ -36,11 +36,11 @@ class Text(str):
 
 
 def one_way(value: Any) -> Any:
-    return read_claim(marshal.dumps(value, 2))
+    return decode_value(marshal.dumps(value, 2))
 
 
 def claimed(value: Any, elements: bool = False) -> Any:
-    return read_claim(encode(value, elements)[0])
+    return decode_value(encode(value, elements)[0])
 
 
 def through(value: Any, elements: bool = False) -> Any:
@@ -205,7 +205,7 @@ def test_the_digests_of_a_long_iterator_are_of_what_it_yielded() -> None:
 def test_canonical_digests_agree_where_values_are_equal(one: Any, other: Any, same: bool) -> None:
     one, other = encode(one, False)[2], encode(other, False)[2]
     assert (canonical(one) == canonical(other)) is same
-    assert (written(one_way(one)) == written(one_way(other))) is same
+    assert (canonical_bytes(one_way(one)) == canonical_bytes(one_way(other))) is same
 
 
 @given(st.binary(max_size=200))

@@ -4,7 +4,7 @@ import builtins
 import functools
 import marshal
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,14 +20,14 @@ from codechat.sandbox.inside.wire import BY_PROGRAM
 from codechat.sandbox.languages.python.code_key import code_key
 from codechat.sandbox.suites import SUITES, syntax_problem
 from codechat.sandbox.suites.assertions.constructs import Constructs, describe_all, find_all
-from codechat.sandbox.suites.assertions.reader import REASONS, AssertionsReader, Forced
+from codechat.sandbox.suites.assertions.reader import REASONS, AssertionsReader, SharedProcess
 from codechat.sandbox.suites.endings import run_in_box
 
 REMEDY = "call the test in its snippet, or write it as a unittest.TestCase or a function without parameters"
 NO_BOX = "install the package 'bubblewrap' and use sandbox=bubblewrap, or leave the tasks out: dataset.tasks"
 IDLE_SHARE = 0.125  # of `cpu_s`: who computes for minutes waits for threads and files in between
 THREADS_SHARE = 0.5  # nor can it be told whether a thread that soon ends slept or waited for a processor
-BUILTINS = frozenset(vars(builtins))
+BUILTINS = frozenset(name for name in vars(builtins) if not name.startswith("__"))
 FAILS = ("object", "entry")
 MET: dict[str, int] = {}
 """How many assertions a reference passes outside, by suite, entry point and sandbox."""
@@ -78,7 +78,7 @@ class Assertions:
 
     @property
     def test_counts(self) -> tuple[int, int]:
-        """See `Counted`: a snippet is a test."""
+        """See `HasTestCounts`: a snippet is a test."""
         return len(self.snippets), 0
 
     @functools.cached_property
@@ -92,6 +92,11 @@ class Assertions:
         unittest = frozenset({"unittest"})
         return not (self.needs or self.one_file) and all(code_key(each, unittest) for each in self.snippets)
 
+    @functools.cached_property
+    def shares_variables(self) -> bool:
+        """Whether the snippets read or set the variables of the file that they are meant to share with the program."""
+        return self.one_file and shares_names(self.snippets)
+
     def names_used(self, entry_point: str) -> frozenset[str]:
         """The names that the snippets use.
 
@@ -100,7 +105,7 @@ class Assertions:
         return _names_used(self.snippets, entry_point)
 
     def unusable(self, entry_point: str) -> Iterator[str]:
-        """See `Written.unusable`."""
+        """See `HasSnippets.unusable`."""
         for number, snippet in enumerate(self.snippets):
             if problem := syntax_problem(snippet):
                 yield f"tests[{number}] does not parse: {problem}"
@@ -124,39 +129,41 @@ class Assertions:
         if self.needs and not box.parts_processes(self.needs):
             raise UserError(f"tests need {', '.join(sorted(self.needs))}, which only namespaces make safe", NO_BOX)
         words = f"what the tests need ({', '.join(sorted(self.needs))})" if self.needs else ""
-        if self.one_file and shares_names(self.snippets):
+        if self.shares_variables:
             words = words or "the variables of the program's file"
         words = words or next((one.inside for one in self.constructs if one.inside), "")
         if not words and not box.parts_processes():
             words = WEAK
         if words:
-            return self._inside(box, program, config, Forced(words))
+            return self._inside(box, program, config, SharedProcess(words))
         verdict, reader = self._outside(box, program, config)
-        if reader.moves is None:
+        if reader.must_share is None:
             return verdict
         attributes = sorted({name for one in self.constructs for _, name in one.attributes})
         world = self.constructs[max(reader.index, 0)].world
-        words = REASONS[reader.moves].format(world=world, attributes=" or ".join(attributes))
-        if reader.moves in FAILS and reader.index < self._met(box, program.target, config):
+        words = REASONS[reader.must_share].format(world=world, attributes=" or ".join(attributes))
+        if reader.must_share in FAILS and reader.index < self._met(box, program.target, config):
             own = Failure(f"{words}, unlike the reference's", index=reader.index, input=self.snippets[reader.index])
             return Verdict("fail", False, own, verdict.cpu_s, inside="")
-        return self._inside(box, program, config, Forced(words, reader.moves in BY_PROGRAM))
+        return self._inside(box, program, config, SharedProcess(words, reader.must_share in BY_PROGRAM))
 
-    def _inside(self, box: Box, program: Program, config: SandboxConfig, forced: Forced) -> Verdict:
+    def _inside(self, box: Box, program: Program, config: SandboxConfig, shared: SharedProcess) -> Verdict:
         """The verdict in one process. Tests that use both the function under test and a builtin whose name the program
         has, too, hold with the builtin first, and then as in one namespace: neither alone may excuse the program."""
-        verdict = self._start(program, config, forced).follow(box)
-        names = _names_read(self.snippets)[0] & BUILTINS - {program.target.entry_point}
-        if not verdict.passed or names.isdisjoint(bound_names(program.source)):
-            return verdict
-        return self._start(program, config, forced, shadows=True).follow(box)
+        entry_point, read = program.target.entry_point, _names_read(self.snippets)[0]
+        names = read & BUILTINS - {entry_point} & bound_names(program.source)
+        if names and entry_point and not self.shares_variables:
+            verdict = self._start(program, config, shared, hidden=sorted(names)).follow(box)
+            if not verdict.passed:
+                return verdict
+        return self._start(program, config, shared).follow(box)
 
     def _outside(self, box: Box, program: Program, config: SandboxConfig) -> "tuple[Verdict, AssertionsReader]":
         """The verdict of a run in two processes; none if its reader says that they must share one."""
         run = self._start(program, config)
         tester = describe_all(self.constructs)
         candidate = {name: run.job[name] for name in ("program", "load_cpu_s", "cpu", "lent")}
-        verdict = run.follow(box, tester | {"room": config.output_mb << 20}, marshal.dumps(candidate, 2))
+        verdict = run.follow(box, tester | {"output_limit": config.output_mb << 20}, marshal.dumps(candidate, 2))
         return verdict, run.reader
 
     def _met(self, box: Box, target: Target, config: SandboxConfig) -> int:
@@ -170,10 +177,10 @@ class Assertions:
         return MET[key]
 
     def _start(
-        self, program: Program, config: SandboxConfig, forced: Forced | None = None, *, shadows: bool = False
+        self, program: Program, config: SandboxConfig, shared: SharedProcess | None = None, hidden: Sequence[str] = ()
     ) -> "_Run":
         source, entry_point = program.source, program.target.entry_point
-        reader = AssertionsReader(self.snippets, entry_point, config.output_mb << 20, forced)
+        reader = AssertionsReader(self.snippets, entry_point, config.output_mb << 20, shared)
         least, share = self.cpu_s or 0.0, THREADS_SHARE if "threads" in self.needs else IDLE_SHARE
         load_s = max(config.load_cpu_s, least)
         read, free = _names_read(self.snippets)
@@ -190,13 +197,13 @@ class Assertions:
             "read": tuple(sorted(read)),
             "free": free,
             "uses": uses,
-            "shadows": shadows,
+            "hidden": list(hidden),
             "token": reader.token,
             "load_cpu_s": load_s,
             "cpu": math.ceil(load_s + max(config.total_cpu_s, least)) + 1,
             "needs": sorted(self.needs),
             "lent": imports_of(self.snippets) if self.one_file else "",
-            "shared": self.one_file and shares_names(self.snippets),
+            "shared": self.shares_variables,
         }
         return _Run(reader, job, config, max(config.idle_s, least * share))
 

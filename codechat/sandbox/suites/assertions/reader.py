@@ -29,10 +29,10 @@ REASONS = {
 
 
 @dataclass(frozen=True)
-class Forced:
+class SharedProcess:
     """Why program and snippets share a process; `by_program`: the program brought it about when it ran."""
 
-    words: str
+    reason: str
     by_program: bool = False
 
 
@@ -40,18 +40,18 @@ class AssertionsReader:
     """Reads one run's stream.
 
     If program and snippets share a process, frames are mere claims: only the token proves that the last snippet ran
-    to its end. `forced` says why they share one; None if they have two. Then `moves` is the reason in `wire` for which
-    they must share one after all, None if there is none; `index` is the snippet that was reached.
+    to its end. `shared` says why they share one; None if they have two. Then `must_share` is the reason in `wire` for
+    which they must share one after all, None if there is none; `index` is the snippet that was reached.
     """
 
     def __init__(
-        self, snippets: tuple[str, ...], entry_point: str, output_limit: int, forced: Forced | None = None
+        self, snippets: tuple[str, ...], entry_point: str, output_limit: int, shared: SharedProcess | None = None
     ) -> None:
-        self._snippets, self._entry_point, self._room = snippets, entry_point, output_limit
+        self._snippets, self._entry_point, self._bytes_left = snippets, entry_point, output_limit
         self._frames = Frames()
         self.token = secrets.token_bytes(TOKEN_BYTES)
-        self._forced, self._parted = forced, forced is None
-        self.moves: str | None = None
+        self._shared, self._parted = shared, shared is None
+        self.must_share: str | None = None
         self._starts = 0
         self._loaded = False
         self.index = -1
@@ -65,9 +65,9 @@ class AssertionsReader:
 
     def read(self, data: bytes) -> tuple[bytes, bool]:
         """Take bytes; return an empty answer, and whether the verdict is decided."""
-        self._room -= len(data)
+        self._bytes_left -= len(data)
         try:
-            if self._room < 0:
+            if self._bytes_left < 0:
                 raise Malformed("more output than is read")
             for kind, payload in self._frames.feed(data):
                 self._frame(kind, payload)
@@ -94,8 +94,8 @@ class AssertionsReader:
         elif kind == wire.DONE and secrets.compare_digest(payload, self.token):
             self._outcome = "pass"
         elif kind == wire.INSIDE and self._parted:
-            self.moves = payload.decode(errors="replace")
-            if self.moves not in REASONS:
+            self.must_share = payload.decode(errors="replace")
+            if self.must_share not in REASONS:
                 raise Malformed("an unknown reason")
             self._fail("crash", "undecided")
         else:
@@ -119,6 +119,6 @@ class AssertionsReader:
         if failure is not None and (printed := ended.stdout[: self._frames.printed]):
             failure = replace(failure, stdout=ADDRESS.sub("0x…", printed.decode(errors="replace")))
         passed = self._outcome == "pass"
-        forced = self._forced or Forced("")
+        shared = self._shared or SharedProcess("")
         cpu_s = round(ended.cpu_s, 4)
-        return Verdict(self._outcome or "crash", passed, failure, cpu_s, forced.words, by_program=forced.by_program)
+        return Verdict(self._outcome or "crash", passed, failure, cpu_s, shared.reason, by_program=shared.by_program)

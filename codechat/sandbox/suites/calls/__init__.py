@@ -1,7 +1,7 @@
 """Calls whose results must equal the reference's (EvalPlus style): compared outside the program's process.
 
 `python.py` calls Python programs, `driven.py` those of any other language by its driver (`drivers/`); `reader.py`
-compares, by the rules of `oracle.py`, with what `truth.py` knows.
+compares, by the rules of `oracle.py`, with what `reference_results.py` knows.
 """
 
 from typing import Any, Literal, Self

@@ -1,9 +1,9 @@
-"""A value of another language as Python would have written it: the languages have fewer types, or others.
+"""A value of another language as Python would have canonical_bytes it: the languages have fewer types, or others.
 
 JavaScript has one type of numbers, and only texts as keys of objects; neither it nor Java has tuples. So the expected
 value says which of Python's types is meant. What the value is stays as it was: a text never becomes a number that is
 compared, nor a list a set, nor what is undefined None. No value of a candidate is hashed, as in
-`codechat.sandbox.suites.claims`.
+`codechat.sandbox.suites.values`.
 """
 
 import re
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from codechat.sandbox.inside.decode import DICT, SET
-from codechat.sandbox.suites.claims import Table, written
+from codechat.sandbox.suites.values import Table, canonical_bytes
 
 UNDEFINED, NONE = b".", b"N"  # no value at all, which Python does not have, and the one that says so
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,18})")
@@ -74,5 +74,5 @@ def _key(value: Any, *, whole: bool) -> Any:
 
 def _order(keys: Sequence[Any]) -> list[int] | None:
     """The places of the keys in one order, which is that of their bytes; None if one equals nothing."""
-    marks = [written(key) for key in keys]
+    marks = [canonical_bytes(key) for key in keys]
     return None if None in marks else sorted(range(len(marks)), key=lambda place: marks[place] or b"")

@@ -12,7 +12,7 @@ from codechat.sandbox import Box, Ended, Reader, SandboxConfig
 from codechat.sandbox.suites.calls.conform import NONE, UNDEFINED
 from codechat.sandbox.suites.calls.drivers import ARGUMENTS, PRINTED, SAID, Called, Driver, Ready, driver_of
 from codechat.sandbox.suites.calls.python import REFERENCE_IDLE_S, REFERENCE_INPUT_S, REFERENCE_TOTAL_S, Calls
-from codechat.sandbox.suites.calls.truth import Recorder, Truth
+from codechat.sandbox.suites.calls.reference_results import Recorder, ReferenceResults
 from codechat.sandbox.suites.endings import explain_end
 from codechat.sandbox.watch import Pace
 
@@ -52,7 +52,7 @@ class Driven(Calls):
         return await asyncio.to_thread(self._driver.tools, config, lambda text: None)
 
     def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
-        """See `Demanding`."""
+        """See `NeedsSetup`."""
         self._driver.tools(config, note)
 
     def inexpressible(self) -> dict[int, str]:
@@ -63,23 +63,23 @@ class Driven(Calls):
     def environment(self, config: SandboxConfig) -> str:
         return f"{super().environment(config)} {self.language} {self._driver.version} {self.signature}"
 
-    def truth(self, box: Box, inputs: bytes, config: SandboxConfig) -> Truth:
-        own = super().truth(box, inputs, config)
+    def reference_results(self, box: Box, inputs: bytes, config: SandboxConfig) -> ReferenceResults:
+        own = super().reference_results(box, inputs, config)
         if self.model is None:
             return own
-        model = self.model.find_prepared(box, config).truth.expected
+        model = self.model.find_prepared(box, config).results.expected
         chosen = (
             mine if place in self.own or (right.data, mine.data) == (NONE, UNDEFINED) else right
             for place, (right, mine) in enumerate(zip(model, own.expected, strict=True))
         )
-        return Truth(tuple(chosen), own.cpu_s)
+        return ReferenceResults(tuple(chosen), own.cpu_s)
 
     def run(self, box: Box, program: Program, config: SandboxConfig) -> Verdict:
         prepared = self.find_prepared(box, config)
         made = self._driver.ready(self._called(program.source, prepared.inputs, timed=False), box, config)
         if isinstance(made, Verdict):
             return made
-        reader = self.reader(prepared.truth, config, foreign=True)
+        reader = self.reader(prepared.results, config, foreign=True)
         reader.started = True  # the sandbox says so of a command by itself
 
         def pace() -> tuple[int, float]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 from codechat.sandbox.inside.decode import Marked
-from codechat.sandbox.suites.claims import elements
+from codechat.sandbox.suites.values import elements
 
 RTOL = 1e-07  # the relative tolerance, added to the absolute one
 FLOAT_ATOL = 1e-6  # for a float result if the task names no tolerance

@@ -16,14 +16,14 @@ from codechat.base.files import content_hash
 from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
 from codechat.sandbox.suites.calls.oracle import ORACLES, Comparison, Oracle
 from codechat.sandbox.suites.calls.reader import CallsReader
-from codechat.sandbox.suites.calls.truth import (
+from codechat.sandbox.suites.calls.reference_results import (
     Expected,
     Recorder,
-    Truth,
+    ReferenceResults,
+    cache_path,
     compute,
     encode_expected,
     load,
-    place,
     require_comparable,
     save,
 )
@@ -40,14 +40,14 @@ class Prepared:
     """The inputs' bytes, the expected results, and the limits in CPU seconds per input and in all."""
 
     inputs: bytes
-    truth: Truth
+    results: ReferenceResults
     limits: tuple[float, ...]
     cpu: int
 
     @property
-    def weight(self) -> int:
+    def size_in_memory(self) -> int:
         """The rough number of bytes in memory."""
-        return len(self.inputs) + self.truth.weight
+        return len(self.inputs) + self.results.size_in_memory
 
 
 class PreparedStore:
@@ -73,7 +73,7 @@ class PreparedStore:
             with self._lock:
                 self._computing.pop(key, None)
                 self._kept[key] = prepared
-                while sum(one.weight for one in self._kept.values()) > KEPT_BYTES and len(self._kept) > 1:
+                while sum(one.size_in_memory for one in self._kept.values()) > KEPT_BYTES and len(self._kept) > 1:
                     self._kept.popitem(last=False)
         return prepared
 
@@ -110,7 +110,7 @@ class Calls:
 
     @property
     def test_counts(self) -> tuple[int, int]:
-        """See `Counted`."""
+        """See `HasTestCounts`."""
         return len(self.base), len(self.plus)
 
     @functools.cached_property
@@ -139,7 +139,7 @@ class Calls:
         """CPU seconds of the reference over all inputs, on this machine. Raises as `check`."""
         tools = await self.tools(sandbox.config)
         prepared = await sandbox.lend(lambda box: self.find_prepared(box, sandbox.config), tools)
-        return sum(prepared.truth.cpu_s)
+        return sum(prepared.results.cpu_s)
 
     async def tools(self, config: SandboxConfig) -> Sequence[str]:
         """The paths that a box must show; none: it has Python. Raises `UserError` if they are missing."""
@@ -148,7 +148,7 @@ class Calls:
     def run(self, box: Box, program: Program, config: SandboxConfig) -> Verdict:
         """The verdict on a program, in a box with the tools."""
         prepared = self.find_prepared(box, config)
-        reader = self.reader(prepared.truth, config)
+        reader = self.reader(prepared.results, config)
         job = self._job(program.source, prepared.inputs) | {
             "limits": prepared.limits,
             "load_cpu_s": config.load_cpu_s,
@@ -162,14 +162,14 @@ class Calls:
             raise WorkerDied("the program could not be confined")
         return reader.conclude(ended, prepared.cpu)
 
-    def reader(self, truth: Truth, config: SandboxConfig, *, foreign: bool = False) -> CallsReader:
+    def reader(self, results: ReferenceResults, config: SandboxConfig, *, foreign: bool = False) -> CallsReader:
         """What makes the verdict of a program's stream; see `CallsReader`."""
         return CallsReader(
             entry_point=self.entry_point,
             inputs=self.inputs,
             base=len(self.base),
             comparison=lambda: Comparison(self.oracle, self.atol),
-            truth=truth,
+            results=results,
             output_limit=config.output_mb << 20,
             foreign=foreign,
         )
@@ -185,33 +185,33 @@ class Calls:
 
     def _prepare(self, box: Box, config: SandboxConfig) -> Prepared:
         inputs = self._bytes()
-        truth = self.truth(box, inputs, config)
+        results = self.reference_results(box, inputs, config)
         if self.oracle in COMPARED_BY_VALUE:
-            require_comparable(self.name, truth)
-        limits = tuple(max(config.min_cpu_s, config.cpu_factor * seconds) for seconds in truth.cpu_s)
-        total = min(sum(limits), max(config.total_cpu_s, config.cpu_factor * sum(truth.cpu_s)))
-        return Prepared(inputs, truth, limits, math.ceil(config.load_cpu_s + total) + 1)
+            require_comparable(self.name, results)
+        limits = tuple(max(config.min_cpu_s, config.cpu_factor * seconds) for seconds in results.cpu_s)
+        total = min(sum(limits), max(config.total_cpu_s, config.cpu_factor * sum(results.cpu_s)))
+        return Prepared(inputs, results, limits, math.ceil(config.load_cpu_s + total) + 1)
 
     def environment(self, config: SandboxConfig) -> str:
         """What a reference's results depend on beside itself and the machine."""
         return config.versions_of_libraries()
 
-    def truth(self, box: Box, inputs: bytes, config: SandboxConfig) -> Truth:
+    def reference_results(self, box: Box, inputs: bytes, config: SandboxConfig) -> ReferenceResults:
         """The expected results, and what they cost the reference. Raises `BrokenTask`."""
         known = self._values_of_dataset()
         whole = tuple(value for value in known if value is not None)
         if self.reference is None:
             if len(whole) < len(known):
                 raise BrokenTask(f"{self.name} has neither a reference solution nor results", "add one of them to it")
-            return Truth(whole, (0.0,) * len(whole))
-        path = place(self.reference, self.entry_point, self.oracle, inputs, self.environment(config))
-        truth = load(path)
-        if truth is None:
+            return ReferenceResults(whole, (0.0,) * len(whole))
+        path = cache_path(self.reference, self.entry_point, self.oracle, inputs, self.environment(config))
+        results = load(path)
+        if results is None:
             run = functools.partial(self.run_reference, box, inputs, config)
-            truth = compute(self.name, len(self.inputs), run)
-            save(path, truth)
-        expected = tuple(own or found for own, found in zip(known, truth.expected, strict=True))
-        return Truth(expected, truth.cpu_s)
+            results = compute(self.name, len(self.inputs), run)
+            save(path, results)
+        expected = tuple(own or found for own, found in zip(known, results.expected, strict=True))
+        return ReferenceResults(expected, results.cpu_s)
 
     def run_reference(self, box: Box, inputs: bytes, config: SandboxConfig, recorder: Recorder) -> str | None:
         """Run the reference under generous limits. Returns the reason if it failed, else None."""

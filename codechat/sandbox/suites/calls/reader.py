@@ -10,10 +10,10 @@ from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.decode import Opaque
 from codechat.sandbox.suites.calls.conform import UNDEFINED, conform
 from codechat.sandbox.suites.calls.oracle import Comparison
+from codechat.sandbox.suites.calls.reference_results import FLOATS, UNEQUAL, Expected, ReferenceResults
 from codechat.sandbox.suites.calls.show import show, show_bytes
-from codechat.sandbox.suites.calls.truth import FLOATS, UNEQUAL, Expected, Truth
-from codechat.sandbox.suites.claims import read_or_opaque
 from codechat.sandbox.suites.endings import ADDRESS, SHOWN, explain_end, read_exception
+from codechat.sandbox.suites.values import read_or_opaque
 from codechat.sandbox.watch import Frames, Malformed
 
 Part = Literal["base", "plus"]
@@ -35,11 +35,11 @@ class CallsReader:
         inputs: tuple[tuple[Any, ...], ...],
         base: int,
         comparison: Callable[[], Comparison],
-        truth: Truth,
+        results: ReferenceResults,
         output_limit: int,
         foreign: bool = False,
     ) -> None:
-        self._entry_point, self._inputs, self._base, self._truth = entry_point, inputs, base, truth
+        self._entry_point, self._inputs, self._base, self._results = entry_point, inputs, base, results
         self._room, self._foreign = output_limit, foreign
         self._frames = Frames()
         self._compare_anew = comparison
@@ -100,7 +100,7 @@ class CallsReader:
         if (kind == wire.CANONICAL) != (self._asked is not None):
             raise Malformed("an answer to no question")
         self._asked = None
-        expected = self._truth.expected[self.index]
+        expected = self._results.expected[self.index]
         if kind == wire.VALUE:
             right = self._same_bytes(expected, payload, 0) or self._value_right(expected, payload)
         elif kind == wire.DIGEST:

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from codechat.sandbox.inside.decode import Iterated, Marked, Opaque, Undecodable
-from codechat.sandbox.suites.claims import MOST_ELEMENTS, Table, read_claim
 from codechat.sandbox.suites.endings import SHOWN
+from codechat.sandbox.suites.values import MOST_ELEMENTS, Table, decode_value
 
 ORDERED = frozenset((int, float, bool, str, bytes, type(None)))
 LONGEST_INTEGER = 2000  # bits
@@ -84,6 +84,6 @@ def show(value: object) -> str:
 def show_bytes(data: bytes) -> str:
     """A bounded representation of encoded plain data."""
     try:
-        return show(read_claim(data))
+        return show(decode_value(data))
     except Undecodable:
         return "<a value that is not plain data>"

@@ -63,7 +63,7 @@ class JUnit:
         return {}
 
     def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
-        """See `Demanding`."""
+        """See `NeedsSetup`."""
         refuse_little(config)
         toolchain(JavaOptions.of(config).java, self.tests, note)
 

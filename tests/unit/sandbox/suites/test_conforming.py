@@ -12,13 +12,13 @@ from codechat.sandbox.inside.encode import encode
 from codechat.sandbox.suites import syntax_problem
 from codechat.sandbox.suites.calls import require_results
 from codechat.sandbox.suites.calls.conform import conform
-from codechat.sandbox.suites.claims import Table, read_claim
+from codechat.sandbox.suites.values import Table, decode_value
 from codechat.studies.sreval import suite_maven as maven
 from codechat.studies.sreval.suite_maven import Maven, Part
 
 
 def claimed(value: Any) -> Any:
-    return read_claim(encode(value, False)[0])
+    return decode_value(encode(value, False)[0])
 
 
 def plain(value: Any) -> Any:

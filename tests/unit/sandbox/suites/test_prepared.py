@@ -11,7 +11,7 @@ from codechat.sandbox.suites.calls.python import PreparedStore
 
 
 def prepared(weight: int) -> Any:
-    return SimpleNamespace(weight=weight)
+    return SimpleNamespace(size_in_memory=weight)
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,20 @@ from codechat.base.errors import BrokenTask
 from codechat.sandbox import SANDBOXES, Ended
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.encode import canonical, encode
-from codechat.sandbox.suites.assertions.reader import AssertionsReader, Forced
+from codechat.sandbox.suites.assertions.reader import AssertionsReader, SharedProcess
 from codechat.sandbox.suites.calls.oracle import Comparison
 from codechat.sandbox.suites.calls.python import Calls
 from codechat.sandbox.suites.calls.reader import CallsReader
+from codechat.sandbox.suites.calls.reference_results import (
+    Expected,
+    Recorder,
+    ReferenceResults,
+    compute,
+    encode_expected,
+    load,
+    save,
+)
 from codechat.sandbox.suites.calls.show import show
-from codechat.sandbox.suites.calls.truth import Expected, Recorder, Truth, compute, encode_expected, load, save
 from codechat.sandbox.suites.endings import SHOWN
 
 P, L, M, S, Z = ((kind, b"") for kind in (wire.STARTED, wire.LOADED, wire.MISSING, wire.SYNTAX, wire.DONE))
@@ -38,10 +46,12 @@ def digest(size: int = SIZE, data: bytes = DIGEST) -> tuple[bytes, bytes]:
 
 
 def of_calls(*expected: Any, base: int = 1) -> CallsReader:
-    truth = Truth(tuple(encode_expected(each, elements=False) for each in expected), (0.1,) * len(expected))
+    results = ReferenceResults(
+        tuple(encode_expected(each, elements=False) for each in expected), (0.1,) * len(expected)
+    )
     inputs = tuple(("ab" * 600, number) for number in range(len(expected)))
     return CallsReader(entry_point="f", inputs=inputs, base=base, comparison=lambda: Comparison("equal", 0.0),
-                       truth=truth, output_limit=1 << 20)  # fmt: skip
+                       results=results, output_limit=1 << 20)  # fmt: skip
 
 
 def verdict(reader: CallsReader | AssertionsReader, stream: bytes, ended: Ended = ENDED) -> Verdict:
@@ -81,8 +91,8 @@ def test_a_failure_has_its_call_and_what_was_printed_until_then() -> None:
 
 
 def test_of_a_long_input_as_much_is_shown_as_of_two_values() -> None:
-    truth = Truth((encode_expected(1, elements=False),), (0.1,))
-    reader = CallsReader(entry_point="f", inputs=(("ab" * 600,) * 9,), base=1, truth=truth, output_limit=1 << 20,
+    results = ReferenceResults((encode_expected(1, elements=False),), (0.1,))
+    reader = CallsReader(entry_point="f", inputs=(("ab" * 600,) * 9,), base=1, results=results, output_limit=1 << 20,
                          comparison=lambda: Comparison("equal", 0.0))  # fmt: skip
     failure = verdict(reader, framed(P, L, value(2))).failure
     assert failure is not None and len(failure.input or "") == 2 * SHOWN
@@ -126,35 +136,35 @@ def test_a_long_result_is_right_by_its_digest_or_asked_for_once() -> None:
     assert verdict(of_calls(LONG), framed(P, L, digest(size, data), (wire.CANONICAL, b"other"))).outcome != "pass"
 
 
-def test_a_recorded_truth_is_the_reference_s_results_and_times(tmp_path: Any) -> None:
+def test_recorded_results_are_the_reference_s_with_their_times(tmp_path: Any) -> None:
     recorder = Recorder()
     cpu = (wire.CPU, wire.DOUBLE.pack(0.25))
     assert recorder.read(framed(P, L, value(1.5), cpu, digest())) == (wire.ASK_CANONICAL, False)
     assert recorder.read(framed((wire.CANONICAL, b"blind"), cpu, value(float("nan")), cpu, Z)) == (b"", False)
     assert recorder.done and recorder.cpu_s == [0.25] * 3
-    truth = Truth(tuple(recorder.values), tuple(recorder.cpu_s))
-    assert [each.size for each in truth.expected] == [0, SIZE, 0] and [each.flags for each in truth.expected] == [
+    results = ReferenceResults(tuple(recorder.values), tuple(recorder.cpu_s))
+    assert [each.size for each in results.expected] == [0, SIZE, 0] and [each.flags for each in results.expected] == [
         2,
         0,
         3,
     ]
-    assert truth.expected[1] == Expected(DIGEST, SIZE, b"blind", 0)
-    save(tmp_path / "truth.bin", truth)
-    assert load(tmp_path / "truth.bin") == truth
+    assert results.expected[1] == Expected(DIGEST, SIZE, b"blind", 0)
+    save(tmp_path / "results.bin", results)
+    assert load(tmp_path / "results.bin") == results
 
 
-@pytest.mark.parametrize("forced", [None, Forced("why")])
-def test_snippets_pass_by_the_token_alone(forced: Forced | None) -> None:
-    starts = [P] if forced else [P, P]
+@pytest.mark.parametrize("shared", [None, SharedProcess("why")])
+def test_snippets_pass_by_the_token_alone(shared: SharedProcess | None) -> None:
+    starts = [P] if shared else [P, P]
     at = [(wire.AT, wire.INDEX.pack(number)) for number in (0, 1)]
 
     def found(*frames: tuple[bytes, bytes], printed: int = 0) -> Verdict:
-        reader = AssertionsReader(("first", "second" * 400), "f", 1 << 20, forced)
+        reader = AssertionsReader(("first", "second" * 400), "f", 1 << 20, shared)
         token = [(kind, reader.token if payload == b"token" else payload) for kind, payload in frames]
         return verdict(reader, framed(*token, printed=printed), Ended(0, 0.5, 1000, stdout=b"until after"))
 
     passed = found(*starts, L, *at, (wire.DONE, b"token"), printed=5)
-    assert (passed.outcome, passed.failure, passed.inside) == ("pass", None, "why" if forced else "")
+    assert (passed.outcome, passed.failure, passed.inside) == ("pass", None, "why" if shared else "")
     for wrong in [
         (*starts[1:], L), (*starts, P), (*starts, at[0]), (*starts, L, L), (*starts, L, at[1]), (*starts, L, *at, Z),
         (*starts, L, M), (*starts, L, S), (*starts, L, (wire.INSIDE, b"unknown")),
@@ -170,8 +180,8 @@ def test_a_reference_gives_a_result_and_a_time_for_every_input() -> None:
     def stream(*frames: tuple[bytes, bytes]) -> Any:
         return lambda recorder: recorder.read(framed(P, L, *frames)) and None
 
-    truth = compute("f", 2, stream(took, value(1), took, value(2), Z))
-    assert (len(truth.expected), truth.cpu_s) == (2, (0.5, 0.5))
+    results = compute("f", 2, stream(took, value(1), took, value(2), Z))
+    assert (len(results.expected), results.cpu_s) == (2, (0.5, 0.5))
     for frames in [
         (took, value(1), took, value(2)), (took, value(1), Z), (took, value(1), value(2), Z),
         (took, took, value(1), Z), (took, value(1), took, value(2), took, value(3), Z),
@@ -187,7 +197,7 @@ def test_a_program_may_take_some_times_as_long_as_the_reference(monkeypatch: pyt
     for seconds, limits, whole in [
         ((0.1, 0.5), (1.0, 2.0), 3.0), ((4.0, 2.0), (16.0, 8.0), 24.0), ((0.1,) * 50, (1.0,) * 50, 20.0),
     ]:  # fmt: skip
-        truth = Truth((encode_expected(1, elements=False),) * len(seconds), seconds)
-        monkeypatch.setattr(Calls, "truth", lambda *_, truth=truth: truth)
+        results = ReferenceResults((encode_expected(1, elements=False),) * len(seconds), seconds)
+        monkeypatch.setattr(Calls, "reference_results", lambda *_, results=results: results)
         prepared = Calls("f", "", (((1,),) * len(seconds)))._prepare(SimpleNamespace(), config)  # type: ignore[arg-type]
         assert (prepared.limits, prepared.cpu) == (limits, 3 + whole + 1)

@@ -11,7 +11,7 @@ from codechat.base.domain import Program, Target
 from codechat.base.errors import UserError
 from codechat.sandbox import PYTHON, Ran
 from codechat.sandbox.suites import repository as suite
-from codechat.sandbox.suites.checkout import ROOM_MB, packed_with, read_contents, room_mb, root_of
+from codechat.sandbox.suites.checkout import WRITABLE_MB, packed_with, read_contents, root_of, writable_mb
 from codechat.sandbox.suites.repository import Repository
 from codechat.sandbox.suites.run_pytest import main
 
@@ -81,7 +81,7 @@ def test_a_test_that_the_repository_does_not_have_is_refused(folder: Path, node:
     if there:
         command = one.command("x")
         assert command.argv[0] == PYTHON and command.argv[2:] == one.nodes
-        assert command.folder and command.file_mb is not None and command.file_mb >= ROOM_MB
+        assert command.folder and command.file_mb is not None and command.file_mb >= WRITABLE_MB
         assert (
             len(command.files[suite.TOKEN]) == 32 and one.command("x").files[suite.TOKEN] != command.files[suite.TOKEN]
         )
@@ -135,7 +135,7 @@ def test_what_is_built_or_kept_by_version_control_is_no_content(folder: Path) ->
 
 @pytest.mark.parametrize(("size", "mb"), [(0, 0), ((1 << 20) - 1, 0), (1 << 20, 1), (3 << 20, 3)])
 def test_a_run_may_write_as_much_as_its_archive_and_more(size: int, mb: int) -> None:
-    assert room_mb(bytes(size)) == ROOM_MB + mb
+    assert writable_mb(bytes(size)) == WRITABLE_MB + mb
 
 
 def test_a_repository_that_is_too_large_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,13 +13,13 @@ from codechat.datasets.reading.rows import load_rows
 from codechat.sandbox import SANDBOXES, Ended, SandboxConfig
 from codechat.sandbox.inside import snippets
 from codechat.sandbox.inside.snippets import (
+    RUNNERS,
     NotRun,
     class_level_names,
-    compile_pieces,
+    compile_snippet,
     imports_of,
     names_read,
     refuse_unrun,
-    runners,
     shares_names,
     uses_of,
 )
@@ -65,9 +65,8 @@ def run(snippet: str) -> int:
     calls: list[int] = []
     used = refuse_unrun([snippet], "solve")
     space: dict[str, Any] = {"ran": lambda: calls.append(1), "solve": lambda: None, "__name__": "candidate"}
-    space |= runners()
-    for code in compile_pieces(snippet, "<assertion 1>", "solve", used):
-        exec(code, space)
+    space |= RUNNERS
+    exec(compile_snippet(snippet, "<assertion 1>", "solve", used), space)
     return len(calls)
 
 
@@ -139,8 +138,7 @@ def test_what_one_snippet_defines_another_may_use() -> None:
 
 def test_a_snippet_that_does_not_parse_fails_every_program_and_is_not_refused() -> None:
     refuse_unrun(["assert (", "assert solve()"], "solve")
-    (piece,) = compile_pieces("assert (", "<assertion 1>", "solve", set())
-    assert piece == "assert ("
+    assert compile_snippet("assert (", "<assertion 1>", "solve", set()) == "assert ("
 
 
 @pytest.mark.parametrize("where", ["tests", "suite", "requirements"])
@@ -241,12 +239,6 @@ def test_names_that_classes_use_as_they_are_made(snippet: str, names: list[str])
     assert sorted(class_level_names(snippet)) == names
 
 
-def test_a_piece_ends_where_the_programs_code_may_have_run() -> None:
-    text = "import math\ndef g(): pass\nx = g()\nassert x is None"
-    assert len(compile_pieces(text, "<assertion 1>", "solve", {"g"})) == 2
-    assert len(compile_pieces("from __future__ import annotations\n" + text, "<assertion 1>", "solve", {"g"})) == 1
-
-
 def test_a_suite_of_snippets_says_which_names_it_uses() -> None:
     assert Assertions(("assert solve(x) == y",)).names_used("solve") == {"solve", "x", "y"}
 
@@ -268,5 +260,5 @@ def test_what_would_leave_tests_unrun_is_raised(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(snippets, "find_calls", broken)
     with pytest.raises(ValueError, match="a fault of this code"):
-        compile_pieces("def test_it(): assert solve()", "<assertion 1>", "solve", set())
-    assert compile_pieces("assert (", "<assertion 1>", "solve", set()) == ["assert ("]
+        compile_snippet("def test_it(): assert solve()", "<assertion 1>", "solve", set())
+    assert compile_snippet("assert (", "<assertion 1>", "solve", set()) == "assert ("

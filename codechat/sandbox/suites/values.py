@@ -18,28 +18,28 @@ SEQUENCES: dict[type, bytes] = {list: b"[", tuple: b"("}
 class Table:
     """A set, or a dictionary with `items` key, value, key, value, …; equal if no NaN is in it and all else agrees."""
 
-    __slots__ = ("_written", "is_dict", "items")
+    __slots__ = ("_canonical", "is_dict", "items")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, code: int, items: list[Any]) -> None:
         self.is_dict, self.items = code == DICT, items
-        self._written: bytes | None = b""
+        self._canonical: bytes | None = b""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Table) or (self.is_dict, len(self.items)) != (other.is_dict, len(other.items)):
             return False
-        mine = self.written()
-        return mine is not None and mine == other.written()
+        mine = self.canonical_bytes()
+        return mine is not None and mine == other.canonical_bytes()
 
-    def written(self) -> bytes | None:
-        """See `written`."""
-        if self._written == b"":
-            parts = [SINGLE.get(id(item)) or written(item) for item in self.items]
+    def canonical_bytes(self) -> bytes | None:
+        """See `canonical_bytes`."""
+        if self._canonical == b"":
+            parts = [SINGLE.get(id(item)) or canonical_bytes(item) for item in self.items]
             if self.is_dict:
                 parts = [joined(pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
             whole = joined(sorted_or_none(parts))
-            self._written = None if whole is None else b"%s%d:" % (b"{" if self.is_dict else b"<", len(parts)) + whole
-        return self._written
+            self._canonical = None if whole is None else b"%s%d:" % (b"{" if self.is_dict else b"<", len(parts)) + whole
+        return self._canonical
 
 
 def joined(parts: Any) -> bytes | None:
@@ -56,33 +56,33 @@ def sorted_or_none(parts: list[bytes | None]) -> list[bytes] | None:
     return sorted(whole) if len(whole) == len(parts) else None
 
 
-def written(value: Any) -> bytes | None:
+def canonical_bytes(value: Any) -> bytes | None:
     """Bytes that are the same for equal values and different for others; None for a value that equals nothing."""
     kind = type(value)
     if kind is Table:
-        whole: bytes | None = value.written()
+        whole: bytes | None = value.canonical_bytes()
         return whole
     if kind in SEQUENCES:
-        whole = joined([SINGLE.get(id(item)) or written(item) for item in value])
+        whole = joined([SINGLE.get(id(item)) or canonical_bytes(item) for item in value])
         return None if whole is None else b"%s%d:" % (SEQUENCES[kind], len(value)) + whole
     if kind is Marked:
-        return joined((b"m", simplest(value.kind), written(value.content)))
+        return joined((b"m", simplest(value.kind), canonical_bytes(value.content)))
     if kind is Iterated:
-        return joined((b"t", written(value.items)))
+        return joined((b"t", canonical_bytes(value.items)))
     if kind is Opaque or value != value:  # noqa: PLR0124  true only for NaN
         return None
     return simplest(value)
 
 
-def read_claim(data: bytes) -> Any:
+def decode_value(data: bytes) -> Any:
     """As `decode`, with `Table` for sets and dictionaries."""
     return decode(data, Table)
 
 
 def read_or_opaque(data: bytes) -> Any:
-    """As `read_claim`; a value that cannot be read equals nothing."""
+    """As `decode_value`; a value that cannot be read equals nothing."""
     try:
-        return read_claim(data)
+        return decode_value(data)
     except Undecodable as error:
         return Opaque(f"a value that cannot be read: {error}")
 
@@ -102,7 +102,7 @@ def elements(value: Any) -> list[bytes]:
         raise ValueError("the elements are repeated")
     if not all(map(is_hashable, items)):
         raise TypeError("an element that no set can hold")
-    found = sorted_or_none([written(item) for item in items])
+    found = sorted_or_none([canonical_bytes(item) for item in items])
     if found is None:
         raise ValueError("an element that equals nothing")
     return [each for each, _ in groupby(found)]
@@ -120,7 +120,7 @@ def is_hashable(value: Any) -> bool:
 def equals_itself(value: Any) -> bool:
     """Whether nothing in a value is opaque or NaN."""
     if isinstance(value, Table):
-        return value.written() is not None
+        return value.canonical_bytes() is not None
     if isinstance(value, Marked):
         return equals_itself(value.content)
     if isinstance(value, (list, tuple, Iterated)):

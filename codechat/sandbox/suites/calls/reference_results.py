@@ -22,8 +22,8 @@ from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.encode import canonical, encode
 from codechat.sandbox.process import secret_folder
 from codechat.sandbox.suites.calls.oracle import is_floats
-from codechat.sandbox.suites.claims import equals_itself, opaque_in, read_or_opaque
 from codechat.sandbox.suites.endings import exception_parts
+from codechat.sandbox.suites.values import equals_itself, opaque_in, read_or_opaque
 from codechat.sandbox.watch import Frames, Malformed
 
 UNEQUAL, FLOATS, OPAQUE = 1, 2, 4  # flags of an expected value: equal to nothing, floats, not plain data
@@ -40,14 +40,14 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Truth:
+class ReferenceResults:
     """A task's expected values and the reference's CPU seconds, base inputs first."""
 
     expected: tuple[Expected, ...]
     cpu_s: tuple[float, ...]
 
     @property
-    def weight(self) -> int:
+    def size_in_memory(self) -> int:
         """The rough number of bytes in memory."""
         return sum(len(value.data) + 200 for value in self.expected)
 
@@ -58,7 +58,7 @@ def encode_expected(value: object, *, elements: bool) -> Expected:
     return Expected(data, size, canonical(value) if size else None, 0 if size else _flags(data))
 
 
-def place(reference: str, entry_point: str, oracle: str, inputs: bytes, libraries: str = "") -> Path:
+def cache_path(reference: str, entry_point: str, oracle: str, inputs: bytes, libraries: str = "") -> Path:
     """The file that keeps a reference's results. `libraries`: the versions of those that are not codechat's own."""
     parts = [reference, entry_point, str(oracle == "set_equal"), machine(), *([libraries] if libraries else [])]
     digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass"))
@@ -133,32 +133,32 @@ def _flags(data: bytes) -> int:
     return UNEQUAL * unequal | FLOATS * is_floats(value) | OPAQUE * opaque
 
 
-def require_comparable(name: str, truth: Truth) -> None:
+def require_comparable(name: str, results: ReferenceResults) -> None:
     """Raise `UserError` if an expected value is not plain data: it equals nothing, so that no program could pass."""
-    for index, expected in enumerate(truth.expected):
+    for index, expected in enumerate(results.expected):
         if expected.flags & OPAQUE:
             what = opaque_in(read_or_opaque(expected.data))
             message = f"the reference of {name} returns what cannot be compared, on input {index}: {what}"
             raise BrokenTask(message, "have it return numbers, texts, lists and the like")
 
 
-def save(path: Path, truth: Truth) -> None:
-    """Write a truth, with a checksum, readable only for this user."""
+def save(path: Path, results: ReferenceResults) -> None:
+    """Write results, with a checksum, readable only for this user."""
     head = {
-        "sizes": [value.size for value in truth.expected],
-        "flags": [value.flags for value in truth.expected],
-        "lengths": [len(value.data) for value in truth.expected],
-        "canonical": [value.canonical.hex() if value.canonical else None for value in truth.expected],
-        "cpu_s": truth.cpu_s,
+        "sizes": [value.size for value in results.expected],
+        "flags": [value.flags for value in results.expected],
+        "lengths": [len(value.data) for value in results.expected],
+        "canonical": [value.canonical.hex() if value.canonical else None for value in results.expected],
+        "cpu_s": results.cpu_s,
     }
-    blob = b"".join(value.data for value in truth.expected)
+    blob = b"".join(value.data for value in results.expected)
     check = hashlib.sha256(blob).hexdigest()
     write_atomically(path, json.dumps({**head, "check": check}).encode() + b"\n" + blob)
     path.chmod(0o600)
 
 
-def load(path: Path) -> Truth | None:
-    """The truth that `save` wrote, or None if the file is missing or damaged."""
+def load(path: Path) -> ReferenceResults | None:
+    """The results that `save` wrote, or None if the file is missing or damaged."""
     try:
         line, _, blob = path.read_bytes().partition(b"\n")
         head = json.loads(line)
@@ -170,13 +170,13 @@ def load(path: Path) -> Truth | None:
             data = blob[at : at + length]
             values.append(Expected(data, size, bytes.fromhex(canonical) if canonical else None, flags))
             at += length
-        return Truth(tuple(values), tuple(head["cpu_s"]))
+        return ReferenceResults(tuple(values), tuple(head["cpu_s"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def compute(name: str, wanted: int, run: Callable[[Recorder], str | None]) -> Truth:
-    """The truth, by running a reference with `run`, which returns the reason if the child failed.
+def compute(name: str, wanted: int, run: Callable[[Recorder], str | None]) -> ReferenceResults:
+    """The results of a reference, by running it with `run`, which returns the reason if the child failed.
 
     `wanted` is the number of results. Raises `UserError`.
     """
@@ -186,4 +186,4 @@ def compute(name: str, wanted: int, run: Callable[[Recorder], str | None]) -> Tr
         place = f"on input {len(recorder.values)}" if recorder.problem is None else f"({len(recorder.values)} done)"
         cause = recorder.problem or ended or "it ended early"
         raise BrokenTask(f"the reference of {name} fails {place}: {cause}", "mend the task or leave it out")
-    return Truth(tuple(recorder.values), tuple(recorder.cpu_s))
+    return ReferenceResults(tuple(recorder.values), tuple(recorder.cpu_s))

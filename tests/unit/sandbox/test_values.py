@@ -24,16 +24,16 @@ from codechat.sandbox.inside.encode import encode
 from codechat.sandbox.suites.assertions import AssertionsReader
 from codechat.sandbox.suites.calls.oracle import ORACLES, Comparison, Oracle
 from codechat.sandbox.suites.calls.reader import CallsReader
+from codechat.sandbox.suites.calls.reference_results import Recorder, ReferenceResults, encode_expected
 from codechat.sandbox.suites.calls.show import show
-from codechat.sandbox.suites.calls.truth import Recorder, Truth, encode_expected
-from codechat.sandbox.suites.claims import Table, equals_itself, opaque_in, read_claim, read_or_opaque
+from codechat.sandbox.suites.values import Table, decode_value, equals_itself, opaque_in, read_or_opaque
 
 MOST_S = 2.0  # far above what any takes (0.3 s), far below what a set of equal hashes took
 P = 2**61 - 1
 
 
 def claimed(value: Any, *, elements: bool = False) -> Any:
-    return read_claim(encode(value, elements)[0])
+    return decode_value(encode(value, elements)[0])
 
 
 zones = st.integers(-1439, 1439).map(lambda minutes: datetime.timezone(datetime.timedelta(minutes=minutes)))
@@ -168,7 +168,7 @@ def test_no_bytes_take_long(name: str) -> None:
     for oracle in ORACLES:
         began = time.process_time()
         with suppress(Undecodable):
-            value, same = read_claim(data), read_claim(data)
+            value, same = decode_value(data), decode_value(data)
             show(value)
             Comparison(oracle, 1e-6).holds(value, same, (9, 20))
         assert time.process_time() - began < MOST_S
@@ -234,7 +234,7 @@ def reading(oracle: Oracle, expected: Any = (1.5, {2})) -> CallsReader:
         inputs=(([1, 2], 3), (4, 5)),
         base=1,
         comparison=lambda: Comparison(oracle, 0.0),
-        truth=Truth((wanted, wanted), (0.0, 0.0)),
+        results=ReferenceResults((wanted, wanted), (0.0, 0.0)),
         output_limit=1 << 20,
     )
 
