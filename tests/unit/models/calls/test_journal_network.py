@@ -14,8 +14,7 @@ import pytest
 
 from codechat.base.domain import Reply, Usage
 from codechat.base.errors import UserError
-from codechat.models.calls.cache import recall_or_ask
-from codechat.models.calls.cache_file import keep_statement, location, recall_statement
+from codechat.models.calls.cache import keep_statement, location, recall_or_ask, recall_statement
 from codechat.run.journal import Journal, account_of, read_values, take_in
 from support.mounts import write_mounts
 
