@@ -15,6 +15,7 @@ import contextlib
 import json
 import logging
 import sqlite3
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ from codechat.models.calls.limits import COUNTERS
 
 log = logging.getLogger(__name__)
 
+GROUPING_S = 0.25
 AT_ONCE_MS = 50
 """A call waits so long for another process: a miss costs a call, and what is not written now is written later."""
 SCHEMA = 1
@@ -150,7 +152,7 @@ class _File:
     """One process's use of the file. After an error the file is not touched again, as if it were empty."""
 
     def __init__(self, path: Path) -> None:
-        self.broken = False
+        self.broken, self._written_s = False, -GROUPING_S
         self._path, self._pending, self._open = path, dict[str, tuple[str, str]](), contextlib.ExitStack()
         reason = unfit(path)
         try:
@@ -172,12 +174,14 @@ class _File:
         return None
 
     def put(self, key: str, model: str, text: str) -> None:
-        """Keep an entry: written at once, or with a later one if another process is writing."""
+        """Keep an entry, which is written with those of a quarter of a second, at the latest by `settle`."""
         self._pending[key] = (model, text)
-        self._write()
+        if time.monotonic() >= self._written_s + GROUPING_S:
+            self._write()
 
     def _write(self) -> None:
-        if not self.broken:
+        if self._pending and not self.broken:
+            self._written_s = time.monotonic()
             with self._guarded():
                 write(self._db, [(key, *entry) for key, entry in self._pending.items()])
                 self._pending.clear()

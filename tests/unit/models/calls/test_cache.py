@@ -202,10 +202,12 @@ async def test_a_damaged_reply_costs_one_warning(caplog: pytest.LogCaptureFixtur
 async def test_a_write_that_fails_costs_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     await recall_or_ask(QUESTION, Endpoint().ask)
     await settle()
-    await recall_or_ask(replace(QUESTION, sample=1), Endpoint().ask)  # opened
+    for sample in (1, 2):  # the second is about to be written
+        await recall_or_ask(replace(QUESTION, sample=sample), Endpoint().ask)
     with contextlib.closing(sqlite3.connect(location())) as db:
         db.execute("DROP TABLE replies")
-    assert (await recall_or_ask(replace(QUESTION, sample=2), Endpoint().ask)).text == REPLY.text
+    await settle()
+    assert (await recall_or_ask(replace(QUESTION, sample=3), Endpoint().ask)).text == REPLY.text
     assert len(caplog.records) == 1
 
 
