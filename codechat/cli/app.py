@@ -129,9 +129,7 @@ COMMANDS = {
         "file=FILE element=N",
         "run the cells of one element of launcher=slurm, as its jobs do",
     ),
-    "cache": Command(
-        "codechat.cli.commands.cache:run_cache", "[clear|bytes=N]", "show, clear or bound the response cache"
-    ),
+    "cache": Command("codechat.cli.commands.cache:run_cache", "[clear]", "show or clear the response cache"),
 }
 
 

@@ -33,7 +33,7 @@ from codechat.run.launchers import Report, TurnCounts
 from codechat.run.run import INTERRUPTED, TOO_MANY_ERRORS, Outcome, run, run_built
 from codechat.run.running.observer import Counts, Silent
 from codechat.run.running.sessions import first_request, is_batched
-from codechat.run.running.shards import Part, without_shard
+from codechat.run.running.shards import ShardResult, without_shard
 from codechat.run.settings.compose import Composed
 
 
@@ -130,7 +130,7 @@ def _report(outcome: Outcome, command: Sequence[str]) -> Outcome:
     return outcome
 
 
-def _show_part(part: Part, command: Sequence[str]) -> None:
+def _show_part(part: ShardResult, command: Sequence[str]) -> None:
     """Print what a shard recorded, and the command that merges all of them."""
     completed = counted(part.completed, "session")
     out.print(f"shard {part.shard.name}: {completed} completed, {part.errored} errored", markup=False)

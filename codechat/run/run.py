@@ -27,7 +27,7 @@ from codechat.run.results.measured import effort_of, measure, write_metrics
 from codechat.run.results.tracked import Tracking, finished_cell, track
 from codechat.run.running.observer import Observer, Silent, following
 from codechat.run.running.sessions import Recorded, run_sessions
-from codechat.run.running.shards import Part, Shard, fill, hold, merge, share_of
+from codechat.run.running.shards import Shard, ShardResult, import_steps, lock_shard, merge, share_of
 from codechat.run.settings.compose import Composed
 
 DONE, BUG, MISTAKE, TOO_MANY_ERRORS, INTERRUPTED = 0, 1, 2, 3, 130
@@ -50,7 +50,7 @@ class Outcome:
     unfinished: str = ""
     seconds: float = 0.0
     tracking: Tracking = field(default_factory=Tracking)
-    part: Part | None = None
+    part: ShardResult | None = None
     layout: tuple[str, ...] = ()
 
     @property
@@ -129,8 +129,8 @@ def run_shard(cell: Cell, shard: Shard, observer: Observer | None = None) -> Out
     """Run the missing sessions of a shard of a cell: they are recorded, and nothing is measured. Raises `UserError`."""
     watcher, brake, started = observer or Silent(), Brake(), time.monotonic()
     budget, abandoned, part = Budget.of(cell.config), cell.abandoned(), shard.part_of(cell)
-    with caches_in(cell.config.hardware.scratch), hold(cell, shard):
-        budget = share_of(budget, shard, fill(cell, shard))
+    with caches_in(cell.config.hardware.scratch), lock_shard(cell, shard):
+        budget = share_of(budget, shard, import_steps(cell, shard))
         with contextlib.closing(Journal(part.folder / "journal.db")) as journal:
             part, _ = _begin(part, journal, watcher, brake, budget, abandoned=abandoned)
             run_sessions(part, journal, watcher, brake, budget)
@@ -138,8 +138,8 @@ def run_shard(cell: Cell, shard: Shard, observer: Observer | None = None) -> Out
             journal.add_wall(seconds)
             if brake.interrupted:
                 return Outcome(INTERRUPTED, part, unfinished="interrupted", seconds=seconds)
-            done, unfinished = Part.of(part, shard, journal), budget.words_on_stop(journal.ledger, brake)
-        done.leave(part.folder)
+            done, unfinished = ShardResult.of(part, shard, journal), budget.words_on_stop(journal.ledger, brake)
+        done.write(part.folder)
     early = unfinished or done.errored > cell.config.max_errors
     return Outcome(TOO_MANY_ERRORS if early else DONE, part, unfinished=unfinished, seconds=seconds, part=done)
 

@@ -117,24 +117,13 @@ def test_the_command_shows_and_empties_it(server: OpenAIServer, capsys: pytest.C
     assert main(["cache"]) == 0
     shown = capsys.readouterr().out
     assert "replies.db" in shown
+    assert "bound           4000.0 MB" in shown
     assert "replies         6" in shown
     assert [line.split()[:2] for line in shown.splitlines() if "tested" in line] == [["tested", "6"]]
     assert main(["cache", "clear"]) == 0
     assert "6 replies removed" in capsys.readouterr().out
     assert cell(server.base_url, "second") == 0
     assert len(requests(server)) == 6
-
-
-def test_the_command_bounds_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cache"]) == 0
-    assert "bound           4000.0 MB" in capsys.readouterr().out
-    assert main(["cache", "bytes=2500000"]) == 0
-    assert "bound           2.5 MB" in capsys.readouterr().out
-    assert main(["cache"]) == 0
-    assert "bound           2.5 MB" in capsys.readouterr().out
-    for word, problem in (("bytes=much", "no number of bytes"), ("bytes=1", "1,000,000 bytes at least")):
-        assert main(["cache", word]) == 2
-        assert problem in capsys.readouterr().err
 
 
 def test_the_command_takes_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:

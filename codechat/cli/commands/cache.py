@@ -1,27 +1,23 @@
-"""`codechat cache`: show the caches (replies, verdicts, repositories' worktrees), bound the replies, or empty all."""
+"""`codechat cache`: show the caches (replies, verdicts, repositories' worktrees), or empty all."""
 
 from pathlib import Path
 
 from codechat.base.errors import UserError
 from codechat.base.template import counted
 from codechat.cli.terminal import out, plain_table
-from codechat.models.calls.cache_file import Contents, clear, contents, set_bound
+from codechat.models.calls.cache import BOUND, Contents, clear, contents
 from codechat.run.extensions import extensions
 from codechat.sandbox.suites import sharing as verdicts
 
 
 def run_cache(arguments: list[str]) -> int:
-    """Show the cache, set its bound, or empty it."""
-    if arguments == ["clear"]:
+    """Show the cache, or empty it."""
+    if arguments not in ([], ["clear"]):
+        raise UserError(f"cache does not take '{arguments[-1]}'", "cache shows what is kept, cache clear empties it")
+    if arguments:
         _clear()
-        return 0
-    word, _, value = arguments[0].partition("=") if arguments else ("", "", "")
-    if len(arguments) > 1 or word not in ("", "bytes"):
-        remedy = "cache shows what is kept, cache clear empties it, cache bytes=N bounds the replies"
-        raise UserError(f"cache does not take '{arguments[-1]}'", remedy)
-    if word and not (value.isascii() and value.isdigit()):
-        raise UserError(f"cache {arguments[0]} gives no number of bytes", "write it as digits: cache bytes=500000000")
-    _show(set_bound(int(value)) if word else contents())
+    else:
+        _show(contents())
     return 0
 
 
@@ -45,7 +41,7 @@ def _say_removed(what: str, path: Path, size: int) -> None:
 def _show(found: Contents) -> None:
     out.print(f"response cache  {found.path}", markup=False)
     out.print(f"replies         {found.entries}\nsize on disk    {_megabytes(found.size)}")
-    out.print(f"bound           {_megabytes(found.bound)}: beyond it, the least recently used replies leave")
+    out.print(f"bound           {_megabytes(BOUND)}: beyond it, the oldest replies are deleted")
     if found.models:
         table = plain_table("model", "replies", "text", left=1)
         for name, entries, size in found.models:

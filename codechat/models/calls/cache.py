@@ -1,7 +1,9 @@
 """Paid replies, kept across cells and processes: the same question is asked once, also if two calls ask it at a time.
 
-The journal is the truth: the cache is written later, in groups, and an unusable file causes one warning and nothing
-else.
+One SQLite file in WAL mode, in `CODECHAT_CACHE_DIR` or else in the user's cache folder. It holds replies under a hash
+of everything that determines them, and the endpoints' descriptions of their models, so that a cell that is answered
+from it knows which weights replied; it contains neither conversations nor keys. The journal is the truth: an unusable
+file causes one warning and nothing else.
 
 A provider uses it in one line, and calls `settle` when it closes::
 
@@ -14,22 +16,31 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from codechat.base.domain import Reply, Usage
+from codechat.base.environment import cache_root
+from codechat.base.errors import UserError
 from codechat.base.files import content_hash
-from codechat.models.calls.cache_file import BUSY, WrongSchema, location, open_file, unfit, write
+from codechat.base.mounts import file_system, is_network
 from codechat.models.calls.limits import COUNTERS
 
 log = logging.getLogger(__name__)
 
 GROUPING_S = 0.25
-"""Replies within so many seconds share a transaction."""
-MOST_USES = 1_000
-"""Uses of replies that are noted in memory before they are written."""
+AT_ONCE_MS = 50
+"""A call waits so long for another process: a miss costs a call, and what is not written now is written later."""
+SCHEMA = 1
+BOUND = 4_000_000_000
+"""Bytes that replies may take: some two million of them."""
+STATEMENT = ""
+"""The model of an entry that is an endpoint's description, and no reply."""
+RENEWED = "`codechat cache clear` renews it"
+BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,183 +80,130 @@ async def recall_or_ask(
     if question is None:
         return await ask()
     place = (asyncio.get_running_loop(), location(), question.key())
-    while (known := _shelf(place[1]).recall(place[2])) is None:
-        first = _UNDER_WAY.get(place)
-        if first is None:
-            return await _ask_first(place, question.model, ask, keep)
-        outcome = await asyncio.shield(first)
-        if outcome is None:
-            return (await _ask(place, question.model, ask, keep))[0]
-        if outcome.reply is not None:
-            known = outcome.reply
+    while (known := recall(question)) is None and place in _UNDER_WAY:
+        known = await asyncio.shield(_UNDER_WAY[place])
+        if known is not _CANCELLED:
             break
-    COUNTERS.cache_hits += 1
-    return known
+    if known is not None:
+        COUNTERS.cache_hits += 1
+        return known
+    under_way = None if place in _UNDER_WAY else _UNDER_WAY.setdefault(place, place[0].create_future())
+    shared: Reply | None = None
+    try:
+        reply = await ask()
+        if keep(reply):
+            store(question, reply)
+            shared = _reply(_text(reply))
+        return reply
+    except asyncio.CancelledError:
+        shared = _CANCELLED
+        raise
+    finally:
+        if under_way is not None:
+            del _UNDER_WAY[place]
+            under_way.set_result(shared)
 
 
-def has(question: CachedQuestion) -> bool:
-    """Whether the cache has a reply."""
-    return _shelf(location()).get(question.key()) is not None
+_UNDER_WAY: dict[tuple[asyncio.AbstractEventLoop, Path, str], "asyncio.Future[Reply | None]"] = {}
+"""Questions under way, by loop, file and key: the reply as the cache gives it; None if it is not to be shared."""
+_CANCELLED = Reply("", "cancelled")
+"""In place of the reply to a caller that was cancelled."""
 
 
 def recall(question: CachedQuestion) -> Reply | None:
-    """The cached reply, which counts as used: for who decides by itself whether it still holds."""
-    return _shelf(location()).recall(question.key())
+    """The cached reply."""
+    file = _file()
+    text = file.get(question.key())
+    try:
+        return None if text is None else _reply(text)
+    except (ValueError, TypeError) as problem:
+        file.give_up(f"{problem}; {RENEWED}")
+        return None
 
 
-def keep(question: CachedQuestion, reply: Reply) -> None:
-    """Keep a reply, unless there is one already; `settle` before the event loop ends."""
-    _shelf(location()).put(question.key(), question.model, reply)
+def store(question: CachedQuestion, reply: Reply) -> None:
+    """Keep a reply; `settle` writes it at the latest."""
+    _file().put(question.key(), question.model, _text(reply))
+
+
+def recall_statement(address: str, model: str) -> str | None:
+    """The last kept description of the endpoint that serves a model at an address; None if there is none."""
+    return _file().get(_statement_key(address, model)) if location().exists() else None
+
+
+def keep_statement(address: str, model: str, text: str) -> None:
+    """Keep an endpoint's description of a model."""
+    _file().put(_statement_key(address, model), STATEMENT, text)
+
+
+def _statement_key(address: str, model: str) -> str:
+    return content_hash(["endpoint", address, model])
 
 
 async def settle() -> None:
     """Write what is pending and close the files; the next question opens them again."""
-    for path, shelf in list(_SHELVES.items()):
-        await shelf.settle()
-        if not shelf.broken and _SHELVES.get(path) is shelf:  # a broken one stays, so that it is reported once
-            del _SHELVES[path]
+    for path, file in list(_FILES.items()):
+        file.settle()
+        if not file.broken:  # a broken one stays, so that it is reported once
+            del _FILES[path]
 
 
-# -- questions under way -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Answered:
-    """How the first caller's question ended: with a reply to share, as the cache gives it; None if it was cancelled."""
-
-    reply: Reply | None
-
-
-_Place = tuple[asyncio.AbstractEventLoop, Path, str]
-_UNDER_WAY: dict[_Place, "asyncio.Future[_Answered | None]"] = {}
-"""Questions under way, by loop, file and key. The future is None if its reply is not to be shared."""
-
-
-async def _ask_first(
-    place: _Place, model: str, ask: Callable[[], Awaitable[Reply]], keep: Callable[[Reply], bool]
-) -> Reply:
-    under_way = _UNDER_WAY[place] = place[0].create_future()
-    outcome: _Answered | None = None
-    try:
-        reply, kept = await _ask(place, model, ask, keep)
-        outcome = _Answered(_reply(_text(reply))) if kept else None
-        return reply
-    except asyncio.CancelledError:
-        outcome = _Answered(None)
-        raise
-    finally:
-        del _UNDER_WAY[place]
-        under_way.set_result(outcome)
-
-
-async def _ask(
-    place: _Place, model: str, ask: Callable[[], Awaitable[Reply]], keep: Callable[[Reply], bool]
-) -> tuple[Reply, bool]:
-    """The reply, and whether it went into the cache."""
-    reply = await ask()
-    kept = keep(reply)
-    if kept:
-        _shelf(place[1]).put(place[2], model, reply)
-    return reply, kept
-
-
-# -- the file ----------------------------------------------------------------------------------------------------
-
-
-class _Shelf:
+class _File:
     """One process's use of the file. After an error the file is not touched again, as if it were empty."""
 
     def __init__(self, path: Path) -> None:
-        self.broken = False
-        self._path = path
-        self._pending: dict[str, tuple[str, str]] = {}
-        self._used: dict[str, int] = {}
-        self._writing: asyncio.Task[None] | None = None
-        self._hurry = asyncio.Event()
-        self._files = contextlib.ExitStack()
-        if reason := unfit(path):
-            self.broken = True
-            log.warning("the response cache %s is not used: %s", path, reason)
-            return
+        self.broken, self._written_s = False, -GROUPING_S
+        self._path, self._pending, self._open = path, dict[str, tuple[str, str]](), contextlib.ExitStack()
+        reason = unfit(path)
         try:
-            self._writer = self._files.enter_context(contextlib.closing(open_file(path)))
-            self._reader = self._files.enter_context(contextlib.closing(open_file(path, wait_s=0.05)))
-        except (sqlite3.Error, OSError, WrongSchema) as problem:
-            self._files.close()
-            self._give_up(problem)
+            if not reason:
+                self._db = self._open.enter_context(contextlib.closing(open_file(path)))
+                self._db.execute(f"PRAGMA busy_timeout={AT_ONCE_MS}")
+        except UNUSABLE as problem:
+            reason = f"{problem}; {RENEWED}"
+        if reason:
+            self.give_up(reason)
 
-    def get(self, key: str) -> Reply | None:
-        """An indexed read of some 20 µs; None if the file is busy."""
-        if self.broken:
-            return None
-        try:
-            if key in self._pending:
-                return _reply(self._pending[key][1])
-            row = self._reader.execute("SELECT reply FROM replies WHERE key=?", (key,)).fetchone()
-            return None if row is None else _reply(row[0])
-        except sqlite3.OperationalError as problem:
-            if problem.sqlite_errorcode not in BUSY:
-                self._give_up(problem)
-        except (sqlite3.Error, ValueError, TypeError) as problem:
-            self._give_up(problem)
+    def get(self, key: str) -> str | None:
+        """The text of an entry, by an indexed read of some 20 µs; None if the file is busy."""
+        if not self.broken:
+            with self._guarded():
+                query = "SELECT model, reply FROM replies WHERE key=?"
+                found = self._pending.get(key) or self._db.execute(query, (key,)).fetchone()
+                return None if found is None else str(found[1])
         return None
 
-    def recall(self, key: str) -> Reply | None:
-        """The same, and it counts as a use of the reply, which will leave the file later for it."""
-        found = self.get(key)
-        if found is not None:
-            self._used[key] = time.time_ns() // 1_000_000
-            if len(self._used) >= MOST_USES:
-                self._begin_writing()
-        return found
+    def put(self, key: str, model: str, text: str) -> None:
+        """Keep an entry, which is written with those of a quarter of a second, at the latest by `settle`."""
+        self._pending[key] = (model, text)
+        if time.monotonic() >= self._written_s + GROUPING_S:
+            self._write()
 
-    def put(self, key: str, model: str, reply: Reply) -> None:
-        """Keep a reply; a thread writes it a moment later."""
-        if self.broken:
-            return
-        self._pending[key] = (model, _text(reply))
-        self._begin_writing()
+    def _write(self) -> None:
+        if self._pending and not self.broken:
+            self._written_s = time.monotonic()
+            with self._guarded():
+                write(self._db, [(key, *entry) for key, entry in self._pending.items()])
+                self._pending.clear()
 
-    def _begin_writing(self) -> None:
-        if self._writing is None or self._writing.done():
-            self._hurry = asyncio.Event()
-            self._writing = asyncio.create_task(self._write())
-
-    async def _write(self) -> None:
-        while self._pending or len(self._used) >= MOST_USES:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._hurry.wait(), GROUPING_S)
-            await self._commit()
-
-    async def _commit(self) -> None:
-        """Write what is pending, which is found in memory until then."""
-        batch, used = dict(self._pending), self._used
-        self._used = {}
-        await asyncio.to_thread(self._store, batch, used)
-        for key in batch:
-            self._pending.pop(key, None)
-
-    def _store(self, batch: Mapping[str, tuple[str, str]], used: Mapping[str, int]) -> None:
-        try:
-            rows = [(key, *each) for key, each in batch.items()]
-            write(self._writer, rows, [(when, key) for key, when in used.items()])
-        except sqlite3.Error as problem:
-            if batch:  # else only the order in which replies will leave is not noted
-                self._give_up(problem)
-
-    async def settle(self) -> None:
+    def settle(self) -> None:
         """Write what is pending, and close."""
-        if self._writing is not None and not self._writing.done():
-            self._hurry.set()
-            await self._writing
-        if (self._pending or self._used) and not self.broken:  # a write may be lost with an event loop that ended
-            await self._commit()
-        self._files.close()
+        self._write()
+        self._open.close()
 
-    def _give_up(self, problem: Exception) -> None:
-        if not self.broken:
-            self.broken = True
-            log.warning("the response cache %s is not used: %s; `codechat cache clear` renews it", self._path, problem)
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as problem:
+            if getattr(problem, "sqlite_errorcode", None) not in BUSY:
+                self.give_up(f"{problem}; {RENEWED}")
+
+    def give_up(self, why: str) -> None:
+        """Use the file no more, and warn."""
+        self.broken = True
+        self._open.close()
+        log.warning("the response cache %s is not used: %s", self._path, why)
 
 
 def _text(reply: Reply) -> str:
@@ -261,10 +219,134 @@ def _reply(text: str) -> Reply:
     return Reply(answer, finish_reason, latency_s, usage=usage, cached=True)
 
 
-_SHELVES: dict[Path, _Shelf] = {}
+_FILES: dict[Path, _File] = {}
 
 
-def _shelf(path: Path) -> _Shelf:
-    if path not in _SHELVES:
-        _SHELVES[path] = _Shelf(path)
-    return _SHELVES[path]
+def _file() -> _File:
+    path = location()
+    if path not in _FILES:
+        _FILES[path] = _File(path)
+    return _FILES[path]
+
+
+# -- the file ----------------------------------------------------------------------------------------------------
+
+
+class WrongSchema(Exception):
+    """The file was written by another version."""
+
+
+UNUSABLE = (sqlite3.Error, OSError, WrongSchema)
+
+
+def location() -> Path:
+    """The cache's file, in its own folder that only this user may enter."""
+    return cache_root() / "replies" / "replies.db"
+
+
+def unfit(path: Path) -> str:
+    """Why the cache is not used at a place, in words; empty if it can be.
+
+    Its processes share memory, which those of several machines cannot.
+    """
+    kind = file_system(path)
+    if not is_network(kind):
+        return ""
+    where = "hardware.scratch (or CODECHAT_CACHE_DIR)"
+    return f"it is on a file system of type {kind}; set {where} to a folder of this machine"
+
+
+def open_file(path: Path) -> sqlite3.Connection:
+    """A connection to the cache's file, made if missing. Raises one of `UNUSABLE`."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    db = sqlite3.connect(path, timeout=10.0, check_same_thread=False)
+    try:
+        if db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=NORMAL")
+        found = db.execute("PRAGMA user_version").fetchone()[0]
+        if found not in (0, SCHEMA):
+            raise WrongSchema(f"it has schema {found}, this codechat reads {SCHEMA}")
+        db.execute(_TABLE)
+        if found == 0:
+            db.execute(f"PRAGMA user_version={SCHEMA}")
+        db.execute("SELECT key, model, reply FROM replies LIMIT 0")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def write(db: sqlite3.Connection, entries: Iterable[tuple[str, str, str]]) -> None:
+    """Add or replace entries (key, model, reply), and delete the oldest if the file holds more than it may."""
+    with db:
+        db.executemany("INSERT OR REPLACE INTO replies VALUES (?,?,?)", entries)
+        oldest = "DELETE FROM replies WHERE rowid IN (SELECT rowid FROM replies ORDER BY rowid LIMIT 10)"
+        while _bytes_used(db) > BOUND and db.execute(oldest).rowcount:
+            pass
+
+
+def _bytes_used(db: sqlite3.Connection) -> int:
+    """The bytes of all pages in use: free ones are used again before the file grows."""
+    counts = ("page_count", "freelist_count", "page_size")
+    pages, free, size = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in counts)
+    return int((pages - free) * size)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The cache's entries, bytes on disk, and per model its name, entries and bytes of replies."""
+
+    path: Path
+    entries: int
+    size: int
+    models: tuple[tuple[str, int, int], ...] = ()
+
+
+def contents() -> Contents:
+    """Read the cache's figures without changing it. Raises `UserError` if the file cannot be read."""
+    path = location()
+    if not path.exists():
+        return Contents(path, 0, 0)
+    query = "SELECT model, count(*), sum(length(reply)) FROM replies WHERE model<>? GROUP BY model ORDER BY model"
+    try:
+        with contextlib.closing(open_file(path)) as db:
+            models = tuple(db.execute(query, (STATEMENT,)).fetchall())
+    except UNUSABLE as problem:
+        raise UserError(f"cannot read the response cache {path}: {problem}", "renew it: codechat cache clear") from None
+    return Contents(path, sum(entries for _, entries, _ in models), size_of(path), models)
+
+
+def clear() -> Contents:
+    """Empty the cache and free its space, even while runs use it; returns what was removed.
+
+    A file that cannot be read is removed. Raises `UserError` if that fails too.
+    """
+    path, before, entries = location(), size_of(location()), 0
+    try:
+        try:
+            if path.exists():
+                with contextlib.closing(open_file(path)) as db:
+                    with db:
+                        entries = db.execute("DELETE FROM replies WHERE model<>?", (STATEMENT,)).rowcount
+                        db.execute("DELETE FROM replies")
+                    db.execute("VACUUM")
+                    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except (sqlite3.DatabaseError, WrongSchema) as problem:
+            if getattr(problem, "sqlite_errorcode", None) in BUSY:
+                raise OSError(str(problem)) from None
+            for file in files_of(path):
+                file.unlink(missing_ok=True)
+    except OSError as problem:
+        raise UserError(f"cannot clear the response cache {path}: {problem}", "try again, or remove the file") from None
+    return Contents(path, entries, before - size_of(path))
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files of a SQLite database in WAL mode, whether they exist or not."""
+    return [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
+
+
+def size_of(path: Path) -> int:
+    """The bytes of a database on disk."""
+    return sum(file.stat().st_size for file in files_of(path) if file.exists())

@@ -28,8 +28,15 @@ from codechat.models.calls import (
     endpoint_at,
 )
 from codechat.models.calls.batches import LABEL, Label
-from codechat.models.calls.cache import CachedQuestion, has, is_final, recall_or_ask, settle
-from codechat.models.calls.cache_file import keep_statement, recall_statement
+from codechat.models.calls.cache import (
+    CachedQuestion,
+    is_final,
+    keep_statement,
+    recall,
+    recall_or_ask,
+    recall_statement,
+    settle,
+)
 from codechat.models.endpoints import WITNESS, Statement, key_of
 from codechat.models.remote.config import RemoteConfig
 from codechat.models.remote.failures import Dialect, Failures, Refusal
@@ -176,7 +183,7 @@ class Remote:
         self._statement = await outlasting(self.config, self._introduce)
         await self._present(self._statement)
         if self.config.cache is not False:
-            await asyncio.to_thread(keep_statement, self._wire.address, self.config.name, self._statement.text())
+            keep_statement(self._wire.address, self.config.name, self._statement.text())
 
     async def _introduce(self) -> Statement:
         """The endpoint's statement at the first call. A server that codechat runs may have ended since it was ready."""
@@ -212,7 +219,7 @@ class Remote:
         """Send the conversation, or return its cached answer. Raises as `Model.complete`."""
         question = self._question(request)
         if question is not None and not self._reached:
-            if not has(question):
+            if recall(question) is None:
                 await self._reach()
                 question = self._question(request)  # now it is known whose replies may be taken
             elif not self._presented:

@@ -5,15 +5,15 @@ from codechat.run.journal.ledger import Charge, Ledger
 from codechat.run.journal.other_journals import (
     Account,
     account_of,
-    borrow,
+    copy_sessions,
     is_blank,
+    merge_journal,
     origin_name,
     read_values,
-    take_in,
 )
 from codechat.run.journal.store import Journal
 
 __all__ = [
-    "Account", "Charge", "Journal", "Ledger", "Met", "account_of", "borrow", "is_blank", "origin_name", "read_values",
-    "take_in",
+    "Account", "Charge", "Journal", "Ledger", "Met", "account_of", "copy_sessions", "is_blank", "merge_journal",
+    "origin_name", "read_values",
 ]  # fmt: skip

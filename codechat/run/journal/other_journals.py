@@ -73,25 +73,25 @@ def _unshared(path: Path) -> sqlite3.Connection:
 _CHARGES = ", ".join(COUNTS)
 # Found by the index alone: a step that is there already is not read again, however long it is.
 _STEPS = """
-INSERT INTO main.steps SELECT session, name, digest, value, payer FROM other.steps AS its
+INSERT INTO main.steps SELECT session, name, digest, value, payer FROM other.steps AS theirs
 WHERE session IN (SELECT session FROM wanted) AND NOT EXISTS (
-    SELECT 1 FROM main.steps AS mine
-    WHERE mine.session = its.session AND mine.name = its.name AND mine.digest = its.digest)
+    SELECT 1 FROM main.steps AS ours
+    WHERE ours.session = theirs.session AND ours.name = theirs.name AND ours.digest = theirs.digest)
 """
 _SESSIONS = """
-INSERT OR REPLACE INTO main.sessions SELECT session, record, completed, slim, ended FROM other.sessions AS its
+INSERT OR REPLACE INTO main.sessions SELECT session, record, completed, slim, ended FROM other.sessions AS theirs
 WHERE session IN (SELECT session FROM wanted) AND NOT EXISTS (
-    SELECT 1 FROM main.sessions AS mine WHERE mine.session = its.session AND mine.completed >= its.completed)
+    SELECT 1 FROM main.sessions AS ours WHERE ours.session = theirs.session AND ours.completed >= theirs.completed)
 """
 
 
-def take_in(into: Path, source: Path, sessions: Collection[str], name: str) -> None:
+def merge_journal(into: Path, source: Path, sessions: Collection[str], name: str) -> None:
     """Take sessions, with their steps, out of a source, and all that the source's own processes were charged.
 
     Both files are made, or brought up to date, as by `Journal`. Nothing counts twice: what is there stays, and the
     charges, kept under `name` and the source's origin, replace those of an earlier time. Raises `UserError`.
     """
-    with _beside(into, source) as db:
+    with _attached(into, source) as db:
         _copy(db, sessions)
         origin = origin_name(name, db.execute("SELECT id FROM other.origin").fetchone()[0])
         db.execute("DELETE FROM main.taken WHERE origin=?", (origin,))
@@ -109,9 +109,9 @@ def origin_name(name: str, origin: str) -> str:
     return f"{name}/{origin}"
 
 
-def borrow(into: Path, source: Path, sessions: Collection[str]) -> None:
+def copy_sessions(into: Path, source: Path, sessions: Collection[str]) -> None:
     """Take sessions, with their steps, out of a source that goes on to account for them. Raises `UserError`."""
-    with _beside(into, source) as db:
+    with _attached(into, source) as db:
         _copy(db, sessions)
 
 
@@ -141,7 +141,7 @@ def account_of(path: Path) -> Account:
 
 
 @contextlib.contextmanager
-def _beside(into: Path, source: Path) -> Iterator[sqlite3.Connection]:
+def _attached(into: Path, source: Path) -> Iterator[sqlite3.Connection]:
     """A transaction on one journal, to which another one is attached as `other`."""
     Database(source).close()  # brings it up to date, and recovers what a killed process left beside it
     with closing(Database(into)) as database, database.writing() as db:
@@ -158,10 +158,10 @@ def _copy(db: sqlite3.Connection, sessions: Collection[str]) -> None:
     db.execute(_SESSIONS)
     for table in ("batches", "batched"):  # those of all sessions: they are few, and without use to others
         db.execute(f"INSERT OR IGNORE INTO main.{table} SELECT * FROM other.{table}")
-    # the endpoints that the other journal met, each with the fingerprints from both
-    mine = {met[:3]: met for met in map(Met.of, db.execute(ALL_MET))}
-    for its in map(Met.of, db.execute(ALL_MET.replace("FROM endpoints", "FROM other.endpoints")).fetchall()):
-        known = mine.get(its[:3], its)
-        fingerprints = tuple(dict.fromkeys((*known.fingerprints, *its.fingerprints)))
-        both = its._replace(fingerprints=fingerprints, met=max(known.met, its.met))
+    # the endpoints of the other journal, each with the fingerprints from both
+    ours = {met[:3]: met for met in map(Met.of, db.execute(ALL_MET))}
+    for theirs in map(Met.of, db.execute(ALL_MET.replace("FROM endpoints", "FROM other.endpoints")).fetchall()):
+        known = ours.get(theirs[:3], theirs)
+        fingerprints = tuple(dict.fromkeys((*known.fingerprints, *theirs.fingerprints)))
+        both = theirs._replace(fingerprints=fingerprints, met=max(known.met, theirs.met))
         db.execute(f"INSERT OR REPLACE INTO main.{INTO} VALUES (?, ?, ?, ?, ?)", both.row())

@@ -20,7 +20,7 @@ from codechat.models.endpoints import Statement
 from codechat.run.answering.endpoints import refuse_other_weights
 from codechat.run.cell import SHARDS, Cell, is_held, lock, session_id
 from codechat.run.cell.budget import Budget
-from codechat.run.journal import Account, Journal, Ledger, Met, account_of, borrow, origin_name, take_in
+from codechat.run.journal import Account, Journal, Ledger, Met, account_of, copy_sessions, merge_journal, origin_name
 from codechat.run.running.sessions import Recorded
 from codechat.run.settings.config import ShardConfig
 
@@ -60,7 +60,7 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class Part:
+class ShardResult:
     """The counts of one shard's sessions. `error` is that of the first one that errored, with its task."""
 
     shard: Shard
@@ -78,13 +78,13 @@ class Part:
                 error = error or f"{session.task_id}: {session.error}"
         return cls(shard, status["completed"], status["errored"], error)
 
-    def leave(self, folder: Path) -> None:
+    def write(self, folder: Path) -> None:
         """Note in the shard's folder that its process came to the end, so that a sweep does not run it again."""
         write_atomically(folder / ENDED, json.dumps({"completed": self.completed, "errored": self.errored}) + "\n")
 
 
 @contextlib.contextmanager
-def hold(cell: Cell, shard: Shard) -> Iterator[None]:
+def lock_shard(cell: Cell, shard: Shard) -> Iterator[None]:
     """Keep a shard for this process. Raises `UserError` if it is run already, alone or within another one."""
     with lock(shard.part_of(cell).folder):
         (shard.part_of(cell).folder / ENDED).unlink(missing_ok=True)
@@ -109,25 +109,20 @@ def errors_in(cell: Cell, shard: Shard) -> int | None:
     return int(json.loads(path.read_text(encoding="utf-8"))["errored"]) if path.is_file() else None
 
 
-def fill(cell: Cell, shard: Shard) -> Ledger:
-    """Fill a shard's journal with what the cell, or a shard of another count, holds of its sessions.
+def import_steps(cell: Cell, shard: Shard) -> Ledger:
+    """Import into a shard's journal what the cell, or a shard of another count, holds of its sessions.
 
     Returns what was spent on the cell otherwise than by shards of this count. Raises `UserError`.
     """
-    part = shard.part_of(cell)
-    mine, accounts = part.folder / "journal.db", dict[str, Ledger]()
-    shards = {each: folder for each, folder in _shards(cell).items() if (folder / "journal.db").exists()}
-    same = {each.name for each in shards if each.count == shard.count}
-    if (cell.folder / "journal.db").exists():
-        borrow(mine, cell.folder / "journal.db", _sessions(part))
-        whole = account_of(cell.folder / "journal.db")
-        accounts = {"": whole.own, **whole.taken}
-    for other, folder in shards.items():
-        if other.count != shard.count and not is_held(folder):
-            borrow(mine, folder / "journal.db", _sessions(part))
-            account = account_of(folder / "journal.db")
-            accounts[origin_name(other.name, account.origin)] = account.own
-    before = Ledger()
+    part, shards, accounts = shard.part_of(cell), _shards(cell), dict[str, Ledger]()
+    others = {each.name: at for each, at in shards.items() if each.count != shard.count and not is_held(at)}
+    for name, folder in {"": cell.folder, **others}.items():
+        source = folder / "journal.db"
+        if source.exists():
+            copy_sessions(part.folder / "journal.db", source, _sessions(part))
+            account = account_of(source)
+            accounts |= {**account.taken, origin_name(name, account.origin): account.own}
+    same, before = {each.name for each in shards if each.count == shard.count}, Ledger()
     for name, ledger in accounts.items():
         if name.partition("/")[0] not in same:
             for charge in ledger.charges():
@@ -154,7 +149,7 @@ def merge(cell: Cell) -> None:
             account = account_of(source)
             if into.exists():
                 _refuse_other_checkpoint(cell, account_of(into), account, folder)
-            take_in(into, source, _sessions(shard.part_of(cell)), shard.name)
+            merge_journal(into, source, _sessions(shard.part_of(cell)), shard.name)
 
 
 def share_of(budget: Budget, shard: Shard, before: Ledger) -> Budget:

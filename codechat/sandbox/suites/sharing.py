@@ -19,7 +19,7 @@ from codechat.base.environment import VERSION, cache_root
 from codechat.base.errors import UserError
 from codechat.base.files import content_hash
 from codechat.base.texts import writable
-from codechat.models.calls.cache_file import Contents, files_of, size_of, unfit
+from codechat.models.calls.cache import Contents, files_of, size_of, unfit
 from codechat.sandbox import Sandbox, SandboxConfig
 from codechat.sandbox.languages import code_key
 from codechat.sandbox.process import secret_folder

@@ -12,8 +12,8 @@ from codechat.base.domain import Reply, Usage
 from codechat.report.metrics.spending import Price, Tariff
 from codechat.run.cell import Cell, build_cell, session_id
 from codechat.run.cell.budget import Budget
-from codechat.run.journal import Charge, Journal, Ledger, account_of, take_in
-from codechat.run.running.shards import Shard, _shards, fill, merge, share_of, without_shard
+from codechat.run.journal import Charge, Journal, Ledger, account_of, merge_journal
+from codechat.run.running.shards import Shard, _shards, import_steps, merge, share_of, without_shard
 from codechat.run.settings.compose import compose
 
 shards = st.integers(1, 7).flatmap(lambda count: st.builds(Shard, st.integers(0, count - 1), st.just(count)))
@@ -81,9 +81,9 @@ async def test_what_is_taken_in_again_counts_once_and_what_is_new_is_added(tmp_p
     whole, part = tmp_path / "whole.db", tmp_path / "part.db"
     await _record(part, {"a": True, "b": False, "not asked for": True})
     for _ in range(2):
-        take_in(whole, part, ["a", "b"], "0-of-2")
+        merge_journal(whole, part, ["a", "b"], "0-of-2")
     await _record(part, {"b": True, "c": True})
-    take_in(whole, part, ["a", "b", "c"], "0-of-2")
+    merge_journal(whole, part, ["a", "b", "c"], "0-of-2")
     journal = Journal(whole)
     assert [journal.record(name) for name in ("a", "b", "c", "not asked for")] == ["said a", "said b", "said c", None]
     assert journal.outline("b", completed=True) is not None, "it was completed since"
@@ -98,10 +98,10 @@ async def test_what_the_cell_has_stays_and_a_journal_that_was_made_anew_adds_to_
     whole, part = tmp_path / "whole.db", tmp_path / "part.db"
     await _record(whole, {"a": True}, "mine")
     await _record(part, {"a": True}, "its")
-    take_in(whole, part, ["a"], "0-of-2")
+    merge_journal(whole, part, ["a"], "0-of-2")
     part.unlink()
     await _record(part, {"b": True})
-    take_in(whole, part, ["a", "b"], "0-of-2")
+    merge_journal(whole, part, ["a", "b"], "0-of-2")
     journal = Journal(whole)
     assert journal.record("a") == "mine a"
     assert journal.ledger.tokens == 30
@@ -115,18 +115,18 @@ async def test_a_shard_counts_as_spent_before_what_shards_of_its_split_did_not_s
     await _record(cell.folder / "journal.db", {"x": True})
     for name, sessions in (("0-of-2", {"a": True}), ("1-of-2", {"b": True}), ("2-of-3", {"c": True, "d": True})):
         await _record(cell.folder / "shards" / name / "journal.db", sessions)
-    assert fill(cell, Shard(0, 2)).tokens == 10 + 20, "the cell's own, and those of three"
+    assert import_steps(cell, Shard(0, 2)).tokens == 10 + 20, "the cell's own, and those of three"
     merge(cell)
-    assert fill(cell, Shard(0, 2)).tokens == 10 + 20, "the merge changes nothing of it"
+    assert import_steps(cell, Shard(0, 2)).tokens == 10 + 20, "the merge changes nothing of it"
     shutil.rmtree(cell.folder / "shards")
-    assert fill(cell, Shard(0, 2)).tokens == 10 + 40, "what a removed folder's shards spent is spent"
+    assert import_steps(cell, Shard(0, 2)).tokens == 10 + 40, "what a removed folder's shards spent is spent"
 
 
 async def test_a_shard_begins_with_its_own_sessions_of_the_cell(cell: Cell) -> None:
     shard = Shard(0, 2)
     names = [session_id(cell.id, task.task_id) for task in cell.tasks[:2]]
     await _record(cell.folder / "journal.db", dict.fromkeys(names, True))
-    fill(cell, shard)
+    import_steps(cell, shard)
     journal = Journal(shard.part_of(cell).folder / "journal.db")
     assert [journal.record(name) for name in names] == [f"said {names[0]}", None]
     journal.close()

@@ -29,7 +29,7 @@ from codechat.base.config import Config, run_option
 from codechat.base.domain import Reply
 from codechat.base.errors import InfrastructureError, UserError
 from codechat.models.calls import Limits, Passing, Policy, retry_after
-from codechat.models.calls.cache import CachedQuestion, keep, recall, settle
+from codechat.models.calls.cache import CachedQuestion, recall, settle, store
 from codechat.models.calls.site import Page, Site
 from codechat.run.construct import Kit
 from codechat.studies.cab.construct.threads import mask
@@ -279,7 +279,7 @@ class Github:
             part="search" if is_search else "",
         )
         if new:
-            keep(question, Reply(json.dumps([new, found.model_dump_json()])))
+            store(question, Reply(json.dumps([new, found.model_dump_json()])))
         return found
 
     def _read(self, page: Page, form: type[Found[R]]) -> Found[R]:

@@ -17,18 +17,20 @@ import pytest
 
 from codechat.base.domain import Reply, Usage
 from codechat.base.errors import InfrastructureError, UserError
-from codechat.models.calls import cache_file, traffic
-from codechat.models.calls.cache import CachedQuestion, has, is_final, recall_or_ask, settle
-from codechat.models.calls.cache_file import (
+from codechat.models.calls import cache, traffic
+from codechat.models.calls.cache import (
+    CachedQuestion,
     clear,
     contents,
+    is_final,
     keep_statement,
     location,
-    open_file,
+    recall,
+    recall_or_ask,
     recall_statement,
-    set_bound,
+    settle,
+    size_of,
 )
-from support.descriptors import open_files
 
 ROOT = Path(__file__).parents[4]
 QUESTION = CachedQuestion("http://here/v1/chat", "m", {"messages": [{"role": "user", "content": "a\ud800"}]}, None)
@@ -113,17 +115,6 @@ async def test_errors_and_filtered_replies_are_not_kept() -> None:
     assert contents().entries == 0
 
 
-async def test_replies_are_written_behind_without_being_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codechat.models.calls.cache.GROUPING_S", 0.001)
-    for sample in range(5):
-        await recall_or_ask(replace(QUESTION, sample=sample), Endpoint().ask)
-    for _ in range(2000):
-        if contents().entries == 5:
-            break
-        await asyncio.sleep(0.005)
-    assert contents().entries == 5
-
-
 async def test_it_holds_no_conversation_and_only_the_user_may_look() -> None:
     await recall_or_ask(replace(QUESTION, body={"messages": "a very private question"}), Endpoint().ask)
     await settle()
@@ -197,20 +188,6 @@ async def test_a_folder_that_cannot_be_written_costs_one_warning(caplog: pytest.
     assert len(caplog.records) == 1
 
 
-async def test_a_file_that_is_opened_for_writing_alone_is_closed_again(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def once(path: Path, wait_s: float = 10.0) -> sqlite3.Connection:
-        if wait_s < 1:
-            raise sqlite3.OperationalError("no more files")
-        return open_file(path, wait_s)
-
-    monkeypatch.setattr("codechat.models.calls.cache.open_file", once)
-    assert (await recall_or_ask(QUESTION, Endpoint().ask)).text == REPLY.text
-    assert len(caplog.records) == 1
-    assert not open_files(location().parent)
-
-
 async def test_a_damaged_reply_costs_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     await recall_or_ask(QUESTION, Endpoint().ask)
     await settle()
@@ -225,11 +202,12 @@ async def test_a_damaged_reply_costs_one_warning(caplog: pytest.LogCaptureFixtur
 async def test_a_write_that_fails_costs_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     await recall_or_ask(QUESTION, Endpoint().ask)
     await settle()
-    await recall_or_ask(replace(QUESTION, sample=1), Endpoint().ask)  # opened, and about to be written
+    for sample in (1, 2):  # the second is about to be written
+        await recall_or_ask(replace(QUESTION, sample=sample), Endpoint().ask)
     with contextlib.closing(sqlite3.connect(location())) as db:
         db.execute("DROP TABLE replies")
     await settle()
-    assert (await recall_or_ask(replace(QUESTION, sample=2), Endpoint().ask)).text == REPLY.text
+    assert (await recall_or_ask(replace(QUESTION, sample=3), Endpoint().ask)).text == REPLY.text
     assert len(caplog.records) == 1
 
 
@@ -241,8 +219,13 @@ async def test_a_file_that_others_hold_has_no_answer_now_and_is_not_given_up(cap
     with contextlib.closing(sqlite3.connect(location(), isolation_level=None)) as db:
         db.execute("BEGIN IMMEDIATE")
         await recall_or_ask(QUESTION, endpoint.ask)  # a writer does not hinder who reads
+        assert endpoint.asked == 0
+        later = replace(QUESTION, sample=1)
+        assert not (await recall_or_ask(later, endpoint.ask)).cached
+        assert (await recall_or_ask(later, endpoint.ask)).cached, "it is kept until it can be written"
         db.execute("ROLLBACK")
-    assert endpoint.asked == 0
+    await settle()
+    assert contents().entries == 2
     assert caplog.records == []
 
 
@@ -279,7 +262,7 @@ def test_processes_share_it_from_the_first_moment() -> None:
 
 def cleared_by_another_process() -> tuple[int, int]:
     """How many entries and bytes it gave back."""
-    script = "from codechat.models.calls.cache_file import clear; gone = clear(); print(gone.entries, gone.size)"
+    script = "from codechat.models.calls.cache import clear; gone = clear(); print(gone.entries, gone.size)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     entries, freed = map(int, done.stdout.split())
     return entries, freed
@@ -397,63 +380,59 @@ async def kept(*samples: int) -> None:
 
 
 def held() -> set[int]:
-    return {sample for sample in range(200) if has(replace(QUESTION, sample=sample))}
+    return {sample for sample in range(200) if recall(replace(QUESTION, sample=sample))}
 
 
-async def test_the_least_recently_used_replies_leave_first() -> None:
-    set_bound(1_000_000)
+async def test_the_oldest_replies_are_deleted_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "BOUND", 1_000_000)
     await kept(*range(40))
     assert held() == set(range(40))
-    await asyncio.sleep(0.01)
-    await kept(0, 1, 2)  # used again
     await kept(*range(40, 60))
     left = held()
-    assert {0, 1, 2, *range(40, 60)} <= left
-    assert not {3, 4, 5} & left
-    assert left - {0, 1, 2} == set(range(60 - len(left) + 3, 60))
+    assert left == set(range(60 - len(left), 60))
+    assert 30 < len(left) < 50
     assert contents().entries * 20_000 < 1_000_000
     assert location().stat().st_size < 1_300_000
 
 
-async def test_a_smaller_bound_holds_at_once_and_is_the_files_own() -> None:
+async def test_a_cleared_cache_gives_its_space_back() -> None:
     await kept(*range(100))
-    assert contents().bound == 4_000_000_000
-    found = set_bound(1_000_000)
-    assert (found.bound, contents().bound) == (1_000_000, 1_000_000)
-    assert 30 < found.entries < 50
-    assert found.size < 1_100_000
-    before = cache_file.size_of(location())
-    assert clear().size == before - cache_file.size_of(location()) > 500_000
-    assert (contents().entries, contents().bound) == (0, 1_000_000)
+    keep_statement("here", "m", "said")
+    assert contents().entries == 100, "what an endpoint said is no reply"
+    before = size_of(location())
+    gone = clear()
+    assert (gone.entries, contents().entries) == (100, 0)
+    assert gone.size == before - size_of(location()) > 500_000
+    assert recall_statement("here", "m") is None
 
 
-def test_a_bound_that_holds_nothing_is_a_mistake() -> None:
-    with pytest.raises(UserError, match="1,000,000 bytes at least"):
-        set_bound(1000)
-
-
-async def test_replies_of_an_older_codechat_are_kept_and_leave_first() -> None:
+async def test_a_file_of_an_older_codechat_is_used_as_it_is() -> None:
+    """It noted by triggers when replies were used last; it may still write, too."""
     location().parent.mkdir(parents=True)
+    text = json.dumps(["x" * 20_000, "stop", [1, 2, 0], 0.5])
     with contextlib.closing(sqlite3.connect(location())) as db, db:
         db.execute("CREATE TABLE replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL)")
+        db.execute("CREATE TABLE uses (key TEXT PRIMARY KEY, used INTEGER NOT NULL) WITHOUT ROWID")
+        db.execute(
+            "CREATE TRIGGER reply_kept AFTER INSERT ON replies BEGIN INSERT OR REPLACE INTO uses VALUES (new.key, 1); END"
+        )
+        db.execute("CREATE TRIGGER reply_left AFTER DELETE ON replies BEGIN DELETE FROM uses WHERE key = old.key; END")
         db.execute("PRAGMA user_version=1")
-        text = json.dumps(["x" * 20_000, "stop", [1, 2, 0], 0.5])
         old = [(replace(QUESTION, sample=sample).key(), "m", text) for sample in range(20)]
         db.executemany("INSERT INTO replies VALUES (?,?,?)", old)
     await kept(*range(100, 120))
     assert held() == {*range(20), *range(100, 120)}
-    set_bound(1_000_000)
-    await kept(*range(120, 140))
-    assert held() >= set(range(110, 140))
-    assert len(held() & set(range(20))) < 10
     with contextlib.closing(sqlite3.connect(location())) as db, db:  # as the older one writes
         db.execute("INSERT OR IGNORE INTO replies VALUES (?,?,?)", (replace(QUESTION, sample=150).key(), "m", text))
+        assert db.execute("SELECT count(*) FROM uses").fetchone() == (41,)
     assert 150 in held()
 
 
 BOUNDED = """
 import asyncio, sys
+from codechat.models.calls import cache
 from codechat.models.calls.cache import CachedQuestion, recall_or_ask, settle
+cache.BOUND = 1_000_000
 from codechat.base.domain import Reply
 
 async def main(name):
@@ -470,7 +449,6 @@ asyncio.run(main(sys.argv[1]))
 
 
 def test_several_processes_keep_to_the_bound() -> None:
-    set_bound(1_000_000)
     words = [sys.executable, "-c", BOUNDED]
     writers = [subprocess.Popen([*words, name], stderr=subprocess.PIPE, text=True, cwd=ROOT) for name in ("a", "b")]
     assert [writer.communicate()[1] for writer in writers] == ["", ""]
@@ -479,7 +457,6 @@ def test_several_processes_keep_to_the_bound() -> None:
     assert location().stat().st_size < 1_500_000
     with contextlib.closing(sqlite3.connect(location())) as db:
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        assert db.execute("SELECT count(*) FROM uses").fetchone() == (found.entries,)
 
 
 def test_an_empty_cache_is_no_mistake() -> None:
@@ -503,11 +480,3 @@ def test_what_an_endpoint_said_is_kept_and_asking_makes_no_file(
     keep_statement("here", "m", "first")
     keep_statement("here", "m", "last")
     assert (recall_statement("here", "m"), recall_statement("there", "m")) == ("last", None)
-
-
-def test_one_process_at_a_time_brings_a_file_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
-    locked, notes_uses = list[bool](), cache_file._notes_uses
-    monkeypatch.setattr(cache_file, "_notes_uses", lambda db: locked.append(db.in_transaction) or notes_uses(db))
-    open_file(location()).close()
-    open_file(location()).close()
-    assert locked == [False, True, False]

@@ -14,9 +14,8 @@ import pytest
 
 from codechat.base.domain import Reply, Usage
 from codechat.base.errors import UserError
-from codechat.models.calls.cache import recall_or_ask
-from codechat.models.calls.cache_file import keep_statement, location, recall_statement
-from codechat.run.journal import Journal, account_of, read_values, take_in
+from codechat.models.calls.cache import keep_statement, location, recall_or_ask, recall_statement
+from codechat.run.journal import Journal, account_of, merge_journal, read_values
 from support.mounts import write_mounts
 
 
@@ -149,7 +148,7 @@ async def test_journals_are_merged_there_too(shared: Path) -> None:
         await answer(journal, f"{part}/model", part)
         journal.close()
         for _ in range(2):
-            take_in(shared / "journal.db", shared / part / "journal.db", ["s"], part)
+            merge_journal(shared / "journal.db", shared / part / "journal.db", ["s"], part)
     journal = Journal(shared / "journal.db")
     assert [(await answer(journal, f"{part}/model", "")).text for part in ("one", "two")] == ["one", "two"]
     assert journal.ledger.tokens == 22
