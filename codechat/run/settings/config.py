@@ -64,7 +64,7 @@ NEEDED = ("model", "dataset", "protocol")
 """The groups that every protocol needs; it names the others in `uses`."""
 
 RETIRED = frozenset({"traces", "batch_size", "batch_age_s"})
-"""Options that codechat no longer has: the config.yaml of an older cell is read without them."""
+"""Options of components that codechat no longer has: the config.yaml of an older cell is read without them."""
 
 
 class ShardConfig(Config):
@@ -165,6 +165,8 @@ class CellConfig(Config):
         unasked = {*QUESTIONS, SOLUTION} - questions_of(parts["protocol"])
         parts["judge"] = without_roles(parts["judge"], unasked)
         rest = {name: value for name, value in values.items() if name not in GROUPS}
+        if isinstance(stop := rest.get("stop"), Mapping):  # `look` is no option any more
+            rest["stop"] = {name: value for name, value in stop.items() if name != "look"}
         return validate(cls.whole(), {**rest, **parts}, "")
 
     def part(self, group: str) -> Any:
@@ -234,8 +236,10 @@ class CellConfig(Config):
 
 
 def _without_retired(values: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in values.items() if name not in RETIRED}
-    return {name: _without_retired(value) if isinstance(value, Mapping) else value for name, value in kept.items()}
+    """The options of a component; a mapping without a kind belongs to the user."""
+    gone = RETIRED if "kind" in values else ()
+    left = {name: value for name, value in values.items() if name not in gone}
+    return {name: _without_retired(value) if isinstance(value, Mapping) else value for name, value in left.items()}
 
 
 def cell_id(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...], contents: Mapping[str, Content]) -> str:
