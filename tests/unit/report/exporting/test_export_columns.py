@@ -29,19 +29,19 @@ def session(*turns: dict[str, Any]) -> SessionRecord:
 
 def test_every_field_has_a_column_of_its_kind() -> None:
     told = session(
-        {"round": "initial", "steps": 1, "share": 1, "kept": True, "asked": None, "checks": [{"id": "a"}], "seed": 3},
-        {"round": None, "steps": 2, "share": 0.5, "kept": False, "asked": {"id": "x", "weight": 2}, "mixed": 3},
+        {"round": "initial", "steps": 1, "share": 1, "kept": True, "wanted": None, "checks": [{"id": "a"}], "seed": 3},
+        {"round": None, "steps": 2, "share": 0.5, "kept": False, "wanted": {"id": "x", "weight": 2}, "mixed": 3},
         {"mixed": "three", "nested": {"a": {"b": 1}}, "many": {f"k{n}": n for n in range(20)}},
     )
     columns = {column.name: column for column in own_columns([told], {"seed"})}
     assert {name: column.kind for name, column in columns.items()} == {
-        "asked_id": "string", "asked_weight": "int64", "checks": "string", "kept": "bool", "many": "string",
+        "wanted_id": "string", "wanted_weight": "int64", "checks": "string", "kept": "bool", "many": "string",
         "mixed": "string", "nested": "string", "own_seed": "int64", "round": "string", "share": "float64",
         "steps": "int64",
     }  # fmt: skip
     turns = [Row(told, turn, ExportedCell(Path())) for turn in told.turns]
     rows = [{name: column.value(turn) for name, column in columns.items()} for turn in turns]
-    assert [row["asked_id"] for row in rows] == [None, "x", None]
+    assert [row["wanted_id"] for row in rows] == [None, "x", None]
     assert [row["steps"] for row in rows] == [1, 2, None]
     assert rows[0]["checks"] == '[{"id": "a"}]'
     assert [row["mixed"] for row in rows] == [None, "3", '"three"']
