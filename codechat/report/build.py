@@ -13,16 +13,14 @@ from codechat.report.data import FigureFile, Headline, ReportData, Section, Tabl
 from codechat.report.drawing import Look, save, styled
 from codechat.report.formats import FORMATS, write_table
 from codechat.report.generic import published
-from codechat.report.latex import WIDE, as_latex
 from codechat.report.metrics.measures import merge
 from codechat.report.study import LoadedCell, Study
 
 CONTENTS = "contents.json"
-WIDE_TABLES = "tables_wide"  # LaTeX for `table*`
 
 
 def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = ()) -> ReportData:
-    """Write `out/tables` (CSV, Markdown, LaTeX), `out/tables_wide` (LaTeX), `out/figures` (PNG, SVG) by protocol.
+    """Write `out/tables` (CSV, Markdown, LaTeX) and `out/figures` (PNG, SVG) by protocol.
 
     Raises `UserError` if no cell has a completed session, or if records and metrics of a cell don't belong together.
     """
@@ -37,7 +35,6 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
     every = tuple(table for each in (*tables, *(own for _, own in beside)) for table in each)
     for table in every:
         write_table(table, out / "tables")
-        write_atomically(out / WIDE_TABLES / f"{table.name}.tex", as_latex(table, WIDE))
     empty = [cell.folder.name for cell in cells if cell.folder not in read]
     left_out = [f"Left out, as no session is completed: {', '.join(empty)}."] if empty else []
     data = ReportData(
@@ -116,11 +113,7 @@ def _clear(out: Path) -> None:
         listed = json.loads((out / CONTENTS).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return
-    for kind, folder, suffixes in (
-        ("tables", "tables", FORMATS),
-        ("tables", WIDE_TABLES, ("tex",)),
-        ("figures", "figures", ("png", "svg")),
-    ):
+    for kind, suffixes in (("tables", FORMATS), ("figures", ("png", "svg"))):
         for name in listed.get(kind, ()):
             for suffix in suffixes:
-                (out / folder / f"{Path(name).name}.{suffix}").unlink(missing_ok=True)
+                (out / kind / f"{Path(name).name}.{suffix}").unlink(missing_ok=True)

@@ -142,8 +142,8 @@ class Pair(Generic[V]):
     def verdicts(self) -> tuple[Rows, Rows]:
         """The verdicts of A and of B, a list of samples per task."""
         a, b = (
-            [[side.passed[place][: self.turns] for place in side.samples[task]] for task in self.tasks]
-            for side in (self.a, self.b)
+            [[side.passed[place][: self.turns] for place in samples[task]] for task in self.tasks]
+            for side, samples in ((side, side.samples) for side in (self.a, self.b))
         )
         return a, b
 

@@ -14,7 +14,7 @@ from codechat.report.chapters import chapter_of
 from codechat.report.data import Interval, Table
 from codechat.report.drawing import Look
 from codechat.report.formats import as_markdown
-from codechat.report.latex import COMPACT, WIDE, as_latex
+from codechat.report.latex import as_latex
 from codechat.report.loading import load_cells
 from codechat.report.metrics.statistics import phi
 from codechat.report.study import LoadedCell
@@ -137,7 +137,7 @@ def test_what_was_averaged_is_said_and_intervals_hold_their_values(by_hand: dict
     for table in by_hand.values():
         assert "2 models on x and y" in table.title
         assert table.note.endswith("Over 2 models (a, b) on x and y, 3 turns, balanced.")
-        for text in (as_markdown(table), as_latex(table, COMPACT), as_latex(table, WIDE)):
+        for text in (as_markdown(table), as_latex(table)):
             assert "2 models on x and y" in text
         for row in table.named_rows():
             for key, interval in row.items():
