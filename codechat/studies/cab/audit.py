@@ -209,8 +209,8 @@ def _completeness(cell: LoadedCell, task: AssistTask, session: SessionRecord) ->
 def _replies(row: type[StatusRow] | type[KnowledgeRow]) -> Asked:
     """The user's readable replies, each with the dialogue up to it.
 
-    Who labels a status does not see the reply itself, which gives the status away; who labels what a user could know
-    sees the conditions and the thread, from which its model could have it.
+    Labellers of the status do not see the reply, because it reveals the status. Labellers of knowledge see the
+    conditions and the thread: everything the simulated user could know.
     """
 
     def ask(cell: LoadedCell, task: AssistTask, session: SessionRecord) -> Iterator[JudgedDecision]:
