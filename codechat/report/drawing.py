@@ -5,6 +5,7 @@ files.
 """
 
 import io
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from codechat.report.study import Study, V
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#3B3B3B", "#882255")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
+LONGEST = 26  # letters of a line of a narrow panel's title
 NARROWEST = 0.25  # the smallest part of an axis of shares that is shown
 EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.6}
 DPI = 160
@@ -116,6 +118,11 @@ def panels(
         panel.set_title(title, loc="left", fontweight="bold")
         panel.yaxis.set_tick_params(labelleft=True)
     return figure, axes[: len(titles)]
+
+
+def wrapped(title: str) -> str:
+    """A title in lines that fit a narrow panel."""
+    return "\n".join(part for line in title.split("\n") for part in textwrap.wrap(line, LONGEST))
 
 
 def legend(figure: Any, axes: Sequence[Any]) -> None:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codechat.report.data import Column, Interval, Table, Value
+from codechat.report.generic.beside import MEASURED, PUBLISHED, per_cent
 from codechat.report.study import Study
 
 ALL = "all"
-MEASURED, PUBLISHED = "measured", "published"
 NOTE = (
     "Share: the mean over the people who labelled; its interval is Wilson's, for the labels of one of them. Same: what "
     "two people label alike, of what both label; kappa is Cohen's; both are means over pairs, and the interval is that "
@@ -44,11 +44,10 @@ def labels_table(
         one, about_it = scored[question], asked[question]
         for place, share in one["labelled"].items():
             ends = None if share["value"] is None else Interval(100 * share["low"], 100 * share["high"])
-            value = None if share["value"] is None else 100 * share["value"]
             between: tuple[Value, ...] = (None, None, None)
             if place == ALL:
-                same, low_high = one["same"], one["kappa_interval"]
-                between = (None if same is None else 100 * same, one["kappa"], Interval.of(low_high))
+                between = (per_cent(one["same"]), one["kappa"], Interval.of(one["kappa_interval"]))
+            value = per_cent(share["value"])
             rows.append((about_it.title, place, MEASURED, share["of"], value, ends, *between, None))
         for place, (size, value) in about_it.printed.items():
             own = one["labelled"].get(place, {"of": 0})["of"]

@@ -16,7 +16,6 @@ from codechat.report.metrics.statistics import rate
 from codechat.report.study import LoadedCell, Study, V, Verdicts
 
 SPECS: Mapping[Unit, str] = {"share": ".3f", "percent": "+.1f", "count": "d", "number": ".3f", "p": "p"}
-MOST_APART = 3  # cells in a note
 INTERVALS = "Intervals: 95 %, resampled by task."
 Place = int | str | None  # where in a list or a mapping; None: the value itself
 Row = tuple[tuple[Value, ...], Mapping[str, Any], Place]  # its first values, and where in which metrics the others lie
@@ -80,12 +79,6 @@ class Sheet:
         return cls(study.measures, naming.columns, cells, f"{protocol}_", protocol)
 
 
-def said_apart(cells: Iterable[tuple[str, Sequence[str]]]) -> str:
-    """What sets cells apart from a paper's setup, each by its label, for a table's note; the first three cells."""
-    found = [f"{label}: {', '.join(apart)}" for label, apart in cells if apart]
-    return f" What differs: {'; '.join(found[:MOST_APART])}{'; …' if len(found) > MOST_APART else ''}." if found else ""
-
-
 def tables_of(sheet: Sheet) -> Iterator[Table]:
     """Every table that there is something for: `finals` (a row a cell), `turns` and `by_<group>`."""
     finals, series = sheet.measures.finals, sheet.measures.series
@@ -95,7 +88,9 @@ def tables_of(sheet: Sheet) -> Iterator[Table]:
         )
         note = table.note + (" Bold: the best on its dataset." if len(table.rows) > 1 else "")
         better = {measure.key: measure.higher_is_better for measure in finals}
-        yield replace(table, note=note, strong=_best(table.columns, table.rows, better))
+        dataset = next((place for place, column in enumerate(table.columns) if column.key == "dataset"), 0)
+        ends = [better.get(column.key) for column in table.columns]
+        yield replace(table, note=note, strong=best_in([row[dataset] for row in table.rows], table.rows, ends))
     if series:
         rows: list[Row] = []
         for named, metrics in sheet.cells:
@@ -166,18 +161,20 @@ def _few(measures: Sequence[Measure], metrics: Mapping[str, Any], where: Place) 
     return "few" if any(0 < size < FEW for size in sizes if size is not None) else ""
 
 
-def _best(
-    columns: Sequence[Column], rows: Sequence[Sequence[Value]], better: Mapping[str, bool | None]
+def best_in(
+    blocks: Sequence[object | None], rows: Sequence[Sequence[Value]], better: Sequence[bool | None]
 ) -> frozenset[tuple[int, int]]:
-    """Where the best value of a column stands among two or more rows of one dataset."""
-    dataset = next((place for place, column in enumerate(columns) if column.key == "dataset"), 0)
+    """Where the best value of a column stands among two or more rows of a block; rows of the block None do not count.
+
+    `better` says by column whether a higher value is better, None if neither is.
+    """
     best: set[tuple[int, int]] = set()
-    for name in {row[dataset] for row in rows}:
-        for place, column in enumerate(columns):
-            values = [(number, row[place]) for number, row in enumerate(rows) if row[dataset] == name]
+    for name in {*blocks} - {None}:
+        for place, high in enumerate(better):
+            values = [(n, row[place]) for n, (block, row) in enumerate(zip(blocks, rows, strict=True)) if block == name]
             known = {number: value for number, value in values if isinstance(value, int | float)}
-            if better.get(column.key) is not None and len(known) > 1:
-                top = (max if better[column.key] else min)(known.values())
+            if high is not None and len(known) > 1:
+                top = (max if high else min)(known.values())
                 best |= {(number, place) for number, value in known.items() if value == top}
     return frozenset(best)
 

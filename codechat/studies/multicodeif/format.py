@@ -221,9 +221,10 @@ def _level(task: ConstrainedTask, turn: int) -> Level:
 
 
 def _repeat_rounds(sessions: Mapping[str, dict[int, Line]]) -> list[str]:
-    """Fill rounds that the source lacks altogether because they repeat the one before; remarks on that.
+    """Fill rounds that the source lacks altogether because they repeat the round before; returns remarks on them.
 
-    They do if each reply of the round after says that the verdict before it was that of the last round there is.
+    A round repeats the one before if every reply of the next round reports, as its previous verdict, the verdict of the
+    last round present.
     """
     present = sorted({turn for own in sessions.values() for turn in own})
     remarks = []

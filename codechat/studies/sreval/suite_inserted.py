@@ -25,7 +25,7 @@ REMEDY = "give the interpreter of a virtual environment: dataset.environments={N
 
 
 @dataclass(frozen=True)
-class Environment:
+class PythonEnvironment:
     """An interpreter: its path, paths of this machine that it needs (`tools`), and its packages' names in lower case.
 
     `digest` is a hash of the versions of the interpreter and its packages.
@@ -38,12 +38,12 @@ class Environment:
 
 
 @cache
-def environment_at(python: str) -> Environment:
+def environment_at(python: str) -> PythonEnvironment:
     """The environment of an interpreter, examined once a process. Raises `UserError` if there is none at that path."""
     interpreter = interpreter_at(python, REMEDY)
     packages = sorted({(name.lower(), version) for name, version in interpreter.packages})
     tools = tuple(dict.fromkeys(_tools(interpreter)))
-    return Environment(
+    return PythonEnvironment(
         interpreter.path, tools, frozenset(name for name, _ in packages), content_hash([interpreter.version, packages])
     )
 

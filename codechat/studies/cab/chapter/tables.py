@@ -1,6 +1,5 @@
 """The tables of CodeAssistBench's paper over the report's cells, with what it prints beside them, and three more."""
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +11,13 @@ from codechat.base.environment import data_folder
 from codechat.base.files import from_yaml
 from codechat.base.records import SessionRecord
 from codechat.report.data import Column, Table, Value, columns_of
+from codechat.report.generic.beside import MEASURED, PUBLISHED, beside, per_cent, plain_name
 from codechat.report.generic.labels import ALL, Asked, labels_table
 from codechat.report.generic.repeats import pooled_in, table_of_k
 from codechat.report.generic.tables import named_table
 from codechat.report.metrics.repeats import Part, all_of, any_of, mean_over_tasks, sizes
 from codechat.report.metrics.statistics import Figure
-from codechat.report.study import REPLAYED, LoadedCell, Study, Verdicts
+from codechat.report.study import LoadedCell, Study, Verdicts
 from codechat.studies.cab.dataset import PUBLISHED as PUBLISHED_ISSUES
 from codechat.studies.cab.metrics import GRADES, VERBOSITIES
 from codechat.studies.cab.turns import AssistJudgement
@@ -45,8 +45,7 @@ class Paper:
 
     def name_of(self, model: str) -> str:
         """The paper's name of a model; empty if the paper has none such."""
-        plain = re.sub(r"[^a-z0-9]", "", model.removesuffix(REPLAYED).rpartition("/")[2].lower())
-        return self.known.get(plain, "")
+        return self.known.get(plain_name(model), "")
 
 
 @cache
@@ -59,7 +58,6 @@ def paper() -> Paper:
 
 
 GROUP = "assist_paper"
-MEASURED, PUBLISHED = "measured", "published"
 WORDS: Mapping[str, str] = {
     "correct": "Correct", "partially_correct": "Partial", "incorrect": "Incorrect",
     "concise": "Terse", "appropriate": "Appropriate", "verbose": "Verbose",
@@ -105,28 +103,20 @@ def correctness(study: Study[Any]) -> Table:
     known = [cell for cell in cells if is_published(cell)]
     rows: list[tuple[Value, ...]] = []
     for cohort, word in COHORTS.items():
-
-        def published(
-            name: str, beside: Sequence[LoadedCell], cohort: str = cohort, word: str = word
-        ) -> tuple[Value, ...]:
-            shares, turns, rounds = paper().figures[cohort][name]
-            unsaid = [None] * len(GRADES)  # the paper gives one count of turns
-            apart = sorted((len(found := differences(cell, cohort)), "; ".join(found)) for cell in beside)
-            differs = apart[0][1] or None
-            dataset = [None] if several else []
-            issues = paper().issues[cohort]
-            return (word, name, PUBLISHED, *dataset, issues, *shares, *turns, *unsaid, *rounds, differs)
-
-        left = list(paper().figures[cohort]) if known else []
-        last = {paper().name_of(cell.model): cell for cell in known}
+        measured = []
         for cell in cells:
-            if measured := _of_cohort(cell.metrics, cohort):
-                rows.append((word, cell.label, MEASURED, *([cell.dataset] if several else []), *measured, None))
-            name = paper().name_of(cell.model)
-            if name in left and name in last and last[name] is cell:
-                left.remove(name)
-                rows.append(published(name, (cell,)))
-        rows += [published(name, known) for name in left]
+            own = _of_cohort(cell.metrics, cohort)
+            place = (word, cell.label, MEASURED, *([cell.dataset] if several else []))
+            name = paper().name_of(cell.model) if cell in known else ""
+            measured.append((name, [(*place, *own, None)] if own else []))
+        printed: dict[str, tuple[Value, ...]] = {}
+        for name, (shares, turns, rounds) in paper().figures[cohort].items() if known else ():
+            last = [cell for cell in known if paper().name_of(cell.model) == name][-1:]
+            apart = sorted((len(found := differences(cell, cohort)), "; ".join(found)) for cell in last or known)
+            head = (word, name, PUBLISHED, *([None] if several else []), paper().issues[cohort])
+            unsaid = [None] * len(GRADES)  # the paper gives one count of turns
+            printed[name] = (*head, *shares, *turns, *unsaid, *rounds, apart[0][1] or None)
+        rows += beside(measured, printed)
     return Table(
         "assist_correctness", "Verdicts, rounds and turns of the real thread (as CodeAssistBench's Table 2)",
         (*heads, *columns), tuple(rows),
@@ -197,8 +187,7 @@ def languages(study: Study[Any]) -> Table:
         shares, sizes = metrics["by_language_cohort"], metrics["n"]["by_language_cohort"]
         for place in shares["rounds"]:
             language, cohort = place.rsplit(", ", 1)
-            known = [shares[name].get(place) for name in names]
-            values = [None if share is None else 100 * share for share in known]
+            values = [per_cent(shares[name].get(place)) for name in names]
             rows.append((found, [language, COHORTS[cohort], sizes["rounds"][place], *values]))
     return named_table(
         study, columns, rows, name="assist_languages", group=GROUP,

@@ -23,7 +23,7 @@ PLACE = "/codechat"
 """The folder that shows it in a container."""
 PLACES = ("lower", "meeting")  # for what else a container is shown
 ASK_S = 60.0
-MADE = 3  # version of what a folder holds
+BUNDLE_VERSION = 3  # of what a folder holds
 # Prints the module files and the libraries of a process that imported what the code of a worktree imports.
 ASK = """
 import contextlib, ctypes, collections.abc, errno, fcntl, importlib.machinery, json, marshal, mmap, os, platform
@@ -40,7 +40,7 @@ def bundle() -> Path:
     """The folder of the interpreter and codechat's code for worktrees, made once. Raises `InfrastructureError`."""
     code = {part: folder / "inside" for part, folder in CODE.items()}
     texts = [path.read_bytes() for folder in code.values() for path in sorted(folder.glob("*.py"))]
-    key = content_hash([sys.version, sys.base_prefix, MADE, os.getuid(), content_hash(b"".join(texts))])[:24]
+    key = content_hash([sys.version, sys.base_prefix, BUNDLE_VERSION, os.getuid(), content_hash(b"".join(texts))])[:24]
     folder = interpreters_folder() / key
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):

@@ -29,7 +29,7 @@ from codechat.studies.cab.environments.cache import images_folder
 from codechat.studies.cab.environments.inside.starter import BLOCK, HeadAndTail
 from codechat.studies.cab.environments.limits import NOBODY, Limits, legible
 
-MADE = 1  # version of what is made of a built image
+IMAGE_VERSION = 1  # of what is made of a built image
 LOG_KB = 16
 ANSWER_S = 120.0
 RECIPE = ".codechat.Dockerfile"
@@ -114,7 +114,7 @@ class Builder:
 
     def image(self, workspace: Workspace, dockerfile: str, lower: Path) -> Image:
         """The image for a row's worktrees. Raises `InfrastructureError`: a Dockerfile of the dataset has to build."""
-        made_of = [MADE, dockerfile, dict(self.bases), self.network, workspace.repository, workspace.commit]
+        made_of = [IMAGE_VERSION, dockerfile, dict(self.bases), self.network, workspace.repository, workspace.commit]
         key = content_hash(made_of)[:32]
         note = images_folder() / f"{key}.json"
         note.parent.mkdir(parents=True, exist_ok=True)

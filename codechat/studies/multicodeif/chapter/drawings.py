@@ -1,14 +1,12 @@
 """The figures of MultiCodeIF's paper: model by category, means over models, open against closed, category by round."""
 
-import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from codechat.report.data import Drawing
-from codechat.report.drawing import Look, bars, heat_map, legend, panels, spread, strips
+from codechat.report.drawing import Look, bars, heat_map, legend, panels, spread, strips, wrapped
 from codechat.report.metrics.measures import FEW, size_text, sizes_text
-from codechat.report.metrics.statistics import Figure
 from codechat.report.metrics.tally import size
 from codechat.report.study import Study
 from codechat.studies.multicodeif.chapter.kept import (
@@ -27,7 +25,6 @@ from codechat.studies.multicodeif.metrics_repair import BY_CATEGORY
 
 SIZES = f"n: of how many; *: fewer than {FEW}. What is almost wholly undecided is left out."
 COLOURS: Mapping[Weights, str] = {"closed": "#0072B2", "open": "#D55E00"}
-LONGEST = 26  # letters of a panel's title in a line
 DODGE = 0.5  # of a category: how far its points are spread
 
 
@@ -121,9 +118,9 @@ def _by_model(study: Study[Kept], look: Look) -> Any:
     for panel, dataset in zip(axes, study.datasets, strict=True):
         cells = study.on(dataset)
         names = [name for name in (*categories_of(cells), ALL) if any(size(found.kept(name)) for found in cells)]
-        figures = [[found.kept(name) for name in names] for found in cells]
-        rates, sizes = ([[read(each) for each in row] for row in figures] for read in (_rate, size))
-        _heat(panel, rates, sizes, [found.cell.label for found in cells], [words(name) for name in names])
+        kept = [[found.kept(name) for name in names] for found in cells]
+        points = [[(figure.rate, size(figure)) for figure in row] for row in kept]
+        _heat(panel, points, [found.cell.label for found in cells], [words(name) for name in names])
     return figure
 
 
@@ -134,13 +131,14 @@ def _by_round(study: Study[Kept], look: Look) -> Any:
         return None
     several = len(study.datasets) > 1
     titles = [f"{found.cell.label}\n{found.cell.dataset}" if several else found.cell.label for found in cells]
-    figure, axes = panels([_wrapped(title) for title in titles], width=4.4, height=3.6, columns=3, one_scale=False)
+    figure, axes = panels([wrapped(title) for title in titles], width=4.4, height=3.6, columns=3, one_scale=False)
     for panel, found in zip(axes, cells, strict=True):
-        rates = found.cell.metrics[BY_CATEGORY]
-        names = [name for name in categories_of([found]) if name in rates]
-        shown, sizes = ([*(values[BY_CATEGORY][name] for name in names), values["ifrepair"]]
-                        for values in (found.cell.metrics, found.cell.metrics["n"]))  # fmt: skip
-        _heat(panel, shown, sizes, [*map(words, names), ALL], [f"R{number}" for number in range(len(shown[-1]))])
+        metrics, sizes = found.cell.metrics, found.cell.metrics["n"]
+        names = [name for name in categories_of([found]) if name in metrics[BY_CATEGORY]]
+        rows = [(metrics[BY_CATEGORY][name], sizes[BY_CATEGORY][name]) for name in names]
+        rows.append((metrics["ifrepair"], sizes["ifrepair"]))
+        points = [list(zip(*row, strict=True)) for row in rows]
+        _heat(panel, points, [*map(words, names), ALL], [f"R{number}" for number in range(len(points[-1]))])
     return figure
 
 
@@ -152,19 +150,16 @@ def types(study: Study[Any]) -> Drawing:
 
 def _by_type(study: Study[Any], look: Look) -> Any:
     """A map per dataset: a row for each entrant, a column for each type; None if there is one type alone."""
-    shares, counts = (
-        {found.cell.folder: read(found.cell.metrics)["by_type"]["accuracy"] for found in study.cells}
-        for read in (dict, lambda metrics: metrics["n"])
-    )
-    names = sorted({name for each in shares.values() for name in each})
+    metrics = [found.cell.metrics for found in study.cells]
+    names = sorted({name for each in metrics for name in each["by_type"]["accuracy"]})
     if len(names) < FEWEST:
         return None
     figure, axes = _maps(study, width=4.0 + 0.42 * len(names))
     for panel, dataset in zip(axes, study.datasets, strict=True):
         cells = study.on(dataset)
-        rates, sizes = ([[of[found.cell.folder].get(name) for name in names] for found in cells]
-                        for of in (shares, counts))  # fmt: skip
-        _heat(panel, rates, sizes, [found.cell.label for found in cells], [words(name) for name in names])
+        both = [[each["by_type"]["accuracy"] for each in (c.cell.metrics, c.cell.metrics["n"])] for c in cells]
+        points = [[(rates.get(name), sizes.get(name)) for name in names] for rates, sizes in both]
+        _heat(panel, points, [found.cell.label for found in cells], [words(name) for name in names])
     return figure
 
 
@@ -175,21 +170,11 @@ def _maps(study: Study[Any], width: float) -> Any:
     return panels(titles, width, height=1.7 + 0.5 * entrants, columns=1, one_scale=False)
 
 
-def _wrapped(text: str) -> str:
-    return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, LONGEST))
-
-
-def _heat(panel: Any, rates: Any, sizes: Any, rows: Sequence[str], columns: Sequence[str]) -> None:
+def _heat(panel: Any, points: Sequence[Sequence[Any]], rows: Sequence[str], columns: Sequence[str]) -> None:
     """Shares as shades, each with its number in per cent, and of how many it is."""
-    texts = [
-        ["–" if rate is None else f"{100 * rate:.1f}\n{size_text(size)}" for rate, size in zip(*both, strict=True)]
-        for both in zip(rates, sizes, strict=True)
-    ]
+    rates = [[rate for rate, _ in row] for row in points]
+    texts = [["–" if rate is None else f"{100 * rate:.1f}\n{size_text(of)}" for rate, of in row] for row in points]
     heat_map(panel, rates, texts, rows=rows, columns=columns, size=7.5)
-
-
-def _rate(figure: Figure) -> float | None:
-    return figure.rate
 
 
 def _means(study: Study[Any], look: Look, models: Models) -> Any:
@@ -205,7 +190,8 @@ def _weights(study: Study[Any], look: Look, models: Models) -> Any:
 
 def _compared(look: Look, models: Models, groups: Mapping[str, tuple[Sequence[Kept], str]]) -> Any:
     names = [name for name in models.categories if any(size(each.kept(name)) for each in models.cells)]
-    names = sorted(names, key=_height_in(models), reverse=True)
+    heights = {name: mean.value if (mean := models.mean(name, models.cells)) else 0.0 for name in names}
+    names.sort(key=heights.__getitem__, reverse=True)
     figure, (panel,) = panels([""], width=9.0, height=4.2)
     strips(panel, len(names))
     for number, (label, (cells, colour)) in enumerate(groups.items()):
@@ -227,11 +213,3 @@ def _compared(look: Look, models: Models, groups: Mapping[str, tuple[Sequence[Ke
     if len(groups) > 1:
         panel.legend(loc="upper right")
     return figure
-
-
-def _height_in(models: Models) -> Callable[[str], float]:
-    def height(name: str) -> float:
-        mean = models.mean(name, models.cells)
-        return mean.value if mean is not None else 0.0
-
-    return height

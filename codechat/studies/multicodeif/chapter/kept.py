@@ -88,11 +88,6 @@ class Models:
         ends = Interval.of(percentile_interval(mean_of(values) for values in drawn))
         return Mean(fmean(known), ends, min(known), max(known), len(known))
 
-    def rate(self, found: Kept, category: str) -> tuple[float | None, Interval | None]:
-        """A model's own rate on a category, with its interval."""
-        figure = found.kept(category)
-        return figure.rate, Interval.of(found.resamples.interval(figure))
-
 
 def models_of(study: Study[Any]) -> Iterator[Models]:
     """For every dataset the setup of the most models, if several. Baselines count if there is nothing else.

@@ -1,6 +1,5 @@
 """What MultiCodeIF's paper prints (`published.yaml`): Tables IV to VI and open weights; rows beside it."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -9,8 +8,8 @@ from typing import Any, Literal
 
 from codechat.base.files import from_yaml
 from codechat.report.data import Column, Table, Value
-from codechat.report.generic.tables import said_apart
-from codechat.report.study import REPLAYED, LoadedCell, Study, Verdicts
+from codechat.report.generic.beside import NOWHERE, PUBLISHED, beside, plain_name, said_apart
+from codechat.report.study import LoadedCell, Study, Verdicts
 from codechat.studies.multicodeif.dataset import PUBLISHED as PUBLISHED_TASKS
 
 DATA = Path(__file__).with_name("published.yaml")
@@ -39,13 +38,13 @@ class Paper:
 
     def name_of(self, model: str) -> str:
         """The paper's name of a model; empty if the paper has none such."""
-        return self.known.get(_plain(model), "")
+        return self.known.get(plain_name(model), "")
 
     def weights_of(self, model: str) -> Weights | None:
         """Whether a model's weights are open; None if its name does not tell."""
         if name := self.name_of(model):
             return self.weights[name]
-        told = [begin for begin in self.beginnings if _plain(model).startswith(begin)]
+        told = [begin for begin in self.beginnings if plain_name(model).startswith(begin)]
         return self.beginnings[max(told, key=len)] if told else None
 
 
@@ -62,15 +61,8 @@ def paper() -> Paper:
     )
 
 
-def _plain(model: str) -> str:
-    """A model's name without its publisher, capitals and signs."""
-    return re.sub(r"[^a-z0-9]", "", model.removesuffix(REPLAYED).rpartition("/")[2].lower())
-
-
-PUBLISHED = "published"
 PER_CENT = ".1f"
 SOURCE = "Published: what MultiCodeIF's paper prints, judged by GPT-4-Turbo. It stands here only if a cell has "
-NOWHERE = " No cell here has."
 
 Figures = Sequence[float | None]
 Lines = Iterable[tuple[str, Figures]]  # a cell's rows: where the figures come from, and the figures in per cent
@@ -101,23 +93,21 @@ def beside_table(
 ) -> Table:
     """The rows of every cell; the paper's follow the last cell of its model, those of its other models the last."""
     cells = [found.cell for found in study.in_order()]
-    stands = not all(map(published.apart, cells))
-    left = dict(published.figures) if stands else {}
-    last = {paper().name_of(cell.model): cell for cell in cells}
-    several = len(study.datasets) > 1
-    rows: list[tuple[Value, ...]] = []
+    stands, several = not all(map(published.apart, cells)), len(study.datasets) > 1
+    datasets = {paper().name_of(cell.model): cell.dataset for cell in cells}
 
-    def add(model: str, dataset: str, source: str, values: Figures) -> None:
-        rows.append((model, *([dataset] if several else []), source, *values))
+    def row(model: str, dataset: str, source: str, values: Figures) -> tuple[Value, ...]:
+        return (model, *([dataset] if several else []), source, *values)
 
-    for found in study.in_order():
-        for source, values in lines(found):
-            add(found.cell.label, found.cell.dataset, source, values)
-        model = paper().name_of(found.cell.model)
-        if last[model] is found.cell and model in left:
-            add(model, found.cell.dataset, PUBLISHED, left.pop(model))
-    for model, values in left.items():
-        add(model, cells[-1].dataset, PUBLISHED, values)
+    measured = [
+        (paper().name_of(cell.model), [row(cell.label, cell.dataset, *line) for line in lines(found)])
+        for found, cell in zip(study.in_order(), cells, strict=True)
+    ]
+    printed = {
+        model: row(model, datasets.get(model, cells[-1].dataset), PUBLISHED, values)
+        for model, values in (published.figures.items() if stands else ())
+    }
+    rows = beside(measured, printed)
     heads = (Column("model", "Model"), *([Column("dataset", "Dataset")] if several else []), Column("source", "Source"))
     lacking = "" if stands else NOWHERE + said_apart((cell.label, published.apart(cell)) for cell in cells)
     told = f"{note} {SOURCE}{published.needs}.{lacking}"
@@ -142,11 +132,6 @@ def apart_in_options(cell: LoadedCell, options: Mapping[str, object]) -> list[st
     protocol, judge = cell.config.get("protocol") or {}, cell.config.get("judge") or {}
     found = [f"protocol.{name}={protocol.get(name)}" for name, value in options.items() if protocol.get(name) != value]
     return [*found, *(["judge=rules"] if judge.get("kind") == "rules" else [])]
-
-
-def per_cent(value: float | None) -> float | None:
-    """A share in per cent."""
-    return None if value is None else 100 * value
 
 
 def filled(values: Figures, length: int) -> list[float | None]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from codechat.report.data import Column, Interval, Table, Value
+from codechat.report.generic.beside import per_cent
 from codechat.report.generic.tables import named_table
 from codechat.report.study import LoadedCell, Study, Verdicts
 from codechat.studies.multicodeif.chapter.kept import ALL, Kept, Models, categories_of, models_of, sizes_of, words
@@ -19,7 +20,6 @@ from codechat.studies.multicodeif.chapter.published import (
     filled,
     is_whole,
     paper,
-    per_cent,
 )
 from codechat.studies.multicodeif.metrics_repair import BY_CATEGORY, WITHOUT
 

@@ -2,11 +2,13 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
 from codechat.base.errors import UserError
+from codechat.base.files import from_yaml
 from codechat.sandbox.languages import language_of
 from codechat.sandbox.languages.grammar import REMEDY, Grammar, Parsed, Tree
 from codechat.sandbox.languages.python.syntax import parse
@@ -14,18 +16,8 @@ from codechat.sandbox.languages.python.syntax import parse
 _COMMENT_MARKS = ("//", "/*", "#", "--", "{-")  # what a comment of any language here begins with
 _FENCE = re.compile(r"```\w*(.*?)```", re.DOTALL)
 
-# The calls whose names the published rules look at. In Java that is any name in the call, also the object's.
-CALLS = {
-    "java": "(method_invocation (identifier) @name)",
-    "javascript": """(call_expression function: [(identifier) @name (member_expression property: (_) @name)])""",
-    "rust": """(call_expression function: [(identifier) @name (field_expression field: (_) @name)
-      (scoped_identifier name: (_) @name)])""",
-    "go": "(call_expression function: [(identifier) @name (selector_expression field: (_) @name)])",
-    "cpp": """(call_expression function: [(identifier) @name (field_expression field: (_) @name)
-      (qualified_identifier) @name])""",
-    "csharp": """(invocation_expression function: [(identifier) @name
-      (member_access_expression name: (identifier) @name)])""",
-}
+TABLES: Mapping[str, Any] = from_yaml(Path(__file__).with_name("published.yaml").read_text(encoding="utf-8"))
+"""What is looked for, by language."""
 
 
 def extracted(reply: str) -> str:
@@ -102,7 +94,7 @@ def captured(language: str, query: str, code: str, name: str) -> list[Any]:
 
 def calls(language: str, code: str) -> set[str]:
     """The names that are called, cut by byte offsets (except in C#)."""
-    nodes = captured(language, CALLS[language], code, "name")
+    nodes = captured(language, TABLES["calls"][language], code, "name")
     if language == "csharp":
         return {node.text.decode("utf-8", "replace") for node in nodes}
     names = {cut(code, node) for node in nodes}
@@ -200,91 +192,26 @@ def _javadoc(code: str, language: str) -> bool:
     return bool(found) and not any("@return" in text and "@param" not in text for text in found)
 
 
-_METHODS_OF_REACT = {
-    *("constructor", "componentDidMount", "componentWillUnmount", "render", "getDerivedStateFromProps"),
-    "shouldComponentUpdate",
-}
-# The names of classes and of functions. In Go the type of a method's receiver counts as a function.
-_QUERIES = {
-    "python": (
-        "(class_definition name: (identifier) @name)",
-        "(function_definition name: (identifier) @name)",
-    ),
-    "java": ("(class_declaration name: (identifier) @name)", "(method_declaration name: (identifier) @name)"),
-    "javascript": (
-        """(class_declaration name: (identifier) @name)
-        (variable_declarator name: (identifier) @name value: (new_expression constructor: (identifier) @name
-          arguments: (arguments (string (string_fragment) @name))))""",
-        """(function_declaration name: (identifier) @name)
-        (method_definition name: (property_identifier) @name)
-        (variable_declarator name: (identifier) @name value: (arrow_function))""",
-    ),
-    "cpp": (
-        "[(class_specifier name: (type_identifier) @name) (struct_specifier name: (type_identifier) @name)]",
-        """(function_definition declarator: (function_declarator declarator: [(identifier) @name
-          (field_identifier) @name (qualified_identifier name: (identifier) @name)]))""",
-    ),
-    "go": (
-        "(type_declaration (type_spec name: (type_identifier) @name type: (struct_type)))",
-        """(function_declaration name: (identifier) @name)
-        (method_declaration receiver: (parameter_list (parameter_declaration
-          type: [(pointer_type (type_identifier) @name) (type_identifier) @name])) name: (field_identifier) @name)""",
-    ),
-    "kotlin": (
-        "[(class_declaration name: (identifier) @name) (object_declaration name: (identifier) @name)]",
-        """(function_declaration name: (identifier) @name)
-        (callable_reference (user_type (identifier) @name) (identifier) @name)""",
-    ),
-    "rust": (
-        """[(struct_item name: (type_identifier) @name) (enum_item name: (type_identifier) @name)
-        (trait_item name: (type_identifier) @name)]""",
-        "(function_item name: (identifier) @name)",
-    ),
-    "csharp": (
-        """[(class_declaration name: (identifier) @name) (struct_declaration name: (identifier) @name)
-        (interface_declaration name: (identifier) @name)]""",
-        "[(method_declaration name: (identifier) @name) (constructor_declaration name: (identifier) @name)]",
-    ),
-    "haskell": ("(class name: (name) @name)", "(function name: (variable) @name)"),
-    "zig": (
-        "(variable_declaration (identifier) @name (struct_declaration))",
-        "(function_declaration name: (identifier) @name)",
-    ),
-}
-
-
 def names_seen(code: str, language: str) -> dict[str, set[str]]:
     """The names of classes, functions and variables in a code."""
     classes, functions = (
         {node.text.decode("utf-8", "replace") for node in captured(language, query, code, "name")}
-        for query in _QUERIES[language]
+        for query in (TABLES[kind][language] for kind in ("classes", "functions"))
     )
     if language == "python":
         functions = {name for name in functions if not re.fullmatch(r"__.*__", name)}
     if language == "javascript":
-        functions = {name for name in functions - _METHODS_OF_REACT if not name.startswith("__")}
+        functions = {name for name in functions - {*TABLES["methods_of_react"]} if not name.startswith("__")}
     others = {text for kind, text in tokens(code, language) if kind == "Token.Name"} - classes - functions
     variables = {name for name in others if len(name) >= 5 and not re.match(r"_|[A-Z0-9_]+\Z", name)}
     return {"class": classes, "function": functions, "variable": variables}
-
-
-_STRINGS = """
-(import_statement (string) @name)
-(call_expression function: (_) @_require arguments: (arguments (string) @name) (#eq? @_require "require"))
-"""
-_PATHS = {
-    "javascript": _STRINGS,
-    "typescript": _STRINGS,
-    "go": "(import_spec (interpreted_string_literal (interpreted_string_literal_content) @name))",
-    "rust": "[(extern_crate_declaration) (use_declaration)] @name",
-}
 
 
 def imports_seen(name: str, code: str, language: str) -> bool:
     """Whether the published harness sees an import of a library."""
     if language == "python":
         return name in _imported(code)
-    nodes = captured(language, _PATHS[language], code, "name")
+    nodes = captured(language, TABLES["imports"][language], code, "name")
     return any(name in node.text.decode("utf-8", "replace") for node in nodes)
 
 
@@ -293,12 +220,6 @@ def _imported(code: str) -> set[str]:
     nodes = [] if tree is None else list(ast.walk(tree))
     whole = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     return whole | {node.module.split(".")[0] for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
-
-
-_PYTHON_BUILT_IN = {"list", "dict", "set", "tuple", "heapq"}
-_PYTHON_LIBRARY = {
-    *("collections.deque", "collections.defaultdict", "collections.OrderedDict", "collections.Counter", "queue.Queue"),
-}
 
 
 def structures_seen(code: str, language: str) -> set[str]:
@@ -330,10 +251,10 @@ def _python_seen(code: str) -> set[str]:
         match node:
             case ast.ImportFrom(module="collections"):
                 found |= {f"collections.{alias.name}" for alias in node.names}
-            case ast.Call(func=ast.Name(id=name)) if name in _PYTHON_BUILT_IN:
+            case ast.Call(func=ast.Name(id=name)) if name in TABLES["python_built_in"]:
                 found.add(name)
             case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)):
-                found |= {f"{aliases.get(module, module)}.{name}"} & _PYTHON_LIBRARY
+                found |= {f"{aliases.get(module, module)}.{name}"} & {*TABLES["python_library"]}
     return found
 
 
@@ -364,35 +285,20 @@ _PYTHON = {
     "dictionary comprehension": (ast.DictComp,),
     "set comprehension": (ast.SetComp,),
 }
-_NODES = {
-    "lambda expression": "(lambda_literal) @name",
-    "when expression": "(when_expression) @name",
-    "match expression": "(match_expression) @name",
-    "if let syntax sugar": "(if_expression (let_condition)) @name",
-    "closures": "(closure_expression) @name",
-}
-# The words of which all must be tokens of that kind; Go's `chan` is of another kind from Pygments 2.21 on.
-_TOKENS = {
-    "async/await": (("Token.Keyword", "async"), ("Token.Keyword", "await")),
-    "arrow functions": (("Token.Punctuation", "=>"),),
-    "spread operator": (("Token.Punctuation", "..."),),
-    "goroutine and channel": (("Token.Keyword", "go"), ("Token.Keyword.", "chan"), ("Token.Operator", "<-")),
-    "defer statement": (("Token.Keyword", "defer"),),
-}
 
 
 def construct_seen(construct: str, code: str, language: str) -> bool:
     """Whether the published harness finds a construct, which is given in lower case."""
     code = without_comments(code, language)
-    if construct in _TOKENS:
+    if construct in TABLES["tokens"]:
         words_of = tokens(code, language)
         found = all(
             any(text == word and (kind.startswith(of) if of.endswith(".") else kind == of) for kind, text in words_of)
-            for of, word in _TOKENS[construct]
+            for of, word in TABLES["tokens"][construct]
         )
     elif construct in _PYTHON:
         tree = parse(code)
         found = tree is not None and any(isinstance(node, _PYTHON[construct]) for node in ast.walk(tree))
     else:
-        found = bool(captured(language, _NODES[construct], code, "name"))
+        found = bool(captured(language, TABLES["nodes"][construct], code, "name"))
     return found

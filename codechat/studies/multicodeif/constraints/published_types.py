@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codechat.sandbox.languages.python.syntax import parse
-from codechat.studies.multicodeif.constraints.published import cut, grammar_of, walk, without_comments
+from codechat.studies.multicodeif.constraints.published import TABLES, cut, grammar_of, walk, without_comments
 
 SUPPORTED = frozenset(
     {
@@ -14,54 +14,6 @@ SUPPORTED = frozenset(
         *("Boolean", "Integer", "Float"),
     }
 )
-_WHOLE = ("i32", "i64", "u32", "u64", "usize", "isize", "i16", "u16", "i8", "u8")
-# For each language and type the texts of which one must be in a type's text; in Python it must begin it.
-PIECES: dict[str, dict[str, tuple[str, ...]]] = {
-    "python": {
-        "list": ("List", "list"),
-        "set": ("Set", "set"),
-        "map": ("Dict", "dict", "Map"),
-        "tuple": ("Tuple", "tuple"),
-        "string": ("str", "String"),
-        "jsonobject": ("dict", "Dict"),
-        "boolean": ("bool",),
-        "integer": ("int",),
-        "float": ("float",),
-    },
-    "java": {
-        "list": ("List",),
-        "set": ("Set",),
-        "map": ("Map",),
-        "tuple": ("Pair", "Triple", "AbstractMap.SimpleEntry"),
-        "string": ("String",),
-        "jsonobject": ("JSONObject", "com.google.gson.JsonObject", "com.fasterxml.jackson.databind.node.ObjectNode"),
-        "boolean": ("boolean", "Boolean"),
-        "integer": ("int", "Integer", "long", "Long", "short", "Short"),
-        "float": ("float", "Float", "double", "Double"),
-    },
-    "cpp": {
-        "list": ("vector", "list"),
-        "set": ("set",),
-        "map": ("map",),
-        "tuple": ("pair", "tuple"),
-        "string": ("string",),
-        "jsonobject": ("json", "Json::Value"),
-        "boolean": ("bool",),
-        "integer": ("int", "long", "short", "size_t"),
-        "float": ("float", "double"),
-    },
-    "rust": {
-        "list": ("Vec", "vec", "LinkedList"),
-        "set": ("HashSet", "BTreeSet"),
-        "map": ("HashMap", "BTreeMap"),
-        "tuple": ("(", "tuple"),
-        "string": ("String", "str"),
-        "jsonobject": ("serde_json::Value", "serde_json::Map"),
-        "boolean": ("bool",),
-        "integer": _WHOLE,
-        "float": ("f32", "f64"),
-    },
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +97,9 @@ def is_of(text: str, wanted: str, language: str, *, array: bool = False) -> bool
         return "graph" in lower or "adj" in lower
     if wanted.startswith("Struct:"):
         return wanted.removeprefix("Struct:") in text
-    pieces = PIECES[language].get(wanted.lower(), ())
+    pieces = TABLES["pieces"][language].get(wanted.lower(), ())
     if language == "python":
-        return text.startswith(pieces)
+        return text.startswith(tuple(pieces))
     return any(piece in text for piece in pieces) or (array and wanted == "List")
 
 
@@ -178,13 +130,6 @@ def _go_returned(code: str, name: str) -> list[str] | None:
     return None
 
 
-_ALSO: dict[str, dict[str, tuple[str, ...]]] = {
-    "java": {"tree": ("Tree", "BinaryTree", "Node", "node")},
-    "cpp": {"graph": ("graph", "adj", "node")},
-    "rust": {"graph": ("graph", "adj")},
-}
-
-
 def takes(code: str, language: str, name: str, wanted: list[str]) -> bool:
     """Whether the published harness takes a function's parameters for these types; in Java a `[][]` is no matrix."""
     functions = seen(code, language, name)[: 1 if language == "python" else None]
@@ -196,7 +141,8 @@ def takes(code: str, language: str, name: str, wanted: list[str]) -> bool:
 
 def _is_parameter_of(text: str, wanted: str, language: str, array: bool) -> bool:
     """Whether the published harness takes a type's text for the wanted one, in lower case; kinds precede pieces."""
-    lower, pieces = text.lower(), (*PIECES[language].get(wanted, ()), *_ALSO.get(language, {}).get(wanted, ()))
+    lower, further = text.lower(), TABLES["further_pieces"].get(language, {})
+    pieces = [*TABLES["pieces"][language].get(wanted, ()), *further.get(wanted, ())]
     nested = text.count("[" if language == "python" else "<") >= 2
     kinds = {
         ("python", "map"): lower.startswith(("dict", "map")),

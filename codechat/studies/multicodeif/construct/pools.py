@@ -165,7 +165,7 @@ def choose_pools(
 
 
 def _named(name: str, pools: Mapping[str, Pool]) -> str:
-    """The type that a name means: its own, or, if that is one alone, its published one."""
+    """Resolve a type by its own name, or by its published name if that is unambiguous."""
     if name in pools:
         return name
     found = [pool.name for pool in pools.values() if name in ("/".join(pool.kind.published), pool.kind.published[1])]

@@ -20,7 +20,7 @@ from codechat.report.metrics import Measures
 from codechat.report.metrics.counts import DECIDED, REPLIES
 from codechat.report.metrics.loaded import LOADED
 from codechat.report.metrics.measures import FIELD
-from codechat.studies.refine.chapter import comparisons, corrected, languages, means, tables
+from codechat.studies.refine.chapter import comparisons, corrected, means, tables
 from codechat.studies.refine.chapter.comparisons import AXES, ablation_table
 from codechat.studies.refine.chapter.drawings import DRAWINGS
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy, together
@@ -110,7 +110,7 @@ class RefineChapter(Chapter):
             yield comparisons.differences(compared)
             yield comparisons.turns(compared)
             yield comparisons.survival(study, compared)
-        yield from filter(None, (languages.by_language(study),))
+        yield from filter(None, (comparisons.by_language(study),))
         yield from filter(None, (ablation_table(study, axis) for axis in AXES))
         yield from repeats.tables(study)
         yield from filter(None, (tables.datasets(study),))

@@ -1,17 +1,17 @@
-"""Whether two entrants differ, with corrected tests and effect sizes; and what one choice alone changes."""
+"""Whether two entrants differ, with corrected tests and effect sizes; what one choice, or the language, changes."""
 
 import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 from codechat.base.domain import SCOPES
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.drawing import DASHES, Look, bars, legend, spread
 from codechat.report.generic import paired
-from codechat.report.metrics.statistics import percent_change
+from codechat.report.metrics.statistics import Figure, percent_change
 from codechat.report.study import sustained
 from codechat.report.variants import RESCORED
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy
@@ -312,3 +312,59 @@ def _draw(panel: Any, members: Sequence[Series], look: Look, measure: Callable[[
         panel.set_xticks(range(len(names)), labels, rotation=30, ha="right", rotation_mode="anchor", fontsize=8.5)
         panel.grid(visible=False, axis="x")
         panel.set_xlim(-0.5, len(names) - 0.5)
+
+
+def by_language(study: RefineStudy) -> Table | None:
+    """The table of all pairs of cells of one model and setup in two languages; None if there is none.
+
+    Tasks are paired by their ids, whatever the datasets are called; only those count that both completed.
+    """
+    compared = [
+        pair for pair in map(_of_languages, combinations(study.in_order(), 2)) if pair is not None and pair.tasks
+    ]
+    if not compared:
+        return None
+    columns = (
+        *columns_of(model="Model", setting="Setting", datasets="Datasets", a="A", b="B"), Column("tasks", "Tasks", "d"),
+        *_sides("first", "Pass@1 first"), *_sides("last", "Pass@1 last"), *_sides("mst", "MST"),
+    )  # fmt: skip
+    return Table(
+        "by_language", "By language, paired by task", columns, tuple(map(_in_languages, compared)), group="pairs",
+        note="Cells of one model and setup in two programming languages, on the tasks and turns that both completed, "
+        "paired by their ids. A − B: its 95 % interval is resampled by task, with both languages of a task together. "
+        "The instructions are those that hold for each language, so a turn of one asks for a change of the same type "
+        "as in the other, and not for the same change.",
+    )  # fmt: skip
+
+
+def _sides(key: str, title: str) -> tuple[Column, ...]:
+    sides = columns_of(".3f", **{f"{key}_a": f"{title} A", f"{key}_b": "B"})
+    return (*sides, *with_interval(f"{key}_difference", "A − B", "+.3f"))
+
+
+def _of_languages(sides: tuple[Outcomes, Outcomes]) -> paired.Pair[Outcomes] | None:
+    """The two cells, if they differ in the language and, but for the dataset, in nothing else."""
+    a, b = sorted(sides, key=lambda found: (found.languages != {"python"}, sorted(found.languages)))
+    single = len(a.languages) == len(b.languages) == 1
+    alike = (a.cell.model, a.cell.setup) == (b.cell.model, b.cell.setup)
+    return paired.Pair(a, b) if single and alike and a.languages != b.languages else None
+
+
+def _in_languages(pair: paired.Pair[Outcomes]) -> tuple[Value, ...]:
+    (first_a, first_b), (last_a, last_b) = pair.at(0), pair.at(-1)
+    mst_a, mst_b = (_sustained(pair, side) for side in pair.verdicts)
+    datasets = f"{pair.a.cell.dataset}, {pair.b.cell.dataset}"
+    (name_a,), (name_b,) = pair.a.languages, pair.b.languages
+    return (
+        *(pair.a.cell.model, pair.a.cell.setting, datasets, name_a, name_b, len(pair.tasks)),
+        *_both(pair, first_a, first_b), *_both(pair, last_a, last_b), *_both(pair, mst_a, mst_b),
+    )  # fmt: skip
+
+
+def _sustained(pair: paired.Pair[Outcomes], side: Sequence[Sequence[tuple[bool | None, ...]]]) -> Figure:
+    tasks = zip(pair.tasks, side, strict=True)
+    return Figure({task: (sum(map(sustained, samples)), len(samples)) for task, samples in tasks})
+
+
+def _both(pair: paired.Pair[Outcomes], a: Figure, b: Figure) -> tuple[Value, ...]:
+    return a.rate, b.rate, paired.minus(a.rate, b.rate), paired.difference(pair.ratios(a), pair.ratios(b))

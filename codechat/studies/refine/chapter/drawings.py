@@ -19,6 +19,7 @@ from codechat.report.drawing import (
     points,
     share_range,
     whiskers,
+    wrapped,
 )
 from codechat.report.generic.figures import points_of
 from codechat.report.metrics.statistics import Figure
@@ -77,7 +78,7 @@ def _mended(breakdown: str, found: Outcomes, name: str) -> tuple[float | None, E
 def scope_by_change(study: RefineStudy, look: Look) -> Any:
     """The regression rate by scope and change: one map per entrant and dataset, all on one scale."""
     cells = [found for dataset in study.datasets for found in study.on(dataset)]
-    titles = [_wrapped(f"{found.cell.label}\n{found.cell.dataset}") for found in cells]
+    titles = [wrapped(f"{found.cell.label}\n{found.cell.dataset}") for found in cells]
     figure, axes = panels(titles, width=2.7, height=2.7, columns=4)
     rates = [[[found.regression.by_cell[f"{s}/{c}"] for c in CHANGES] for s in SCOPES] for found in cells]
     known = [cell.rate for found in rates for row in found for cell in row if cell.rate is not None]
@@ -92,10 +93,6 @@ def scope_by_change(study: RefineStudy, look: Look) -> Any:
         panel.set_title(title, loc="left", fontsize=9)
     figure.colorbar(image, ax=axes, label="Regression rate", shrink=0.8, pad=0.02)
     return figure
-
-
-def _wrapped(text: str) -> str:
-    return "\n".join(part for line in text.split("\n") for part in textwrap.wrap(line, 26))
 
 
 def instructions(study: RefineStudy, look: Look) -> Any:

@@ -7,10 +7,11 @@ from typing import Any
 from codechat.report.chapters import Chapter, register
 from codechat.report.data import Chart, Headline, Section, Table
 from codechat.report.generic import NONE, TextLine, value_text
+from codechat.report.generic.beside import PUBLISHED
 from codechat.report.generic.overview import board_of, charts_of, rivals_of, section_of, standing
 from codechat.report.metrics import Measures
 from codechat.report.study import LoadedCell, Study
-from codechat.studies.sreval.chapter.published import PUBLISHED, setting_of, told
+from codechat.studies.sreval.chapter.published import setting_of, told
 from codechat.studies.sreval.chapter.tables import GROUP, paper_tables
 from codechat.studies.sreval.metrics import STEPWISE
 

@@ -1,6 +1,5 @@
 """SR-Eval's paper as it prints itself (`published.yaml`), and each model of a report beside it."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from codechat.base.files import from_yaml
+from codechat.report.generic.beside import MEASURED, PUBLISHED, beside
 from codechat.report.study import REPLAYED, LoadedCell, Study
 from codechat.studies.sreval.dataset import PUBLISHED as PUBLISHED_TASKS
 from codechat.studies.sreval.protocol import paper_context
@@ -73,7 +73,6 @@ def paper() -> Paper:
 
 
 OWN = "own"  # the level of all datasets that the paper does not know
-MEASURED, PUBLISHED = "measured", "published"
 COLUMNS = {"protocol.prompting", "protocol.context"}  # options that lead to columns, and so to no name of a row
 
 
@@ -105,18 +104,14 @@ def entries(study: Study[Any], level: str) -> list[Entry]:
     """
     cells = [found.cell for found in study.in_order() if level_of(found.cell) == level]
     measured: dict[str, Entry] = {}
-    beside: dict[str, list[str]] = defaultdict(list)
+    names: dict[str, str] = {}
     for cell in sorted(cells, key=lambda cell: study.labels.index(cell.label)):
         name = ", ".join(filter(None, [cell.model, *told(cell)]))
         entry = measured.setdefault(name, Entry(name, MEASURED, not cell.is_baseline))
         entry.figures[setting_of(cell)] = _figures(cell.metrics)
-        beside[in_paper(cell)] += [name] if name not in beside[in_paper(cell)] else []
+        names[name] = in_paper(cell)
     published = {entry.name: entry for entry in _published({setting_of(cell) for cell in cells if comparable(cell)})}
-    found: list[Entry] = []
-    for name, entry in measured.items():
-        found.append(entry)
-        found += [published.pop(known) for known, names in beside.items() if names[-1] == name and known in published]
-    return [*found, *published.values()]
+    return beside([(names[name], [entry]) for name, entry in measured.items()], published)
 
 
 def comparable(cell: LoadedCell) -> bool:

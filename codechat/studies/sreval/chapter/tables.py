@@ -1,22 +1,21 @@
 """The tables of SR-Eval's paper, over the report's cells, with the paper's own figures beside them."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from codechat.base.files import from_yaml
 from codechat.report.data import Column, Table, Value
-from codechat.report.generic.tables import said_apart
+from codechat.report.generic.beside import MEASURED, NOWHERE, PUBLISHED, said_apart
+from codechat.report.generic.tables import best_in
 from codechat.report.metrics.loaded import LOADED
 from codechat.report.study import LoadedCell, Study
-from codechat.studies.sreval.chapter.ablations import ablation_tables
 from codechat.studies.sreval.chapter.published import (
+    DATA,
     LEVELS,
-    MEASURED,
     OWN,
-    PUBLISHED,
     Entry,
-    Figures,
     Setting,
     apart,
     comparable,
@@ -25,6 +24,7 @@ from codechat.studies.sreval.chapter.published import (
     level_of,
     paper,
     setting_of,
+    told,
     unmarked,
 )
 
@@ -41,7 +41,6 @@ SOURCES = (
     "protocol.harness=official and, in repositories, the code above the function at every turn in Python, at the first "
     "in Java."
 )
-NOWHERE = " No cell here has."
 BEST = " Bold: the best that was measured, baselines apart."
 
 
@@ -80,8 +79,8 @@ class Level:
         """Whose figures the tables hold."""
         if self.name == OWN:
             return BEST
-        told = said_apart((cell.label, apart(cell)) for cell in self.cells)
-        return f" {SOURCES}{'' if any(map(comparable, self.cells)) else NOWHERE + told}{BEST}"
+        lacking = NOWHERE + said_apart((cell.label, apart(cell)) for cell in self.cells)
+        return f" {SOURCES}{'' if any(map(comparable, self.cells)) else lacking}{BEST}"
 
 
 def paper_tables(study: Study[Any]) -> Iterator[Table]:
@@ -96,25 +95,22 @@ def paper_tables(study: Study[Any]) -> Iterator[Table]:
                 yield from (rounds(level, dataset) for dataset in level.within(FULL))
             yield promptings(level)
     yield sizes(study)
-    yield from ablation_tables(study, GROUP)
+    yield from ablation_tables(study)
     if any(level_of(cell) != OWN for cell in cells):
         yield models(study)
 
 
 def overview(level: Level) -> Table:
     """AvgAcc and the complete rate of every model with full history: a column for each dataset and context."""
-    columns: list[Column] = []
-    picks: list[Callable[[Entry], Value]] = []
-    for dataset in level.within(FULL):
-        for key, title in (("avg_acc", "AvgAcc"), ("complete_rate", "CR")):
-            for context in level.contexts(FULL):
-                name = f"{_word(level.titled(dataset))}_{key}_{context}"
-                columns.append(Column(name, f"{level.titled(dataset)} {title} {SHORT[context]}", ".4f"))
-                picks.append(_pick(Setting(dataset, FULL, context), key))
-    table, _ = NUMBERED[level.name]
+    picks = [
+        Pick(f"{_word(level.titled(dataset))}_{key}_{context}", f"{level.titled(dataset)} {title} {SHORT[context]}",
+             Setting(dataset, FULL, context), key)
+        for dataset in level.within(FULL) for key, title in RATES.items() for context in level.contexts(FULL)
+    ]  # fmt: skip
     return _table(
-        columns, _lines(level.entries, picks), name=f"stepwise_models_{level.name}",
-        title=f"AvgAcc and complete rate, {TITLES[level.name]}, full history (as SR-Eval's Table {table})",
+        picks, _lines(level.entries, picks), name=f"stepwise_models_{level.name}",
+        title=f"AvgAcc and complete rate, {TITLES[level.name]}, full history "
+        f"(as SR-Eval's Table {NUMBERED[level.name][0]})",
         note=f"CR: the complete rate. {MEANING}{level.note}",
     )  # fmt: skip
 
@@ -123,45 +119,42 @@ def rounds(level: Level, dataset: str) -> Table:
     """Acc by round of every model on a dataset with full history."""
     settings = [Setting(dataset, FULL, context) for context in level.contexts(FULL)]
     most = max(len(each.rounds) for entry in level.entries for each in map(entry.figures.get, settings) if each)
-    columns, picks = list[Column](), list[Callable[[Entry], Value]]()
-    for number in range(most):
-        for setting in settings:
-            short = SHORT[setting.context]
-            columns.append(Column(f"round_{number + 1}_{setting.context}", f"Round {number + 1} {short}", ".4f"))
-            picks.append(_round(setting, number))
-    for key, title in (("avg_acc", "AvgAcc"), ("complete_rate", "CR")):
-        for setting in settings:
-            columns.append(Column(f"{key}_{setting.context}", f"{title} {SHORT[setting.context]}", ".4f"))
-            picks.append(_pick(setting, key))
-    table, _ = NUMBERED[level.name]
+    shown: list[tuple[str | int, str, str]] = [(k, f"round_{k + 1}", f"Round {k + 1}") for k in range(most)]
+    shown += [(key, key, title) for key, title in RATES.items()]
+    picks = [
+        Pick(f"{name}_{setting.context}", f"{title} {SHORT[setting.context]}", setting, what)
+        for what, name, title in shown for setting in settings
+    ]  # fmt: skip
     return _table(
-        columns, _lines(level.entries, picks), name=f"stepwise_rounds_{_word(dataset)}",
-        title=f"Acc by round, {dataset}, full history (as SR-Eval's Table {table})",
+        picks, _lines(level.entries, picks), name=f"stepwise_rounds_{_word(dataset)}",
+        title=f"Acc by round, {dataset}, full history (as SR-Eval's Table {NUMBERED[level.name][0]})",
         note=f"Round k is turn k − 1 of the records; its tasks are those that have it. {MEANING}{level.note}",
     )  # fmt: skip
 
 
 def promptings(level: Level) -> Table:
     """AvgAcc, complete rate and tokens of every model by context and prompting: a block of columns for each dataset."""
-    columns: list[Column] = []
-    for dataset in level.datasets:
-        named = level.titled(dataset)
-        for key, title, spec in (("avg_acc", "AvgAcc", ".4f"), ("complete_rate", "CR", ".4f"), ("atc", "ATC", ",.2f")):
-            columns.append(Column(f"{_word(named)}_{key}", f"{named} {title}", spec))
-    lines = []
-    told_of = [entry for entry in level.entries if any(each.atc is not None for each in entry.figures.values())]
-    for entry in told_of:  # the paper has this table for few of its models
-        for context, short in SHORT.items():
-            for prompting in PROMPTINGS:
-                settings = [Setting(dataset, prompting, context) for dataset in level.datasets]
-                picks = [_pick(each, key) for each in settings for key in ("avg_acc", "complete_rate", "atc")]
-                told = (short, prompting.replace("_", " "))
-                lines += [(one, told, values) for one, _, values in _lines([entry], picks)]
-    _, table = NUMBERED[level.name]
+
+    def picks(context: str, prompting: str) -> list[Pick]:
+        return [
+            Pick(f"{_word(named)}_{key}", f"{named} {title}", Setting(dataset, prompting, context), key)
+            for dataset in level.datasets
+            for named in [level.titled(dataset)]
+            for key, title in (*RATES.items(), ("atc", "ATC"))
+        ]
+
+    known = [entry for entry in level.entries if any(each.atc is not None for each in entry.figures.values())]
+    lines = [
+        line
+        for entry in known  # the paper has this table for few of its models
+        for context, short in SHORT.items()
+        for prompting in PROMPTINGS
+        for line in _lines([entry], picks(context, prompting), (short, prompting.replace("_", " ")))
+    ]
     return _table(
-        columns, lines, (Column("context", "Context"), Column("prompting", "Prompting")),
-        name=f"stepwise_prompting_{level.name}",
-        title=f"AvgAcc, complete rate and tokens by prompting, {TITLES[level.name]} (as SR-Eval's Table {table})",
+        picks("", ""), lines, (Column("context", "Context"), Column("prompting", "Prompting")),
+        name=f"stepwise_prompting_{level.name}", title="AvgAcc, complete rate and tokens by prompting, "
+        f"{TITLES[level.name]} (as SR-Eval's Table {NUMBERED[level.name][1]})",
         note=f"CR: the complete rate. ATC: input and output tokens of a task's turns, fewer being better. "
         f"{MEANING}{level.note}",
     )  # fmt: skip
@@ -227,55 +220,112 @@ def _counted(by_round: Sequence[int]) -> tuple[int, int, int, float, int]:
 
 
 Line = tuple[Entry, tuple[Value, ...], list[Value]]  # whose figures, what else names the row, and the figures
+RATES = {"avg_acc": "AvgAcc", "complete_rate": "CR"}
 
 
-def _pick(setting: Setting, key: str) -> Callable[[Entry], Value]:
-    def pick(entry: Entry) -> Value:
-        found = entry.figures.get(setting)
-        return None if found is None else getattr(found, key)
+class Pick(NamedTuple):
+    """A column by its key and title, and what it shows of an entry: a figure by name, or Acc of a round."""
 
-    return pick
+    key: str
+    title: str
+    setting: Setting
+    what: str | int
+
+    def of(self, entry: Entry) -> Value:
+        """An entry's value; None if it has none."""
+        found, what = entry.figures.get(self.setting), self.what
+        if found is None:
+            return None
+        if isinstance(what, str):
+            return getattr(found, what)  # type: ignore[no-any-return]
+        return found.rounds[what] if what < len(found.rounds) else None
 
 
-def _round(setting: Setting, number: int) -> Callable[[Entry], Value]:
-    def pick(entry: Entry) -> Value:
-        found: Figures | None = entry.figures.get(setting)
-        return found.rounds[number] if found is not None and number < len(found.rounds) else None
-
-    return pick
-
-
-def _lines(of: Iterable[Entry], picks: Sequence[Callable[[Entry], Value]]) -> Iterator[Line]:
+def _lines(of: Iterable[Entry], picks: Sequence[Pick], told: tuple[Value, ...] = ()) -> Iterator[Line]:
     """The entries that have any of the figures."""
     for entry in of:
-        values = [pick(entry) for pick in picks]
+        values = [pick.of(entry) for pick in picks]
         if any(value is not None for value in values):
-            yield entry, (), values
+            yield entry, told, values
 
 
-def _table(columns: Sequence[Column], lines: Iterable[Line], named: Sequence[Column] = (), **about: str) -> Table:
-    """The lines as rows, each under its model and where its figures come from."""
+def _table(picks: Sequence[Pick], lines: Iterable[Line], named: Sequence[Column] = (), **about: str) -> Table:
+    """The lines as rows, each under its model and where its figures come from; the best rivals of a block are bold."""
     lines = list(lines)
     heads = (Column("model", "Model"), Column("source", "Source"), *named)
-    rows = tuple((entry.name, entry.source, *told, *values) for entry, told, values in lines)
+    columns = [Column(pick.key, pick.title, ",.2f" if pick.what == "atc" else ".4f") for pick in picks]
+    blocks = [told if entry.rival else None for entry, told, _ in lines]
+    best = best_in(blocks, [values for *_, values in lines], [pick.what != "atc" for pick in picks])
     return Table(
-        columns=(*heads, *columns), rows=rows, group=GROUP,
-        strong=frozenset((row, len(heads) + place) for row, place in _best(columns, lines)), **about,
+        columns=(*heads, *columns), group=GROUP, strong=frozenset((row, len(heads) + place) for row, place in best),
+        rows=tuple((entry.name, entry.source, *told, *values) for entry, told, values in lines), **about,
     )  # fmt: skip
-
-
-def _best(columns: Sequence[Column], lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
-    """Where the best measured values stand, of two or more rows that have the same names but the model's."""
-    blocks: Mapping[tuple[Value, ...], None] = dict.fromkeys(told for _, told, _ in lines)
-    for block in blocks:
-        rivals = [(row, values) for row, (entry, told, values) in enumerate(lines) if entry.rival and told == block]
-        for place, column in enumerate(columns):
-            known = {row: value for row, values in rivals if isinstance(value := values[place], int | float)}
-            if len(known) > 1:
-                top = (min if column.key.endswith("atc") else max)(known.values())
-                yield from ((row, place) for row, value in known.items() if value == top)
 
 
 def _word(text: str) -> str:
     """The text as part of a column's key."""
     return re.sub(r"\W+", "_", text).strip("_").lower()
+
+
+OURS = "ours"
+SUFFIXES = {"_without_alignment": "w/o Evaluator", "_without_both": "w/o DC & Evaluator"}
+"""The ends of `dataset.name` of tasks made with `skip=[alignment]` and with `skip=[alignment,distinctiveness]`."""
+METHODS = (OURS, *SUFFIXES.values())
+
+
+def ablation_tables(study: Study[Any]) -> Iterator[Table]:
+    """Tables 7 and 8: what stages of validation do to a benchmark, and what people say of the tasks.
+
+    There are any if the report has cells over tasks made with all stages, and over the same made without some.
+    """
+    found: dict[tuple[str, str, str], dict[str, tuple[float | None, float | None]]] = {}
+    for cell in (each.cell for each in study.in_order() if level_of(each.cell) == OWN):
+        name, method = unmarked(cell), OURS
+        for suffix, named in SUFFIXES.items():
+            if name.endswith(suffix):
+                name, method = name.removesuffix(suffix), named
+        model = ", ".join([cell.model, *told(cell), *(part.replace("_", " ") for part in setting_of(cell)[1:])])
+        figures = (cell.metrics["avg_acc"], cell.metrics["complete_rate"])
+        found.setdefault((model, name, MEASURED), {})[method] = figures
+    measured = {key: methods for key, methods in found.items() if OURS in methods and len(methods) > 1}
+    if not measured:
+        return
+    data = from_yaml(DATA.read_text(encoding="utf-8"))
+    for model, languages in data["ablations"].items():
+        for language, methods in languages.items():
+            measured[paper().names[model], language, PUBLISHED] = {each: tuple(methods[each]) for each in METHODS}
+    yield _ablations(measured)
+    columns = (Column("level", "Level"), Column("dimension", "Dimension"), Column("source", "Source"))
+    counts = (Column("count", "Ratings", "d"), Column("mean", "Mean", ".3f"), Column("deviation", "SD", ".3f"))
+    rows = tuple(
+        (level, dimension, PUBLISHED, *figures)
+        for level, dimensions in data["people"].items()
+        for dimension, figures in dimensions.items()
+    )
+    title = "What people said of the paper's tasks, of 5 points (SR-Eval's Table 8)"
+    yield Table(
+        "stepwise_people", title, (*columns, *counts), rows, "Three developers, 80 tasks with 333 turns.", GROUP
+    )
+
+
+def _ablations(
+    found: Mapping[tuple[str, str, str], Mapping[str, tuple[float | None, float | None]]],
+) -> Table:
+    texts = [Column("model", "Model"), Column("tasks", "Tasks"), Column("source", "Source"), Column("method", "Method")]
+    columns = [Column("avg_acc", "AvgAcc", ".4f"), Column("delta_1", "Δ₁", ".2f")]
+    columns += [Column("complete_rate", "CR", ".4f"), Column("delta_2", "Δ₂", ".2f")]
+    rows: list[tuple[Value, ...]] = []
+    for names, methods in found.items():
+        for method in filter(methods.__contains__, METHODS):
+            pairs = zip(methods[method], methods[OURS], strict=True)
+            rows.append((*names, method, *(part for one, ours in pairs for part in (one, _points(one, ours)))))
+    note = (
+        "Δ₁, Δ₂: points of a hundred above the tasks that all stages let through: the more, the less the tests of the "
+        "others discriminate. Evaluator: semantic alignment; DC: distinctiveness. The published tasks are the paper's."
+    )
+    title = "Tasks made without stages of validation (as SR-Eval's Table 7)"
+    return Table("stepwise_ablations", title, (*texts, *columns), tuple(rows), note, GROUP)
+
+
+def _points(one: float | None, ours: float | None) -> float | None:
+    return None if one is None or ours is None else 100 * (one - ours)
