@@ -10,7 +10,8 @@ from codechat.report.generic.figures import drawings_of
 from codechat.report.generic.overview import section_of
 from codechat.report.generic.tables import costs, counts, named_table
 from codechat.report.metrics.sequences import ALPHA, STOPPED, difference_interval, in_order
-from codechat.report.study import Study, Verdicts, sustained
+from codechat.report.metrics.statistics import sustained
+from codechat.report.study import Study, Verdicts
 
 MEANING = (
     "These cells ran their tasks in a random order and ended when enough was known, so nothing here is averaged or "

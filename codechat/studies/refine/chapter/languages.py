@@ -5,8 +5,7 @@ from itertools import combinations
 
 from codechat.report.data import Column, Table, Value, columns_of, with_interval
 from codechat.report.generic.paired import Pair, difference, minus
-from codechat.report.metrics.statistics import Figure
-from codechat.report.study import sustained
+from codechat.report.metrics.statistics import Figure, sustained
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy
 
 
