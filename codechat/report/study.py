@@ -1,7 +1,7 @@
 """The cells that a report compares with one another: those of one protocol, their sessions reduced to verdicts."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -194,12 +194,6 @@ class Verdicts:
 def resamples_of(tasks: tuple[str, ...], dataset: str) -> TaskBootstrap:
     """Resamples of these tasks. Figures of two cells taken from the same resamples are paired by task."""
     return TaskBootstrap(tasks, int(content_hash(dataset)[:12], 16))
-
-
-def sustained(verdicts: Sequence[bool | None]) -> int:
-    """The passing turns from turn 0 on; a turn that is not scored counts neither for nor against."""
-    scored = [verdict for verdict in verdicts if verdict is not None]
-    return [*scored, False].index(False)
 
 
 V = TypeVar("V", bound=Verdicts)

@@ -18,8 +18,8 @@ from codechat.report.metrics.repeats import (
     shortest_of,
     sizes,
 )
-from codechat.report.metrics.statistics import Figure
-from codechat.report.study import Study, V, Verdicts, sustained
+from codechat.report.metrics.statistics import Figure, sustained
+from codechat.report.study import Study, V, Verdicts
 
 GROUP = "repeats"
 TITLE = "What repeated samples tell"

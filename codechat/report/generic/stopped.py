@@ -9,7 +9,8 @@ from codechat.report.generic import Chapter
 from codechat.report.generic.paired import NAMES, pairs
 from codechat.report.generic.tables import INTERVALS, Sheet, costs, counts, tables_of
 from codechat.report.metrics.sequences import ALPHA, STOPPED, difference_interval, in_order
-from codechat.report.study import LoadedCell, Study, sustained
+from codechat.report.metrics.statistics import sustained
+from codechat.report.study import LoadedCell, Study
 
 MEANING = (
     "These cells ran their tasks in a random order and ended when enough was known, so nothing here is averaged or "

@@ -15,7 +15,7 @@ from statistics import NormalDist, fmean, variance
 
 from codechat.report.metrics.outline import SessionOutline
 from codechat.report.metrics.repeats import components
-from codechat.report.metrics.statistics import rate
+from codechat.report.metrics.statistics import rate, sustained
 
 POWER = 0.8
 ALPHA = 0.05  # two-sided
@@ -151,12 +151,11 @@ def parts_of(sessions: Iterable[SessionOutline]) -> dict[str, Parts]:
 def _counts(session: SessionOutline) -> dict[str, tuple[int, int]]:
     """By figure the numerator and the denominator that a session adds."""
     passed = [turn.passed for turn in session.turns]
-    scored = [verdict for verdict in passed if verdict is not None]
     after = [(before.passed, turn) for before, turn in pairwise(session.turns) if turn.answered]
     risky = [turn.passed for was, turn in after if was and turn.passed is not None]
     judged = [turn.adhered for turn in session.turns[1:] if turn.adhered is not None]
     return {
-        "mst": ([*scored, False].index(False), 1),
+        "mst": (sustained(passed), 1),
         "first": (int(bool(passed[0])), int(passed[0] is not None)) if passed else (0, 0),
         "last": (int(bool(passed[-1])), int(passed[-1] is not None)) if passed else (0, 0),
         "adherence": (sum(judged), len(judged)),

@@ -55,6 +55,12 @@ def mean_of_all(values: Sequence[float | None]) -> float | None:
     return None if None in values else mean_of(values)
 
 
+def sustained(verdicts: Iterable[bool | None]) -> int:
+    """The passing turns from turn 0 on: a session's part in MST (paper III-F3); unscored turns are left out."""
+    scored = [verdict for verdict in verdicts if verdict is not None]
+    return [*scored, False].index(False)
+
+
 def percent_change(first: float | None, last: float | None) -> float | None:
     """The change from `first` to `last` in per cent of `first`; None if `first` is 0 or either is missing."""
     if not first or last is None:

@@ -16,7 +16,7 @@ from codechat.base.records import SessionRecord
 from codechat.datasets.tasks import Task
 from codechat.report.metrics import Final, Measures, Series
 from codechat.report.metrics.sequences import ALPHA, STOPPED, difference_interval, in_order, mean_interval
-from codechat.report.study import sustained
+from codechat.report.metrics.statistics import sustained
 from codechat.run.cell import Cell, build_cell, session_id
 from codechat.run.journal import Journal
 from codechat.run.settings.compose import Composed, compose, key_of

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -23,6 +23,7 @@ from codechat.report.metrics.statistics import (
     percent_change,
     percentile_interval,
     phi,
+    sustained,
 )
 
 _BREAKS = "follow-up turns that break the code, of those whose code before passed"
@@ -213,13 +214,10 @@ def _share(sessions: Sequence[SessionOutline], turn: int, verdict: Callable[[Tur
 
 
 def _sustained(sessions: Sequence[SessionOutline], cap: int) -> Figure:
-    """The consecutive passing turns from turn 0, at most `cap`, per session (paper III-F3); unscored turns do not
-    count."""
+    """The passing turns from turn 0 on, at most `cap`, per session."""
     figure = Figure()
     for session in sessions:
-        scored = (turn for turn in session.turns[:cap] if turn.passed is not None)
-        prefix = takewhile(lambda turn: turn.passed, scored)
-        figure.count(session.task_id, sum(1 for _ in prefix))
+        figure.count(session.task_id, sustained(turn.passed for turn in session.turns[:cap]))
     return figure
 
 
@@ -244,14 +242,14 @@ def _association(sessions: Sequence[SessionOutline]) -> PhiTable:
 
 
 def _intervals(
-    bootstrap: TaskBootstrap, sustained: Figure, passes: Sequence[Figure], regression: ByType[Figure]
+    bootstrap: TaskBootstrap, mst: Figure, passes: Sequence[Figure], regression: ByType[Figure]
 ) -> Intervals:
     deltas: list[float | None] = []
     if passes:
         ends = zip(bootstrap.ratios(passes[0]), bootstrap.ratios(passes[-1]), strict=True)
         deltas = [percent_change(first, last) for first, last in ends]
     return Intervals(
-        mst=bootstrap.interval(sustained),
+        mst=bootstrap.interval(mst),
         delta_pct=percentile_interval(deltas),
         pass_at_1=[bootstrap.interval(figure) for figure in passes],
         regression=regression.map(bootstrap.interval),

@@ -11,8 +11,7 @@ from codechat.base.domain import SCOPES
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.drawing import DASHES, Look, bars, legend, spread
 from codechat.report.generic import paired
-from codechat.report.metrics.statistics import Figure, percent_change
-from codechat.report.study import sustained
+from codechat.report.metrics.statistics import Figure, percent_change, sustained
 from codechat.report.variants import RESCORED
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy
 

@@ -21,8 +21,9 @@ from codechat.report.metrics.statistics import (
     mean_of_all,
     percent_change,
     percentile_interval,
+    sustained,
 )
-from codechat.report.study import LoadedCell, Study, Verdicts, resamples_of, sustained
+from codechat.report.study import LoadedCell, Study, Verdicts, resamples_of
 from codechat.studies.refine.metrics import ByType
 
 
