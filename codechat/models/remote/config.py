@@ -11,7 +11,7 @@ from codechat.base.config import WHERE, original_option, result_option, run_opti
 from codechat.base.domain import Tier
 from codechat.base.errors import UserError
 from codechat.models import ModelConfig
-from codechat.models.calls.batches import Pace
+from codechat.models.calls.batches import BatchPolicy
 from codechat.models.endpoints import Weights, address_of
 
 
@@ -59,9 +59,9 @@ class RemoteConfig(ModelConfig):
     )
 
     @property
-    def pace(self) -> Pace:
+    def pace(self) -> BatchPolicy:
         """How requests become batches."""
-        return Pace(self.batch_size, self.batch_age_s, self.batch_poll_s)
+        return BatchPolicy(self.batch_size, self.batch_age_s, self.batch_poll_s)
 
     def longest_reply(self) -> float:
         return self.max_tokens or math.inf

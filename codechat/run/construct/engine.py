@@ -12,10 +12,10 @@ from codechat.base.environment import collect_seldom
 from codechat.base.errors import BrokenTask, ContextOverflow, InfrastructureError, Stopped, UserError
 from codechat.models import MODELS
 from codechat.models.calls import BRAKE, Brake
-from codechat.models.calls.batches import DESK, Desk
-from codechat.models.endpoints import WITNESS
+from codechat.models.calls.batches import BATCH_SCHEDULER, BatchScheduler
+from codechat.models.endpoints import ENDPOINT_LISTENER
 from codechat.models.hardware import HARDWARE
-from codechat.run.answering.endpoints import Register
+from codechat.run.answering.endpoints import EndpointCheck
 from codechat.run.cell.budget import Budget
 from codechat.run.construct.ends import Calls, Counts, End, Standing, end_of
 from codechat.run.construct.interface import Dropped, Item, Kept, Outcome, Settled, Spread, Waits
@@ -128,8 +128,8 @@ async def make(run: Run, found: Made) -> None:
     journal.watch = check_budget
     check_budget()
     BRAKE.set(brake)
-    DESK.set(Desk(journal.batches))
-    WITNESS.set(Register(run.made.endpoints, journal, run.watcher.note))
+    BATCH_SCHEDULER.set(BatchScheduler(journal.batches))
+    ENDPOINT_LISTENER.set(EndpointCheck(run.made.endpoints, journal, run.watcher.note))
     with run.watcher.interruptible(brake), collect_seldom():
         try:
             async with services_of(run) as services, finish_steps(journal):

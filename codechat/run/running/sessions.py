@@ -19,10 +19,10 @@ from codechat.datasets.tasks import Task
 from codechat.judging import JUDGES
 from codechat.models import MODELS, UNDER_TEST
 from codechat.models.calls import BRAKE, Brake, run_coroutine
-from codechat.models.calls.batches import DESK, Desk
-from codechat.models.endpoints import WITNESS
+from codechat.models.calls.batches import BATCH_SCHEDULER, BatchScheduler
+from codechat.models.endpoints import ENDPOINT_LISTENER
 from codechat.models.roles import models_in, role_of
-from codechat.run.answering.endpoints import Register
+from codechat.run.answering.endpoints import EndpointCheck
 from codechat.run.answering.servers import serving
 from codechat.run.cell import Cell, session_id
 from codechat.run.cell.budget import Budget
@@ -175,16 +175,16 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
     if not missing:
         return
     BRAKE.set(brake)
-    WITNESS.set(Register(cell.endpoints, journal, observer.note))
-    desk = Desk(journal.batches)
-    DESK.set(desk)
+    ENDPOINT_LISTENER.set(EndpointCheck(cell.endpoints, journal, observer.note))
+    scheduler = BatchScheduler(journal.batches)
+    BATCH_SCHEDULER.set(scheduler)
     async with services_of(cell, journal, observer.note, brake) as services, finish_steps(journal):
         if "sandbox" in cell.uses:
             sandbox, note = cell.config.sandbox, observer.note
             progress, stopped = now_and_then(note), lambda: brake.interrupted
             references = References(cell.dataset, services.tests, sandbox, note, progress, stopped)
             await unwrap_group(references.refuse(cell.tasks))
-        workers = _Workers(cell, protocol, services, Progress(), observer, desk, capacity_of(cell))
+        workers = _Workers(cell, protocol, services, Progress(), observer, scheduler, capacity_of(cell))
         for portion in portions(cell, journal):
             ready = [task for task in portion if task.task_id in missing]
             queue = iter(ready)
@@ -254,7 +254,7 @@ class _Workers:
     services: Services
     progress: Progress
     observer: Observer
-    desk: Desk
+    scheduler: BatchScheduler
     capacity: ServerCapacity
 
     async def work(self, queue: Iterator[Task]) -> None:
@@ -264,7 +264,7 @@ class _Workers:
             if brake.interrupted:
                 break
             async with self.capacity.slot():
-                with self.desk.working():
+                with self.scheduler.working():
                     record, apart = await self._session(task)
             if apart and self.services.brake.interrupted:
                 break
