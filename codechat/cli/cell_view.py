@@ -24,7 +24,7 @@ from codechat.report.metrics.counts import DECIDED, INSIDE_MEANS, MOVED, constru
 from codechat.report.metrics.spending import JUDGE
 from codechat.report.tracking import TRACKING, TrackedRun
 from codechat.report.tracking.address import Address
-from codechat.run.answering.endpoints import shown
+from codechat.run.answering.endpoints import without_query
 from codechat.run.cell import Cell
 from codechat.run.cell.estimate import ASSUMPTIONS, Estimate
 from codechat.run.results.tracked import Tracking
@@ -41,7 +41,9 @@ def show_estimate(cell: Cell, estimate: Estimate) -> None:
     show_sum(estimate, "")
     places = cell.endpoints
     if places:
-        asked = ", ".join(f"{place} {model.name} at {shown(str(address_of(model)))}" for place, model in places.items())
+        asked = ", ".join(
+            f"{place} {model.name} at {without_query(str(address_of(model)))}" for place, model in places.items()
+        )
         out.print(f"asks  {asked}", markup=False)
     for line in basis_of(cell):
         out.print(line, markup=False, soft_wrap=True)

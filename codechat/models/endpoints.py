@@ -1,8 +1,8 @@
-"""Endpoints' statements of themselves, so that two checkpoints under one name are not taken for one.
+"""Endpoints' descriptions of themselves, so that two checkpoints under one name are not taken for one.
 
-A model behind an endpoint asks for its statement once, before its first call, and hands it to the `WITNESS` of the
-running cell, which refuses another checkpoint than the cell was begun with. Replies of the response cache count as
-those of the endpoint that gave them.
+A model behind an endpoint asks for its description once, before its first call, and hands it to the running cell's
+`ENDPOINT_LISTENER`, which refuses another checkpoint than the cell was begun with. Replies of the response cache count
+as those of the endpoint that gave them.
 """
 
 import json
@@ -45,17 +45,17 @@ class Weights(Config):
         None, "tokens of the longest conversation that the server takes; null: the model's own", ge=1
     )
 
-    def key(self, said: str) -> str:
-        """The weights as a part of the response cache's keys; `said` is `Statement.weights` of their endpoint."""
+    def key(self, info: str) -> str:
+        """The weights as a part of the response cache's keys; `info` is `EndpointInfo.weights` of their endpoint."""
         chosen = self.identity()
         revision = chosen.pop("revision", None)
         parts = [revision, canonical_json(chosen) if chosen else None]
-        return "\n".join([*(each for each in parts if each is not None), said]) if any(parts) else said
+        return "\n".join([*(each for each in parts if each is not None), info]) if any(parts) else info
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """An endpoint's statement of the model that it was asked for.
+class EndpointInfo:
+    """An endpoint's description of the model that it was asked for.
 
     `facts` has the plain fields of its entry in the list of models (`id`, `root`, `created`, `max_model_len`, …);
     empty if it says nothing.
@@ -70,22 +70,22 @@ class Statement:
 
     def weights(self, name: str) -> str:
         """The weights as a key of the response cache; empty if nothing but the model's name is said of them."""
-        said = {key: self.facts[key] for key in IDENTIFYING if self.facts.get(key) not in (None, name)}
-        return json.dumps(said, sort_keys=True) if said else ""
+        info = {key: self.facts[key] for key in IDENTIFYING if self.facts.get(key) not in (None, name)}
+        return json.dumps(info, sort_keys=True) if info else ""
 
 
-def statement_of(base_url: str, name: str, listed: Any, now: float) -> Statement:
-    """The statement in the answer to GET /models, asked at `now` (seconds since 1970).
+def info_of(base_url: str, name: str, listed: Any, now: float) -> EndpointInfo:
+    """The description in the answer to GET /models, asked at `now` (seconds since 1970).
 
     It is the entry of the model's name; if only one other is listed, that one, since such servers answer to any name.
     """
     try:
         entries = [entry for entry in listed["data"] if isinstance(entry, Mapping)]
     except (KeyError, TypeError):
-        return Statement(base_url)
+        return EndpointInfo(base_url)
     own = [entry for entry in entries if entry.get("id") == name] or (entries if len(entries) == 1 else [])
     if not own:
-        return Statement(base_url)
+        return EndpointInfo(base_url)
     facts = {
         str(key): value[:LONGEST] if isinstance(value, str) else value
         for key, value in own[0].items()
@@ -94,35 +94,35 @@ def statement_of(base_url: str, name: str, listed: Any, now: float) -> Statement
     created = facts.get("created")
     if isinstance(created, int | float) and abs(created - now) < ASKED_JUST_NOW_S:
         del facts["created"]
-    return Statement(base_url, facts)
+    return EndpointInfo(base_url, facts)
 
 
-class Witness(Protocol):
-    """Keeps a cell's record of the endpoints that it meets; `config` is that of the model that meets one."""
+class EndpointListener(Protocol):
+    """Keeps a cell's record of the endpoints that answer; `config` is that of the model that is asked."""
 
     def places(self, config: ModelConfig) -> list[str]:
         """The model's places in the cell's config, such as `judge.adherence`."""
 
-    def known(self, config: ModelConfig) -> Statement | None:
-        """The statement that an endpoint at the config's address made to this cell before; None without one."""
+    def known(self, config: ModelConfig) -> EndpointInfo | None:
+        """The description that an endpoint at the config's address gave to this cell before; None without one."""
 
-    async def meets(self, config: ModelConfig, said: Statement) -> None:
+    async def on_connect(self, config: ModelConfig, info: EndpointInfo) -> None:
         """An endpoint is about to answer. Raises `UserError` if it serves other weights than the cell began with."""
 
-    async def hears(self, config: ModelConfig, fingerprint: str) -> None:
+    async def on_fingerprint(self, config: ModelConfig, fingerprint: str) -> None:
         """A reply has this `Reply.fingerprint`."""
 
 
-WITNESS: ContextVar[Witness | None] = ContextVar("witness", default=None)
-"""The witness of the cell that runs, set by the engine; None outside of cells."""
+ENDPOINT_LISTENER: ContextVar[EndpointListener | None] = ContextVar("endpoint_listener", default=None)
+"""The listener of the cell that runs, set by the engine; None outside of cells."""
 
 
 @runtime_checkable
-class Introducing(Protocol):
-    """A model behind an endpoint that can be asked who it is."""
+class Describable(Protocol):
+    """A model behind an endpoint that describes itself."""
 
-    async def introduction(self) -> Statement | None:
-        """The endpoint's statement; None if it does not answer at once."""
+    async def describe(self) -> EndpointInfo | None:
+        """The endpoint's description; None if it does not answer at once."""
 
 
 def address_of(config: ModelConfig) -> str | None:
@@ -142,6 +142,6 @@ def at_address(config: ModelConfig, address: str) -> ModelConfig:
 
 def key_of(config: ModelConfig, option: str) -> str:
     """The whole key of a model's option, for messages: `judge.adherence.base_url`; only the option outside of cells."""
-    witness = WITNESS.get()
-    places = witness.places(config) if witness is not None else []
+    listener = ENDPOINT_LISTENER.get()
+    places = listener.places(config) if listener is not None else []
     return " and ".join(f"{place}.{option}" for place in places) or option

@@ -16,7 +16,7 @@ from codechat.base.seal import break_seal, write_seal
 from codechat.models.calls import Brake, run_coroutine
 from codechat.report import write_figures
 from codechat.report.tracking import TRACKING
-from codechat.run.answering.endpoints import Register, is_finished, recall
+from codechat.run.answering.endpoints import EndpointCheck, is_finished, recall
 from codechat.run.answering.servers import layout_of
 from codechat.run.cell import Cell, build_cell, journals_in, lock
 from codechat.run.cell.budget import Budget
@@ -159,7 +159,7 @@ def _begin(
         cell, notes = found.cell, found.notes
         watcher.finished(cell, found.words)
     else:
-        run_coroutine(Register(cell.endpoints, journal, watcher.note).check_again, brake)
+        run_coroutine(EndpointCheck(cell.endpoints, journal, watcher.note).check_again, brake)
     watcher.begin(cell, cell.turns, budget)
     for note in (*notes, *cell.remarks):
         watcher.note(note)

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from codechat.base.errors import UserError
-from codechat.models.calls.transport import Carrier, proxy_of
+from codechat.models.calls.transport import AioTransport, proxy_of
 from codechat.testing import Call, OpenAIServer
 
 pytestmark = pytest.mark.long
@@ -37,7 +37,7 @@ async def test_connections_are_kept_and_no_more_are_made_than_needed() -> None:
         return "x"
 
     with OpenAIServer(three_at_once) as server:
-        async with httpx2.AsyncClient(transport=Carrier(server.base_url), timeout=30) as client:
+        async with httpx2.AsyncClient(transport=AioTransport(server.base_url), timeout=30) as client:
             for _ in range(4):
                 asked = [client.post(f"{server.base_url}/chat/completions", json=ASK) for _ in range(3)]
                 assert {response.status_code for response in await asyncio.gather(*asked)} == {200}
@@ -47,7 +47,7 @@ async def test_connections_are_kept_and_no_more_are_made_than_needed() -> None:
 
 async def test_no_header_that_describes_this_machine_is_sent() -> None:
     with OpenAIServer(lambda call: "x") as server:
-        async with httpx2.AsyncClient(transport=Carrier(server.base_url), timeout=30) as client:
+        async with httpx2.AsyncClient(transport=AioTransport(server.base_url), timeout=30) as client:
             told = {"x-stainless-os": "Linux", "X-Stainless-Raw-Response": "true", "authorization": "key"}
             asked = await client.post(f"{server.base_url}/chat/completions", json=ASK, headers=told)
     assert asked.request.headers["x-stainless-raw-response"] == "true"  # by which the SDK reads the response
@@ -66,7 +66,7 @@ async def test_a_proxy_of_the_environment_carries_what_leaves_this_machine(monke
 
     server = await asyncio.start_server(proxy, "127.0.0.1", 0)
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    async with server, httpx2.AsyncClient(transport=Carrier("http://api.invalid/v1"), timeout=30) as client:
+    async with server, httpx2.AsyncClient(transport=AioTransport("http://api.invalid/v1"), timeout=30) as client:
         assert (await client.get("http://api.invalid/v1/models")).status_code == 204
     assert seen == [b"GET http://api.invalid/v1/models HTTP/1.1"]
 
@@ -77,13 +77,13 @@ def test_a_proxy_that_does_not_speak_http_is_told_without_its_password(
 ) -> None:
     monkeypatch.setenv("all_proxy", proxy)
     with pytest.raises(UserError, match=r"no http:// or https:// address\n.*http_proxy") as told:
-        Carrier("http://api.invalid/v1")
+        AioTransport("http://api.invalid/v1")
     assert "secret" not in str(told.value)
 
 
 async def test_a_proxy_that_is_down_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://me:secret@127.0.0.1:9")
-    async with httpx2.AsyncClient(transport=Carrier("http://api.invalid/v1"), timeout=30) as client:
+    async with httpx2.AsyncClient(transport=AioTransport("http://api.invalid/v1"), timeout=30) as client:
         with pytest.raises(httpx2.ConnectError, match="the proxy that the environment names") as told:
             await client.get("http://api.invalid/v1/models")
     assert "secret" not in str(told.value)
@@ -92,7 +92,7 @@ async def test_a_proxy_that_is_down_is_told_as_such(monkeypatch: pytest.MonkeyPa
 async def test_no_proxy_stands_before_this_machines_own_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("all_proxy", "http://127.0.0.1:9")
     with OpenAIServer(lambda call: "x") as server:
-        async with httpx2.AsyncClient(transport=Carrier(server.base_url), timeout=30) as client:
+        async with httpx2.AsyncClient(transport=AioTransport(server.base_url), timeout=30) as client:
             assert (await client.get(f"{server.base_url}/models")).status_code == 200
 
 
@@ -137,7 +137,7 @@ async def test_a_compressed_answer_is_read() -> None:
     head = b"content-encoding: gzip\r\ncontent-length: %d\r\n" % len(packed)
     async with await _serve(head, packed) as server:
         address = _address(server)
-        async with httpx2.AsyncClient(transport=Carrier(address), timeout=30) as client:
+        async with httpx2.AsyncClient(transport=AioTransport(address), timeout=30) as client:
             assert (await client.get(f"{address}/models")).json() == {"data": []}
 
 
@@ -152,7 +152,7 @@ async def test_a_compressed_answer_is_read() -> None:
 async def test_an_answer_that_breaks_off_is_no_missing_server(head: bytes, body: bytes) -> None:
     async with await _serve(head, body) as server:
         address = _address(server)
-        async with httpx2.AsyncClient(transport=Carrier(address), timeout=30) as client:
+        async with httpx2.AsyncClient(transport=AioTransport(address), timeout=30) as client:
             with pytest.raises(httpx2.RemoteProtocolError):
                 await client.get(f"{address}/models")
 
@@ -167,7 +167,7 @@ async def test_a_server_that_is_silent_runs_out_of_time() -> None:
 
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     address = _address(server)
-    async with server, httpx2.AsyncClient(transport=Carrier(address), timeout=0.05) as client:
+    async with server, httpx2.AsyncClient(transport=AioTransport(address), timeout=0.05) as client:
         with pytest.raises(httpx2.ReadTimeout):
             await client.get(f"{address}/models")
         await gone.wait()
@@ -182,11 +182,11 @@ async def test_certificates_are_checked_and_the_environment_may_name_further_one
     async with await _serve(b"content-length: 2\r\n", b"ok", tls) as server:
         address = _address(server, "https")
         monkeypatch.setattr("codechat.models.calls.transport.LOCAL", ())  # as an address elsewhere
-        async with httpx2.AsyncClient(transport=Carrier(address), timeout=30) as client:
+        async with httpx2.AsyncClient(transport=AioTransport(address), timeout=30) as client:
             with pytest.raises(httpx2.ConnectError, match="self-signed certificate"):
                 await client.get(f"{address}/models")
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        async with httpx2.AsyncClient(transport=Carrier(address), timeout=30) as client:
+        async with httpx2.AsyncClient(transport=AioTransport(address), timeout=30) as client:
             assert (await client.get(f"{address}/models")).text == "ok"
 
 

@@ -58,7 +58,7 @@ def folder() -> Path:
 
 def met() -> list[tuple[str, str, dict[str, Any], tuple[str, ...]]]:
     with closing(Journal(folder() / "journal.db")) as journal:
-        return [(each.place, each.base_url, json.loads(each.said), each.fingerprints) for each in journal.met()]
+        return [(each.place, each.base_url, json.loads(each.info), each.fingerprints) for each in journal.endpoints()]
 
 
 def breaking(after: int) -> Behaviour:

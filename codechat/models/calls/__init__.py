@@ -6,9 +6,35 @@ A provider describes itself once (`Policy`, `Limits`), makes single attempts, an
 
 from codechat.models.calls.brake import BRAKE, Brake, run_coroutine
 from codechat.models.calls.limits import COUNTERS, REAL, Endpoint, Limits, Timing, Traffic, endpoint_at, traffic
-from codechat.models.calls.retry import SLOTS, Ended, Passing, Policy, Slots, call_with_retries, repeat, retry_after
+from codechat.models.calls.retry import (
+    HELD_SLOTS,
+    Ended,
+    HeldSlots,
+    Policy,
+    TransientFailure,
+    call_with_retries,
+    repeat,
+    retry_after,
+)
 
 __all__ = [
-    "BRAKE", "COUNTERS", "REAL", "SLOTS", "Brake", "Ended", "Endpoint", "Limits", "Passing", "Policy", "Slots",
-    "Timing", "Traffic", "call_with_retries", "endpoint_at", "repeat", "retry_after", "run_coroutine", "traffic",
+    "BRAKE",
+    "COUNTERS",
+    "HELD_SLOTS",
+    "REAL",
+    "Brake",
+    "Ended",
+    "Endpoint",
+    "HeldSlots",
+    "Limits",
+    "Policy",
+    "Timing",
+    "Traffic",
+    "TransientFailure",
+    "call_with_retries",
+    "endpoint_at",
+    "repeat",
+    "retry_after",
+    "run_coroutine",
+    "traffic",
 ]  # fmt: skip

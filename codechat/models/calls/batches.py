@@ -150,7 +150,7 @@ class NoStore:
     def expect_no_more(self, payer: str, usage: Usage) -> None: ...
 
 
-class Collecting(Protocol):
+class Queue(Protocol):
     """A model's requests that wait, as its cell sees them."""
 
     @property
@@ -165,7 +165,7 @@ class Collecting(Protocol):
 
 
 @dataclass
-class Label:
+class RequestKey:
     """Which call a request belongs to: the same in every process that makes the call.
 
     `unit` is the session, `payer` the role that is charged, `expected` the tokens that the call may take. `answered` is
@@ -183,12 +183,12 @@ class Label:
         return hashlib.sha256(self.identity.encode() + b"\0" + body).hexdigest()[:40]
 
 
-LABEL: ContextVar[Label | None] = ContextVar("LABEL", default=None)
+REQUEST_KEY: ContextVar[RequestKey | None] = ContextVar("REQUEST_KEY", default=None)
 """The call that is being made, set by a model of the tier batch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class BatchPolicy:
     """The most requests of a batch, the seconds that its oldest request waits at most, and those between two looks."""
 
     size: int
@@ -196,7 +196,7 @@ class Pace:
     poll_s: float
 
 
-class Desk:
+class BatchScheduler:
     """All batches of a cell. `active` sessions are at work: once all of them wait for batches, none can add more."""
 
     def __init__(self, store: Store | None = None) -> None:
@@ -205,7 +205,7 @@ class Desk:
         self.waiting: Counter[str] = Counter()
         self.known: dict[str, Batch] = {}  # by name: those that this process made or met
         self._names: dict[str, str | None] = {}  # by request, if this process knows better than the store
-        self.collectors: list[Collecting] = []
+        self.queues: list[Queue] = []
         self._ticking: asyncio.Task[None] | None = None
 
     def batch_of(self, key: str) -> Batch | None:
@@ -258,12 +258,12 @@ class Desk:
         while self.waiting:
             await asyncio.sleep(TICK_S)
             none_to_come = 0 < self.active <= len(self.waiting)
-            for collector in self.collectors:
+            for queue in self.queues:
                 if brake.interrupted:
-                    collector.give_up("interrupted")
-                elif none_to_come or collector.is_old:
-                    collector.flush()
+                    queue.give_up("interrupted")
+                elif none_to_come or queue.is_old:
+                    queue.flush()
 
 
-DESK: ContextVar[Desk | None] = ContextVar("DESK", default=None)
-"""The desk of the cell that runs, set by the engine; None outside of cells, where every model has its own."""
+BATCH_SCHEDULER: ContextVar[BatchScheduler | None] = ContextVar("BATCH_SCHEDULER", default=None)
+"""The scheduler of the cell that runs, set by the engine; None outside of cells, where every model has its own."""

@@ -36,7 +36,7 @@ AT_ONCE_MS = 50
 SCHEMA = 1
 BOUND = 4_000_000_000
 """Bytes that replies may take: some two million of them."""
-STATEMENT = ""
+ENDPOINT = ""
 """The model of an entry that is an endpoint's description, and no reply."""
 RENEWED = "`codechat cache clear` renews it"
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -126,17 +126,17 @@ def store(question: CachedQuestion, reply: Reply) -> None:
     _file().put(question.key(), question.model, _text(reply))
 
 
-def recall_statement(address: str, model: str) -> str | None:
+def recall_endpoint_info(address: str, model: str) -> str | None:
     """The last kept description of the endpoint that serves a model at an address; None if there is none."""
-    return _file().get(_statement_key(address, model)) if location().exists() else None
+    return _file().get(_endpoint_key(address, model)) if location().exists() else None
 
 
-def keep_statement(address: str, model: str, text: str) -> None:
+def store_endpoint_info(address: str, model: str, text: str) -> None:
     """Keep an endpoint's description of a model."""
-    _file().put(_statement_key(address, model), STATEMENT, text)
+    _file().put(_endpoint_key(address, model), ENDPOINT, text)
 
 
-def _statement_key(address: str, model: str) -> str:
+def _endpoint_key(address: str, model: str) -> str:
     return content_hash(["endpoint", address, model])
 
 
@@ -311,7 +311,7 @@ def contents() -> Contents:
     query = "SELECT model, count(*), sum(length(reply)) FROM replies WHERE model<>? GROUP BY model ORDER BY model"
     try:
         with contextlib.closing(open_file(path)) as db:
-            models = tuple(db.execute(query, (STATEMENT,)).fetchall())
+            models = tuple(db.execute(query, (ENDPOINT,)).fetchall())
     except UNUSABLE as problem:
         raise UserError(f"cannot read the response cache {path}: {problem}", "renew it: codechat cache clear") from None
     return Contents(path, sum(entries for _, entries, _ in models), size_of(path), models)
@@ -328,7 +328,7 @@ def clear() -> Contents:
             if path.exists():
                 with contextlib.closing(open_file(path)) as db:
                     with db:
-                        entries = db.execute("DELETE FROM replies WHERE model<>?", (STATEMENT,)).rowcount
+                        entries = db.execute("DELETE FROM replies WHERE model<>?", (ENDPOINT,)).rowcount
                         db.execute("DELETE FROM replies")
                     db.execute("VACUUM")
                     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

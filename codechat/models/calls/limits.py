@@ -1,6 +1,9 @@
 """Limits of an endpoint, at once and per minute, shared by all models at its address; counts of all calls.
 
 Limits belong to the running event loop. If several models of one address set them differently, the tightest counts.
+
+An attempt takes a slot by `Endpoint.enter`, which returns its `Ticket`, and gives the slot back by `leave`, or after a
+429 by `refuse`. If the caller records the reply, `HeldSlots` (codechat.models.calls.retry) gives it back after that.
 """
 
 import asyncio

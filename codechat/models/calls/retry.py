@@ -1,6 +1,6 @@
 """One retry loop for every provider and website, bounded in attempts and in time.
 
-A provider makes one attempt and classifies its failure. After a `Passing` failure the call is tried again, after a
+A provider makes one attempt and classifies its failure. After a `TransientFailure` the call is tried again, after a
 random wait below a bound that doubles, or after the time that the endpoint asks for. Any other exception ends the call.
 """
 
@@ -25,7 +25,7 @@ Attempt = Callable[[], Awaitable[Reply]]
 R = TypeVar("R")
 
 
-class Slots:
+class HeldSlots:
     """Slots of replies that are not recorded yet: a kill loses no more replies than an endpoint has slots.
 
     The caller says for which `step` of which `unit` it will record them, and which `payer` is charged.
@@ -46,11 +46,11 @@ class Slots:
         self._leave.clear()
 
 
-SLOTS: ContextVar[Slots | None] = ContextVar("slots", default=None)
+HELD_SLOTS: ContextVar[HeldSlots | None] = ContextVar("slots", default=None)
 """Collects the endpoint slots of calls whose replies the caller will record; None if it records nothing."""
 
 
-class Passing(Exception):
+class TransientFailure(Exception):
     """A failed attempt that may succeed if repeated; `error` is raised if no attempt does.
 
     `limited`: the endpoint refused one call too many. `after`: it asks to wait so many seconds.
@@ -78,7 +78,7 @@ class Policy:
 class _Tried(Generic[R]):
     """The result of one attempt, and its seconds."""
 
-    result: R | Passing
+    result: R | TransientFailure
     seconds: float
 
 
@@ -116,14 +116,14 @@ async def repeat(
     """Attempt until it succeeds, within the policy and the endpoint's limits.
 
     `tokens` estimates an attempt, and `used` counts those of a result; without tokens a result counts as one. Raises
-    the last attempt's error, with the number of failures on it, and at once any that is not `Passing`.
+    the last attempt's error, with the number of failures on it, and at once any that is not `TransientFailure`.
     """
     spent, retries, limited = 0.0, 0, 0
     try:
         while True:
             seconds = min(policy.attempt_s, policy.call_s - spent)
             tried = await _try(attempt, policy, endpoint, tokens, seconds, used=used)
-            if not isinstance(tried.result, Passing):
+            if not isinstance(tried.result, TransientFailure):
                 return Ended(tried.result, tried.seconds, retries, limited)
             limited += tried.result.limited
             spent += tried.seconds
@@ -144,7 +144,7 @@ async def _try(
     *,
     used: Callable[[R], int],
 ) -> _Tried[R]:
-    slots = SLOTS.get()
+    slots = HELD_SLOTS.get()
     if slots is not None:
         slots.leave()  # of this step's earlier call: else the step would wait for itself
     ticket = await endpoint.enter(tokens)
@@ -157,14 +157,14 @@ async def _try(
             result = await attempt()
         units = used(result)
         return _Tried(result, clock() - began)
-    except Passing as failed:
+    except TransientFailure as failed:
         limited, pause = failed.limited, min(failed.after, policy.call_s)
         return _Tried(failed, clock() - began)
     except TimeoutError:
         if not limit.expired():
             raise
         silence = InfrastructureError(f"{policy.place} gave no answer in {seconds:.4g} s")
-        return _Tried(Passing(silence), clock() - began)
+        return _Tried(TransientFailure(silence), clock() - began)
     finally:
         COUNTERS.in_flight -= 1
         COUNTERS.rate_limited += limited
@@ -176,7 +176,7 @@ async def _try(
             endpoint.leave(ticket, units)
 
 
-async def _wait(failed: Passing, policy: Policy, endpoint: Endpoint, retries: int, spent: float) -> float:
+async def _wait(failed: TransientFailure, policy: Policy, endpoint: Endpoint, retries: int, spent: float) -> float:
     """Wait before the next attempt; returns the seconds. Raises the failure if there is none."""
     if retries >= policy.max_retries:
         raise failed.error from None

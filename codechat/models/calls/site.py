@@ -1,7 +1,7 @@
 """A website or web interface that is asked by GET: connections, and the retries and limits of every call.
 
-Who asks says what an answer means: `read` gets every page that came whole, and raises `Passing` for one that is worth
-another attempt. Redirects are not followed, so that no header goes to another address than the site's own.
+The caller says what an answer means: `read` gets every page that came whole, and raises `TransientFailure` for one that
+is worth another attempt. Redirects are not followed, so that no header goes to another address than the site's own.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from codechat.base.errors import EndpointDown, InfrastructureError
 from codechat.models.calls.limits import Limits, endpoint_at
-from codechat.models.calls.retry import Passing, Policy, repeat
+from codechat.models.calls.retry import Policy, TransientFailure, repeat
 
 if TYPE_CHECKING:
-    from codechat.models.calls.transport import Carrier
+    from codechat.models.calls.transport import AioTransport
 
 R = TypeVar("R")
 CONNECT_S = 10.0
@@ -34,7 +34,7 @@ class Site:
     def __init__(self, address: str, policy: Policy, headers: Mapping[str, str]) -> None:
         """`headers` go with every request."""
         self._address, self._policy, self._headers = address, policy, headers
-        self._carrier: Carrier | None = None
+        self._transport: AioTransport | None = None
 
     async def get(
         self,
@@ -48,7 +48,7 @@ class Site:
         """What `read` makes of the page at a path below the address.
 
         `part` names a part of the site with limits of its own. Raises `InfrastructureError` if no attempt succeeds, and
-        what `read` raises beside `Passing`.
+        what `read` raises beside `TransientFailure`.
         """
         endpoint = endpoint_at(f"{self._address} {part}".strip())
         endpoint.join(limits)
@@ -61,23 +61,23 @@ class Site:
     async def _page(self, path: str, headers: Mapping[str, str]) -> Page:
         import httpx2
 
-        from codechat.models.calls.transport import Carrier
+        from codechat.models.calls.transport import AioTransport
 
-        carrier = self._carrier = self._carrier or Carrier(self._address)
+        transport = self._transport = self._transport or AioTransport(self._address)
         limits = {"timeout": {"connect": CONNECT_S}}
         request = httpx2.Request("GET", self._address + path, headers=dict(headers), extensions=limits)
         place = self._policy.place
         try:
-            response = await carrier.handle_async_request(request)
+            response = await transport.handle_async_request(request)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            raise Passing(EndpointDown(f"nothing answers at {self._address} ({error})")) from None
+            raise TransientFailure(EndpointDown(f"nothing answers at {self._address} ({error})")) from None
         except httpx2.TransportError as error:
-            raise Passing(InfrastructureError(f"{place}: the connection broke ({error})")) from None
+            raise TransientFailure(InfrastructureError(f"{place}: the connection broke ({error})")) from None
         headers = {name.lower(): value for name, value in response.headers.items()}
         return Page(response.status_code, headers, response.content)
 
     async def aclose(self) -> None:
         """Close the connections; the next request opens them again."""
-        carrier, self._carrier = self._carrier, None
-        if carrier is not None:
-            await carrier.aclose()
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.aclose()

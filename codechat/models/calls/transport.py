@@ -17,8 +17,8 @@ import httpx2
 
 from codechat.base.errors import UserError
 from codechat.models.calls.batch_protocols import Exchange
-from codechat.models.calls.batches import LABEL, BatchProtocol, Declined, Label, Lost, Pace, Unreached
-from codechat.models.calls.collecting import Collector
+from codechat.models.calls.batch_queue import BatchQueue
+from codechat.models.calls.batches import REQUEST_KEY, BatchPolicy, BatchProtocol, Declined, Lost, RequestKey, Unreached
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 KEPT_OPEN_S = 4.0
@@ -39,8 +39,7 @@ class Client(httpx2.AsyncClient):
     """
 
     def __init__(self, address: str, timeout: httpx2.Timeout | None = None) -> None:
-        self._carrier = Carrier(address)
-        super().__init__(transport=self._carrier, trust_env=False, timeout=timeout)
+        super().__init__(transport=AioTransport(address), trust_env=False, timeout=timeout)
 
     def build_request(
         self,
@@ -60,16 +59,16 @@ class Client(httpx2.AsyncClient):
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
         """The whole response, whatever its status. Raises httpx2's errors."""
-        response = await self._carrier.handle_async_request(request)
+        response = await self._transport.handle_async_request(request)
         response.request = request
         return response
 
-    async def reject(self, label: Label) -> None:
+    async def reject(self, call: RequestKey) -> None:
         """The answer to a call cannot be read: it may be asked again. Only a batch would keep it."""
 
 
 class BatchClient(Client):
-    """The same, but what a call with a `LABEL` asks is answered from a provider's batch.
+    """The same, but what a call with a `REQUEST_KEY` asks is answered from a provider's batch.
 
     `address` is that of the API, up to the path of its requests, which `protocol` is told.
     """
@@ -78,34 +77,34 @@ class BatchClient(Client):
         self,
         address: str,
         protocol: Callable[[Exchange, str], BatchProtocol],
-        pace: Pace,
+        policy: BatchPolicy,
         timeout: httpx2.Timeout | None = None,
     ) -> None:
         super().__init__(address, timeout)
-        self._address, self._protocol, self._pace = address.rstrip("/"), protocol, pace
+        self._address, self._protocol, self._policy = address.rstrip("/"), protocol, policy
         self._headers = httpx2.Headers()
-        self._collector: Collector | None = None
+        self._queue: BatchQueue | None = None
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
         """The response to a request, from its batch. Raises `RemoteProtocolError` if that has none."""
-        label = LABEL.get()
-        if label is None:
+        call = REQUEST_KEY.get()
+        if call is None:
             return await super().send(request, **how)
-        if self._collector is None:
+        if self._queue is None:
             apart = ("content-length", "content-type", "host", "accept-encoding", "connection")
             self._headers = httpx2.Headers([each for each in request.headers.multi_items() if each[0] not in apart])
             path = str(request.url).removeprefix(self._address)
-            self._collector = Collector(self._protocol(self._exchange, path), self._pace)
+            self._queue = BatchQueue(self._protocol(self._exchange, path), self._policy)
         try:
-            result = await self._collector.ask(request.content, label)
+            result = await self._queue.ask(request.content, call)
         except Lost as lost:
             raise httpx2.RemoteProtocolError(str(lost)) from None
         headers = {"content-type": "application/json"}
         return httpx2.Response(result.status, headers=headers, content=result.body, request=request)
 
-    async def reject(self, label: Label) -> None:
-        if self._collector is not None:
-            await self._collector.reject(label)
+    async def reject(self, call: RequestKey) -> None:
+        if self._queue is not None:
+            await self._queue.reject(call)
 
     async def _exchange(self, method: str, path: str, content: bytes | None, kind: str) -> bytes:
         """The answer about a batch."""
@@ -114,7 +113,7 @@ class BatchClient(Client):
         limits = {"timeout": httpx2.Timeout(EXCHANGE_S).as_dict()}
         request = httpx2.Request(method, self._address + path, content=content, headers=headers, extensions=limits)
         try:
-            response = await self._carrier.handle_async_request(request)
+            response = await self._transport.handle_async_request(request)
             body = await response.aread()
         except httpx2.TransportError as error:
             raise Unreached(str(error) or type(error).__name__) from None
@@ -126,13 +125,13 @@ class BatchClient(Client):
 
     async def aclose(self) -> None:
         """Close every connection; batches go on at the provider."""
-        collector, self._collector = self._collector, None
-        if collector is not None:
-            await collector.aclose()
+        queue, self._queue = self._queue, None
+        if queue is not None:
+            await queue.aclose()
         await super().aclose()
 
 
-class Carrier(httpx2.AsyncBaseTransport):
+class AioTransport(httpx2.AsyncBaseTransport):
     """Connections to one address, one per request under way, kept open while they are used.
 
     Every response is read whole before it is returned. Belongs to the event loop of its first request.

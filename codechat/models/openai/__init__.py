@@ -13,20 +13,20 @@ from pydantic import field_validator
 from codechat.base.config import original_option, run_option
 from codechat.base.domain import BATCH, FLEX, Message, Reply, Tier
 from codechat.models import MODELS
-from codechat.models.calls.batches import Label
-from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, Statement, statement_of
+from codechat.models.calls.batches import RequestKey
+from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, EndpointInfo, info_of
 from codechat.models.openai.protocol import PATHS, Api, Decoding, Unreadable, body_of, encoded, refusal_of, reply_of
 from codechat.models.prices import listed_prices
 from codechat.models.remote import Refused, Remote, Unreachable, key_from_environment
 from codechat.models.remote.config import RemoteConfig
-from codechat.models.remote.failures import Advice, Dialect, Failures, cause_of
+from codechat.models.remote.failures import Advice, Failures, SupportedParameters, cause_of
 from codechat.models.remote.served import SERVERS
 
 if TYPE_CHECKING:
     import httpx2
 
     from codechat.models.calls.transport import Client
-    from codechat.models.openai.client import Caller
+    from codechat.models.openai.client import SdkClient
 
 NEUTRAL: Mapping[str, float] = {
     "repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0, "top_p": 1, "top_k": -1, "min_p": 0,
@@ -74,17 +74,17 @@ NO_KEY = "no-key"
 @MODELS.register("openai", OpenAIConfig)
 def openai_model(config: OpenAIConfig) -> Remote:
     """Any OpenAI-compatible endpoint by model.base_url: hosted, vLLM and others."""
-    return Remote(config, OpenAIWire(config))
+    return Remote(config, OpenAIApi(config))
 
 
-class OpenAIWire:
+class OpenAIApi:
     """The chat or the responses API of one endpoint."""
 
     def __init__(self, config: OpenAIConfig) -> None:
         self.config = config
         self.failures = Failures(config, Advice(unknown_model="is there a /v1 missing in base_url?"))
-        self._client: Caller | None = None
-        self._carrier: Client | None = None
+        self._client: SdkClient | None = None
+        self._transport: Client | None = None
         self._base_url, self._starts = config.base_url, 0  # of a server that codechat started: where it is now
         more = {**config.neutral, **config.extra_body}
         self._decoding = Decoding(config.temperature, config.max_tokens, config.reasoning_effort, more)
@@ -98,35 +98,35 @@ class OpenAIWire:
         known_as = servers.known_as(self.config) if servers is not None else None
         return (known_as or self.config.base_url) + PATHS[self.config.api]
 
-    def body(self, messages: Sequence[Message], dialect: Dialect) -> dict[str, Any]:
-        return body_of(self.config.api, self.config.name, messages, self._decoding, dialect)
+    def body(self, messages: Sequence[Message], supported: SupportedParameters) -> dict[str, Any]:
+        return body_of(self.config.api, self.config.name, messages, self._decoding, supported)
 
-    def _connect(self) -> "Caller":
+    def _connect(self) -> "SdkClient":
         if self._client is None:
             import httpx2
 
             from codechat.models.calls.batch_protocols import OpenAIBatches
             from codechat.models.calls.transport import BatchClient, Client
-            from codechat.models.openai.client import Caller
+            from codechat.models.openai.client import SdkClient
 
             key = key_from_environment(self.config)
-            self._carrier = (
+            self._transport = (
                 BatchClient(self._base_url, OpenAIBatches, self.config.pace)
                 if self.config.tier == BATCH
                 else Client(self._base_url)
             )
-            self._client = Caller(
+            self._client = SdkClient(
                 base_url=self._base_url,
                 api_key=key or NO_KEY,
                 max_retries=0,
                 # The whole attempt has its own limit, which a slowly dripping server cannot extend.
                 timeout=httpx2.Timeout(None, connect=min(CONNECT_TIMEOUT_S, self.config.timeout_s)),
-                http_client=self._carrier,
+                http_client=self._transport,
             )
         return self._client
 
-    async def introduce(self, seconds: float) -> Statement:
-        """The endpoint's statement in its list of models; of vLLM also its version and how codechat started it."""
+    async def describe(self, seconds: float) -> EndpointInfo:
+        """The endpoint's description in its list of models; of vLLM also its version and how codechat started it."""
         import openai
 
         await self._find()
@@ -136,9 +136,9 @@ class OpenAIWire:
         except openai.APIConnectionError as error:
             raise Unreachable(cause_of(error)) from None
         except (openai.APIStatusError, ValueError):
-            return Statement(self.config.base_url)
+            return EndpointInfo(self.config.base_url)
         self.failures.served = _model_names(listed)
-        found = statement_of(self.config.base_url, self.config.name, listed, time.time())
+        found = info_of(self.config.base_url, self.config.name, listed, time.time())
         return replace(found, facts={**found.facts, **await self._about_vllm(limit)})
 
     async def _get(self, address: str, seconds: float) -> "httpx2.Response":
@@ -197,9 +197,9 @@ class OpenAIWire:
             raise self.failures.of_connection(cause_of(error)) from None
         raise refused
 
-    async def reject(self, label: Label) -> None:
-        if self._carrier is not None:
-            await self._carrier.reject(label)
+    async def reject(self, call: RequestKey) -> None:
+        if self._transport is not None:
+            await self._transport.reject(call)
 
     async def aclose(self) -> None:
         client, self._client = self._client, None

@@ -12,7 +12,7 @@ from openai._models import FinalRequestOptions
 LENGTH = b"content-length"
 
 
-class Caller(openai.AsyncOpenAI):
+class SdkClient(openai.AsyncOpenAI):
     """The SDK's client, but what the calls to an address have in common is made once: the SDK takes longer for it than
     the request takes to be sent."""
 

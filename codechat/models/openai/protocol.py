@@ -13,7 +13,7 @@ from typing import Any, Literal
 from codechat.base.domain import FLEX, Message, Reply, Usage
 from codechat.base.files import text_json
 from codechat.base.texts import visible, writable
-from codechat.models.remote.failures import Dialect, Refusal
+from codechat.models.remote.failures import Refusal, SupportedParameters
 
 Api = Literal["chat", "responses"]
 PATHS: Mapping[Api, str] = {"chat": "/chat/completions", "responses": "/responses"}
@@ -53,16 +53,18 @@ class Decoding:
     extra_body: Mapping[str, Any]
 
 
-def body_of(api: Api, model: str, messages: Iterable[Message], how: Decoding, dialect: Dialect) -> dict[str, Any]:
+def body_of(
+    api: Api, model: str, messages: Iterable[Message], how: Decoding, supported: SupportedParameters
+) -> dict[str, Any]:
     """The JSON body of one request."""
     sent = [{"role": message.role, "content": message.content} for message in messages]
     body: dict[str, Any] = {"model": model, "messages": sent}
     if api == "responses":
         body = {"model": model, "input": sent, "store": False}
-    if how.temperature is not None and dialect.temperature:
+    if how.temperature is not None and supported.temperature:
         body["temperature"] = how.temperature
     if how.max_tokens is not None:
-        cap = "max_completion_tokens" if dialect.renames_cap else "max_tokens"
+        cap = "max_completion_tokens" if supported.renames_cap else "max_tokens"
         body["max_output_tokens" if api == "responses" else cap] = how.max_tokens
     if how.reasoning_effort is not None:
         if api == "responses":

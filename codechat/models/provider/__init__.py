@@ -16,16 +16,16 @@ from codechat.base.domain import BATCH, FLEX, Message, Reply, Tier, Usage
 from codechat.base.files import from_yaml
 from codechat.base.texts import writable
 from codechat.models import MODELS
-from codechat.models.calls.batches import Label
-from codechat.models.endpoints import Statement
+from codechat.models.calls.batches import RequestKey
+from codechat.models.endpoints import EndpointInfo
 from codechat.models.remote import Refused, Remote
 from codechat.models.remote.config import RemoteConfig
-from codechat.models.remote.failures import FILTERED, Advice, Dialect, Failures, Refusal
+from codechat.models.remote.failures import FILTERED, Advice, Failures, Refusal, SupportedParameters
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
 
-    from codechat.models.provider.library import Library
+    from codechat.models.provider.library import PydanticAi
 
 
 Kept = Literal["5m", "1h"]
@@ -84,10 +84,10 @@ def least_cached(model: str) -> int:
 @MODELS.register("provider", ProviderConfig)
 def provider_model(config: ProviderConfig) -> Remote:
     """A model in its provider's own protocol, by model.provider: Anthropic, Google, Bedrock and others."""
-    return Remote(config, ProviderWire(config))
+    return Remote(config, ProviderApi(config))
 
 
-class ProviderWire:
+class ProviderApi:
     """One provider's model by pydantic-ai."""
 
     def __init__(self, config: ProviderConfig) -> None:
@@ -95,14 +95,14 @@ class ProviderWire:
         own = config.provider == "bedrock"
         no_key = "give AWS credentials that may use the model: AWS_PROFILE, AWS_BEARER_TOKEN_BEDROCK, …" if own else ""
         self.failures = Failures(config, Advice(no_key=no_key))
-        self._library: Library | None = None
+        self._library: PydanticAi | None = None
         self._has_reached = False
 
     @property
     def address(self) -> str:
         return f"{self.config.provider} {self.config.base_url or ''}"
 
-    def body(self, messages: Sequence[Message], dialect: Dialect) -> dict[str, Any]:
+    def body(self, messages: Sequence[Message], supported: SupportedParameters) -> dict[str, Any]:
         """The conversation and the settings, by pydantic-ai's names."""
         config = self.config
         sent = [{"role": message.role, "content": message.content} for message in messages]
@@ -110,23 +110,23 @@ class ProviderWire:
         if config.max_tokens is not None:
             settings["max_tokens"] = config.max_tokens
         body: dict[str, Any] = {"model": config.name, "messages": sent, "settings": settings}
-        if config.temperature is not None and dialect.temperature:
+        if config.temperature is not None and supported.temperature:
             body["temperature"] = config.temperature
         return body
 
-    async def introduce(self, seconds: float) -> Statement:
+    async def describe(self, seconds: float) -> EndpointInfo:
         """Nothing: these protocols have no common way to ask. Every reply names the model's version.
 
         The library is loaded here, so that no attempt waits for that.
         """
         self._connect()
-        return Statement(self.config.address)
+        return EndpointInfo(self.config.address)
 
-    def _connect(self) -> "Library":
+    def _connect(self) -> "PydanticAi":
         if self._library is None:
-            from codechat.models.provider.library import Library
+            from codechat.models.provider.library import PydanticAi
 
-            self._library = Library(self.config)
+            self._library = PydanticAi(self.config)
         return self._library
 
     async def send(self, body: dict[str, Any], tier: Tier, *, final: bool = False) -> Reply:
@@ -168,7 +168,7 @@ class ProviderWire:
         return config.prompt_cache or ("1h" if config.tier == BATCH else "5m"), end - 1
 
     def _reply(self, response: "ModelResponse") -> Reply:
-        """The text of a response. Raises `Refused` if the prompt was stopped, `Passing` if it is no answer."""
+        """The text of a response. Raises `Refused` if the prompt was stopped, `TransientFailure` if it is no answer."""
         details = response.provider_details or {}
         own_reason = details.get("finish_reason")
         if details.get("block_reason"):
@@ -191,9 +191,9 @@ class ProviderWire:
             fingerprint=str(writable(response.model_name))[:LONGEST_FINGERPRINT] if response.model_name else None,
         )
 
-    async def reject(self, label: Label) -> None:
+    async def reject(self, call: RequestKey) -> None:
         if self._library is not None:
-            await self._library.reject(label)
+            await self._library.reject(call)
 
     async def aclose(self) -> None:
         library, self._library = self._library, None

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from codechat.base.domain import BATCH
 from codechat.base.errors import UserError
-from codechat.models.calls.batches import Label
+from codechat.models.calls.batches import RequestKey
 from codechat.models.endpoints import key_of
 from codechat.models.provider import ProviderConfig
 from codechat.models.remote import Refused, key_from_environment
@@ -39,7 +39,7 @@ OWN_CREDENTIALS = ("google-cloud", "bedrock")
 NO_KEY = "no-key"
 
 
-class Library:
+class PydanticAi:
     """A model of pydantic-ai with its connections. Raises `UserError` if a package or credentials are missing.
 
     `mistakes` are the exceptions that mean missing credentials, and `profile` the library's facts about the model.
@@ -130,10 +130,10 @@ class Library:
         self._client = client
         return client
 
-    async def reject(self, label: Label) -> None:
+    async def reject(self, key: RequestKey) -> None:
         """The answer that a call found in a batch cannot be read: it is asked again."""
         if self._client is not None:
-            await self._client.reject(label)
+            await self._client.reject(key)
 
     def _bedrock(self) -> "Provider[Any]":
         """Bedrock by boto3, which finds AWS's credentials, region and proxies as every AWS tool does."""
@@ -172,7 +172,7 @@ OTHER_SHAPES = (ValidationError, ValueError, LookupError, TypeError, AttributeEr
 
 @contextmanager
 def translate_errors(failures: Failures, mistakes: tuple[type[Exception], ...], *, is_first: bool) -> Iterator[None]:
-    """Raise the library's errors as `Refused`, `Passing` or `UserError`.
+    """Raise the library's errors as `Refused`, `TransientFailure` or `UserError`.
 
     `is_first`: nothing has been reached yet, so that an address without a server is the user's mistake. `mistakes` are
     further exceptions, which mean missing credentials.

@@ -1,7 +1,7 @@
-"""A model behind an endpoint: its key, limits, retries and response cache, and the endpoint's statement of itself.
+"""A model behind an endpoint: its key, limits, retries and response cache, and the endpoint's description of itself.
 
-A protocol brings a `Wire`, which makes one attempt; everything else is here, once. docs/calls.md lists every fault and
-how it is handled.
+A protocol brings a `ModelApi`, which makes one attempt; everything else is here, once. docs/calls.md lists every fault
+and how it is handled.
 """
 
 import asyncio
@@ -18,34 +18,34 @@ from codechat.base.errors import InfrastructureError, Stopped, UserError
 from codechat.models import Request
 from codechat.models.calls import (
     BRAKE,
-    SLOTS,
+    HELD_SLOTS,
     Endpoint,
+    HeldSlots,
     Limits,
-    Passing,
     Policy,
-    Slots,
+    TransientFailure,
     call_with_retries,
     endpoint_at,
 )
-from codechat.models.calls.batches import LABEL, Label
+from codechat.models.calls.batches import REQUEST_KEY, RequestKey
 from codechat.models.calls.cache import (
     CachedQuestion,
     is_final,
-    keep_statement,
     recall,
+    recall_endpoint_info,
     recall_or_ask,
-    recall_statement,
     settle,
+    store_endpoint_info,
 )
-from codechat.models.endpoints import WITNESS, Statement, key_of
+from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo, key_of
 from codechat.models.remote.config import RemoteConfig
-from codechat.models.remote.failures import Dialect, Failures, Refusal
+from codechat.models.remote.failures import Failures, Refusal, SupportedParameters
 from codechat.models.remote.served import is_down, is_kept, outlasting
 
 log = logging.getLogger(__name__)
 
 PROBE_TIMEOUT_S = 10.0
-INTRODUCTION_TIMEOUT_S = 2.0
+DESCRIBE_TIMEOUT_S = 2.0
 FIRST_REPLY_TOKENS = 500
 """Tokens reserved for the first replies if tokens per minute are limited and `max_tokens` is not set."""
 
@@ -80,7 +80,7 @@ class Unreachable(Exception):
     """The endpoint takes no connection, or does not answer a question about itself; the text says why."""
 
 
-class Wire(Protocol):
+class ModelApi(Protocol):
     """One model in one protocol. Belongs to the event loop of its first request until `aclose`."""
 
     failures: Failures
@@ -89,24 +89,24 @@ class Wire(Protocol):
     def address(self) -> str:
         """The address and the API of it, as they are part of the response cache's keys."""
 
-    def body(self, messages: Sequence[Message], dialect: Dialect) -> dict[str, Any]:
-        """The request in the dialect: everything that determines the reply, as plain values.
+    def body(self, messages: Sequence[Message], supported: SupportedParameters) -> dict[str, Any]:
+        """The request with the supported parameters: everything that determines the reply, as plain values.
 
         The temperature is under `temperature`, if there is one.
         """
 
-    async def introduce(self, seconds: float) -> Statement:
-        """The endpoint's statement of the model, within about so many seconds. Raises `Unreachable` or `UserError`."""
+    async def describe(self, seconds: float) -> EndpointInfo:
+        """The endpoint's description of the model, within some seconds. Raises `Unreachable` or `UserError`."""
 
     async def send(self, body: dict[str, Any], tier: Tier, *, final: bool = False) -> Reply:
         """Make one attempt in a tier, without any repetition; the usage has the tier that the endpoint says it served.
 
         `final`: no later request repeats the last message.
 
-        Raises `Refused`, `Passing`, or an error that ends the call.
+        Raises `Refused`, `TransientFailure`, or an error that ends the call.
         """
 
-    async def reject(self, label: Label) -> None:
+    async def reject(self, call: RequestKey) -> None:
         """The answer that a call found in a batch cannot be read: it is asked again."""
 
     async def aclose(self) -> None:
@@ -130,19 +130,19 @@ def key_from_environment(config: RemoteConfig) -> str | None:
 
 
 class Remote:
-    """A model that is asked over a wire. Belongs to the event loop of its first call until `aclose`."""
+    """A model that is asked by its API. Belongs to the event loop of its first call until `aclose`."""
 
-    def __init__(self, config: RemoteConfig, wire: Wire) -> None:
+    def __init__(self, config: RemoteConfig, api: ModelApi) -> None:
         self.config = config
-        self._wire, self._failures = wire, wire.failures
+        self._api, self._failures = api, api.failures
         self._endpoint: Endpoint | None = None
         self._policies = {tier: _policy(config, tier) for tier in get_args(Tier)}
         self._no_limits = Endpoint()
-        self._dialect = Dialect()
+        self._supported = SupportedParameters()
         self._usual_reply: float = FIRST_REPLY_TOKENS
         self._has_answered = False
         self._reached = self._presented = False
-        self._statement: Statement | None = None
+        self._info: EndpointInfo | None = None
         self._reaching: asyncio.Event | None = None
 
     # -- the endpoint ----------------------------------------------------------------------------------------------
@@ -180,38 +180,38 @@ class Remote:
 
     async def _probe(self) -> None:
         """Ask the endpoint who it is. Any answer is good: not every server says it, or says it to every key."""
-        self._statement = await outlasting(self.config, self._introduce)
-        await self._present(self._statement)
+        self._info = await outlasting(self.config, self._describe)
+        await self._present(self._info)
         if self.config.cache is not False:
-            keep_statement(self._wire.address, self.config.name, self._statement.text())
+            store_endpoint_info(self._api.address, self.config.name, self._info.text())
 
-    async def _introduce(self) -> Statement:
-        """The endpoint's statement at the first call. A server that codechat runs may have ended since it was ready."""
+    async def _describe(self) -> EndpointInfo:
+        """The endpoint's description at the first call. A server of codechat's may have ended since it was ready."""
         try:
-            return await self._wire.introduce(PROBE_TIMEOUT_S)
+            return await self._api.describe(PROBE_TIMEOUT_S)
         except Unreachable as problem:
             if is_kept(self.config):
                 raise self._failures.of_unreachable(str(problem)).error from None
             raise self._failures.of_nobody(str(problem)) from None
 
-    async def introduction(self) -> Statement | None:
-        """The endpoint's statement; None if it does not answer within two seconds, or the key is missing."""
+    async def describe(self) -> EndpointInfo | None:
+        """The endpoint's description; None if it does not answer within two seconds, or the key is missing."""
         try:
-            return await self._wire.introduce(INTRODUCTION_TIMEOUT_S)
+            return await self._api.describe(DESCRIBE_TIMEOUT_S)
         except (Unreachable, UserError):
             return None
 
-    async def _present(self, statement: Statement) -> None:
+    async def _present(self, info: EndpointInfo) -> None:
         """Report to the running cell who answers, before the first reply is used. Raises `UserError` if it refuses."""
-        witness = WITNESS.get()
-        if witness is not None:
-            await witness.meets(self.config, statement)
+        listener = ENDPOINT_LISTENER.get()
+        if listener is not None:
+            await listener.on_connect(self.config, info)
 
     async def aclose(self) -> None:
         """Close the connections, and write the cache's pending entries."""
         self._endpoint = None
         await settle()
-        await self._wire.aclose()
+        await self._api.aclose()
 
     # -- a call ----------------------------------------------------------------------------------------------------
 
@@ -223,35 +223,35 @@ class Remote:
                 await self._reach()
                 question = self._question(request)  # now it is known whose replies may be taken
             elif not self._presented:
-                await self._present(self._known_statement())
+                await self._present(self._known_info())
                 self._presented = True
         return await recall_or_ask(question, lambda: self._ask(request, question), self._may_cache)
 
-    def _known_statement(self) -> Statement:
-        """The statement known without asking: made to this cell before, else made when the replies were cached."""
-        if self._statement is None:
-            witness = WITNESS.get()
-            self._statement = witness.known(self.config) if witness is not None else None
-        if self._statement is None:
-            kept = recall_statement(self._wire.address, self.config.name)
-            self._statement = Statement(self.config.address, json.loads(kept) if kept else {})
-        return self._statement
+    def _known_info(self) -> EndpointInfo:
+        """The description known without asking: made to this cell before, else made when the replies were cached."""
+        if self._info is None:
+            listener = ENDPOINT_LISTENER.get()
+            self._info = listener.known(self.config) if listener is not None else None
+        if self._info is None:
+            kept = recall_endpoint_info(self._api.address, self.config.name)
+            self._info = EndpointInfo(self.config.address, json.loads(kept) if kept else {})
+        return self._info
 
     def _question(self, request: Request) -> CachedQuestion | None:
         """The cache's key: the request as configured, even if the endpoint later refuses some of its parameters."""
         config = self.config
         if config.cache is False:
             return None
-        body = self._wire.body(request.messages, Dialect())
+        body = self._api.body(request.messages, SupportedParameters())
         greedy = body.get("temperature") == 0
         if not (greedy or config.cache):
             return None
-        weights = config.weights.key(self._known_statement().weights(config.name))
-        return CachedQuestion(self._wire.address, config.name, body, None if greedy else request.sample, weights)
+        weights = config.weights.key(self._known_info().weights(config.name))
+        return CachedQuestion(self._api.address, config.name, body, None if greedy else request.sample, weights)
 
     def _may_cache(self, reply: Reply) -> bool:
         """No reply that was decoded without the configured temperature is cached."""
-        return is_final(reply) and self._dialect.temperature
+        return is_final(reply) and self._supported.temperature
 
     async def _ask(self, request: Request, question: CachedQuestion | None) -> Reply:
         if not self._reached:
@@ -263,9 +263,9 @@ class Remote:
             tokens = sum(self._sizes(request)) if endpoint.counts_tokens else 0
             reply = await outlasting(self.config, lambda: self._call(request, endpoint, tokens))
         self._has_answered = True
-        witness = WITNESS.get()
-        if reply.fingerprint is not None and witness is not None:
-            await witness.hears(self.config, reply.fingerprint)
+        listener = ENDPOINT_LISTENER.get()
+        if reply.fingerprint is not None and listener is not None:
+            await listener.on_fingerprint(self.config, reply.fingerprint)
         self._usual_reply += (reply.usage.output_tokens - self._usual_reply) / 10
         return reply
 
@@ -293,40 +293,40 @@ class Remote:
         The call is known by the same words in every process: those of the response cache if it may be shared, else
         those of the step that will record it.
         """
-        slots = SLOTS.get() or Slots(secrets.token_hex(8), secrets.token_hex(8))
+        slots = HELD_SLOTS.get() or HeldSlots(secrets.token_hex(8), secrets.token_hex(8))
         own = f"{slots.step}/{request.role}/{request.number}/{request.sample}"
         sent, _ = self._sizes(request)
         expected = Usage(sent, int(min(self._usual_reply, self.config.longest_reply())))
-        label = Label(own if question is None else question.key(), slots.unit, slots.payer, expected)
-        token = LABEL.set(label)
+        call = RequestKey(own if question is None else question.key(), slots.unit, slots.payer, expected)
+        token = REQUEST_KEY.set(call)
         try:
             reply = await call_with_retries(
                 lambda: self._attempt(request, BATCH), self._policies[BATCH], self._no_limits
             )
         finally:
-            LABEL.reset(token)
+            REQUEST_KEY.reset(token)
         return replace(reply, usage=reply.usage.served_as(BATCH))
 
     async def _attempt(self, request: Request, tier: Tier) -> Reply:
         """The reply of one attempt; a refused parameter is left out from then on."""
         while True:
-            dialect = self._dialect
-            body = self._wire.body(request.messages, dialect)
+            supported = self._supported
+            body = self._api.body(request.messages, supported)
             try:
-                return await self._wire.send(body, tier, final=request.final)
+                return await self._api.send(body, tier, final=request.final)
             except Refused as refused:
                 refusal, headers = refused.refusal, refused.headers
-            except Passing as failed:
-                if (label := LABEL.get()) is not None:
-                    await self._wire.reject(label)
+            except TransientFailure as failed:
+                if (call := REQUEST_KEY.get()) is not None:
+                    await self._api.reject(call)
                     BRAKE.get().check()  # nobody waits for a batch after an interruption
                 if is_down(self.config):  # asking again is of no use before the server was started again
                     raise failed.error from None
                 raise
-            if dialect.after(refusal, body) is None:
+            if supported.after(refusal, body) is None:
                 raise self._failures.of_refusal(refusal, headers, has_answered=self._has_answered)
-            learnt = self._dialect.after(refusal, body)
+            learnt = self._supported.after(refusal, body)
             if learnt is not None:  # else another call has learnt it in the meantime
                 reason = self._failures.redact(refusal.message)
                 log.warning("%s: asked again without what it refuses: %s", self.config.place, reason)
-                self._dialect = learnt
+                self._supported = learnt

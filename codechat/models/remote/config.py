@@ -11,7 +11,7 @@ from codechat.base.config import WHERE, original_option, result_option, run_opti
 from codechat.base.domain import Tier
 from codechat.base.errors import UserError
 from codechat.models import ModelConfig
-from codechat.models.calls.batches import Pace
+from codechat.models.calls.batches import BatchPolicy
 from codechat.models.endpoints import Weights, address_of
 
 BATCH_SIZE = 10_000
@@ -60,9 +60,9 @@ class RemoteConfig(ModelConfig):
     )
 
     @property
-    def pace(self) -> Pace:
+    def pace(self) -> BatchPolicy:
         """How requests become batches."""
-        return Pace(BATCH_SIZE, BATCH_AGE_S, self.batch_poll_s)
+        return BatchPolicy(BATCH_SIZE, BATCH_AGE_S, self.batch_poll_s)
 
     def longest_reply(self) -> float:
         return self.max_tokens or math.inf

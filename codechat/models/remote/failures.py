@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from codechat.base.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError, nearest
-from codechat.models.calls import Passing, retry_after
+from codechat.models.calls import TransientFailure, retry_after
 from codechat.models.endpoints import key_of
 from codechat.models.remote.config import RemoteConfig
 
@@ -80,7 +80,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class SupportedParameters:
     """The parameters that this endpoint supports, learnt from its refusals and used for every later call."""
 
     temperature: bool = True
@@ -88,8 +88,8 @@ class Dialect:
     renames_cap: bool = False
     """Whether the chat API's `max_tokens` is called `max_completion_tokens`."""
 
-    def after(self, refusal: Refusal, body: Mapping[str, Any]) -> "Dialect | None":
-        """The dialect that avoids the refusal; None if nothing in the body can be left out or renamed."""
+    def after(self, refusal: Refusal, body: Mapping[str, Any]) -> "SupportedParameters | None":
+        """The parameters that avoid the refusal; None if nothing in the body can be left out or renamed."""
         if self.temperature and "temperature" in body and refusal.names_unsupported("temperature"):
             return replace(self, temperature=False)
         if not self.renames_cap and "max_tokens" in body and refusal.names_unsupported("max_tokens"):
@@ -131,15 +131,17 @@ class Failures:
         if status == NO_MONEY or refusal.code == NO_QUOTA:
             return EndpointDown(said)
         if status in BUSY or status >= 500:
-            return Passing(InfrastructureError(said), limited=status == 429, after=retry_after(headers, time.time()))
+            return TransientFailure(
+                InfrastructureError(said), limited=status == 429, after=retry_after(headers, time.time())
+            )
         # After a successful call a refusal is about this conversation, or the endpoint's state.
         if refusal.is_filter or has_answered:
             return InfrastructureError(said)
         return self._mistake(refusal, said)
 
-    def of_unreachable(self, cause: str) -> Passing:
+    def of_unreachable(self, cause: str) -> TransientFailure:
         """The exception for an endpoint that takes no connection, after it had taken one."""
-        return Passing(EndpointDown(f"nothing answers at {self._config.address} ({self.redact(cause)})"))
+        return TransientFailure(EndpointDown(f"nothing answers at {self._config.address} ({self.redact(cause)})"))
 
     def of_nobody(self, cause: str) -> UserError:
         """The exception for an endpoint that takes no connection at the first call."""
@@ -148,13 +150,15 @@ class Failures:
             f"start the server, or set {key_of(self._config, 'base_url')} to the model's server",
         )
 
-    def of_connection(self, cause: str) -> Passing:
+    def of_connection(self, cause: str) -> TransientFailure:
         """The exception for a connection that broke before the response was whole."""
-        return Passing(InfrastructureError(f"{self._config.place}: the connection broke ({self.redact(cause)})"))
+        return TransientFailure(
+            InfrastructureError(f"{self._config.place}: the connection broke ({self.redact(cause)})")
+        )
 
-    def of_answer(self, problem: str) -> Passing:
+    def of_answer(self, problem: str) -> TransientFailure:
         """The exception for a good status with an unreadable answer."""
-        return Passing(InfrastructureError(f"{self._config.place}: {self.redact(problem)}"))
+        return TransientFailure(InfrastructureError(f"{self._config.place}: {self.redact(problem)}"))
 
     def refuse_key(self, status: int) -> UserError:
         """The error for a wrong or missing key."""

@@ -82,7 +82,11 @@ def described(cell: Cell, journal: Journal) -> dict[str, Any]:
     """
     found = dict[str, Any]()
     for place in cell.endpoints:
-        met = [(each.facts, each.fingerprints) for each in journal.met() if each.place == place and VLLM in each.facts]
+        met = [
+            (each.facts, each.fingerprints)
+            for each in journal.endpoints()
+            if each.place == place and VLLM in each.facts
+        ]
         if met:
             arguments = list(dict.fromkeys(said[ARGUMENTS] for said, _ in met if ARGUMENTS in said))
             used = journal.ledger.spent.get(role_of(place), NO_USAGE)

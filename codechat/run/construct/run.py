@@ -15,7 +15,7 @@ from codechat.base.files import write_atomically
 from codechat.models.calls import run_coroutine
 from codechat.report.tracking import TRACKING, DatasetInfo, FinishedCell
 from codechat.report.tracking.address import without_password
-from codechat.run.answering.endpoints import Register
+from codechat.run.answering.endpoints import EndpointCheck
 from codechat.run.cell import lock
 from codechat.run.cell.budget import Budget, tariff_of_roles
 from codechat.run.cell.estimate import Estimate, Sizes, sum_of
@@ -65,7 +65,7 @@ def construct(
             contextlib.closing(Journal(made.folder / "journal.db")) as journal,
         ):
             run = Run(made, journal, _answers(made, given), watcher, budget)
-            run_coroutine(Register(made.endpoints, journal, watcher.note).check_again, run.brake)
+            run_coroutine(EndpointCheck(made.endpoints, journal, watcher.note).check_again, run.brake)
             write_atomically(made.folder / SETTINGS, made.settings())
             watcher.begin(made, budget)
             found = _run(run, follow)

@@ -1,6 +1,6 @@
 """The durable journal of a cell: every reply, decision and verdict, on disk before anything depends on it."""
 
-from codechat.run.journal.database import Met
+from codechat.run.journal.database import EndpointRecord
 from codechat.run.journal.ledger import Charge, Ledger
 from codechat.run.journal.other_journals import (
     Account,
@@ -14,6 +14,15 @@ from codechat.run.journal.other_journals import (
 from codechat.run.journal.store import Journal
 
 __all__ = [
-    "Account", "Charge", "Journal", "Ledger", "Met", "account_of", "copy_sessions", "is_blank", "merge_journal",
-    "origin_name", "read_values",
+    "Account",
+    "Charge",
+    "EndpointRecord",
+    "Journal",
+    "Ledger",
+    "account_of",
+    "copy_sessions",
+    "is_blank",
+    "merge_journal",
+    "origin_name",
+    "read_values",
 ]  # fmt: skip

@@ -122,32 +122,32 @@ def guard(db: sqlite3.Connection, path: Path) -> Iterator[None]:
 
 
 INTO = "endpoints (place, base_url, said, fingerprints, met)"
-ALL_MET = "SELECT place, base_url, said, fingerprints, met FROM endpoints ORDER BY met, rowid"
-"""All that were met, the last one last."""
+ALL_ENDPOINTS = "SELECT place, base_url, said, fingerprints, met FROM endpoints ORDER BY met, rowid"
+"""All of them, the last one last."""
 
 
-class Met(NamedTuple):
-    """An endpoint that the cell met: it answered, or was about to, for the model at a place of the config.
+class EndpointRecord(NamedTuple):
+    """An endpoint that answered, or was about to, for the model at a place of the config.
 
-    `said` is its description of the model, as JSON; `fingerprints` are those of its replies; `met` is when it was met
-    last, in seconds since 1970.
+    `info` is its description of the model, as JSON; `fingerprints` are those of its replies; `at` is when it last
+    answered, in seconds since 1970.
     """
 
     place: str
     base_url: str
-    said: str
+    info: str
     fingerprints: tuple[str, ...]
-    met: float
+    at: float
 
     @property
     def facts(self) -> dict[str, Any]:
         """Its description, read."""
-        facts: dict[str, Any] = json.loads(self.said)
+        facts: dict[str, Any] = json.loads(self.info)
         return facts
 
     def row(self) -> tuple[str | float, ...]:
         """The row of the table."""
-        return (self.place, self.base_url, self.said, json.dumps(self.fingerprints), self.met)
+        return (self.place, self.base_url, self.info, json.dumps(self.fingerprints), self.at)
 
     @classmethod
     def of(cls, row: tuple[str, str, str, str, float]) -> Self:

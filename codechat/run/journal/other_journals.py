@@ -11,7 +11,17 @@ from pathlib import Path
 
 from codechat.base.errors import UserError
 from codechat.base.mounts import file_system, is_network
-from codechat.run.journal.database import ALL_MET, IN_USE, INTO, RECORDS, SCHEMA, Database, Met, connect, prepare
+from codechat.run.journal.database import (
+    ALL_ENDPOINTS,
+    IN_USE,
+    INTO,
+    RECORDS,
+    SCHEMA,
+    Database,
+    EndpointRecord,
+    connect,
+    prepare,
+)
 from codechat.run.journal.ledger import COUNTS, Charge, Ledger
 
 log = logging.getLogger(__name__)
@@ -119,13 +129,13 @@ def copy_sessions(into: Path, source: Path, sessions: Collection[str]) -> None:
 class Account:
     """The payers of a journal's steps: its own processes, and those of other journals, by the name of each.
 
-    `origin` is the name that the journal was given when it was made; `met` are the endpoints that answered.
+    `origin` is the name that the journal was given when it was made; `endpoints` are those that answered.
     """
 
     origin: str
     own: Ledger
     taken: dict[str, Ledger]
-    met: tuple[Met, ...]
+    endpoints: tuple[EndpointRecord, ...]
 
 
 def account_of(path: Path) -> Account:
@@ -137,7 +147,7 @@ def account_of(path: Path) -> Account:
         for origin, *charge in database.read(f"SELECT origin, payer, {_CHARGES} FROM taken"):
             taken.setdefault(origin, Ledger()).add(Charge(*charge))
         origin = str(database.read("SELECT id FROM origin")[0][0])
-        return Account(origin, own, taken, tuple(Met.of(row) for row in database.read(ALL_MET)))
+        return Account(origin, own, taken, tuple(EndpointRecord.of(row) for row in database.read(ALL_ENDPOINTS)))
 
 
 @contextlib.contextmanager
@@ -159,9 +169,11 @@ def _copy(db: sqlite3.Connection, sessions: Collection[str]) -> None:
     for table in ("batches", "batched"):  # those of all sessions: they are few, and without use to others
         db.execute(f"INSERT OR IGNORE INTO main.{table} SELECT * FROM other.{table}")
     # the endpoints of the other journal, each with the fingerprints from both
-    ours = {met[:3]: met for met in map(Met.of, db.execute(ALL_MET))}
-    for theirs in map(Met.of, db.execute(ALL_MET.replace("FROM endpoints", "FROM other.endpoints")).fetchall()):
+    ours = {record[:3]: record for record in map(EndpointRecord.of, db.execute(ALL_ENDPOINTS))}
+    for theirs in map(
+        EndpointRecord.of, db.execute(ALL_ENDPOINTS.replace("FROM endpoints", "FROM other.endpoints")).fetchall()
+    ):
         known = ours.get(theirs[:3], theirs)
         fingerprints = tuple(dict.fromkeys((*known.fingerprints, *theirs.fingerprints)))
-        both = theirs._replace(fingerprints=fingerprints, met=max(known.met, theirs.met))
+        both = theirs._replace(fingerprints=fingerprints, at=max(known.at, theirs.at))
         db.execute(f"INSERT OR REPLACE INTO main.{INTO} VALUES (?, ?, ?, ?, ?)", both.row())

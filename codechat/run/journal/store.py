@@ -20,9 +20,9 @@ from pydantic import TypeAdapter
 from codechat.base.domain import STANDARD, Tier, Usage
 from codechat.base.errors import InfrastructureError, UserError
 from codechat.base.texts import writable
-from codechat.models.calls import SLOTS, Slots
+from codechat.models.calls import HELD_SLOTS, HeldSlots
 from codechat.run.journal.batches import BatchStore
-from codechat.run.journal.database import ALL_MET, CHARGE, INTO, Database, Met
+from codechat.run.journal.database import ALL_ENDPOINTS, CHARGE, INTO, Database, EndpointRecord
 from codechat.run.journal.ledger import COUNTS, Charge, Ledger, charges_of
 
 ROWS_AT_ONCE = (64, 8, 1)
@@ -148,8 +148,8 @@ class Journal:
         self, key: tuple[str, str, str], kind: Any, compute: Callable[[], Awaitable[T]], payer: str | None
     ) -> T:
         """Compute and record a step. A call keeps its slot until it is on disk: a kill loses at most a call a slot."""
-        slots = Slots(key[0], "/".join(key), payer or "")
-        SLOTS.set(slots)
+        slots = HeldSlots(key[0], "/".join(key), payer or "")
+        HELD_SLOTS.set(slots)
         if key[0] in self._unwritten:
             await asyncio.shield(self._unwritten[key[0]])
         try:
@@ -218,13 +218,13 @@ class Journal:
 
     # -- endpoints -------------------------------------------------------------------------------------------------
 
-    def met(self) -> list[Met]:
-        """The endpoints that the cell met, the last one last."""
-        return [Met.of(row) for row in self._db.read(ALL_MET)]
+    def endpoints(self) -> list[EndpointRecord]:
+        """The endpoints that answered the cell, the last one last."""
+        return [EndpointRecord.of(row) for row in self._db.read(ALL_ENDPOINTS)]
 
-    async def meet(self, met: Met) -> None:
+    async def record_endpoint(self, record: EndpointRecord) -> None:
         """Record an endpoint, in place of an earlier record that says the same of it."""
-        await self._put(INTO, met.row())
+        await self._put(INTO, record.row())
 
     # -- sums ------------------------------------------------------------------------------------------------------
 

@@ -18,10 +18,10 @@ from codechat.base.texts import writable
 from codechat.datasets.tasks import Task
 from codechat.models import MODELS, UNDER_TEST, ModelConfig
 from codechat.models.calls import BRAKE, Brake, run_coroutine
-from codechat.models.calls.batches import DESK, Desk
-from codechat.models.endpoints import WITNESS
+from codechat.models.calls.batches import BATCH_SCHEDULER, BatchScheduler
+from codechat.models.endpoints import ENDPOINT_LISTENER
 from codechat.models.roles import models_in, role_of
-from codechat.run.answering.endpoints import Register
+from codechat.run.answering.endpoints import EndpointCheck
 from codechat.run.answering.servers import serving
 from codechat.run.cell import Cell, session_id
 from codechat.run.cell.budget import Budget
@@ -145,8 +145,8 @@ async def run_missing_sessions(
 
     `counts` get the sessions of the journal, and each turn and session as it ends, before the watcher.
     """
-    async with working(journal, brake, budget, cell.endpoints, watcher) as desk:
-        await _run_sessions(cell, journal, watcher, brake, counts=counts or Counts(cell.turns), desk=desk)
+    async with working(journal, brake, budget, cell.endpoints, watcher) as scheduler:
+        await _run_sessions(cell, journal, watcher, brake, counts=counts or Counts(cell.turns), scheduler=scheduler)
 
 
 class Looking(Protocol):
@@ -160,10 +160,10 @@ class Looking(Protocol):
 @contextlib.asynccontextmanager
 async def working(
     journal: Journal, brake: Brake, budget: Budget, endpoints: Mapping[str, ModelConfig], watcher: Looking
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[BatchScheduler]:
     """Surrounds the work of a cell or a construction in the event loop.
 
-    The budget is watched, the user's interruption pulls the brake, endpoints are noted, and batches have a desk; on
+    The budget is watched, the user's interruption pulls the brake, endpoints are noted, and batches are scheduled. On
     leaving, all is on disk.
     """
 
@@ -174,18 +174,18 @@ async def working(
     journal.watch = check_budget
     check_budget()
     BRAKE.set(brake)
-    WITNESS.set(Register(endpoints, journal, watcher.note))
-    desk = Desk(journal.batches)
-    DESK.set(desk)
+    ENDPOINT_LISTENER.set(EndpointCheck(endpoints, journal, watcher.note))
+    scheduler = BatchScheduler(journal.batches)
+    BATCH_SCHEDULER.set(scheduler)
     with watcher.interruptible(brake), collect_seldom():
         try:
-            yield desk
+            yield scheduler
         finally:
             await journal.settle()
 
 
 async def _run_sessions(
-    cell: Cell, journal: Journal, observer: Observer, brake: Brake, *, counts: Counts, desk: Desk
+    cell: Cell, journal: Journal, observer: Observer, brake: Brake, *, counts: Counts, scheduler: BatchScheduler
 ) -> None:
     """Run a cell's missing sessions until the brake is pulled. Raises `UserError`, or a bug, outside any group.
 
@@ -210,7 +210,7 @@ async def _run_sessions(
             progress, stopped = now_and_then(note), lambda: brake.interrupted
             references = References(cell.dataset, services.tests, sandbox, note, progress, stopped)
             await unwrap_group(references.refuse(cell.tasks))
-        workers = _Workers(cell, protocol, services, Progress(), counts, observer, desk, capacity_of(cell))
+        workers = _Workers(cell, protocol, services, Progress(), counts, observer, scheduler, capacity_of(cell))
         for checkpoint in checkpoints(len(cell.tasks)):  # all tasks at the first, unless the cell may end early
             ready = [task for task in tasks_needed(cell, journal, checkpoint) if task.task_id in missing]
             missing -= {task.task_id for task in ready}
@@ -282,7 +282,7 @@ class _Workers:
     progress: Progress
     counts: Counts
     observer: Observer
-    desk: Desk
+    scheduler: BatchScheduler
     capacity: ServerCapacity
 
     async def work(self, queue: Iterator[Task]) -> None:
@@ -292,7 +292,7 @@ class _Workers:
             if brake.interrupted:
                 break
             async with self.capacity.slot():
-                with self.desk.working():
+                with self.scheduler.working():
                     record, apart = await self._session(task)
             if apart and self.services.brake.interrupted:
                 break

@@ -16,11 +16,20 @@ from typing import Self
 
 from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
-from codechat.models.endpoints import Statement
+from codechat.models.endpoints import EndpointInfo
 from codechat.run.answering.endpoints import refuse_other_weights
 from codechat.run.cell import SHARDS, Cell, is_held, lock, session_id
 from codechat.run.cell.budget import Budget
-from codechat.run.journal import Account, Journal, Ledger, Met, account_of, copy_sessions, merge_journal, origin_name
+from codechat.run.journal import (
+    Account,
+    EndpointRecord,
+    Journal,
+    Ledger,
+    account_of,
+    copy_sessions,
+    merge_journal,
+    origin_name,
+)
 from codechat.run.running.sessions import Recorded
 from codechat.run.settings.config import ShardConfig
 
@@ -184,12 +193,14 @@ def _sessions(cell: Cell) -> list[str]:
 
 def _refuse_other_checkpoint(cell: Cell, whole: Account, part: Account, folder: Path) -> None:
     models = cell.endpoints
-    for met in part.met:
-        earlier: list[Met] = [each for each in whole.met if each.place == met.place]
-        if met.place not in models:
+    for record in part.endpoints:
+        earlier: list[EndpointRecord] = [each for each in whole.endpoints if each.place == record.place]
+        if record.place not in models:
             continue
         try:
-            refuse_other_weights(met.place, models[met.place], earlier, Statement(met.base_url, met.facts))
+            refuse_other_weights(
+                record.place, models[record.place], earlier, EndpointInfo(record.base_url, record.facts)
+            )
         except UserError as mistake:
             raise UserError(
                 f"{folder} cannot be merged. {mistake.message}",

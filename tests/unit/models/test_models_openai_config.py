@@ -7,7 +7,7 @@ import pytest
 from codechat.base.errors import UserError
 from codechat.models import MODELS
 from codechat.models.openai.protocol import Decoding, Unreadable, body_of, refusal_of, reply_of
-from codechat.models.remote.failures import Dialect, Refusal
+from codechat.models.remote.failures import Refusal, SupportedParameters
 
 
 def validate(**values: Any) -> Any:
@@ -95,9 +95,9 @@ def test_error_bodies_of_all_kinds_are_read(body: str, expected: Refusal) -> Non
 
 def test_a_dialect_gives_way_only_on_what_was_sent() -> None:
     refusal = Refusal(400, "Unsupported parameter: 'temperature'", "unsupported_parameter", "temperature")
-    sent = body_of("chat", "m", (), PLAIN, Dialect())
-    learnt = Dialect().after(refusal, sent)
-    assert learnt == Dialect(temperature=False)
+    sent = body_of("chat", "m", (), PLAIN, SupportedParameters())
+    learnt = SupportedParameters().after(refusal, sent)
+    assert learnt == SupportedParameters(temperature=False)
     assert "temperature" not in body_of("chat", "m", (), PLAIN, learnt)
     assert learnt.after(refusal, body_of("chat", "m", (), PLAIN, learnt)) is None
 
@@ -108,7 +108,7 @@ def test_other_statuses_are_no_refusal_of_a_parameter() -> None:
 
 
 def test_extra_fields_win() -> None:
-    body = body_of("chat", "m", (), Decoding(0.0, 5, None, {"temperature": 1, "seed": 3}), Dialect())
+    body = body_of("chat", "m", (), Decoding(0.0, 5, None, {"temperature": 1, "seed": 3}), SupportedParameters())
     assert (body["temperature"], body["seed"], body["max_tokens"]) == (1, 3, 5)
 
 

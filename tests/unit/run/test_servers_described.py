@@ -10,7 +10,7 @@ import pytest
 from codechat.models.endpoints import ARGUMENTS, VLLM
 from codechat.run.answering.servers import described, layout_of, servers_needed, tags_of_servers
 from codechat.run.cell import build_cell
-from codechat.run.journal.database import Met
+from codechat.run.journal.database import EndpointRecord
 from codechat.run.journal.ledger import Charge, Ledger
 from codechat.run.settings.compose import compose
 
@@ -19,12 +19,12 @@ def cell(folder: Path, *places: str) -> Any:
     return SimpleNamespace(folder=folder, endpoints=dict.fromkeys(places))
 
 
-def journal(*met: Met, used: tuple[Charge, ...] = ()) -> Any:
-    return SimpleNamespace(met=lambda: list(met), ledger=Ledger({each.payer: each for each in used}))
+def journal(*met: EndpointRecord, used: tuple[Charge, ...] = ()) -> Any:
+    return SimpleNamespace(endpoints=lambda: list(met), ledger=Ledger({each.payer: each for each in used}))
 
 
-def met(place: str, facts: dict[str, Any], *fingerprints: str, address: str = "http://a/v1") -> Met:
-    return Met(place, address, json.dumps(facts), fingerprints, 1.0)
+def met(place: str, facts: dict[str, Any], *fingerprints: str, address: str = "http://a/v1") -> EndpointRecord:
+    return EndpointRecord(place, address, json.dumps(facts), fingerprints, 1.0)
 
 
 def test_a_server_is_described_by_all_that_it_was(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from codechat.base.environment import data_folder
 from codechat.base.records import SessionRecord
 from codechat.cli.sweep import expand, read_recipe
 from codechat.datasets.tasks import Target
-from codechat.models.openai import OpenAIConfig, OpenAIWire
-from codechat.models.remote.failures import Dialect
+from codechat.models.openai import OpenAIApi, OpenAIConfig
+from codechat.models.remote.failures import SupportedParameters
 from codechat.report.metrics import Effort
 from codechat.report.metrics.statistics import phi
 from codechat.run.protocols import PROTOCOLS, Parts
@@ -94,7 +94,7 @@ def test_presets_for_vllm_switch_a_repositorys_penalty_off_and_keep_their_ids() 
     assert len(served) >= 5
     for name in served:
         preset, without = (compose([f"model={name}", *more]).config for more in ([], ["model.neutral={}"]))
-        body = OpenAIWire(OpenAIConfig.model_validate(preset.model.model_dump())).body((), Dialect())
+        body = OpenAIApi(OpenAIConfig.model_validate(preset.model.model_dump())).body((), SupportedParameters())
         assert body["repetition_penalty"] == 1 and body["temperature"] == 0
         assert preset.identity() == without.identity()
 

@@ -28,7 +28,7 @@ from pydantic import (
 from codechat.base.config import Config, run_option
 from codechat.base.domain import Reply
 from codechat.base.errors import InfrastructureError, UserError
-from codechat.models.calls import Limits, Passing, Policy, retry_after
+from codechat.models.calls import Limits, Policy, TransientFailure, retry_after
 from codechat.models.calls.cache import CachedQuestion, recall, settle, store
 from codechat.models.calls.site import Page, Site
 from codechat.run.construct import Kit
@@ -283,7 +283,7 @@ class Github:
         return found
 
     def _read(self, page: Page, form: type[Found[R]]) -> Found[R]:
-        """What a whole response means. Raises `Passing` for what may pass, and `UserError` for a refused token."""
+        """What a whole response means. Raises `TransientFailure`, and `UserError` for a refused token."""
         config, status = self._config, page.status
         if status == 200:
             return self._read_good(page, form)
@@ -295,9 +295,9 @@ class Github:
                 f"make a new token, and set {config.token_env}",
             )
         if status in (403, 429) and (wait := _limit_of(page, said)) is not None:
-            raise Passing(problem, limited=True, after=wait)
+            raise TransientFailure(problem, limited=True, after=wait)
         if status == 408 or status >= 500:
-            raise Passing(problem, after=retry_after(page.headers, time.time()))
+            raise TransientFailure(problem, after=retry_after(page.headers, time.time()))
         if status not in LOST:
             raise problem
         detail = f"HTTP {status}: {self._redacted(page.headers.get('location', '').encode()) or said}"
@@ -313,11 +313,11 @@ class Github:
         except ValidationError as error:
             first = error.errors(include_input=False)[0]
             where = ".".join(map(str, first["loc"]))
-            raise Passing(InfrastructureError(f"{place}: another shape: {where}: {first['msg']}")) from None
+            raise TransientFailure(InfrastructureError(f"{place}: another shape: {where}: {first['msg']}")) from None
         except (ValueError, RecursionError) as error:
-            raise Passing(InfrastructureError(f"{place}: no JSON ({error})"[:300])) from None
+            raise TransientFailure(InfrastructureError(f"{place}: no JSON ({error})"[:300])) from None
         if whole.get("incomplete_results") is True:
-            raise Passing(InfrastructureError(f"{place}: the search did not finish"))
+            raise TransientFailure(InfrastructureError(f"{place}: the search did not finish"))
         return found
 
     def _next(self, page: Page) -> str:

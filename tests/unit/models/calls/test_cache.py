@@ -23,13 +23,13 @@ from codechat.models.calls.cache import (
     clear,
     contents,
     is_final,
-    keep_statement,
     location,
     recall,
+    recall_endpoint_info,
     recall_or_ask,
-    recall_statement,
     settle,
     size_of,
+    store_endpoint_info,
 )
 
 ROOT = Path(__file__).parents[4]
@@ -397,13 +397,13 @@ async def test_the_oldest_replies_are_deleted_first(monkeypatch: pytest.MonkeyPa
 
 async def test_a_cleared_cache_gives_its_space_back() -> None:
     await kept(*range(100))
-    keep_statement("here", "m", "said")
+    store_endpoint_info("here", "m", "said")
     assert contents().entries == 100, "what an endpoint said is no reply"
     before = size_of(location())
     gone = clear()
     assert (gone.entries, contents().entries) == (100, 0)
     assert gone.size == before - size_of(location()) > 500_000
-    assert recall_statement("here", "m") is None
+    assert recall_endpoint_info("here", "m") is None
 
 
 async def test_a_file_of_an_older_codechat_is_used_as_it_is() -> None:
@@ -476,7 +476,7 @@ def test_what_an_endpoint_said_is_kept_and_asking_makes_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CODECHAT_CACHE_DIR", str(tmp_path / "new" / "folders"))
-    assert recall_statement("here", "m") is None and not location().exists()
-    keep_statement("here", "m", "first")
-    keep_statement("here", "m", "last")
-    assert (recall_statement("here", "m"), recall_statement("there", "m")) == ("last", None)
+    assert recall_endpoint_info("here", "m") is None and not location().exists()
+    store_endpoint_info("here", "m", "first")
+    store_endpoint_info("here", "m", "last")
+    assert (recall_endpoint_info("here", "m"), recall_endpoint_info("there", "m")) == ("last", None)

@@ -8,11 +8,20 @@ import pytest
 
 from codechat.base.domain import Reply, Usage
 from codechat.base.errors import ContextOverflow, EndpointDown, InfrastructureError
-from codechat.models.calls import Endpoint, Limits, Passing, Policy, Timing, call_with_retries, retry_after, traffic
+from codechat.models.calls import (
+    Endpoint,
+    Limits,
+    Policy,
+    Timing,
+    TransientFailure,
+    call_with_retries,
+    retry_after,
+    traffic,
+)
 
 GOOD = Reply("x", usage=Usage(10, 5))
-TROUBLE = Passing(InfrastructureError("trouble"))
-LIMITED = Passing(InfrastructureError("too many"), limited=True)
+TROUBLE = TransientFailure(InfrastructureError("trouble"))
+LIMITED = TransientFailure(InfrastructureError("too many"), limited=True)
 
 
 class Clock:
@@ -82,7 +91,7 @@ async def test_waits_are_drawn_from_nothing_to_the_bound() -> None:
 
 async def test_what_the_endpoint_asks_for_is_waited_at_least() -> None:
     clock = Clock()
-    busy = Passing(InfrastructureError("busy"), limited=True, after=20.0)
+    busy = TransientFailure(InfrastructureError("busy"), limited=True, after=20.0)
     reply = await call_with_retries(attempts(busy, GOOD), policy(), Endpoint(clock.timing))
     assert clock.slept == [21.0]
     assert (reply.retries, reply.rate_limited) == (1, 1)
@@ -97,7 +106,7 @@ async def test_the_last_failure_is_raised_with_what_it_took() -> None:
 
 async def test_the_kind_of_the_failure_is_kept() -> None:
     clock = Clock()
-    down = Passing(EndpointDown("nobody there"))
+    down = TransientFailure(EndpointDown("nobody there"))
     for bounds in (policy(retries=1), policy(call_s=2.0)):
         with pytest.raises(EndpointDown, match="nobody there"):
             await call_with_retries(attempts(down), bounds, Endpoint(clock.timing))
@@ -113,7 +122,7 @@ async def test_the_time_of_a_call_bounds_attempts_and_waits_together() -> None:
 
 async def test_a_wait_beyond_the_calls_time_is_not_begun() -> None:
     clock = Clock()
-    busy = Passing(InfrastructureError("busy"), limited=True, after=3600.0)
+    busy = TransientFailure(InfrastructureError("busy"), limited=True, after=3600.0)
     with pytest.raises(InfrastructureError, match="busy and asks to wait 3600 s; gave up within 60 s"):
         await call_with_retries(attempts(busy), policy(call_s=60.0), Endpoint(clock.timing))
     assert clock.slept == []
@@ -158,7 +167,7 @@ async def test_an_error_of_a_later_attempt_tells_what_came_before() -> None:
 async def test_a_pause_that_the_endpoint_asks_of_one_call_holds_for_all() -> None:
     clock = Clock()
     endpoint = Endpoint(clock.timing)
-    busy = Passing(InfrastructureError("busy"), limited=True, after=20.0)
+    busy = TransientFailure(InfrastructureError("busy"), limited=True, after=20.0)
     with pytest.raises(InfrastructureError):
         await call_with_retries(attempts(busy), policy(retries=0), endpoint)
     await call_with_retries(attempts(GOOD), policy(), endpoint)

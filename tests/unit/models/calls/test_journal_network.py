@@ -14,7 +14,7 @@ import pytest
 
 from codechat.base.domain import Reply, Usage
 from codechat.base.errors import UserError
-from codechat.models.calls.cache import keep_statement, location, recall_or_ask, recall_statement
+from codechat.models.calls.cache import location, recall_endpoint_info, recall_or_ask, store_endpoint_info
 from codechat.run.journal import Journal, account_of, merge_journal, read_values
 from support.mounts import write_mounts
 
@@ -172,8 +172,8 @@ async def test_the_response_cache_is_not_kept_there(
     monkeypatch.setenv("CODECHAT_CACHE_DIR", str(shared))
     for _ in range(2):
         await recall_or_ask(CachedQuestion("a", "m", {"x": 1}, None), ask)
-    keep_statement("a", "m", "{}")
-    assert recall_statement("a", "m") is None
+    store_endpoint_info("a", "m", "{}")
+    assert recall_endpoint_info("a", "m") is None
     assert asked == 2
     assert not location().exists()
     (record,) = caplog.records

@@ -9,7 +9,16 @@ import pytest
 
 from codechat.base.domain import Usage
 from codechat.base.errors import UserError
-from codechat.models.calls.batches import LABEL, Batch, Declined, Label, Pace, Result, State, Unreached
+from codechat.models.calls.batches import (
+    REQUEST_KEY,
+    Batch,
+    BatchPolicy,
+    Declined,
+    RequestKey,
+    Result,
+    State,
+    Unreached,
+)
 from codechat.models.calls.transport import BatchClient, Client, _translate_errors, proxy_of
 
 ADDRESS = "http://127.0.0.1:9/v1"
@@ -33,8 +42,8 @@ class Carried:
 
 
 def answering(*answers: httpx2.Response | Exception) -> tuple[BatchClient, Carried]:
-    client, carried = BatchClient(f"{ADDRESS}/", lambda *_: Said(), Pace(1, 60.0, 0.0)), Carried(*answers)
-    client._carrier = client._transport = carried  # type: ignore[assignment]
+    client, carried = BatchClient(f"{ADDRESS}/", lambda *_: Said(), BatchPolicy(1, 60.0, 0.0)), Carried(*answers)
+    client._transport = carried  # type: ignore[assignment]
     return client, carried
 
 
@@ -72,12 +81,12 @@ def request(**headers: str) -> httpx2.Request:
 
 async def test_a_plain_client_gives_a_response_whatever_its_status() -> None:
     client, carried = Client(ADDRESS), Carried(httpx2.Response(429, content=b"slowly"))
-    client._carrier = carried  # type: ignore[assignment]
+    client._transport = carried  # type: ignore[assignment]
     asked = request(authorization="key")
     response = await client.send(asked)
     assert (response.status_code, response.request) == (429, asked)
     assert carried.requests == [asked]
-    await client.reject(Label("a", "a", "model", Usage()))
+    await client.reject(RequestKey("a", "a", "model", Usage()))
 
 
 @pytest.mark.parametrize("more", [{}, {"params": None}, {"params": {"a": "b"}}])
@@ -90,9 +99,9 @@ async def test_a_request_has_what_it_is_given_and_its_limits(more: dict[str, Any
 
 async def test_without_a_label_nothing_goes_into_a_batch() -> None:
     client, carried = answering(httpx2.Response(200, content=b"said"))
-    LABEL.set(None)
+    REQUEST_KEY.set(None)
     assert (await client.send(request())).content == b"said" and len(carried.requests) == 1
-    await client.reject(Label("a", "a", "model", Usage()))  # nobody was asked
+    await client.reject(RequestKey("a", "a", "model", Usage()))  # nobody was asked
     await client.aclose()
     assert carried.closed == 1
 
@@ -101,8 +110,8 @@ async def test_with_one_the_answer_is_that_of_the_batch() -> None:
     client, carried = answering()
     told = list[Any]()
     client._protocol = lambda exchange, path: told.append((exchange, path)) or Said()  # type: ignore[func-returns-value, assignment]
-    asked, label = request(authorization="key"), Label("a", "a", "model", Usage())
-    LABEL.set(label)
+    asked, label = request(authorization="key"), RequestKey("a", "a", "model", Usage())
+    REQUEST_KEY.set(label)
     response = await asyncio.wait_for(client.send(asked), 5.0)
     assert (response.status_code, response.content, response.request) == (201, b'{"n": 1}', asked)
     assert response.headers["content-type"] == "application/json" and not carried.requests

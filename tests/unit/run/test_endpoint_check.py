@@ -10,10 +10,10 @@ import pytest
 
 from codechat.base.errors import UserError
 from codechat.models import MODELS
-from codechat.models.endpoints import Statement
+from codechat.models.endpoints import EndpointInfo
 from codechat.run.answering import endpoints
-from codechat.run.answering.endpoints import Register, _remarks
-from codechat.run.journal.database import Met
+from codechat.run.answering.endpoints import EndpointCheck, _remarks
+from codechat.run.journal.database import EndpointRecord
 
 BEFORE = {"id": "m", "root": "org/m", "created": 1_700_000_000}
 
@@ -30,11 +30,14 @@ BEFORE = {"id": "m", "root": "org/m", "created": 1_700_000_000}
     ],
 )
 def test_an_endpoint_that_says_less_than_before_is_remarked(now: dict[str, str | int], kinds: list[str]) -> None:
-    earlier = [Met("model", "http://a/v1", json.dumps(BEFORE), (), 1.0), Met("model", "http://b/v1", "{}", (), 2.0)]
-    found = list(_remarks("model", earlier, Statement("http://b/v1?key=secret", now)))
+    earlier = [
+        EndpointRecord("model", "http://a/v1", json.dumps(BEFORE), (), 1.0),
+        EndpointRecord("model", "http://b/v1", "{}", (), 2.0),
+    ]
+    found = list(_remarks("model", earlier, EndpointInfo("http://b/v1?key=secret", now)))
     assert [kind for kind, _ in found] == kinds
     assert all("secret" not in text for _, text in found)
-    assert list(_remarks("model", [], Statement("http://b/v1", now))) == []
+    assert list(_remarks("model", [], EndpointInfo("http://b/v1", now))) == []
 
 
 @pytest.mark.parametrize(
@@ -48,14 +51,14 @@ def test_an_endpoint_that_says_less_than_before_is_remarked(now: dict[str, str |
 async def test_an_endpoint_at_a_new_address_is_compared_by_what_it_says(
     said: dict[str, str | int] | None, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def introduced(_: Any) -> Statement | None:
-        return None if said is None else Statement("http://b/v1", said)
+    async def introduced(_: Any) -> EndpointInfo | None:
+        return None if said is None else EndpointInfo("http://b/v1", said)
 
-    monkeypatch.setattr(endpoints, "introduction_of", introduced)
+    monkeypatch.setattr(endpoints, "describe_endpoint", introduced)
     model: Any = MODELS.validate({"kind": "openai", "name": "m", "base_url": "http://b/v1"})
-    met = Met("model", "http://a/v1", json.dumps(BEFORE), (), 1.0)
+    met = EndpointRecord("model", "http://a/v1", json.dumps(BEFORE), (), 1.0)
     assert (await endpoints._compare("model", model, [met])).startswith(f"model: {told}")
-    silent = await endpoints._compare("model", model, [Met("model", "http://a/v1", "{}", (), 1.0)])
+    silent = await endpoints._compare("model", model, [EndpointRecord("model", "http://a/v1", "{}", (), 1.0)])
     if said:
         assert "http://a/v1 tells nothing to compare by" in silent
 
@@ -76,7 +79,7 @@ def model(**more: Any) -> Any:
 )
 def test_another_checkpoint_is_refused(now: dict[str, str | int], refused: str) -> None:
     earlier = [met(BEFORE), met({}, address="http://c/v1", at=2.0)]
-    said = Statement("http://b/v1?key=secret", now)
+    said = EndpointInfo("http://b/v1?key=secret", now)
     endpoints.refuse_other_weights("model", model(), [], said)
     if not refused:
         endpoints.refuse_other_weights("model", model(), earlier, said)
@@ -91,17 +94,17 @@ def test_another_checkpoint_is_refused(now: dict[str, str | int], refused: str) 
 )
 def test_conversations_of_another_length_are_refused(wanted: int | None, stated: int | None, refused: bool) -> None:
     config: Any = SimpleNamespace(weights=SimpleNamespace(max_model_len=wanted))
-    said = Statement("http://b/v1", {} if stated is None else {"max_model_len": stated})
+    said = EndpointInfo("http://b/v1", {} if stated is None else {"max_model_len": stated})
     if refused:
         with pytest.raises(UserError, match="--max-model-len 8"):
             endpoints._refuse_other_length("model", config, said)
     else:
         endpoints._refuse_other_length("model", config, said)
-    endpoints._refuse_other_length("model", model(), Statement("http://b/v1", {"max_model_len": 9}))
+    endpoints._refuse_other_length("model", model(), EndpointInfo("http://b/v1", {"max_model_len": 9}))
 
 
-def met(facts: dict[str, Any], *fingerprints: str, address: str = "http://a/v1", at: float = 1.0) -> Met:
-    return Met("model", address, json.dumps(facts), fingerprints, at)
+def met(facts: dict[str, Any], *fingerprints: str, address: str = "http://a/v1", at: float = 1.0) -> EndpointRecord:
+    return EndpointRecord("model", address, json.dumps(facts), fingerprints, at)
 
 
 @pytest.mark.parametrize(
@@ -113,43 +116,43 @@ def test_a_moment_is_shown_as_a_date_if_it_can_be_one(value: Any, date: bool) ->
 
 
 class Journal:
-    def __init__(self, *known: Met) -> None:
-        self._known, self.written = known, list[Met]()
+    def __init__(self, *known: EndpointRecord) -> None:
+        self._known, self.written = known, list[EndpointRecord]()
 
-    def met(self) -> list[Met]:
+    def endpoints(self) -> list[EndpointRecord]:
         return list(self._known)
 
-    async def meet(self, each: Met) -> None:
+    async def record_endpoint(self, each: EndpointRecord) -> None:
         self.written.append(each)
 
 
-def register(journal: Any, notes: list[str], **places: Any) -> Register:
-    return Register(places or {"model": model()}, journal, notes.append)
+def register(journal: Any, notes: list[str], **places: Any) -> EndpointCheck:
+    return EndpointCheck(places or {"model": model()}, journal, notes.append)
 
 
 async def test_what_an_endpoint_says_is_recorded_for_every_place_that_it_has() -> None:
     journal, notes = Journal(), list[str]()
     one = register(journal, notes, model=model(), judge=model(), user=model(name="other"))
-    said = Statement("http://b/v1", {"id": "m"})
+    said = EndpointInfo("http://b/v1", {"id": "m"})
     assert one.known(model()) is None and one.places(model()) == ["model", "judge"]
-    await one.meets(model(), said)
+    await one.on_connect(model(), said)
     assert [(each.place, each.base_url, each.facts) for each in journal.written] == [
         (place, "http://b/v1", {"id": "m"}) for place in ("model", "judge")
     ]
     assert one.known(model()) == said and one.known(model(name="other")) is None
     with pytest.raises(UserError, match="another checkpoint"):
-        await one.meets(model(), Statement("http://b/v1", {"id": "other"}))
+        await one.on_connect(model(), EndpointInfo("http://b/v1", {"id": "other"}))
     assert notes == []
 
 
 async def test_a_fingerprint_is_recorded_once_and_a_new_one_remarked_once() -> None:
     config, journal, notes = model(), Journal(met({"id": "m"}, "f1", address="http://b/v1")), list[str]()
     one = register(journal, notes, model=config)
-    await one.hears(config, "f1")
+    await one.on_fingerprint(config, "f1")
     assert notes == []
-    await one.hears(config, "f2")
-    await one.hears(config, "f2")
-    await one.hears(config, "f3")
+    await one.on_fingerprint(config, "f2")
+    await one.on_fingerprint(config, "f2")
+    await one.on_fingerprint(config, "f3")
     assert [each.fingerprints for each in journal.written] == [("f1",), ("f1", "f2"), ("f1", "f2", "f3")]
     (note,) = notes
     assert "f2" in note and "f1" in note
@@ -161,11 +164,11 @@ async def test_an_endpoint_is_asked_again_before_any_call_if_something_is_known(
 ) -> None:
     asked = list[Any]()
 
-    async def introduced(config: Any) -> Statement | None:
+    async def introduced(config: Any) -> EndpointInfo | None:
         asked.append(config)
-        return Statement("http://b/v1", {"id": "other"}) if len(asked) > 1 else None
+        return EndpointInfo("http://b/v1", {"id": "other"}) if len(asked) > 1 else None
 
-    monkeypatch.setattr(endpoints, "introduction_of", introduced)
+    monkeypatch.setattr(endpoints, "describe_endpoint", introduced)
     one = register(Journal(met(known)), [])
     await one.check_again()
     if known:

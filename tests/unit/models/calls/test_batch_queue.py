@@ -10,25 +10,25 @@ import httpx2
 import pytest
 
 from codechat.base.domain import Usage
-from codechat.models.calls import batches, collecting
+from codechat.models.calls import batch_queue, batches
+from codechat.models.calls.batch_queue import MOST_FAILED_POLLS, BatchQueue, batches_in_words
 from codechat.models.calls.batches import (
-    DESK,
-    LABEL,
+    BATCH_SCHEDULER,
+    REQUEST_KEY,
     Batch,
+    BatchPolicy,
     BatchProtocol,
+    BatchScheduler,
     Declined,
-    Desk,
-    Label,
     Lost,
     NoStore,
-    Pace,
+    RequestKey,
     Result,
     State,
     Unreached,
     Unsure,
 )
 from codechat.models.calls.brake import BRAKE, Brake
-from codechat.models.calls.collecting import MOST_FAILED_POLLS, Collector, batches_in_words
 from codechat.models.calls.limits import COUNTERS
 from codechat.models.calls.transport import BatchClient
 
@@ -77,21 +77,21 @@ class Store(NoStore):
         self.tokens[payer] -= usage.input_tokens
 
 
-def label(unit: str) -> Label:
-    return Label(f"{unit}/0", unit, "model", Usage(10, 0))
+def label(unit: str) -> RequestKey:
+    return RequestKey(f"{unit}/0", unit, "model", Usage(10, 0))
 
 
-def collector(provider: BatchProtocol, size: int = 2, most: int = 1000) -> tuple[Collector, Store]:
+def queue(provider: BatchProtocol, size: int = 2, most: int = 1000) -> tuple[BatchQueue, Store]:
     brake = Brake()
     BRAKE.set(brake)
     store = Store(brake, most)
-    DESK.set(Desk(store))
-    return Collector(provider, Pace(size, 60.0, 0.0)), store
+    BATCH_SCHEDULER.set(BatchScheduler(store))
+    return BatchQueue(provider, BatchPolicy(size, 60.0, 0.0)), store
 
 
 async def test_as_many_requests_as_fit_make_a_batch_and_each_has_its_answer() -> None:
     provider = Provider()
-    one, store = collector(provider)
+    one, store = queue(provider)
     labels = [label(unit) for unit in "abcd"]
     assert await asyncio.gather(*(one.ask(b"x", each) for each in labels)) == [GOOD] * 4
     assert [len(batch) for batch in provider.batches] == [2, 2]
@@ -115,8 +115,8 @@ async def test_a_batch_is_written_down_before_the_provider_hears_of_it() -> None
             told.append("upload")
             return "file"
 
-    DESK.set(Desk(Told(Brake(), 1000)))
-    one = Collector(Telling(), Pace(1, 60.0, 0.0))
+    BATCH_SCHEDULER.set(BatchScheduler(Told(Brake(), 1000)))
+    one = BatchQueue(Telling(), BatchPolicy(1, 60.0, 0.0))
     assert await one.ask(b"x", label("a")) == GOOD
     assert told[:4] == ["begin 1", "upload", "update ", "update made 1"]
     await one.aclose()
@@ -124,7 +124,7 @@ async def test_a_batch_is_written_down_before_the_provider_hears_of_it() -> None
 
 async def test_requests_beyond_the_budget_are_in_no_batch_and_nobody_waits_for_them() -> None:
     provider = Provider()
-    one, store = collector(provider, size=3, most=20)
+    one, store = queue(provider, size=3, most=20)
     found = await asyncio.gather(*(one.ask(b"x", label(unit)) for unit in "abc"), return_exceptions=True)
     assert found[:2] == [GOOD] * 2 and isinstance(found[2], Lost) and str(found[2]) == "the budget is reached"
     assert [len(batch) for batch in provider.batches] == [2] and store.tokens == Counter(model=0)
@@ -134,7 +134,7 @@ async def test_requests_beyond_the_budget_are_in_no_batch_and_nobody_waits_for_t
 @pytest.mark.parametrize("made", [Unreached("no line"), Declined(503, b"later")])
 async def test_a_request_whose_batch_was_not_made_is_sent_again(made: Exception) -> None:
     provider = Provider(made)
-    one, _ = collector(provider, size=1)
+    one, _ = queue(provider, size=1)
     if isinstance(made, Declined):
         assert await one.ask(b"x", label("a")) == Result(503, b"later")
     else:
@@ -147,7 +147,7 @@ async def test_a_request_whose_batch_was_not_made_is_sent_again(made: Exception)
 
 async def test_an_answer_that_cannot_be_read_is_asked_for_anew() -> None:
     provider = Provider()
-    one, _ = collector(provider, size=1)
+    one, _ = queue(provider, size=1)
     asked = label("a")
     assert await one.ask(b"x", asked) == GOOD
     await one.reject(asked)
@@ -156,7 +156,7 @@ async def test_an_answer_that_cannot_be_read_is_asked_for_anew() -> None:
 
 
 async def test_who_waits_when_it_is_closed_has_no_answer() -> None:
-    one, _ = collector(Provider())
+    one, _ = queue(Provider())
     waiting = asyncio.create_task(one.ask(b"x", label("a")))
     await asyncio.sleep(0)
     await one.aclose()
@@ -165,8 +165,8 @@ async def test_who_waits_when_it_is_closed_has_no_answer() -> None:
 
 
 async def test_who_waits_when_a_client_is_closed_has_no_answer() -> None:
-    client = BatchClient("http://127.0.0.1:9/v1", lambda *_: Provider(), Pace(2, 60.0, 0.0))
-    LABEL.set(label("a"))
+    client = BatchClient("http://127.0.0.1:9/v1", lambda *_: Provider(), BatchPolicy(2, 60.0, 0.0))
+    REQUEST_KEY.set(label("a"))
     request = httpx2.Request("POST", "http://127.0.0.1:9/v1/chat", content=b"x")
     waiting = asyncio.create_task(client.send(request))
     await asyncio.sleep(0.01)
@@ -190,15 +190,15 @@ async def test_a_desk_looks_now_and_then_and_only_while_somebody_waits(monkeypat
         def give_up(self, why: str) -> None: ...
 
     monkeypatch.setattr(batches, "TICK_S", 0.01)
-    desk, one = Desk(), Waiting()
-    desk.collectors.append(one)
-    with desk.waits("a"):
+    scheduler, one = BatchScheduler(), Waiting()
+    scheduler.queues.append(one)
+    with scheduler.waits("a"):
         await asyncio.sleep(0.1)
     assert 1 <= one.looks < 50
     await asyncio.sleep(0.05)
     looked = one.looks
     await asyncio.sleep(0.05)
-    assert one.looks == looked and desk._ticking is not None and desk._ticking.done()
+    assert one.looks == looked and scheduler._ticking is not None and scheduler._ticking.done()
 
 
 class Slow(Provider):
@@ -242,11 +242,11 @@ class Held(NoStore):
         self.released += keys
 
 
-def held(provider: BatchProtocol, remote: str = "made 1") -> tuple[Collector, Held]:
+def held(provider: BatchProtocol, remote: str = "made 1") -> tuple[BatchQueue, Held]:
     BRAKE.set(Brake())
     store = Held(Batch("theirs", 2, 0.0, remote=remote))
-    DESK.set(Desk(store))
-    return Collector(provider, Pace(9, 60.0, 0.0)), store
+    BATCH_SCHEDULER.set(BatchScheduler(store))
+    return BatchQueue(provider, BatchPolicy(9, 60.0, 0.0)), store
 
 
 async def turns(count: int = 8) -> None:
@@ -258,7 +258,7 @@ async def turns(count: int = 8) -> None:
 async def test_a_batch_is_made_as_soon_as_it_has_so_many_bytes(bytes_: int, batches_: list[int]) -> None:
     provider = Provider()
     provider.most_bytes = 30
-    one, _ = collector(provider, size=100)
+    one, _ = queue(provider, size=100)
     asked = [asyncio.create_task(one.ask(b"x" * size, label(f"{at}"))) for at, size in enumerate((10, 10, bytes_ - 20))]
     asked += [asyncio.create_task(one.ask(b"y", label("later")))] if bytes_ > 30 else []
     await turns()
@@ -273,7 +273,7 @@ async def test_a_batch_is_made_as_soon_as_it_has_so_many_bytes(bytes_: int, batc
 async def test_no_batch_is_larger_than_the_provider_takes_and_it_is_counted() -> None:
     provider = Provider()
     provider.most_requests = 2
-    one, _ = collector(provider, size=100)
+    one, _ = queue(provider, size=100)
     before = COUNTERS.batches
     assert await asyncio.gather(*(one.ask(b"x", label(unit)) for unit in "abcd")) == [GOOD] * 4
     assert [len(each) for each in provider.batches] == [2, 2] and COUNTERS.batches == before + 2
@@ -282,7 +282,7 @@ async def test_no_batch_is_larger_than_the_provider_takes_and_it_is_counted() ->
 
 async def test_an_equal_request_is_asked_once_while_it_waits() -> None:
     provider = Provider()
-    one, _ = collector(provider, size=2)
+    one, _ = queue(provider, size=2)
     found = await asyncio.gather(*(one.ask(b"x", label(unit)) for unit in "aab"))
     assert found == [GOOD] * 3 and [len(each) for each in provider.batches] == [2]
     await one.aclose()
@@ -290,8 +290,8 @@ async def test_an_equal_request_is_asked_once_while_it_waits() -> None:
 
 async def test_the_oldest_request_says_how_old_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(collecting.time, "monotonic", lambda: now[0])
-    one, _ = collector(Provider(), size=9)
+    monkeypatch.setattr(batch_queue.time, "monotonic", lambda: now[0])
+    one, _ = queue(Provider(), size=9)
     assert not one.is_old
     now[0] = 1000.0
     asked = [asyncio.create_task(one.ask(b"x", label("a")))]
@@ -310,7 +310,7 @@ async def test_the_oldest_request_says_how_old_it_is(monkeypatch: pytest.MonkeyP
 
 async def test_what_waits_where_is_told() -> None:
     provider = Slow()
-    one, _ = collector(provider, size=2)
+    one, _ = queue(provider, size=2)
     asked = [asyncio.create_task(one.ask(b"x", label(unit))) for unit in "abc"]
     await turns(20)
     assert sorted(one.words()) == ["1 collected", "batch of 2: in progress, 1 done"]
@@ -329,7 +329,7 @@ async def test_an_answer_without_a_model_is_paid_for_and_kept_by_nobody() -> Non
             return iter([(keys[0], Result(429, b"slowly"))]) if len(self.batches) == 1 else iter([(keys[0], GOOD)])
 
     provider = Refusing()
-    one, store = collector(provider, size=2)
+    one, store = queue(provider, size=2)
     first, second = label("a"), label("b")
     found = await asyncio.gather(one.ask(b"x", first), one.ask(b"x", second), return_exceptions=True)
     assert found[0] == Result(429, b"slowly") and first.answered == ""
@@ -430,7 +430,7 @@ async def test_what_fails_here_fails_those_who_wait() -> None:
         async def upload(self, batch: Batch, requests: dict[str, bytes]) -> str:
             raise OSError("no space left")
 
-    one, _ = collector(Full(), size=1)
+    one, _ = queue(Full(), size=1)
     with pytest.raises(OSError, match="no space left"):
         await asyncio.wait_for(one.ask(b"x", label("a")), 5.0)
     await one.aclose()
@@ -442,29 +442,29 @@ async def test_an_upload_that_nobody_answers_makes_no_batch() -> None:
             raise Unreached("no line")
 
     provider = Deaf()
-    one, store = collector(provider, size=1)
+    one, store = queue(provider, size=1)
     with pytest.raises(Lost, match="no batch could be made: no line"):
         await one.ask(b"x", label("a"))
     assert provider.batches == [] and store.tokens == Counter(model=0) and list(one.words()) == []
     await one.aclose()
 
 
-async def test_a_closed_collector_is_on_no_desk_and_follows_nothing() -> None:
+async def test_a_closed_queue_has_no_scheduler_and_follows_nothing() -> None:
     provider = Slow()
-    one, _ = collector(provider, size=1)
-    desk = DESK.get()
-    assert desk is not None and desk.collectors == [one]
+    one, _ = queue(provider, size=1)
+    scheduler = BATCH_SCHEDULER.get()
+    assert scheduler is not None and scheduler.queues == [one]
     asked = asyncio.create_task(one.ask(b"x", label("a")))
     await turns(20)
     await one.aclose()
-    assert desk.collectors == [] and isinstance((await asyncio.gather(asked, return_exceptions=True))[0], Lost)
+    assert scheduler.queues == [] and isinstance((await asyncio.gather(asked, return_exceptions=True))[0], Lost)
     looks = provider.looks
     await turns(20)
     assert provider.looks == looks > 0
 
 
 class Noted:
-    """A model's requests, as a desk sees them."""
+    """A model's requests, as a scheduler sees them."""
 
     def __init__(self, *, is_old: bool = False) -> None:
         self.is_old, self.flushed, self.given = is_old, asyncio.Event(), list[str]()
@@ -484,31 +484,31 @@ async def test_a_batch_is_due_when_no_session_can_add_to_it_or_it_is_old(
     monkeypatch: pytest.MonkeyPatch, active: int, waiting: int, old: bool, due: bool
 ) -> None:
     monkeypatch.setattr(batches, "TICK_S", 0.001)
-    desk, one = Desk(), Noted(is_old=old)
-    desk.collectors.append(one)
+    scheduler, one = BatchScheduler(), Noted(is_old=old)
+    scheduler.queues.append(one)
     with contextlib.ExitStack() as stack:
         for _ in range(active):
-            stack.enter_context(desk.working())
+            stack.enter_context(scheduler.working())
         for unit in range(waiting):
-            stack.enter_context(desk.waits(f"{unit}"))
-            stack.enter_context(desk.waits(f"{unit}"))  # two calls of one session
-        assert desk.active == active and len(desk.waiting) == waiting
+            stack.enter_context(scheduler.waits(f"{unit}"))
+            stack.enter_context(scheduler.waits(f"{unit}"))  # two calls of one session
+        assert scheduler.active == active and len(scheduler.waiting) == waiting
         if due:
             await asyncio.wait_for(one.flushed.wait(), 5.0)
         else:
             await asyncio.sleep(0.02)
             assert not one.flushed.is_set()
-    assert desk.active == 0 and desk.waiting == Counter() and not one.given
+    assert scheduler.active == 0 and scheduler.waiting == Counter() and not one.given
 
 
 async def test_after_an_interruption_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "TICK_S", 0.001)
     brake = Brake()
     BRAKE.set(brake)
-    desk, one = Desk(), Noted(is_old=True)
-    desk.collectors.append(one)
+    scheduler, one = BatchScheduler(), Noted(is_old=True)
+    scheduler.queues.append(one)
     brake.pull("interrupted", interrupted=True)
-    with desk.waits("a"):
+    with scheduler.waits("a"):
         await asyncio.sleep(0.02)
     assert set(one.given) == {"interrupted"} and not one.flushed.is_set()
 
@@ -531,13 +531,13 @@ async def test_a_desk_knows_better_than_its_store() -> None:
             self.calls.append(("release", list(keys)))
 
     store = Written()
-    desk = Desk(store)
-    assert desk.batch_of("new") is None
-    assert desk.batch_of("old") == Batch("theirs", 1, 0.0) == desk.known["theirs"]
-    await desk.begin(Batch("ours", 1, 0.0), ["new"])
-    await desk.update(Batch("ours", 1, 0.0, remote="r"))
-    found = desk.batch_of("new")
+    scheduler = BatchScheduler(store)
+    assert scheduler.batch_of("new") is None
+    assert scheduler.batch_of("old") == Batch("theirs", 1, 0.0) == scheduler.known["theirs"]
+    await scheduler.begin(Batch("ours", 1, 0.0), ["new"])
+    await scheduler.update(Batch("ours", 1, 0.0, remote="r"))
+    found = scheduler.batch_of("new")
     assert found is not None and found.remote == "r"
-    await desk.release(["new", "old"])
-    assert desk.batch_of("new") is None and desk.batch_of("old") is None
+    await scheduler.release(["new", "old"])
+    assert scheduler.batch_of("new") is None and scheduler.batch_of("old") is None
     assert store.calls == [("begin", "ours", ["new"]), ("update", "r"), ("release", ["new", "old"])]
