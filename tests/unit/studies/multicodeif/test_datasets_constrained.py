@@ -102,8 +102,7 @@ def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
 def test_what_no_rule_knows_is_told_at_the_start(tmp_path: Path) -> None:
     unread = [{"type": "return_type", "answer": "zig;f;Integer"}]
     tasks = load(tmp_path, ROW, {**ROW, "task_id": "own/2", "constraints": unread}).tasks
-    judging = fitting.Judging.of(compose(["protocol=repair", "judge=llm"]).config)
-    (remark,) = judging.remarks(None, tasks)
+    (remark,) = fitting.undecidable(compose(["protocol=repair", "judge=llm"]).config, tasks)
     assert remark.startswith("1 of 2 tasks have ") and "return_type" in remark and "zig" in remark
 
 

@@ -259,11 +259,10 @@ def test_what_is_not_installed_is_told_before_anything_is_asked(monkeypatch: pyt
 @pytest.mark.parametrize(("judge", "said"), [("rules", True), ("llm", False)])
 def test_what_no_judge_will_decide_is_told_at_the_start(judge: str, said: bool) -> None:
     config = compose(["protocol=repair", f"judge={judge}"]).config
-    judging = fitting.Judging.of(config)
-    remark = "".join(judging.remarks(None, (constrained(SNAKE), constrained(SNAKE, SCENARIO))))
+    remark = "".join(fitting.undecidable(config, (constrained(SNAKE), constrained(SNAKE, SCENARIO))))
     assert ("1 of 2 tasks have a constraint that no rule decides, and judge=rules" in remark) == said
-    assert not [*judging.remarks(None, (constrained(SNAKE),))]
-    assert not [*fitting.Judging.of(compose(["judge=rules"]).config).remarks(None, (constrained(SCENARIO),))]
+    assert not [*fitting.undecidable(config, (constrained(SNAKE),))]
+    assert not [*fitting.undecidable(compose(["judge=rules"]).config, (constrained(SCENARIO),))]
 
 
 def test_a_version_is_decided_by_a_compiler_under_each_harness(tmp_path: Path) -> None:
