@@ -24,13 +24,13 @@ from codechat.report.metrics.measures import FIELD, measures_in, value_of
 from codechat.report.metrics.sequences import STOPPED
 from codechat.report.study import REPLAYED, LoadedCell
 from codechat.report.variants import (
+    OWN,
     RECORDED,
     RESCORED,
     Named,
     Options,
     differences,
-    settings_of,
-    setup_of,
+    settings_text,
     without_seed,
 )
 
@@ -120,7 +120,7 @@ def repeats_in(cells: Sequence[LoadedCell], options: Options) -> list[list[Loade
         if cell.protocol == STOPPED:  # each ended at tasks of its own
             continue
         settings, pool = (
-            settings_of(without_seed(cell.config), options),
+            settings_text(without_seed(cell.config), options),
             tags_in(cell.folder).get("codechat.pool_hash", ""),
         )
         rescored = RESCORED in cell.config
@@ -233,10 +233,15 @@ def _named(cells: Sequence[LoadedCell], options: Options) -> dict[Path, LoadedCe
     )
     return {
         cell.folder: replace(
-            cell, variant=", ".join(words.values()), differences=words, setup=setup_of(config, options)
+            cell, variant=", ".join(words.values()), differences=words, setup=_setup_of(config, options)
         )
         for cell, words, config in zip(cells, found, configs, strict=True)
     }
+
+
+def _setup_of(config: Mapping[str, Any], options: Options) -> str:
+    """All that can change a result but the model and the dataset, as a text to compare."""
+    return settings_text(config, options, lambda key: key.partition(".")[0] not in OWN)
 
 
 def _is_cell(path: Path) -> bool:

@@ -26,7 +26,7 @@ class LoadedCell:
     metrics.json, checked by the protocol's chapter. `measures` says how to read it; None if nothing says so. `model`
     and `dataset` are as the records name them; `agenda` and `judge` are the chosen options, `agenda` empty if the
     sessions have none. `turns` is the most that a session can have. `variant` says what else sets the cell apart from
-    the others of a report and protocol, such as `escalating, seed 1`; it is empty if nothing does. `differences` holds
+    the others of a report and protocol, such as `agenda=iid, seed=1`; it is empty if nothing does. `differences` holds
     its parts by the options' keys.
     `content` is the hash of the dataset's content, or what else tells it from others; empty if nothing does.
     `departure` is a sentence if the dataset's name is that of a benchmark, and the tasks are not. `edited` is one if

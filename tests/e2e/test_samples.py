@@ -44,15 +44,15 @@ def test_several_seeds_by_one_command(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["report", "runs=runs", "out=report"]) == 0
     told = capsys.readouterr()
     assert "\n3 cells, " in told.out, "pooled ones are counted too"
-    assert "drifter (balanced) on starter pools 2 cells that differ in the seed alone (seeds 5, 6)" in told.err
+    assert "drifter (agenda=balanced) on starter pools 2 cells that differ in the seed alone (seeds 5, 6)" in told.err
     board = pd.read_csv("report/tables/leaderboard.csv")
-    assert dict(zip(board["variant"], board["samples"], strict=True)) == {"balanced": 2, "semantic": 1}
+    assert dict(zip(board["variant"], board["samples"], strict=True)) == {"agenda=balanced": 2, "agenda=semantic": 1}
     assert "pools 2 cells" in Path("report/index.html").read_text()
     assert main(["export", "runs=runs", "out=turns.csv"]) == 0
     turns = pd.read_csv("turns.csv")
     assert turns.groupby("entrant")["seed"].unique().map(sorted).to_dict() == {
-        "drifter (balanced)": [5, 6],
-        "drifter (semantic)": [0],
+        "drifter (agenda=balanced)": [5, 6],
+        "drifter (agenda=semantic)": [0],
     }
 
 

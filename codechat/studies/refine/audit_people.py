@@ -22,13 +22,14 @@ from codechat.report.audit.kinds import Question, Row
 from codechat.report.audit.labels import read_labels
 from codechat.report.metrics.powered import JudgeLabels, Label
 from codechat.report.study import LoadedCell
-from codechat.report.variants import Options, judge_in
+from codechat.report.variants import Options, settings_text
 
 APPLICABILITY = Question("applicability", "applicable", drawn=("both", "applicability"))
 ADHERENCE = Question(
     "adherence", "adherence", ("adhered", "violated"), "adherence_judge", "adherence_reason",
     after="applicable", otherwise="inapplicable", drawn=("both", "adherence", "correction"),
 )  # fmt: skip
+OTHER_QUESTIONS = {"applicability", "constraint", "votes", "reference"}  # of a judge's options
 POPULATION = "population.json"
 Place = tuple[str, str, str]  # cell, task and turn
 
@@ -59,7 +60,10 @@ class Population(BaseModel):
 
 def judge_of(cell: LoadedCell, options: Options) -> str:
     """A hash of everything that can change a cell's verdicts on adherence."""
-    return content_hash([judge_in(cell.config, options), tags_in(cell.folder).get(JUDGE_TAG, "")])[:16]
+    settings = settings_text(
+        cell.config, options, lambda key: key.startswith("judge.") and not OTHER_QUESTIONS & {*key.split(".")}
+    )
+    return content_hash([settings, tags_in(cell.folder).get(JUDGE_TAG, "")])[:16]
 
 
 def population_json(cells: Iterable[LoadedCell], options: Options) -> str:

@@ -10,7 +10,7 @@ import yaml
 
 from codechat.base.environment import data_folder
 from codechat.base.errors import UserError
-from codechat.base.files import from_yaml
+from codechat.base.files import content_hash, from_yaml
 from codechat.cli.commands.report import options_of
 from codechat.report.build import build_report
 from codechat.report.loading import cell_folders, load_cells
@@ -43,11 +43,11 @@ def test_variants_tell_what_varies_and_nothing_else(tmp_path: Path) -> None:
     ):
         write_cell(made, tmp_path)
     assert [cell.label for cell in load_cells([tmp_path])] == [
-        "a (balanced, judge rules, seed 0)",
-        "a (iid, judge rules, seed 0)",
-        "a (iid, judge rules, seed 1)",
-        "b (balanced, judge llm, seed 0)",
-        "b (balanced, judge rules, seed 0)",
+        "a (agenda=balanced, judge=rules, seed=0)",
+        "a (agenda=iid, judge=rules, seed=0)",
+        "a (agenda=iid, judge=rules, seed=1)",
+        "b (agenda=balanced, judge=llm, seed=0)",
+        "b (agenda=balanced, judge=rules, seed=0)",
     ]
 
 
@@ -67,7 +67,7 @@ def test_options_of_one_choice_are_told_and_those_of_where_it_ran_are_not(tmp_pa
     sessions = (other / "sessions.jsonl").read_text().replace("a/humaneval/balanced", "a2/humaneval/balanced")
     (other / "sessions.jsonl").write_text(sessions)
     edited(other, model__temperature=0.7, model__base_url="http://127.0.0.1:2/v1")
-    assert [cell.label for cell in load_cells([tmp_path], options_of)] == ["a (temperature 0)", "a (temperature 0.7)"]
+    assert [cell.label for cell in load_cells([tmp_path], options_of)] == ["a (temperature=0)", "a (temperature=0.7)"]
     edited(other, model__temperature=None)
     labels = [cell.label for cell in load_cells([tmp_path], options_of)]
     assert len(set(labels)) == 2, "cells of equal settings are told apart"
@@ -81,17 +81,17 @@ def variants(*configs: dict[str, Any]) -> list[str]:
 def test_groups_and_options_that_nobody_listed_are_told() -> None:
     """A variant follows from config.yaml and from what the options' own declarations say of them."""
     one, two = {"launcher": {"kind": "serial", "nodes": 1}}, {"launcher": {"kind": "serial", "nodes": 2}}
-    assert variants(one, two) == ["launcher nodes 1", "launcher nodes 2"]
+    assert variants(one, two) == ["launcher.nodes=1", "launcher.nodes=2"]
     runs = [{"hardware": {"kind": "local", "workers": number}, "max_errors": number} for number in (1, 2)]
-    assert variants(*runs) == ["cell 00000000", "cell 11111111"]
+    assert variants(*runs) == ["cell=00000000", "cell=11111111"]
     chosen = [{"sandbox": {"kind": kind}, "choices": {"sandbox": kind}} for kind in ("auto", "process")]
-    assert variants(*chosen) == ["cell 00000000", "cell 11111111"]
+    assert variants(*chosen) == ["cell=00000000", "cell=11111111"]
     picked = [
         {"dataset": {"kind": "starter", "limit": limit}, "choices": {"dataset": "starter"}} for limit in (3, None)
     ]
-    assert variants(*picked) == ["first 3 tasks", "all tasks"]
+    assert variants(*picked) == ["limit=3", "limit=null"]
     judged = [{"judge": {"kind": "llm", "max_reasks": number, "lookahead": number}} for number in (1, 2)]
-    assert variants(*judged) == ["judge max reasks 1", "judge max reasks 2"]
+    assert variants(*judged) == ["judge.max_reasks=1", "judge.max_reasks=2"]
 
 
 OWN = "Implement the following Python function, and think of every corner that it may have before you write."
@@ -101,31 +101,31 @@ def prompted(text: str) -> dict[str, Any]:
     return {"protocol": {"kind": "refine", "prompts": {"initial": text}}, "choices": {"protocol": "refine"}}
 
 
-def test_prompts_are_told_by_where_they_differ() -> None:
+def test_prompts_are_named_by_their_preset_or_their_hash() -> None:
     shipped = (data_folder("conf") / "prompts" / "refine" / "careful" / "initial.md").read_text()
     assert variants(prompted(shipped), prompted(OWN), prompted("Go!")) == [
-        "careful initial prompt",
-        "initial prompt “…function, and think of every corner…”",
-        "initial prompt Go!",
+        "prompts.initial=careful",
+        f"prompts.initial=#{content_hash(OWN)[:6]}",
+        "prompts.initial=Go!",
     ]
 
 
 def test_an_option_that_an_older_cell_lacks_has_its_default() -> None:
     judge = {"kind": "llm", "lookahead": 1}
     assert variants({"judge": judge, "seed": 0}, {"judge": {**judge, "max_reasks": 2}, "seed": 1}) == [
-        "seed 0",
-        "seed 1",
+        "seed=0",
+        "seed=1",
     ]
     asked = [{"model": {"kind": "openai", "name": "m", "temperature": value}} for value in (None, 0.7)]
-    assert variants(*asked) == ["no temperature", "temperature 0.7"]
+    assert variants(*asked) == ["temperature=null", "temperature=0.7"]
 
 
 def test_cells_of_equal_settings_are_told_by_their_files_or_what_was_done_with_them() -> None:
     pools = [{"instructions": {"kind": "default", "path": f"/pools/{name}.csv"}} for name in ("mine", "yours")]
-    assert variants(*pools) == ["instructions from mine.csv", "instructions from yours.csv"]
+    assert variants(*pools) == ["instructions.path=mine.csv", "instructions.path=yours.csv"]
     assert variants({"seed": 0}, {"seed": 0, "rescored_from": "1" * 64}) == ["", "rescored"]
     judges = [{"judge": {"kind": kind}, "choices": {"judge": kind}} for kind in ("rules", "llm")]
-    assert variants(judges[0], {**judges[1], "rescored_from": "1"}) == ["judge rules", "judge llm"]
+    assert variants(judges[0], {**judges[1], "rescored_from": "1"}) == ["judge=rules", "judge=llm"]
 
 
 def test_a_dataset_that_is_cut_is_told_where_it_is() -> None:
@@ -134,9 +134,9 @@ def test_a_dataset_that_is_cut_is_told_where_it_is() -> None:
         for dataset, limit, seed in (("starter", 3, 0), ("starter", 5, 1), ("mine", None, 0))
     ]
     assert [", ".join(words.values()) for words in differences(cells, options_of)] == [
-        "first 3 tasks, seed 0",
-        "first 5 tasks, seed 1",
-        "seed 0",
+        "limit=3, seed=0",
+        "limit=5, seed=1",
+        "seed=0",
     ]
 
 
@@ -151,9 +151,9 @@ def test_a_replayed_model_keeps_its_name(tmp_path: Path) -> None:
         (made / "sessions.jsonl").write_text(sessions)
         made.rename(made.with_name(f"{name}-{seed}"))
     assert [cell.label for cell in load_cells([tmp_path / "runs"])] == [
-        "claude (replay, seed 0)",
-        "gpt-4o (replay, seed 0)",
-        "gpt-4o (replay, seed 1)",
+        "claude (replay, seed=0)",
+        "gpt-4o (replay, seed=0)",
+        "gpt-4o (replay, seed=1)",
     ]
 
 

@@ -212,8 +212,8 @@ def test_settings_of_one_protocol_stand_side_by_side(tmp_path: Path) -> None:
     finals = data.tables[0]
     keys = [column.key for column in finals.columns]
     assert [(row[keys.index("variant")], row[keys.index("ifr")] is None) for row in finals.rows] == [
-        ("context full", False),
-        ("context single", True),
+        ("context=full", False),
+        ("context=single", True),
     ]
     assert "static_pairs" in [each.name for each in data.tables]
 

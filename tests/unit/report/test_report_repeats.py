@@ -248,9 +248,9 @@ def test_only_the_seed_may_differ(tmp_path: Path) -> None:
                  Made("a", tasks=4, turns=3, judge="llm", seed=3)):  # fmt: skip
         write_cell(made, runs)
     assert sorted((cell.label, cell.samples) for cell in load(runs)) == [
-        ("a (judge llm, 3 turns)", 1),
-        ("a (judge rules, 3 turns)", 2),
-        ("a (judge rules, 4 turns)", 1),
+        ("a (judge=llm, turns=3)", 1),
+        ("a (judge=rules, turns=3)", 2),
+        ("a (judge=rules, turns=4)", 1),
     ]
 
 
@@ -267,7 +267,7 @@ def test_nothing_is_pooled_that_cannot_be_measured(tmp_path: Path) -> None:
     for seed in (0, 1):
         write_cell(Made("a", tasks=4, turns=3, seed=seed), tmp_path / "runs")
     cells = load_cells([tmp_path / "runs"], known, lambda *_: None)
-    assert [cell.label for cell in cells] == ["a (seed 0)", "a (seed 1)"]
+    assert [cell.label for cell in cells] == ["a (seed=0)", "a (seed=1)"]
 
 
 def test_the_log_rank_test_by_task_agrees_where_tasks_do_not_matter(tmp_path: Path) -> None:

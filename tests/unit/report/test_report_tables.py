@@ -289,12 +289,12 @@ def test_ablations_put_single_choices_side_by_side(tmp_path: Path) -> None:
     assert titles == [f"humaneval: {name}" for name in ("MST", "Δ Pass@1, %", "Regression rate")]
     agenda = tables["ablation_agenda"]
     assert [row[:4] for row in agenda.rows[:3]] == [
-        ("humaneval", "a", "4 turns", "balanced"),
-        ("humaneval", "a", "4 turns", "semantic"),
-        ("humaneval", "a", "6 turns", "balanced"),
+        ("humaneval", "a", "turns=4", "balanced"),
+        ("humaneval", "a", "turns=4", "semantic"),
+        ("humaneval", "a", "turns=6", "balanced"),
     ]
     lengths = tables["ablation_turns"]
-    assert [row[2:4] for row in lengths.rows[:2]] == [("balanced", "4"), ("balanced", "6")]
+    assert [row[2:4] for row in lengths.rows[:2]] == [("agenda=balanced", "4"), ("agenda=balanced", "6")]
     share = [column.key for column in lengths.columns].index("mst_share")
     truth = recount(tmp_path / "runs" / "a-humaneval-balanced-4-rules-0")
     assert lengths.rows[0][share] == pytest.approx(truth["mst"] / 4)

@@ -192,7 +192,7 @@ def series(study: RefineStudy, axis: str) -> list[Series]:
         fixed = ", ".join(words for key, words in cell.differences.items() if key not in on)
         # under the choice, or under the options' own words if it does not say it all
         chosen = on.keys() <= {axis, "agenda.turns", RESCORED}
-        words = ", ".join(on.values()).removeprefix(f"{axis} ").removesuffix(f" {axis}")
+        words = ", ".join(on.values()).removeprefix(f"{axis}=")
         value = getattr(cell, axis) if chosen and axis != "prompts" else words
         groups[cell.dataset, cell.model, fixed].append((value, found))
     result = []

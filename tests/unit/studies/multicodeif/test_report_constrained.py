@@ -194,7 +194,7 @@ def test_means_are_over_one_setup_whatever_the_repairs(tmp_path: Path) -> None:
     )
     (row, *_) = rows_of(tmp_path, "repair_means")
     assert row["models"] == 2
-    assert "harness guarded" in tables_in(tmp_path)["repair_means"].title
+    assert "harness=guarded" in tables_in(tmp_path)["repair_means"].title
     assert "rounds" not in tables_in(tmp_path)["repair_means"].title
 
 

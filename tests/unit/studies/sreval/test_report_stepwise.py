@@ -138,7 +138,7 @@ def test_published_figures_stay_away_from_what_cannot_be_compared(tmp_path: Path
 def test_published_figures_stand_in_the_comparable_columns_alone(tmp_path: Path) -> None:
     data = report(tmp_path, Steps("mine"), Steps("mine", context="golden", harness="guarded"))
     rows = rows_of(tmp_path, "stepwise_models_function")
-    assert {row["model"] for row in rows[:2]} == {"mine, harness official", "mine, harness guarded"}
+    assert {row["model"] for row in rows[:2]} == {"mine, harness=official", "mine, harness=guarded"}
     for row in rows[2:]:
         assert row["python_avg_acc_basic"] and not row["python_avg_acc_golden"]
     assert [table.name for table in data.opening] == ["stepwise_models_function", "stepwise_finals"]
@@ -148,8 +148,8 @@ def test_an_effort_on_the_command_line_finds_the_papers_model(tmp_path: Path) ->
     report(tmp_path, *(Steps("gpt_oss_20b", options=(("reasoning_effort", effort),)) for effort in ("low", "medium")))
     rows = rows_of(tmp_path, "stepwise_models_function")
     assert [row["model"] for row in rows[:4]] == [
-        "gpt_oss_20b, reasoning effort low", "gpt-oss-20B low",
-        "gpt_oss_20b, reasoning effort medium", "gpt-oss-20B medium",
+        "gpt_oss_20b, reasoning_effort=low", "gpt-oss-20B low",
+        "gpt_oss_20b, reasoning_effort=medium", "gpt-oss-20B medium",
     ]  # fmt: skip
 
 
