@@ -1,4 +1,4 @@
-"""`codechat cache`: show the caches (replies, verdicts, repositories' worktrees), bound the replies, or empty all."""
+"""`codechat cache`: show the caches (replies, repositories' worktrees), bound the replies, or empty all."""
 
 from pathlib import Path
 
@@ -6,7 +6,6 @@ from codechat.base.errors import UserError
 from codechat.base.template import counted
 from codechat.cli.terminal import out, plain_table
 from codechat.models.calls.cache_file import Contents, clear, contents, set_bound
-from codechat.sandbox.suites import sharing as verdicts
 from codechat.studies.cab.environments import cache as worktrees
 
 
@@ -28,9 +27,6 @@ def run_cache(arguments: list[str]) -> int:
 def _clear() -> None:
     gone = clear()
     _say_removed(counted(gone.entries, "reply", "replies"), gone.path, gone.size)
-    tested = verdicts.clear()
-    if tested.entries:
-        _say_removed(counted(tested.entries, "verdict"), tested.path, tested.size)
     rooms = worktrees.clear()
     if rooms.commits or rooms.images:
         what = f"{counted(rooms.commits, 'unpacked commit')} and {counted(rooms.images, 'image')}"
@@ -51,10 +47,6 @@ def _show(found: Contents) -> None:
             table.add_row(name, str(entries), _megabytes(size))
         out.print("")
         out.print(table, markup=False)
-    tested = verdicts.contents()
-    if tested.entries:
-        out.print(f"\nverdicts        {tested.path}", markup=False)
-        out.print(f"verdicts kept   {tested.entries}\nsize on disk    {_megabytes(tested.size)}")
     rooms = worktrees.contents()
     if rooms.commits or rooms.images:
         out.print(f"\nrooms           {rooms.path}", markup=False)

@@ -74,6 +74,8 @@ def _source(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     # budgets of the recorded cell do not apply to its scoring
     for key in ("rescored_from", "recorded_model", "budget_usd", "budget_tokens"):
         config.pop(key, None)
+    if isinstance(config.get("sandbox"), dict):
+        config["sandbox"].pop("share", None)  # an option of older cells, which changed no verdict
     return config, {str(group): str(choice) for group, choice in choices.items()}
 
 

@@ -12,7 +12,6 @@ from codechat.models.calls import Brake
 from codechat.run.journal import Journal
 from codechat.sandbox import Command, Ran
 from codechat.sandbox.suites import Suite
-from codechat.sandbox.suites.checker import ProgramKeys
 from codechat.studies.cab.environments import Environment
 from codechat.studies.multicodeif.constraints.examining import Examiner
 
@@ -49,8 +48,8 @@ class Tests(Protocol):
     async def check_reference(self, program: Program, suite: Suite) -> Verdict:
         """The same of a program of the dataset's own, which further cells of this process test too."""
 
-    def remember(self, program: Program, suite: Suite, verdict: Verdict) -> ProgramKeys | None:
-        """Keep a verdict that may come from the journal, and say what it is on; None if each text is tested apart."""
+    def remember(self, program: Program, suite: Suite, verdict: Verdict) -> str:
+        """Keep a verdict that may come from the journal; a hash of the program's text and the tests."""
 
     async def run(self, command: Command) -> Ran:
         """Run a command in a box; its exit status and output."""

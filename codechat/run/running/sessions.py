@@ -37,7 +37,6 @@ from codechat.run.running.observer import Counting, Counts, Follow, Observer
 from codechat.run.running.room import Room, room_of
 from codechat.sandbox import SANDBOXES, Sandbox, admit
 from codechat.sandbox.suites.checker import Checker, NoSandbox
-from codechat.sandbox.suites.sharing import KeptVerdicts
 from codechat.studies.cab.environments import ENVIRONMENTS, Environment
 from codechat.studies.multicodeif.constraints.examining import Examiner
 
@@ -380,11 +379,7 @@ async def services_of(
             sandbox = _sandbox(cell, stack, note)
         examiner = Examiner(cell.resources.workers)
         stack.push_async_callback(examiner.aclose)
-        kept = None  # the verdicts of other cells and processes
-        if not isinstance(sandbox, NoSandbox) and sandbox.config.share:
-            kept = KeptVerdicts(sandbox.config, weak=sandbox.weak)
-            stack.callback(kept.close)
-        checker = Checker(sandbox, kept)
+        checker = Checker(sandbox)
         yield Services(players, journal, checker, judge, brake, offline, gate, examiner, environment)
 
 
