@@ -63,7 +63,7 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, peer: so
     channel.start += wire.HEADER.size  # the candidate sent a frame, too
     names = [f"<assertion {number}>" for number in range(1, len(job["snippets"]) + 1)]
     labels = {name: f"assertion {number}, " for number, name in enumerate(names, 1)}
-    tester = Tester(job, channel, Link(peer, job["room"]))
+    tester = Tester(job, channel, Link(peer, job["output_limit"]))
     try:
         for name, snippet in zip(names, job["snippets"], strict=True):
             linecache.cache[name] = (len(snippet), None, snippet.splitlines(keepends=True), name)

@@ -156,7 +156,7 @@ class Assertions:
         run = self._start(program, config)
         tester = describe_all(self.constructs)
         candidate = {name: run.job[name] for name in ("program", "load_cpu_s", "cpu", "lent")}
-        verdict = run.follow(box, tester | {"room": config.output_mb << 20}, marshal.dumps(candidate, 2))
+        verdict = run.follow(box, tester | {"output_limit": config.output_mb << 20}, marshal.dumps(candidate, 2))
         return verdict, run.reader
 
     def _met(self, box: Box, target: Target, config: SandboxConfig) -> int:
