@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from codechat.report.metrics.statistics import Figure, TaskBootstrap, percent_change, percentile_interval
+from codechat.report.metrics.statistics import TaskBootstrap, TaskRatio, percent_change, percentile_interval
 
 RATES = (0.08, 0.13, 0.22)  # of a defect in a cosmetic, structural and semantic turn: the drifter's defaults
 MENDS = 0.08
@@ -86,9 +86,9 @@ def study(process: str, tasks: int, samples: int, luck: np.random.Generator) -> 
 def intervals(counts: dict[str, Any], bootstrap: TaskBootstrap) -> dict[str, tuple[float, float] | None]:
     """The 95 % intervals of a report; the arrays of `counts` hold a row for each thing that is resampled."""
 
-    def figure(hits: Any, total: Any) -> Figure:
+    def figure(hits: Any, total: Any) -> TaskRatio:
         pairs = zip(hits.sum(axis=1).tolist(), total.sum(axis=1).tolist(), strict=True)
-        return Figure({f"{number:05d}": pair for number, pair in enumerate(pairs)})
+        return TaskRatio({f"{number:05d}": pair for number, pair in enumerate(pairs)})
 
     ones = np.ones_like(counts["last"])
     ends = [bootstrap.ratios(figure(each, ones)) for each in (ones, counts["last"])]

@@ -21,7 +21,7 @@ from coverage import MENDS, POOL, RATES, REPEATS, TURNS, bootstraps
 
 from codechat.report.metrics.outline import SessionOutline, TurnOutline
 from codechat.report.metrics.power import FIGURES, Spread, parts_of, spread_of
-from codechat.report.metrics.statistics import Figure, percent_change, percentile_interval
+from codechat.report.metrics.statistics import TaskRatio, percent_change, percentile_interval
 
 # by samples, and by what both models share: how much more often the second breaks, how much less it follows
 WORSE = {
@@ -51,7 +51,7 @@ def draw_tasks(number: int, luck: np.random.Generator) -> Any:
     return np.column_stack([luck.choice((0.3, 1.7), number), luck.choice((0.75, 0.95), number)])
 
 
-def counted(passed: Any, followed: Any) -> dict[str, Figure]:
+def counted(passed: Any, followed: Any) -> dict[str, TaskRatio]:
     """The figures of a cell, by task."""
     alive = np.logical_and.accumulate(passed, axis=-1).sum(axis=(1, 2))
     one = np.full(len(passed), passed.shape[1])
@@ -62,12 +62,12 @@ def counted(passed: Any, followed: Any) -> dict[str, Figure]:
         "regression": (broken, passed[..., :-1].sum(axis=(1, 2))),
     }  # fmt: skip
     return {
-        name: Figure({f"{n:05d}": pair for n, pair in enumerate(zip(hits.tolist(), totals.tolist(), strict=True))})
+        name: TaskRatio({f"{n:05d}": pair for n, pair in enumerate(zip(hits.tolist(), totals.tolist(), strict=True))})
         for name, (hits, totals) in sums.items()
     }
 
 
-def values(figures: dict[str, Figure], drawn: Any) -> dict[str, tuple[float, list[float]]]:
+def values(figures: dict[str, TaskRatio], drawn: Any) -> dict[str, tuple[float, list[float]]]:
     """Each figure's value, and its values in the resamples."""
     found = {name: (figure.rate or 0.0, drawn.ratios(figure)) for name, figure in figures.items()}
     (first, firsts), (last, lasts) = found.pop("first"), found.pop("last")

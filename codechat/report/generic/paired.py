@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple
 
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.metrics.repeats import sign_flips
-from codechat.report.metrics.statistics import Figure, percentile_interval, rate
+from codechat.report.metrics.statistics import TaskRatio, percentile_interval, rate
 from codechat.report.study import Study, V, resamples_of
 
 
@@ -152,10 +152,10 @@ class Pair(Generic[V]):
         """Whether a task has several samples."""
         return any(len(samples) > 1 for side in self.verdicts for samples in side)
 
-    def at(self, turn: int) -> tuple[Figure, Figure]:
+    def at(self, turn: int) -> tuple[TaskRatio, TaskRatio]:
         """The samples of A and of B that pass at one turn, of those that are scored."""
         a, b = (
-            Figure({
+            TaskRatio({
                 task: _summed([passing([row[turn]]) for row in samples])
                 for task, samples in zip(self.tasks, side, strict=True)
             })
@@ -180,7 +180,7 @@ class Pair(Generic[V]):
         """Whether both have a turn that is scored."""
         return all(any(v is not None for samples in side for row in samples for v in row) for side in self.verdicts)
 
-    def ratios(self, figure: Figure) -> list[float | None]:
+    def ratios(self, figure: TaskRatio) -> list[float | None]:
         """A figure in every resample of the pair's tasks."""
         return resamples_of(self.tasks, self.a.cell.dataset).ratios(figure)
 
@@ -213,7 +213,7 @@ def paired_row(pair: Pair[V], figure_of: Callable[[Sequence[bool | None]], tuple
     `figure_of` gives what one task's verdicts add to the figure: a sum, and a number to divide it by.
     """
     a, b = (
-        Figure({
+        TaskRatio({
             task: _summed([figure_of(row) for row in samples]) for task, samples in zip(pair.tasks, side, strict=True)
         })
         for side in pair.verdicts

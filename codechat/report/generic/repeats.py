@@ -18,7 +18,7 @@ from codechat.report.metrics.repeats import (
     shortest_of,
     sizes,
 )
-from codechat.report.metrics.statistics import Figure, sustained
+from codechat.report.metrics.statistics import TaskRatio, sustained
 from codechat.report.study import Study, V, Verdicts
 
 GROUP = "repeats"
@@ -94,7 +94,7 @@ def _turns(study: Study[V], name: str, group: str) -> Table:
 
 
 def _lengths(study: Study[V], name: str, group: str) -> Table:
-    def lasting(found: V, k: int, part: Callable[[Sequence[int], int], Part]) -> Figure:
+    def lasting(found: V, k: int, part: Callable[[Sequence[int], int], Part]) -> TaskRatio:
         return mean_over_tasks({task: part(_lasting(found, places), k) for task, places in found.samples.items()})
 
     rows = [
@@ -114,7 +114,7 @@ def table_of_k(
     study: Study[V],
     places: Sequence[Column],
     titles: Mapping[str, str],
-    rows: Iterable[tuple[V, tuple[int, ...], Sequence[Figure]]],
+    rows: Iterable[tuple[V, tuple[int, ...], Sequence[TaskRatio]]],
     **about: str,
 ) -> Table:
     """What any or all of k samples reach, each figure with its interval; `titles` name the figures by their keys.
@@ -181,7 +181,7 @@ def _sampled(found: Verdicts, turn: int | None) -> list[list[tuple[int, float]]]
     return sampled
 
 
-def of_k(found: Verdicts, turn: int, k: int, part: Callable[[int, int, int], Part], *, alive: bool) -> Figure:
+def of_k(found: Verdicts, turn: int, k: int, part: Callable[[int, int, int], Part], *, alive: bool) -> TaskRatio:
     """What any or all (`part`) of k samples of a task do at a turn: pass, or be alive."""
 
     def counted(places: Sequence[int]) -> Part:
@@ -197,7 +197,7 @@ def _lasting(found: Verdicts, places: Sequence[int]) -> list[int]:
     return [sustained(found.passed[place]) for place in places]
 
 
-def measured(found: Verdicts, figure: Figure) -> tuple[float | None, Interval | None]:
+def measured(found: Verdicts, figure: TaskRatio) -> tuple[float | None, Interval | None]:
     """A figure's value, and its interval over the cell's resamples of tasks."""
     return figure.rate, Interval.of(found.resamples.interval(figure))
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 
-from codechat.report.metrics.statistics import Figure, Interval
+from codechat.report.metrics.statistics import Interval, TaskRatio
 
 REACH = 1.959964
 """The normal quantile of a 95 % interval."""
@@ -27,7 +27,7 @@ FEWEST = 10
 NO_CODE = "no code"
 """The scope of replies without code, which no judge needs to see: certainly not followed."""
 
-Judged = Mapping[str, Figure]
+Judged = Mapping[str, TaskRatio]
 """By scope: how many changes were judged adhered, and how many were judged."""
 
 
@@ -92,8 +92,8 @@ def powered(known: JudgeLabels, cells: Collection[str], judged: Judged) -> Power
         count = sum(one.adhered is verdict for one in labels)
         if count < FEWEST:
             return f"too few labels of this cell: {count} of changes judged {word}, and {FEWEST} are needed"
-    seen = Figure.union(figure for scope, figure in judged.items() if scope != NO_CODE).by_task
-    every = Figure.union(judged.values()).by_task
+    seen = TaskRatio.union(figure for scope, figure in judged.items() if scope != NO_CODE).by_task
+    every = TaskRatio.union(judged.values()).by_task
     hits, asked = (sum(counts[place] for counts in seen.values()) for place in (0, 1))
     whole = sum(total for _, total in every.values())
     weights = [known.weights[one.scope, one.adhered] for one in labels]

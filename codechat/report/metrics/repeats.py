@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import comb, lcm
 from statistics import fmean, variance
 
-from codechat.report.metrics.statistics import Figure
+from codechat.report.metrics.statistics import TaskRatio
 
 FEW = 5
 MANY = 10
@@ -41,14 +41,14 @@ def shortest_of(values: Sequence[int], k: int) -> Part:
     return longest_of([-value for value in values], k)[0] * -1, comb(len(values), k)
 
 
-def mean_over_tasks(parts: Mapping[str, Part]) -> Figure:
+def mean_over_tasks(parts: Mapping[str, Part]) -> TaskRatio:
     """The mean of the tasks' ratios with equal weights; a task without a choice of k is left out.
 
     The ratios get one denominator, so that all sums are sums of whole numbers.
     """
     known = {task: part for task, part in parts.items() if part[1]}
     whole = lcm(*(total for _, total in known.values()))
-    return Figure({task: (hits * (whole // total), whole) for task, (hits, total) in known.items()})
+    return TaskRatio({task: (hits * (whole // total), whole) for task, (hits, total) in known.items()})
 
 
 @dataclass(frozen=True, slots=True)

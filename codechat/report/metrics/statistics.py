@@ -97,7 +97,7 @@ _COUNTS: dict[tuple[int, int], tuple[int, int]] = {}  # equal ones are shared: t
 
 
 @dataclass
-class Figure:
+class TaskRatio:
     """A ratio of two counts, kept by task so that tasks can be resampled."""
 
     by_task: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -109,11 +109,11 @@ class Figure:
         self.by_task[task_id] = _COUNTS.setdefault(counts, counts)
 
     @classmethod
-    def union(cls, figures: Iterable["Figure"]) -> "Figure":
-        """The counts of several figures as one."""
+    def union(cls, ratios: Iterable["TaskRatio"]) -> "TaskRatio":
+        """The counts of several ratios as one."""
         whole = cls()
-        for figure in figures:
-            for task, counts in figure.by_task.items():
+        for ratio in ratios:
+            for task, counts in ratio.by_task.items():
                 whole.count(task, *counts)
         return whole
 
@@ -134,12 +134,12 @@ class TaskBootstrap:
         self._tasks = sorted(set(tasks))
         self._weights = _draw(len(self._tasks), seed) if len(self._tasks) > 1 else None
 
-    def ratios(self, figure: Figure) -> list[float | None]:
-        """The figure in every resample; None if its denominator is zero there.
+    def ratios(self, ratio: TaskRatio) -> list[float | None]:
+        """The ratio in every resample; None if its denominator is zero there.
 
         A single task has no resample but itself: an interval of no width would look certain.
         """
-        sums = self._sums(figure)
+        sums = self._sums(ratio)
         if sums is None:
             return [None] * RESAMPLES if self._tasks else []
         hits, totals = sums
@@ -148,25 +148,25 @@ class TaskBootstrap:
             return found
         return [rate(*counts) for counts in zip(hits.tolist(), totals.tolist(), strict=True)]
 
-    def interval(self, figure: Figure) -> Interval | None:
-        """The figure's own interval: that of its `ratios`."""
+    def interval(self, ratio: TaskRatio) -> Interval | None:
+        """The ratio's own interval: that of its `ratios`."""
         import numpy as np
 
-        sums = self._sums(figure)
+        sums = self._sums(ratio)
         if sums is None:
             return None
         hits, totals = sums
         known = totals > 0
         return _central(np.sort(hits[known] / totals[known]).tolist())
 
-    def _sums(self, figure: Figure) -> Any:
+    def _sums(self, ratio: TaskRatio) -> Any:
         """The counts of hits and of all in every resample, of shape (2, resamples); None of a single task."""
         if self._weights is None:
             return None
         import numpy as np
 
         # Sums of integers below 2**53 are exact in floats, whose products are many times faster.
-        tallies = np.array([figure.by_task.get(task, (0, 0)) for task in self._tasks], dtype=np.float64)
+        tallies = np.array([ratio.by_task.get(task, (0, 0)) for task in self._tasks], dtype=np.float64)
         chunks = (self._weights[rows].astype(np.float64) for rows in _rows(len(self._tasks)))
         return np.concatenate([chunk @ tallies for chunk in chunks]).T
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from codechat.base.domain import OUTCOMES
 from codechat.base.records import SessionRecord
 from codechat.report.metrics.spending import Effort, Tokens, add_tokens, no_tokens, spending_of
-from codechat.report.metrics.statistics import Figure, TaskBootstrap, mean_of, percentile_interval
+from codechat.report.metrics.statistics import TaskBootstrap, TaskRatio, mean_of, percentile_interval
 from codechat.report.metrics.tally import size
 
 T = TypeVar("T")
@@ -18,10 +18,10 @@ T = TypeVar("T")
 class Mean:
     """The unweighted mean of several figures, those without a value left out."""
 
-    parts: Sequence[Figure]
+    parts: Sequence[TaskRatio]
 
 
-Value = Callable[[Figure | Mean], Any]
+Value = Callable[[TaskRatio | Mean], Any]
 
 
 @dataclass
@@ -58,7 +58,7 @@ class CellSums:
             self.add(session)
         bootstrap = TaskBootstrap(self.tasks, seed)
 
-        def interval(figure: Figure | Mean) -> list[float] | None:
+        def interval(figure: TaskRatio | Mean) -> list[float] | None:
             if isinstance(figure, Mean):
                 drawn = zip(*map(bootstrap.ratios, figure.parts), strict=True)
                 ends = percentile_interval(map(mean_of, drawn))

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from codechat.base.domain import Outcome
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.report.metrics.measures import Breakdown
-from codechat.report.metrics.statistics import Figure
+from codechat.report.metrics.statistics import TaskRatio
 from codechat.report.metrics.sums import Value
 from codechat.report.metrics.tally import Part, Tally
 from codechat.studies.multicodeif.constraints import solved_types
@@ -147,7 +147,7 @@ class Groups:
         return found
 
 
-def is_open(undecided: Figure) -> bool:
+def is_open(undecided: TaskRatio) -> bool:
     """Whether a group is almost wholly undecided, so that a share of the few decided ones says nothing of it."""
     return (undecided.rate or 0.0) > MOST_UNDECIDED
 

@@ -7,7 +7,7 @@ from typing import Any
 from codechat.base.records import SessionRecord
 from codechat.report.metrics.measures import Final, Measures, Series
 from codechat.report.metrics.spending import Effort
-from codechat.report.metrics.statistics import Figure
+from codechat.report.metrics.statistics import TaskRatio
 from codechat.report.metrics.sums import CellSums, Value
 from codechat.report.metrics.tally import Tally
 from codechat.studies.multicodeif.metrics import (
@@ -80,13 +80,13 @@ REPAIR = Measures(
 class _Rounds:
     """Whether all is met, after every round: how many tasks, the gain of the round, and how many are undecided."""
 
-    met: list[Figure]
-    gains: list[Figure]
-    undecided: list[Figure]
+    met: list[TaskRatio]
+    gains: list[TaskRatio]
+    undecided: list[TaskRatio]
 
     @classmethod
     def of(cls, rounds: int) -> "_Rounds":
-        return cls(*([Figure() for _ in range(count)] for count in (rounds + 1, rounds, rounds + 1)))
+        return cls(*([TaskRatio() for _ in range(count)] for count in (rounds + 1, rounds, rounds + 1)))
 
     def count(self, task: str, states: Sequence[bool | None]) -> None:
         for place, state in enumerate(states):
@@ -127,7 +127,7 @@ class _Seen(CellSums):
         return self.categories.setdefault(name, _Rounds.of(self.rounds))
 
     def values(self, value: Value) -> dict[str, Any]:
-        def each(figures: Iterable[Figure]) -> list[Any]:
+        def each(figures: Iterable[TaskRatio]) -> list[Any]:
             return [*map(value, figures)]
 
         return {

@@ -14,10 +14,10 @@ from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
 from codechat.report.metrics.outline import Outlines, SessionOutline, TurnOutline, outlines_of
 from codechat.report.metrics.spending import Costs, Effort, Tokens, spending_of
 from codechat.report.metrics.statistics import (
-    Figure,
     Interval,
     PhiTable,
     TaskBootstrap,
+    TaskRatio,
     Trend,
     mann_kendall,
     percent_change,
@@ -203,9 +203,9 @@ def _counts(seen: Outlines) -> dict[str, Any]:
     }
 
 
-def _share(sessions: Sequence[SessionOutline], turn: int, verdict: Callable[[TurnOutline], bool | None]) -> Figure:
+def _share(sessions: Sequence[SessionOutline], turn: int, verdict: Callable[[TurnOutline], bool | None]) -> TaskRatio:
     """Sessions with a positive verdict at a turn, among those that have one there."""
-    figure = Figure()
+    figure = TaskRatio()
     for session in sessions:
         for met in map(verdict, session.turns[turn : turn + 1]):
             if met is not None:
@@ -213,20 +213,20 @@ def _share(sessions: Sequence[SessionOutline], turn: int, verdict: Callable[[Tur
     return figure
 
 
-def _sustained(sessions: Sequence[SessionOutline], cap: int) -> Figure:
+def _sustained(sessions: Sequence[SessionOutline], cap: int) -> TaskRatio:
     """The passing turns from turn 0 on, at most `cap`, per session."""
-    figure = Figure()
+    figure = TaskRatio()
     for session in sessions:
         figure.count(session.task_id, sustained(turn.passed for turn in session.turns[:cap]))
     return figure
 
 
-def _transitions(sessions: Sequence[SessionOutline], *, from_passed: bool) -> ByType[Figure]:
+def _transitions(sessions: Sequence[SessionOutline], *, from_passed: bool) -> ByType[TaskRatio]:
     """Follow-up turns that changed the verdict, among those whose previous code had passed (or had failed).
 
     The previous code is that of the turn before; a skipped turn copies it.
     """
-    figures = ByType.create(Figure)
+    figures = ByType.create(TaskRatio)
     for session in sessions:
         for before, turn in pairwise(session.turns):
             if before.passed is from_passed and turn.passed is not None and turn.answered:
@@ -242,7 +242,7 @@ def _association(sessions: Sequence[SessionOutline]) -> PhiTable:
 
 
 def _intervals(
-    bootstrap: TaskBootstrap, mst: Figure, passes: Sequence[Figure], regression: ByType[Figure]
+    bootstrap: TaskBootstrap, mst: TaskRatio, passes: Sequence[TaskRatio], regression: ByType[TaskRatio]
 ) -> Intervals:
     deltas: list[float | None] = []
     if passes:

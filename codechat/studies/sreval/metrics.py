@@ -7,7 +7,7 @@ from typing import Any
 from codechat.base.records import SessionRecord
 from codechat.report.metrics.measures import Final, Measures, Series
 from codechat.report.metrics.spending import Effort
-from codechat.report.metrics.statistics import Figure
+from codechat.report.metrics.statistics import TaskRatio
 from codechat.report.metrics.sums import CellSums, Mean, Value, at
 from codechat.report.metrics.tally import Tally
 
@@ -41,18 +41,18 @@ STEPWISE = Measures(
 
 @dataclass
 class _Seen(CellSums):
-    acc: list[Figure] = field(default_factory=list)
-    kept: list[Figure] = field(default_factory=list)
+    acc: list[TaskRatio] = field(default_factory=list)
+    kept: list[TaskRatio] = field(default_factory=list)
     finals: Tally = field(default_factory=Tally)
 
     def count(self, session: SessionRecord) -> None:
         task, count = session.task_id, self.finals.count
         for turn in session.turns:
             passed = (bool(turn.passed), 1)
-            at(self.acc, turn.turn, Figure).count(task, *passed)
+            at(self.acc, turn.turn, TaskRatio).count(task, *passed)
             count(task, {"question_acc": passed, **({"acc_after_first": passed} if turn.turn else {})})
             for check in (turn.model_extra or {}).get(CHECKS) or ():
-                at(self.kept, turn.turn - 1, Figure).count(task, bool(check["passed"]))
+                at(self.kept, turn.turn - 1, TaskRatio).count(task, bool(check["passed"]))
                 count(task, {"kept_overall": (bool(check["passed"]), 1)})
         used = sum(turn.usage.input_tokens + turn.usage.output_tokens for turn in session.turns)
         count(task, {"complete_rate": (all(turn.passed for turn in session.turns), 1), "atc": (used, 1)})

@@ -9,7 +9,7 @@ from scipy import stats
 
 from codechat.report.data import Interval
 from codechat.report.generic.paired import Agreement, SignedRanks, difference, holm, signed_ranks
-from codechat.report.metrics.statistics import Figure, TaskBootstrap
+from codechat.report.metrics.statistics import TaskBootstrap, TaskRatio
 from codechat.studies.refine.chapter.comparisons import Survival, log_rank
 from codechat.studies.refine.chapter.tables import wilson
 
@@ -138,7 +138,7 @@ def test_log_rank_without_variance_is_not_made(groups: list[Survival]) -> None:
 def test_intervals_by_task_agree_with_scipys_bootstrap() -> None:
     draws = random.Random(5)
     values = {f"t{number}": draws.randint(0, 10) for number in range(60)}
-    figure = Figure({task: (value, 1) for task, value in values.items()})
+    figure = TaskRatio({task: (value, 1) for task, value in values.items()})
     own = TaskBootstrap(values, 1).interval(figure)
     other = stats.bootstrap((list(values.values()),), np.mean, n_resamples=9999, method="percentile", rng=1)
     assert own == pytest.approx((other.confidence_interval.low, other.confidence_interval.high), abs=0.12)
@@ -149,7 +149,7 @@ def test_paired_intervals_agree_with_scipys_and_are_narrower_than_unpaired_ones(
     hard = [draws.randint(0, 8) for _ in range(80)]
     a, b = [value + draws.randint(0, 2) for value in hard], [value + draws.randint(0, 1) for value in hard]
     tasks = [f"t{number}" for number in range(80)]
-    figures = [Figure({task: (value, 1) for task, value in zip(tasks, side, strict=True)}) for side in (a, b)]
+    figures = [TaskRatio({task: (value, 1) for task, value in zip(tasks, side, strict=True)}) for side in (a, b)]
     resamples = TaskBootstrap(tasks, 3)
     own = difference(*(resamples.ratios(figure) for figure in figures))
     assert own is not None

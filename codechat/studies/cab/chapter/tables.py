@@ -16,7 +16,7 @@ from codechat.report.generic.labels import ALL, Asked, labels_table
 from codechat.report.generic.repeats import pooled_in, table_of_k
 from codechat.report.generic.tables import named_table
 from codechat.report.metrics.repeats import Part, all_of, any_of, mean_over_tasks, sizes
-from codechat.report.metrics.statistics import Figure
+from codechat.report.metrics.statistics import TaskRatio
 from codechat.report.study import LoadedCell, Study, Verdicts
 from codechat.studies.cab.dataset import PUBLISHED as PUBLISHED_ISSUES
 from codechat.studies.cab.metrics import GRADES, VERBOSITIES
@@ -282,7 +282,7 @@ class Judged(Verdicts):
         if verdict is not None:
             self.correct[session.task_id].append(verdict.lower() == GRADES[0])
 
-    def of_k(self, k: int, part: Callable[[int, int, int], Part]) -> Figure:
+    def of_k(self, k: int, part: Callable[[int, int, int], Part]) -> TaskRatio:
         """What any or all (`part`) of k samples of an issue are: correct."""
         return mean_over_tasks({task: part(len(own), sum(own), k) for task, own in self.correct.items()})
 

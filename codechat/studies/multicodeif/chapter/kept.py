@@ -10,7 +10,7 @@ from typing import Any
 from codechat.base.records import SessionRecord
 from codechat.report.data import Interval
 from codechat.report.generic.overview import rivals_of
-from codechat.report.metrics.statistics import Figure, mean_of, percentile_interval
+from codechat.report.metrics.statistics import TaskRatio, mean_of, percentile_interval
 from codechat.report.metrics.tally import Tally
 from codechat.report.study import LoadedCell, Study, Verdicts, resamples_of
 from codechat.studies.multicodeif.chapter.published import Weights, paper
@@ -34,9 +34,9 @@ class Kept(Verdicts):
     first: Tally = field(default_factory=Tally)
     undecided: Tally = field(default_factory=Tally)
 
-    def kept(self, category: str) -> Figure:
+    def kept(self, category: str) -> TaskRatio:
         """The constraints of a category that are kept, of those decided; nothing if almost all are undecided."""
-        return Figure() if is_open(self.undecided[category]) else self.first[category]
+        return TaskRatio() if is_open(self.undecided[category]) else self.first[category]
 
     def add(self, session: SessionRecord) -> None:
         """Count a completed session."""

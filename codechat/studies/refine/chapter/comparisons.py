@@ -11,7 +11,7 @@ from codechat.base.domain import SCOPES
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.drawing import DASHES, Look, bars, legend, spread
 from codechat.report.generic import paired
-from codechat.report.metrics.statistics import Figure, percent_change, sustained
+from codechat.report.metrics.statistics import TaskRatio, percent_change, sustained
 from codechat.report.variants import RESCORED
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy
 
@@ -360,10 +360,10 @@ def _in_languages(pair: paired.Pair[Outcomes]) -> tuple[Value, ...]:
     )  # fmt: skip
 
 
-def _sustained(pair: paired.Pair[Outcomes], side: Sequence[Sequence[tuple[bool | None, ...]]]) -> Figure:
+def _sustained(pair: paired.Pair[Outcomes], side: Sequence[Sequence[tuple[bool | None, ...]]]) -> TaskRatio:
     tasks = zip(pair.tasks, side, strict=True)
-    return Figure({task: (sum(map(sustained, samples)), len(samples)) for task, samples in tasks})
+    return TaskRatio({task: (sum(map(sustained, samples)), len(samples)) for task, samples in tasks})
 
 
-def _both(pair: paired.Pair[Outcomes], a: Figure, b: Figure) -> tuple[Value, ...]:
+def _both(pair: paired.Pair[Outcomes], a: TaskRatio, b: TaskRatio) -> tuple[Value, ...]:
     return a.rate, b.rate, paired.minus(a.rate, b.rate), paired.difference(pair.ratios(a), pair.ratios(b))

@@ -7,7 +7,7 @@ from codechat.report.data import Column, Interval, Table, Value, columns_of, wit
 from codechat.report.generic.paired import Pair, difference, minus, pairs
 from codechat.report.generic.tables import named_table
 from codechat.report.metrics.powered import FEWEST, JudgeLabels, Powered, powered, powered_difference
-from codechat.report.metrics.statistics import Figure
+from codechat.report.metrics.statistics import TaskRatio
 from codechat.report.metrics.tally import size
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy
 
@@ -80,7 +80,7 @@ def _differences(compared: Sequence[Pair[Outcomes]]) -> Table:
     )  # fmt: skip
     rows: list[tuple[Value, ...]] = []
     for pair in compared:
-        raw: list[Figure] = [found.adherence for found in (pair.a, pair.b)]
+        raw: list[TaskRatio] = [found.adherence for found in (pair.a, pair.b)]
         shares = [corrected(found) for found in (pair.a, pair.b)]
         estimates = [share for share in shares if isinstance(share, Powered)]
         value, ends = powered_difference(*estimates) if len(estimates) == 2 else (None, None)

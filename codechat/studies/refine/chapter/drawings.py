@@ -22,7 +22,7 @@ from codechat.report.drawing import (
     wrapped,
 )
 from codechat.report.generic.figures import points_of
-from codechat.report.metrics.statistics import Figure
+from codechat.report.metrics.statistics import TaskRatio
 from codechat.report.metrics.tally import size
 from codechat.studies.refine.chapter.comparisons import AXES, ablation_figure
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy
@@ -34,7 +34,7 @@ SCOPE_COLOURS = {"cosmetic": "#56B4E9", "structural": "#E69F00", "semantic": "#8
 TYPES = {"by_scope": SCOPES, "by_change": CHANGES, "all_turns": ("all turns",)}
 
 
-def _curve(name: str, figure: Callable[[Outcomes, int], Figure], first: int, *, steps: bool = False) -> Any:
+def _curve(name: str, figure: Callable[[Outcomes, int], TaskRatio], first: int, *, steps: bool = False) -> Any:
     """What draws the curve of a figure that each cell has one of for every turn from `first` on."""
 
     def values(found: Outcomes) -> list[Point]:
@@ -71,7 +71,7 @@ def self_correction(study: RefineStudy, look: Look) -> Any:
 
 def _mended(breakdown: str, found: Outcomes, name: str) -> tuple[float | None, Ends]:
     rates = found.self_correction
-    figure: Figure = rates.overall if breakdown == "all_turns" else getattr(rates, breakdown)[name]
+    figure: TaskRatio = rates.overall if breakdown == "all_turns" else getattr(rates, breakdown)[name]
     return found.counted(figure)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from codechat.base.domain import CHANGES, SCOPES
 from codechat.report.data import Column, Drawing, Table, Value, columns_of, with_interval
 from codechat.report.drawing import EDGE, SPREAD, Look, bars, from_zero, name_groups, panels, spread, strips
-from codechat.report.metrics.statistics import Figure, phi
+from codechat.report.metrics.statistics import TaskRatio, phi
 from codechat.report.metrics.tally import size
 from codechat.studies.refine.chapter.outcomes import (
     MEAN,
@@ -42,9 +42,9 @@ def tables(setups: Sequence[Together]) -> Iterator[Table]:
 def rate_of(rate: str, breakdown: str, name: str) -> Pick:
     """What gives a cell's regression or self-correction for a type of instruction; `overall` is for all."""
 
-    def pick(found: Outcomes) -> Figure:
+    def pick(found: Outcomes) -> TaskRatio:
         rates = getattr(found, rate)
-        figure: Figure = rates.overall if breakdown == "overall" else getattr(rates, f"by_{breakdown}")[name]
+        figure: TaskRatio = rates.overall if breakdown == "overall" else getattr(rates, f"by_{breakdown}")[name]
         return figure
 
     return pick

@@ -15,8 +15,8 @@ from codechat.report.metrics import Final
 from codechat.report.metrics.measures import interval_of, value_of
 from codechat.report.metrics.powered import NO_CODE
 from codechat.report.metrics.statistics import (
-    Figure,
     TaskBootstrap,
+    TaskRatio,
     mean_of,
     mean_of_all,
     percent_change,
@@ -44,12 +44,12 @@ class Outcomes(Verdicts):
     `languages` are those of the sessions' code.
     """
 
-    regression: ByType[Figure] = field(default_factory=lambda: ByType.create(Figure))
-    self_correction: ByType[Figure] = field(default_factory=lambda: ByType.create(Figure))
-    regression_at: dict[int, Figure] = field(default_factory=lambda: defaultdict(Figure))
-    adherence_at: dict[int, Figure] = field(default_factory=lambda: defaultdict(Figure))
-    adherence: Figure = field(default_factory=Figure)
-    judged: dict[str, Figure] = field(default_factory=lambda: defaultdict(Figure))
+    regression: ByType[TaskRatio] = field(default_factory=lambda: ByType.create(TaskRatio))
+    self_correction: ByType[TaskRatio] = field(default_factory=lambda: ByType.create(TaskRatio))
+    regression_at: dict[int, TaskRatio] = field(default_factory=lambda: defaultdict(TaskRatio))
+    adherence_at: dict[int, TaskRatio] = field(default_factory=lambda: defaultdict(TaskRatio))
+    adherence: TaskRatio = field(default_factory=TaskRatio)
+    judged: dict[str, TaskRatio] = field(default_factory=lambda: defaultdict(TaskRatio))
     instructions: dict[str, Breaking] = field(default_factory=dict)
     languages: set[str] = field(default_factory=set)
 
@@ -58,14 +58,14 @@ class Outcomes(Verdicts):
         """Per session, the passing turns from turn 0 on."""
         return [sustained(verdicts) for verdicts in self.passed]
 
-    def figure(self, values: Sequence[int]) -> Figure:
+    def figure(self, values: Sequence[int]) -> TaskRatio:
         """A mean over sessions, kept apart by task. `values` holds one number a session."""
-        figure = Figure()
+        figure = TaskRatio()
         for task, value in zip(self.tasks, values, strict=True):
             figure.count(task, value)
         return figure
 
-    def surviving(self, turn: int) -> Figure:
+    def surviving(self, turn: int) -> TaskRatio:
         """Sessions that have passed at every turn up to this one."""
         return self.figure([length > turn for length in self.sustained])
 
@@ -74,7 +74,7 @@ class Outcomes(Verdicts):
         measure = Final(place, "")
         return value_of(self.cell.metrics, measure), Interval.of(interval_of(self.cell.metrics, measure))
 
-    def counted(self, figure: Figure) -> tuple[float | None, Interval | None]:
+    def counted(self, figure: TaskRatio) -> tuple[float | None, Interval | None]:
         """The rate of one of the cell's figures with its 95 % interval, resampled by task."""
         return figure.rate, Interval.of(self.resamples.interval(figure))
 
@@ -169,7 +169,7 @@ def _setup(cells: Sequence[LoadedCell]) -> Setup:
 
 MEAN = "mean of all"  # in place of a dataset's name
 FEWEST = 2  # models that make a mean
-Pick = Callable[[Outcomes], Figure]
+Pick = Callable[[Outcomes], TaskRatio]
 Measured = tuple[float | None, Interval | None]
 
 
@@ -236,9 +236,9 @@ class Together:
         drawn = [self._resamples[name].ratios(figure) for figure in figures]
         return Draws(mean_of([figure.rate for figure in figures]), [mean_of(row) for row in zip(*drawn, strict=True)])
 
-    def counted(self, pick: Pick, models: Sequence[str] = ()) -> Figure:
+    def counted(self, pick: Pick, models: Sequence[str] = ()) -> TaskRatio:
         """A figure over all turns on all datasets, of some models or of all."""
-        whole = Figure()
+        whole = TaskRatio()
         for (model, dataset), found in self.cells.items():
             if model in (models or self.models):
                 for task, counts in pick(found).by_task.items():
@@ -278,14 +278,14 @@ def together(study: RefineStudy) -> list[Together]:
     ]  # fmt: skip
 
 
-def sustained_turns(found: Outcomes) -> Figure:
+def sustained_turns(found: Outcomes) -> TaskRatio:
     """MST."""
     return found.figure(found.sustained)
 
 
-def passing(found: Outcomes, turn: int) -> Figure:
+def passing(found: Outcomes, turn: int) -> TaskRatio:
     """Pass@1 at a turn, which counts from the end if it is negative."""
-    figure = Figure()
+    figure = TaskRatio()
     place = turn % found.cell.turns
     for task, verdicts in zip(found.tasks, found.passed, strict=True):
         for verdict in verdicts[place : place + 1]:

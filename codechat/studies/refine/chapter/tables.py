@@ -7,7 +7,7 @@ from codechat.report.data import Column, Interval, Table, Value, columns_of, wit
 from codechat.report.generic.tables import Naming, named_table
 from codechat.report.metrics.loaded import LOADED
 from codechat.report.metrics.powered import Powered, powered_mean
-from codechat.report.metrics.statistics import Figure, mean_of_all, percent_change, percentile_interval, rate
+from codechat.report.metrics.statistics import TaskRatio, mean_of_all, percent_change, percentile_interval, rate
 from codechat.report.metrics.tally import size
 from codechat.studies.refine.chapter import corrected
 from codechat.studies.refine.chapter.outcomes import (
@@ -329,7 +329,7 @@ def _type_rows(found: Outcomes) -> Iterator[tuple[Value, ...]]:
             yield (breakdown.removeprefix("by_"), name, *_rate_values(found, f"{breakdown}.{name}", figure, mended))
 
 
-def _rate_values(found: Outcomes, place: str, broken: Figure, mended: Figure) -> tuple[Value, ...]:
+def _rate_values(found: Outcomes, place: str, broken: TaskRatio, mended: TaskRatio) -> tuple[Value, ...]:
     interval = found.measured(f"regression.{place}")[1]
     return (broken.rate, interval, size(broken), *found.counted(mended), size(mended))
 

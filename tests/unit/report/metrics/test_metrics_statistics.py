@@ -14,8 +14,8 @@ from codechat.base.seeding import generator
 from codechat.report.metrics.mann_kendall import original_test
 from codechat.report.metrics.statistics import (
     RESAMPLES,
-    Figure,
     TaskBootstrap,
+    TaskRatio,
     mann_kendall,
     percent_change,
     percentile_interval,
@@ -124,7 +124,7 @@ def test_the_percentile_interval_is_linear_between_ranks() -> None:
 
 
 def test_a_resample_without_the_denominator_is_left_out() -> None:
-    figure = Figure()
+    figure = TaskRatio()
     figure.count("a", 1)
     bootstrap = TaskBootstrap(["a", "b"], seed=0)
     ratios = bootstrap.ratios(figure)
@@ -134,7 +134,7 @@ def test_a_resample_without_the_denominator_is_left_out() -> None:
 
 
 def test_the_interval_of_a_mean_is_about_the_textbooks() -> None:
-    figure = Figure()
+    figure = TaskRatio()
     for number in range(400):
         figure.count(f"task {number}", number % 2)
     interval = TaskBootstrap(figure.by_task, seed=3).interval(figure)
@@ -144,7 +144,7 @@ def test_the_interval_of_a_mean_is_about_the_textbooks() -> None:
 @pytest.mark.parametrize("tasks", [2, 30, 300])  # all resamples at once, and in parts
 def test_tasks_are_drawn_one_after_the_other_from_one_stream(tasks: int) -> None:
     names = [f"{number:03}" for number in range(tasks)]
-    figure, stream = Figure(), generator(5, "", "bootstrap")
+    figure, stream = TaskRatio(), generator(5, "", "bootstrap")
     for number, name in enumerate(names):
         figure.count(name, number % 2, number % 3)
     expected = []

@@ -14,13 +14,13 @@ from codechat.report.metrics.powered import (
     powered_difference,
     powered_mean,
 )
-from codechat.report.metrics.statistics import Figure
+from codechat.report.metrics.statistics import TaskRatio
 
 TASKS = [f"t/{number}" for number in range(20)]
 
 
-def figure(hits: int, total: int) -> Figure:
-    found = Figure()
+def figure(hits: int, total: int) -> TaskRatio:
+    found = TaskRatio()
     for number in range(total):
         found.count(TASKS[number % len(TASKS)], number < hits)
     return found
@@ -35,7 +35,7 @@ def labels(adhered: tuple[int, int], violated: tuple[int, int], cell: str = "a")
     ]
 
 
-def found(known: JudgeLabels, cell: str, judged: dict[str, Figure]) -> Powered:
+def found(known: JudgeLabels, cell: str, judged: dict[str, TaskRatio]) -> Powered:
     share = powered(known, {cell}, judged)
     assert isinstance(share, Powered), share
     return share
