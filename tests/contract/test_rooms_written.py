@@ -9,8 +9,8 @@ import pytest
 
 from codechat.datasets.tasks import Task, Workspace
 from codechat.models.calls import Brake
-from codechat.run.protocols.visit import Visit
 from codechat.studies.cab.environments.build_files import PIECE, commands_writing
+from codechat.studies.cab.verbs import Visit
 from support.driven import Driven, DrivenRoom, in_kind, lacking
 from support.repositories import make_repository
 

@@ -92,7 +92,7 @@ def test_a_judge_that_the_protocol_does_not_use_is_neither_built_nor_asked() -> 
     words = ["protocol=static", "dataset=jsonl", "dataset.path=tasks.jsonl", "model=echo", "tracking=none"]
     outcome = run(compose([*words, "judge=llm", "judge.applicability.base_url=http://127.0.0.1:9/v1"]))
     assert outcome.status == 0
-    assert outcome.cell.pool is None
+    assert outcome.cell.contents == {}
 
 
 def test_broken_tests_end_their_sessions_alone(monkeypatch: pytest.MonkeyPatch) -> None:
