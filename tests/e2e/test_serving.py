@@ -195,6 +195,18 @@ def test_a_server_stays_for_the_processes_that_use_it(standin: Standin) -> None:
     assert (metrics()["completed"], metrics()["errored"]) == (1, 0)
 
 
+def test_processes_of_other_working_folders_share_it_too(standin: Standin, tmp_path: Path) -> None:
+    given = words(free_port())
+    (tmp_path / "elsewhere").mkdir()
+    with Fleet() as fleet:
+        bring_up(compose(given).config, fleet)
+        command = [sys.executable, "-m", "codechat", *given, f"runs_dir={tmp_path / 'runs'}"]
+        done = subprocess.run(command, cwd=tmp_path / "elsewhere", capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert len(standin.processes()) == 3, "its first user still uses it"
+    assert standin.models() == [MODEL]
+
+
 def test_a_cell_that_begins_as_its_shared_server_dies_starts_the_next(standin: Standin) -> None:
     standin.behave(MODEL, lists=0)
     given = words(free_port())

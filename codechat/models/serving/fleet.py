@@ -40,14 +40,13 @@ _GUARDS: list["subprocess.Popen[bytes]"] = []
 class Running:
     """A server that was started. `guard` is the process that watches it; its output begins at a byte of its log."""
 
-    name: str
+    log: Path
+    log_start: int
     port: int
     place: Placement
     arguments: str
     guard: int
     began: float
-    log: Path
-    log_start: int
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
@@ -56,7 +55,7 @@ class Running:
             values = json.loads(path.read_text(encoding="utf-8"))
             place = Placement(**values.pop("place"))
             place = replace(place, gpus=tuple(place.gpus))
-            return cls(**values | {"place": place, "log": Path(values["log"])})
+            return cls(**values | {"place": place, "log": path.with_suffix(".log")})
         except (OSError, ValueError, TypeError, KeyError):
             return None
 
@@ -73,7 +72,7 @@ class Running:
     def alive(self) -> bool:
         """Whether it runs, or is about to end; another program may have got the number of its guard since."""
         try:
-            return os.fsencode(self.users) in Path(f"/proc/{self.guard}/cmdline").read_bytes()
+            return os.fsencode(self.users.absolute()) in Path(f"/proc/{self.guard}/cmdline").read_bytes()
         except OSError:
             return False
 
@@ -178,14 +177,15 @@ def start(needs: Mapping[Server, Need], server: Server, hardware: HardwareConfig
         log = folder / f"{server.slug}.log"
         began, log_start = time.time(), log.stat().st_size if log.exists() else 0
         guard = spawn(words, environment_of(place), log)
-        started = Running(server.name, port, place, " ".join(arguments), guard.pid, began, log, log_start)
-        write_atomically(log.with_suffix(".json"), json.dumps(asdict(started), default=str) + "\n")
+        started = Running(log, log_start, port, place, " ".join(arguments), guard.pid, began)
+        values = {name: value for name, value in asdict(started).items() if name != "log"}
+        write_atomically(log.with_suffix(".json"), json.dumps(values) + "\n")
         return started
 
 
 def spawn(command: list[str], environment: Mapping[str, str], log: Path) -> "subprocess.Popen[bytes]":
     """Start a server's guard; the server's output goes to the log. Raises `UserError`."""
-    users = log.with_suffix(".users")
+    users = log.with_suffix(".users").absolute()  # every process names it so, whatever its working folder
     words = [sys.executable, "-I", "-S", str(server_guard.__file__), str(GRACE_S), str(users), *command]
     try:
         with log.open("ab") as stream:
