@@ -34,7 +34,7 @@ COUNTS: dict[str, int] = {
     "assertions": sum(map(len, (ASSERTION_ATTACKS, OUTSIDE_ATTACKS, TEXT_ATTACKS, CHOSEN, EMPTY))),
     "pytest": len(CALLED) + len(TOP),
     "JUnit": sum(map(len, (JAVA_ATTACKS, TEXTS, REACHES, FORGES, ENDS))),
-    "Maven": written(r'(?m)^    "[^"\n]+": ', "unit/suites/test_maven.py"),
+    "Maven": written(r'(?m)^    "[^"\n]+": ', "unit/sandbox/suites/test_maven.py"),
     "calls": sum(map(len, (FORGING, HARMING, MALFORMED, STALLING, VALUES))),
     "rooms": len(SHELL) + len(PYTHON),
     "judges": len(UNREADABLE),
