@@ -113,7 +113,7 @@ def test_the_remedies_work(serve: Serve, capsys: pytest.CaptureFixture[str]) -> 
     assert new.answered == 2 * old.answered
     capsys.readouterr()
     assert main(["report", "runs=runs", "out=report"]) == 0
-    assert "weights revision step-2000" in Path("report/tables/leaderboard.csv").read_text()
+    assert "weights.revision=step-2000" in Path("report/tables/leaderboard.csv").read_text()
 
 
 def test_figures_of_a_finished_cell_stay_those_of_the_endpoint_that_answered(

@@ -32,7 +32,7 @@ STUDIES = {  # the words of a cell, and what the report says of it
         ("protocol=repair", "protocol.rounds=1", "model=scripted", "model.replies=['x = 1','y = 2']", *REPAIRED),
         "MultiCodeIF",
     ),
-    "refine": (("model=drifter", "agenda.turns=3", "dataset.limit=2", "judge=rules"), "CodeChat-Eval"),
+    "refine": (("model=drifter", "agenda.turns=3", "dataset.limit=2", "judge=rules"), "Pass@1"),
     "sreval": (
         ("protocol=stepwise", "dataset=sreval_python", "dataset.path=steps.jsonl", "model=reference"),
         "SR-Eval",
