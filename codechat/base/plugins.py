@@ -1,4 +1,4 @@
-"""Find components: in a room of codechat, in the studies, and in what other installed packages name.
+"""Find components: in a package of codechat, in the studies, and in what other installed packages name.
 
 A study is a package whose files are found by their names: `dataset.py`, `dataset_*.py` or a package `dataset` for the
 group `dataset`, and so for every group. Those of `codechat.studies` are found, and those that an installed package
@@ -20,12 +20,12 @@ from codechat.base.errors import UserError
 STUDIES = "codechat.studies"
 
 
-def import_all(room: str, group: str) -> None:
-    """Import every module of the package `room`, those of the studies for `group`, and those of the entry points.
+def import_all(package: str, group: str) -> None:
+    """Import every module of the package `package`, those of the studies for `group`, and those of the entry points.
 
     Raises `UserError` that names the installed package whose module cannot be loaded.
     """
-    for name in _modules_in(importlib.import_module(room)):
+    for name in _modules_in(importlib.import_module(package)):
         importlib.import_module(name)
     import_study_files(group)
     for point in _installed(tuple(sys.path)).get(f"codechat.{group}", ()):

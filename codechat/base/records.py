@@ -83,7 +83,7 @@ class TurnRecord(BaseModel):
     `outcome`, `passed` and `passed_base` are null at a turn that is not scored and counts in no rate. `decided` says
     whether the verdict was out of the program's reach (null: not known); if it was not, `inside` says why. A protocol
     with further roles has `usage_by_role` (tokens by role), and `calls` (their requests and responses). `tested_as` is
-    the earliest turn whose program does the same, if its tests had all been run by then: this turn has its verdict.
+    the earliest turn with the same program, if all its tests had been run by then: this turn has its verdict.
     """
 
     model_config = ConfigDict(extra="allow")

@@ -46,14 +46,21 @@ class Component(Generic[T, X]):
 class Registry(Generic[T, X]):
     """The components of one config group, keyed by the option `key` (`kind` unless given).
 
-    A component whose own options leave no room for that key may have another.
+    A component whose own options leave no place for that key may have another.
     """
 
     def __init__(
-        self, group: str, room: str, traits: type[X], makes: Any, options: type[Config] = Config, *, key: str = "kind"
+        self,
+        group: str,
+        package: str,
+        traits: type[X],
+        makes: Any,
+        options: type[Config] = Config,
+        *,
+        key: str = "kind",
     ) -> None:
         """`makes` is the type of what the factories make, `options` the base of their configs."""
-        self.group, self.room, self.key = group, room, key
+        self.group, self.package, self.key = group, package, key
         self._makes, self._options = makes, options
         self._traits = traits
         self._components: dict[str, Component[T, X]] = {}
@@ -86,7 +93,7 @@ class Registry(Generic[T, X]):
         """Import every module that may register a component. Raises `UserError` for a broken package."""
         if not self._discovered:
             self._discovered = True
-            import_all(self.room, self.group)
+            import_all(self.package, self.group)
 
     def __iter__(self) -> Iterator[Component[T, X]]:
         self.discover()

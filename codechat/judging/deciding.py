@@ -31,7 +31,7 @@ MAX_REASON = 300
 MAX_LINE = 100
 """Characters of a line with an answer."""
 VERDICT = "VERDICT"
-NO_ROOM = "the question does not fit the judge's context"
+CONTEXT_FULL = "the question does not fit the judge's context"
 NO_TEXT = "(no text)"
 """Stands for an empty reply in a conversation, since endpoints refuse empty messages."""
 
@@ -90,7 +90,7 @@ async def decide(model: Model, question: Question, place: Request) -> Decision:
         again=lambda _: question.reask,
     )  # fmt: skip
     if found is None:
-        why = why if why == NO_ROOM else f"no readable verdict in {question.max_reasks + 1} replies"
+        why = why if why == CONTEXT_FULL else f"no readable verdict in {question.max_reasks + 1} replies"
         return Decision(None, why, **spent.fields())
     return Decision(found.answers, found.reason, **spent.fields())
 
@@ -166,7 +166,7 @@ async def first_readable(
         try:
             reply = await ask(messages)
         except ContextOverflow:
-            return None, NO_ROOM, replace(spent, cached=False)
+            return None, CONTEXT_FULL, replace(spent, cached=False)
         except InfrastructureError as error:
             error.retries += spent.retries
             error.rate_limited += spent.rate_limited

@@ -43,7 +43,6 @@ class SandboxConfig(Config):
     open_files: int = original_option(64, "files that a program may hold open", ge=16)
     output_mb: int = original_option(256, "MiB of results that are read from one program", ge=1)
     allow_weak: bool = run_option(False, "let models other than the built-in baselines run in a weak sandbox")
-    share: bool = run_option(True, "programs whose compiled code is equal share one verdict")
     python: str | None = place_option(
         None, "the interpreter whose packages programs import; null: codechat's own", min_length=1
     )

@@ -1,7 +1,7 @@
 """Programs that choose what decides: where, how exactly, and by whose names. All are wrong: solve(n) should return n * n.
 See test_attacks_chosen.py, which runs them against many kinds of tests: none passes outside."""
 
-from attack_outside import AT_HAND, forged, result
+from attack_outside import AT_HAND, forged
 
 # Ways in which an object of a class of one's own could answer for itself.
 ANSWERS: dict[str, str] = {
@@ -240,74 +240,3 @@ CHOSEN = {
     for group, programs in (("values", VALUES), ("names", NAMES), ("ends", ENDS), ("around", AROUND), ("said", SAID), ("named", NAMED))
     for name, program in programs.items()
 }  # fmt: skip
-# Programs whose result hangs on the addresses of objects, which a comment changes.
-ADDRESSES: list[str] = [
-    "def solve(n): return hash(solve)",
-    "def solve(n): return id(n)",
-    "def solve(n): return solve.__hash__()",
-    result("object().__hash__()"),
-    "def g(): pass\ndef solve(n): return [x is g for x in {solve, g}]",
-    "def g(): pass\ndef solve(n): return list(set([solve, g]))[0](n)",
-    "def g(): pass\ndef solve(n): return len(str(g))",
-    "def solve(n): return repr(lambda: 0)",
-    "def solve(n): return f'{solve}'",
-    "def solve(n): return '%s' % solve",
-    "def solve(n): return str(map(len, []))",
-    "def solve(n): return str(x for x in n)",
-    "class A: pass\ndef solve(n): return [1 if isinstance(a, A) else 0 for a in {A(), A(), 1}]",
-    "def solve(n):\n    def g(): yield 1\n    return str(g())",
-    "def solve(n): return list({float('nan'), 1.0, 2.0})",
-    "import math\ndef solve(n): return list({math.nan, 1.0})",
-    "def solve(n): return list({float('inf') - float('inf'), 1})",
-    "def solve(n): return list({1e999 - 1e999, 1})",
-    "def solve(n): return list({n.append, n.pop})",
-    "def solve(n): return str([].append)",
-    "def solve(n): return list({object(), 1})",
-    "import collections\nP = collections.namedtuple('P', 'x')\ndef solve(n): return {P, int}",
-    "def g(): pass\ndef solve(n): return set(max(solve, g, key=lambda x: 1) for _ in n)",
-    "def g(): pass\nfs = [f for f in (g,)]\ndef solve(n): return set(fs)",
-    "def g(x): return x\ndef solve(n): return str(g(g))",
-    "import itertools\ndef solve(n): return repr(itertools.chain(n))",
-    "async def solve(n): return {solve}",
-    "def solve(n):\n    try: n()\n    except TypeError as e: return {e}",
-    "import functools\ndef solve(n): return {functools.partial(solve)}",
-    "def solve(n): return list(frozenset([len, abs]))",
-    "x = [len, abs]\ndef solve(n): return set(x)",
-    "def solve(n): return {*[len, abs]}",
-    "def solve(n, g=len): return {g}",
-    "def solve(n): return {g := len}",
-    "import logging\ndef solve(n): logging.warning('%s', solve)",
-    "def solve(n): return {n: 1 for n in (len, abs)}, {1}",
-    "def solve(n): return {iter(n)}",
-    "def solve(n):\n    import math\n    return {math.sqrt}",
-    "def solve(n): return {ValueError('x')}",
-    "def solve(n): return {type('A', (), {})}",
-    "import re\ndef f(n): return [m.group() for m in {re.match('.', x) for x in n}]",
-    "import itertools\ndef f(n): return str(itertools.combinations(n, 2))",
-    "import itertools as it\ndef f(n): return list({it.count(i) for i in n})",
-    "from itertools import permutations as p\ndef f(n): return f'{p(n)}'",
-    "import hashlib\ndef f(n): return str(hashlib.md5(n))",
-    "import hashlib\ndef f(n): return {hashlib.sha256(x) for x in n}",
-    "import heapq\ndef f(n): return str(heapq.merge(n, n))",
-    "def f(n): return {x.__class__ for x in n}",
-    "def f(n): return [t.__name__ for t in {type(x) for x in n}]",
-    "def f(n): return [t.__name__ for t in set(map(type, n))]",
-    "def f(n):\n    kinds = [type(x) for x in n]\n    return [k.__name__ for k in set(kinds)]",
-    "import operator\ndef f(n): return {operator.itemgetter(i) for i in n}",
-    "import re\nP = re.compile('a')\ndef f(n):\n    found = {P.search(x) for x in n}\n    return [m and m.span() for m in found]",
-    "import textwrap\ndef f(n): return str(textwrap.TextWrapper())",
-    "import logging\ndef f(n): return {logging.getLogger(x) for x in n}",
-]
-# Programs that name such things, and neither keep nor show them: they share as before.
-SHARED: list[str] = [
-    "def f(n): return {type(x).__name__ for x in n}",
-    "def f(n): return len(set(n)) if type(n) == list else 0",
-    "import itertools\ndef f(n): return [set(p) for p in itertools.permutations(n)]",
-    "import re\ndef f(n): return {m.group() for m in re.finditer('a', n)}",
-    "import re\ndef f(n):\n    if re.match('a', n): return f'{n}'\n    return set(n)",
-    "import hashlib\ndef f(n): return f'{hashlib.md5(n).hexdigest()}'",
-    "def f(n): return f'{n.count(1)}'",
-    "def search(a, b): return b\ndef f(n): return f'{search(n, 1)}'",
-    "import itertools\ndef f(n): return set(itertools.combinations(n, 2))",
-    "from collections import Counter\ndef f(n): return f'{Counter(n)}'",
-]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from attacks.attack_assertions import ASSERTION_ATTACKS
-from attacks.attack_chosen import ADDRESSES, CHOSEN, EMPTY
+from attacks.attack_chosen import CHOSEN, EMPTY
 from attacks.attack_forging import FORGING
 from attacks.attack_harming import HARMING
 from attacks.attack_java import JAVA_ATTACKS
@@ -37,7 +37,6 @@ COUNTS: dict[str, int] = {
     "Maven": written(r'(?m)^    "[^"\n]+": ', "unit/suites/test_maven.py"),
     "calls": sum(map(len, (FORGING, HARMING, MALFORMED, STALLING, VALUES))),
     "rooms": len(SHELL) + len(PYTHON),
-    "hash": len(ADDRESSES),
     "judges": len(UNREADABLE),
     "extraction": written(r"(?m)^=== ", "golden/extraction_replies.txt"),
     "validators": written("hard: true|\"hard\": true", "golden/constraints/*.yaml"),

@@ -156,7 +156,7 @@ def test_code_that_hangs_is_not_run_on_earlier_tests(monkeypatch: pytest.MonkeyP
         return Verdict.without_run("timeout", "the CPU time of the whole program is used up")
 
     monkeypatch.setattr(Assertions, "check", hangs)
-    outcome = run("model=previous", "sandbox.share=false")
+    outcome = run("model=previous")
     (session,) = [json.loads(line) for line in (outcome.folder / "sessions.jsonl").read_text().splitlines()]
     last = session["turns"][2]
     assert last["outcome"] == "timeout" and last["earlier"] == [{"turn": 1, "passed": False}]

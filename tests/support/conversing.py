@@ -15,7 +15,6 @@ from codechat.run.protocols.services import Asked, CheckOnce, Player, Services
 from codechat.sandbox import Command, Ran
 from codechat.sandbox.suites import Suite
 from codechat.sandbox.suites.assertions import Assertions
-from codechat.sandbox.suites.checker import ProgramKeys
 from codechat.sandbox.suites.exit_status import ExitStatus
 from codechat.studies.multicodeif.constraints import Finding
 from codechat.studies.multicodeif.constraints.examining import Inquiry
@@ -91,8 +90,8 @@ class Words:
     async def check_reference(self, program: Program, suite: Suite) -> Verdict:
         return await self.check(program, suite)
 
-    def remember(self, program: Program, suite: Suite, verdict: Verdict) -> ProgramKeys:
-        return ProgramKeys(f"{suite.key} {program.source}", None)
+    def remember(self, program: Program, suite: Suite, verdict: Verdict) -> str:
+        return f"{suite.key} {program.source}"
 
     async def run(self, command: Command) -> Ran:
         raise AssertionError("no protocol here runs a command")

@@ -1,4 +1,4 @@
-"""`codechat cache`: show the caches (replies, verdicts, repositories' worktrees), or empty all."""
+"""`codechat cache`: show the caches (replies, repositories' worktrees), or empty all."""
 
 from pathlib import Path
 
@@ -7,7 +7,6 @@ from codechat.base.template import counted
 from codechat.cli.terminal import out, plain_table
 from codechat.models.calls.cache import BOUND, Contents, clear, contents
 from codechat.run.extensions import extensions
-from codechat.sandbox.suites import sharing as verdicts
 
 
 def run_cache(arguments: list[str]) -> int:
@@ -24,9 +23,6 @@ def run_cache(arguments: list[str]) -> int:
 def _clear() -> None:
     gone = clear()
     _say_removed(counted(gone.entries, "reply", "replies"), gone.path, gone.size)
-    tested = verdicts.clear()
-    if tested.entries:
-        _say_removed(counted(tested.entries, "verdict"), tested.path, tested.size)
     for cache in extensions().caches.values():
         removed = cache.clear()
         if any(removed.counts.values()):
@@ -48,10 +44,6 @@ def _show(found: Contents) -> None:
             table.add_row(name, str(entries), _megabytes(size))
         out.print("")
         out.print(table, markup=False)
-    tested = verdicts.contents()
-    if tested.entries:
-        out.print(f"\nverdicts        {tested.path}", markup=False)
-        out.print(f"verdicts kept   {tested.entries}\nsize on disk    {_megabytes(tested.size)}")
     for title, cache in extensions().caches.items():
         kept = cache.contents()
         if any(kept.counts.values()):

@@ -74,9 +74,6 @@ def _source(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     # budgets of the recorded cell do not apply to its scoring
     for key in ("rescored_from", "recorded_model", "budget_usd", "budget_tokens"):
         config.pop(key, None)
-    hardware = config.get("hardware") or {}  # it has no part in a result, and may have options of an earlier version
-    known = GROUPS["hardware"].chosen_by(hardware).config.model_fields
-    config["hardware"] = {name: value for name, value in hardware.items() if name in known}
     return config, {str(group): str(choice) for group, choice in choices.items()}
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from codechat.models.provider.library import PydanticAi
 
 
-Kept = Literal["5m", "1h"]
+CacheTtl = Literal["5m", "1h"]
 
 
 class ProviderConfig(RemoteConfig):
@@ -46,7 +46,7 @@ class ProviderConfig(RemoteConfig):
         None, "environment variable that holds the key; null: no key (bedrock and google-cloud find their own)"
     )
 
-    prompt_cache: Literal[Kept, "off"] | None = run_option(
+    prompt_cache: Literal[CacheTtl, "off"] | None = run_option(
         None, "how long Anthropic keeps a dialogue's prefix, which is marked for that; null: 5m, in batches 1h"
     )
 
@@ -151,7 +151,7 @@ class ProviderApi:
         self._has_reached = True
         return self._reply(response)
 
-    def _kept(self, sent: Sequence[dict[str, str]], *, final: bool) -> tuple[Kept | None, int]:
+    def _kept(self, sent: Sequence[dict[str, str]], *, final: bool) -> tuple[CacheTtl | None, int]:
         """How long the endpoint shall keep this conversation, and up to which message; None: it keeps nothing.
 
         A conversation that has gone on goes on, and the next request begins with it: the others are mostly judges'
@@ -201,7 +201,7 @@ class ProviderApi:
             await library.aclose()
 
 
-def _messages(sent: Sequence[dict[str, str]], kept: Kept | None, marked: int) -> "list[ModelMessage]":
+def _messages(sent: Sequence[dict[str, str]], kept: CacheTtl | None, marked: int) -> "list[ModelMessage]":
     """A conversation as the library's messages: everything between two replies is one request.
 
     If it is kept, the end of the marked message, a user's, is where the provider looks and writes.

@@ -12,7 +12,6 @@ from codechat.models.calls import Brake
 from codechat.run.journal import Journal
 from codechat.sandbox import Command, Ran
 from codechat.sandbox.suites import Suite
-from codechat.sandbox.suites.checker import ProgramKeys
 
 
 class _Checked(Protocol):
@@ -78,8 +77,8 @@ class Tests(Protocol):
     async def check_reference(self, program: Program, suite: Suite) -> Verdict:
         """The verdict on a program of the dataset, which further cells of this process test too."""
 
-    def remember(self, program: Program, suite: Suite, verdict: Verdict) -> ProgramKeys | None:
-        """Keep a verdict that may come from the journal, and say what it is on; None if each text is tested apart."""
+    def remember(self, program: Program, suite: Suite, verdict: Verdict) -> str:
+        """Keep a verdict that may come from the journal; a hash of the program's text and the tests."""
 
     async def run(self, command: Command) -> Ran:
         """Run a command in a box; returns exit status and output."""

@@ -36,7 +36,6 @@ from codechat.run.running.observer import Counts, Follow, Observer
 from codechat.run.running.server_capacity import ServerCapacity, capacity_of
 from codechat.sandbox import Sandbox
 from codechat.sandbox.suites.checker import Checker, NoSandbox
-from codechat.sandbox.suites.sharing import KeptVerdicts
 
 # An endpoint that stays dead would cost every remaining session minutes of retries: after this many failures in a
 # row, without a finished session in between, the cell stops asking.
@@ -408,13 +407,7 @@ async def services_of(
             trusted = MODELS.of(config.model).traits.baseline
             room = sandbox_for(cell.tasks, config.sandbox, cell.resources.workers, note, trusted=trusted)
             sandbox = await stack.enter_async_context(room)
-        kept = None  # the verdicts of other cells and processes
-        if not isinstance(sandbox, NoSandbox) and sandbox.config.share:
-            kept = KeptVerdicts(sandbox.config, weak=sandbox.weak)
-            stack.callback(kept.close)
-        services = Services(
-            players, journal, Checker(sandbox, kept), judge, brake, serving, workers=cell.resources.workers
-        )
+        services = Services(players, journal, Checker(sandbox), judge, brake, serving, workers=cell.resources.workers)
         stack.push_async_callback(services.opened.aclose)
         yield services
 

@@ -63,7 +63,12 @@ GROUPS = _Groups()
 NEEDED = ("model", "dataset", "protocol")
 """The groups that every protocol needs; it names the others in `uses`."""
 
-RETIRED = frozenset({"traces", "batch_size", "batch_age_s"})
+RETIRED = frozenset(
+    {
+        *("traces", "batch_size", "batch_age_s", "share", "build_disk_mb", "build_processes"),
+        *("tensor_parallel", "data_parallel", "max_num_seqs", "batch_invariant"),
+    }
+)
 """Options of components that codechat no longer has: the config.yaml of an older cell is read without them."""
 
 

@@ -8,9 +8,9 @@ fenced code; if none is asked for, a reply may also be code without a fence.
 
 import re
 from functools import cache
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar
 
-from codechat.base.domain import Extraction, Program, Target
+from codechat.base.domain import Extraction, Target
 from codechat.base.plugins import import_all
 from codechat.base.promises import check_type, is_plugin
 from codechat.sandbox.languages.coded import Plain
@@ -38,18 +38,6 @@ class Language(Protocol):
 
     def defines(self, code: str) -> frozenset[str] | None:
         """The names that the code defines at top level; None if that is unknown."""
-
-
-@runtime_checkable
-class ComparesCode(Protocol):
-    """A `Language` that also knows which programs compile to the same code."""
-
-    def code_key(self, program: str) -> str | None:
-        """A hash that two programs have in common only if their compiled code is equal and neither can tell which of
-        the two texts it was compiled from; None for a program that shares its verdicts with no other text.
-
-        It is pure, never raises, and takes a time that is bounded whatever the program says.
-        """
 
 
 _REGISTERED: dict[str, Language] = {}
@@ -99,13 +87,6 @@ def extract(reply: str, target: Target) -> Extraction:
     """
     language = language_of(target.language)
     return _hold(language, language.extract(reply, target), Extraction, "the result of extract()")
-
-
-def code_key(program: Program) -> str | None:
-    """What `ComparesCode` gives for a program; None if its language compares none. Raises as `extract` does."""
-    language = language_of(program.target.language)
-    asked = getattr(language, "code_key", None)  # `isinstance` takes as long as reading the program
-    return None if asked is None else _hold(language, asked(program.source), str | None, "the result of code_key()")
 
 
 def _hold(language: Language, value: T, hint: Any, what: str) -> T:

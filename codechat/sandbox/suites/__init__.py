@@ -79,15 +79,6 @@ class SingleLanguage(Protocol):
 
 
 @runtime_checkable
-class SharesVerdicts(Protocol):
-    """A suite that can say whether programs of equal compiled code share a verdict."""
-
-    @property
-    def shares(self) -> bool:
-        """Whether they do: False if these tests might look at a program's text or line numbers."""
-
-
-@runtime_checkable
 class HasSnippets(Protocol):
     """A suite of Python snippets."""
 

@@ -23,7 +23,7 @@ from codechat.studies.codeif.metrics import BASE, TASK, CheckRecord, Exchange, O
 
 RoundKind = Literal["initial", "instruction", "feedback"]
 REASON_LENGTH = 500
-NO_ROOM = Verdict.without_run("no_code", "the conversation no longer fits the model's context")
+CONTEXT_FULL = Verdict.without_run("no_code", "the conversation no longer fits the model's context")
 
 
 class Prompts(OpeningPrompt):

@@ -18,7 +18,7 @@ from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.run.protocols.grading import reply_of, request_of
 from codechat.sandbox.languages import extract, without_thinking
 from codechat.studies.codeif.conversation import (
-    NO_ROOM,
+    CONTEXT_FULL,
     Check,
     Prompts,
     Round,
@@ -91,7 +91,7 @@ class Dynamic:
             try:
                 reply = await kit.ask(UNDER_TEST, turn, history, code=code or None, final=turn + 1 == turns)
             except ContextOverflow:
-                kit.finish_turn(turn_record(task, round_, fail_all(instructions, asked, NO_ROOM), None))
+                kit.finish_turn(turn_record(task, round_, fail_all(instructions, asked, CONTEXT_FULL), None))
                 kit.log.ended = "context_overflow"
                 return
             extraction = extract(reply.text, task.target)
@@ -125,7 +125,7 @@ class Dynamic:
             asked.add(current.id)
             round_ = Round(turn.turn, exchange.round, current, request_of(turn))
             if turn.response is None:
-                kit.finish_turn(turn_record(task, round_, fail_all(instructions, asked, NO_ROOM), None))
+                kit.finish_turn(turn_record(task, round_, fail_all(instructions, asked, CONTEXT_FULL), None))
                 kit.log.ended = "context_overflow"
                 return
             extraction = extract(turn.response, task.target)

@@ -30,7 +30,7 @@ from codechat.sandbox.languages.python.syntax import parse
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.exit_status import ExitStatus
 from codechat.studies.codeif.conversation import (
-    NO_ROOM,
+    CONTEXT_FULL,
     Check,
     Prompts,
     Round,
@@ -218,7 +218,7 @@ class Static:
             await earlier
         for turn in range(first, self.turns(task)):
             tested = self._tested(task, turn).tested
-            checks: list[Check] = fail_all(tested, _ids(tested), NO_ROOM)
+            checks: list[Check] = fail_all(tested, _ids(tested), CONTEXT_FULL)
             record = turn_record(task, self._round(task, turn, request if turn == first else ()), checks, None)
             kit.finish_turn(record)
         kit.log.ended = "context_overflow"

@@ -28,7 +28,7 @@ from codechat.studies.multicodeif.versions import finding_of, suite_of
 GUARDED: Harness = "guarded"
 OFFICIAL: Harness = "official"
 NO_CODE = "the reply holds no code"
-NO_ROOM = "the conversation no longer fits the model's context"
+CONTEXT_FULL = "the conversation no longer fits the model's context"
 
 
 class ConstrainedPrompts(Config):
@@ -192,8 +192,8 @@ class Checking:
 
     def overflow(self, round_: Round) -> TurnRecord:
         """The record of a turn whose request no longer fitted the model's context: nothing is met."""
-        checks = [Checked(each, False, NO_ROOM, False, False) for each in round_.level.constraints]
-        verdict = Verdict.without_run("no_code", NO_ROOM)
+        checks = [Checked(each, False, CONTEXT_FULL, False, False) for each in round_.level.constraints]
+        verdict = Verdict.without_run("no_code", CONTEXT_FULL)
         return TurnRecord.of(round_.turn, round_.request, None, verdict, **_fields(round_, checks, None))
 
     def _target(self, level: Level) -> Target:

@@ -24,7 +24,7 @@ from codechat.sandbox.languages import extract, fence, language_of, without_thin
 from codechat.studies.sreval.metrics import CHECKS, STEPWISE, stepwise_metrics
 from codechat.studies.sreval.rows import Step, StepTask
 
-NO_ROOM = Verdict.without_run("no_code", "the conversation no longer fits the model's context")
+CONTEXT_FULL = Verdict.without_run("no_code", "the conversation no longer fits the model's context")
 ABOVE = "The code above the function in its file:\n\n{{code}}\n"
 """As in conf/prompts: a prompt that is newer than the first version is no part of a cell's id with this text."""
 _FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -214,7 +214,7 @@ class Stepwise:
         if earlier is not None:
             await earlier
         for turn in range(first, turns):
-            record = TurnRecord.of(turn, request if turn == first else (), None, NO_ROOM)
+            record = TurnRecord.of(turn, request if turn == first else (), None, CONTEXT_FULL)
             kit.finish_turn(record)
         kit.log.ended = "context_overflow"
         return record

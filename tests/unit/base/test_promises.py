@@ -24,7 +24,7 @@ from codechat.report.metrics import Final, Measures
 from codechat.run.protocols import PROTOCOLS
 from codechat.run.settings.config import GROUPS
 from codechat.sandbox import SANDBOXES
-from codechat.sandbox.languages import code_key, extract
+from codechat.sandbox.languages import extract
 from codechat.sandbox.suites import SUITES, Suite
 from codechat.sandbox.suites.checker import Checker
 
@@ -67,9 +67,6 @@ class Mine:
     def defines(self, code: str) -> None:
         return None
 
-    def code_key(self, program: str) -> Any:
-        return 5
-
 
 @pytest.mark.parametrize(
     ("found", "wrong"),
@@ -88,8 +85,6 @@ def test_what_a_language_of_a_plugin_gives_is_held_to_its_type(
     with pytest.raises(UserError) as caught:
         extract("```\nx\n```", Target(language="minelang"))
     assert wrong in str(caught.value) and f"Mine of {HERE}" in str(caught.value)
-    with pytest.raises(UserError, match=r"Mine of .*the result of code_key\(\) must be a str, and is an int"):
-        code_key(Program("x", Target(language="minelang")))
 
 
 def test_a_plugin_registers_nothing_that_is_no_language() -> None:

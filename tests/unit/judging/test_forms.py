@@ -11,9 +11,9 @@ from codechat.base.domain import Adherence, Applicabilities, Applicability, Inst
 from codechat.base.errors import ContextOverflow
 from codechat.judging import JudgeConfig
 from codechat.judging.deciding import (
+    CONTEXT_FULL,
     MAX_LINE,
     MAX_REASON,
-    NO_ROOM,
     Decision,
     Form,
     fill_in,
@@ -105,7 +105,7 @@ async def test_a_reply_that_was_cut_off_or_is_empty_is_asked_again() -> None:
 async def test_a_form_that_does_not_fit_the_context_is_undecided() -> None:
     asked, _ = model("no", ContextOverflow("long"))
     found = await fill_in(asked, Form("fill", Pair, "{{problem}}"), PLACE)
-    assert (found.value, found.problem, found.usage, found.cached) == (None, NO_ROOM, Usage(5, 1), False)
+    assert (found.value, found.problem, found.usage, found.cached) == (None, CONTEXT_FULL, Usage(5, 1), False)
 
 
 async def test_a_form_may_read_another_kind_of_answer() -> None:

@@ -2,7 +2,7 @@
 
 `extraction` has the rules, `source` reads text that may be Python and finds the names that it binds, `program` leaves
 out the tests in it. Here are its grammar's questions for constraints, and how an interpreter checks a version.
-`code_key` finds programs that compile to the same code. `syntax`, `imports` and `assembly` are for other rooms.
+`syntax`, `imports` and `assembly` are for other rooms.
 """
 
 import re
@@ -13,7 +13,6 @@ from codechat.sandbox.languages import register
 from codechat.sandbox.languages.compiling import Attempt, Version, at_line
 from codechat.sandbox.languages.customs import Customs, Written
 from codechat.sandbox.languages.grammar import Grammar
-from codechat.sandbox.languages.python.code_key import code_key
 from codechat.sandbox.languages.python.extraction import extract
 from codechat.sandbox.languages.python.source import module_names, parse, tidy
 
@@ -161,10 +160,6 @@ class Python:
         """The names that the module binds in its own scope, imports included; None if it is not valid Python."""
         tree = parse(tidy(code)).tree
         return None if tree is None else frozenset(module_names(tree))
-
-    def code_key(self, program: str) -> str | None:
-        """See `ComparesCode`: None if the program might read its own text or line numbers."""
-        return code_key(program)
 
 
 register(Python())

@@ -17,7 +17,6 @@ from codechat.sandbox.command import COMMANDS, PROC
 from codechat.sandbox.inside.snippets import NotRun, imports_of, names_read, refuse_unrun, shares_names, uses_of
 from codechat.sandbox.inside.text import bound_names
 from codechat.sandbox.inside.wire import BY_PROGRAM
-from codechat.sandbox.languages.python.code_key import code_key
 from codechat.sandbox.suites import SUITES, syntax_problem
 from codechat.sandbox.suites.assertions.constructs import Constructs, describe_all, find_all
 from codechat.sandbox.suites.assertions.reader import REASONS, AssertionsReader, SharedProcess
@@ -85,12 +84,6 @@ class Assertions:
     def constructs(self) -> tuple[Constructs, ...]:
         """For each snippet the constructs that decide where it can run."""
         return find_all(self.snippets)
-
-    @functools.cached_property
-    def shares(self) -> bool:
-        """See `SharesVerdicts`: snippets are held to the same names and modules as programs, and may use `unittest`."""
-        unittest = frozenset({"unittest"})
-        return not (self.needs or self.one_file) and all(code_key(each, unittest) for each in self.snippets)
 
     @functools.cached_property
     def shares_variables(self) -> bool:

@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from codechat.base.domain import Program, Verdict
 from codechat.base.errors import BrokenTask, InfrastructureError, UserError
@@ -101,7 +101,6 @@ class Calls:
     expected_plus: tuple[Any, ...] | None = None
     name: str = "this task"
     kind = "calls"
-    shares: ClassVar[bool] = True
 
     @property
     def inputs(self) -> tuple[tuple[Any, ...], ...]:

@@ -34,7 +34,6 @@ from codechat.run.journal import Journal
 from codechat.run.protocols.kit import Kit
 from codechat.run.protocols.services import Asked, CheckOnce, Player, Services
 from codechat.sandbox import Command, Ran
-from codechat.sandbox.suites.checker import ProgramKeys
 from codechat.studies.cab.verbs import build, enter, environment_of, run_command
 from codechat.studies.multicodeif.constraints import Finding
 from codechat.studies.multicodeif.verbs import comply, examine
@@ -65,7 +64,7 @@ class Gate:
 
 
 class Checking:
-    def __init__(self, keys: dict[str, ProgramKeys] | None = None) -> None:
+    def __init__(self, keys: dict[str, str] | None = None) -> None:
         self.keys, self.checked, self.referenced = keys or {}, list[Program](), list[Program]()
 
     async def check(self, program: Program, suite: Any) -> Verdict:
@@ -76,8 +75,8 @@ class Checking:
         self.referenced.append(program)
         return PASSED
 
-    def remember(self, program: Program, suite: Any, verdict: Verdict) -> ProgramKeys | None:
-        return self.keys.get(program.source)
+    def remember(self, program: Program, suite: Any, verdict: Verdict) -> str:
+        return self.keys.get(program.source, program.source)
 
     async def run(self, command: Command) -> Ran:
         return Ran(7)
@@ -176,10 +175,7 @@ async def test_a_budget_stops_calls_and_an_interruption_every_step(interrupted: 
 
 
 async def test_equal_programs_are_said_to_be_tested_as_the_earliest() -> None:
-    keys = {
-        name: ProgramKeys(exact, shared) for name, exact, shared in (("a", "1", "x"), ("b", "2", "x"), ("c", "3", None))
-    }
-    one, journal, turns, _ = kit(tests=Checking(keys))
+    one, journal, turns, _ = kit(tests=Checking({"a": "x", "b": "x", "c": "y"}))
     for turn, source in enumerate(("a", "c", "b", "other", "a")):
         await one.check_program(turn, source, SUITE)
         one.finish_turn(TurnRecord(turn=turn))
@@ -188,7 +184,7 @@ async def test_equal_programs_are_said_to_be_tested_as_the_earliest() -> None:
 
 
 async def test_a_reference_is_checked_apart_and_is_no_program_of_the_turn() -> None:
-    tests = Checking({"a": ProgramKeys("1", "x")})
+    tests = Checking({"a": "x"})
     one, _, turns, _ = kit(tests=tests)
     await one.check_reference(0, "a", SUITE)
     await one.check_program(1, "a", SUITE)
