@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from codechat.run.protocols.visit import Visit
 
 from codechat.datasets.tasks import Task, Workspace
 from codechat.models.calls import Brake
-from codechat.run.protocols.visit import Visit
 from codechat.studies.cab.environments.build_files import PIECE, commands_writing
 from support.driven import Driven, DrivenRoom, in_kind, lacking
 from support.repositories import make_repository
