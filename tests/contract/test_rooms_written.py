@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from codechat.run.protocols.visit import Visit
 
 from codechat.datasets.tasks import Task, Workspace
 from codechat.models.calls import Brake
