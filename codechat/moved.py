@@ -37,6 +37,7 @@ MOVED = {
     "metrics": "report.metrics",
     "patterns": "studies.refine.patterns",
     "protocols": "run.protocols",
+    "report.study": "report.comparison",
     "serving": "models.serving",
     "suites": "sandbox.suites",
     "suites.inserted": "studies.sreval.suite_inserted",

@@ -9,12 +9,12 @@ from typing import Any
 from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
 from codechat.report.chapters import Chapter, chapter_of, leads
+from codechat.report.comparison import Comparison, LoadedCell
 from codechat.report.data import FigureFile, Headline, ReportData, Section, Table
 from codechat.report.drawing import Look, save, styled
 from codechat.report.formats import FORMATS, write_table
 from codechat.report.generic import published
 from codechat.report.metrics.measures import merge
-from codechat.report.study import LoadedCell, Study
 
 CONTENTS = "contents.json"
 
@@ -24,14 +24,14 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
 
     Raises `UserError` if no cell has a completed session, or if records and metrics of a cell don't belong together.
     """
-    studies = studies_of(cells)
-    read = {found.cell.folder for study in studies for found in study.cells}
+    comparisons = comparisons_of(cells)
+    read = {found.cell.folder for comparison in comparisons for found in comparison.cells}
     if not read:
         raise UserError("no session of these cells is completed", "run the cells again: only errored ones are retried")
     _clear(out)
-    shown = [(study, chapter_of(study.protocol)) for study in studies if study.cells]
-    tables = [list(chapter.tables(study)) for study, chapter in shown]
-    beside = [(published.section(study), list(published.tables(study))) for study, _ in shown]
+    shown = [(comparison, chapter_of(comparison.protocol)) for comparison in comparisons if comparison.cells]
+    tables = [list(chapter.tables(comparison)) for comparison, chapter in shown]
+    beside = [(published.section(comparison), list(published.tables(comparison))) for comparison, _ in shown]
     every = tuple(table for each in (*tables, *(own for _, own in beside)) for table in each)
     for table in every:
         write_table(table, out / "tables")
@@ -40,15 +40,17 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
     data = ReportData(
         cells=cells,
         tables=every,
-        figures=tuple(figure for study, chapter in shown for figure in _figures(study, chapter, out / "figures")),
-        groups={key: title for study, chapter in shown for key, title in chapter.groups(study).items()}
+        figures=tuple(
+            figure for comparison, chapter in shown for figure in _figures(comparison, chapter, out / "figures")
+        ),
+        groups={key: title for comparison, chapter in shown for key, title in chapter.groups(comparison).items()}
         | {section.key: section.title for section, own in beside if own},
-        headline=headline_of(studies, every),
-        sections=(*sections_of(studies), *(section for section, own in beside if own)),
+        headline=headline_of(comparisons, every),
+        sections=(*sections_of(comparisons), *(section for section, own in beside if own)),
         opening=tuple(
             table for (_, chapter), each in zip(shown, tables, strict=True) for table in chapter.opening(each)
         ),
-        notes=(*notes, *left_out, *(note for study in studies for note in _uneven(study))),
+        notes=(*notes, *left_out, *(note for comparison in comparisons for note in _uneven(comparison))),
     )
     # the names of all tables and figures with their titles: for scripts, and for the next report in this folder
     listed = {
@@ -59,36 +61,39 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
     return data
 
 
-def studies_of(cells: Sequence[LoadedCell]) -> list[Study[Any]]:
+def comparisons_of(cells: Sequence[LoadedCell]) -> list[Comparison[Any]]:
     """The cells by protocol: protocols whose chapter leads first, else each where its first cell stands."""
     protocols = sorted(dict.fromkeys(cell.protocol for cell in cells), key=lambda name: not leads(name))
-    studies: list[Study[Any]] = []
+    comparisons: list[Comparison[Any]] = []
     for protocol in protocols:
         loaded = tuple(cell for cell in cells if cell.protocol == protocol)
         found = [chapter_of(protocol).reads.of(cell) for cell in loaded]
         measured = merge(cell.measures for cell in loaded if cell.measures is not None)
-        studies.append(Study(measured, tuple(each for each in found if each.tasks), loaded))
-    return studies
+        comparisons.append(Comparison(measured, tuple(each for each in found if each.tasks), loaded))
+    return comparisons
 
 
-def sections_of(studies: Sequence[Study[Any]]) -> tuple[Section, ...]:
+def sections_of(comparisons: Sequence[Comparison[Any]]) -> tuple[Section, ...]:
     """The sections of the page."""
-    return tuple(section for study in studies for section in chapter_of(study.protocol).sections(study))
+    return tuple(
+        section for comparison in comparisons for section in chapter_of(comparison.protocol).sections(comparison)
+    )
 
 
-def headline_of(studies: Sequence[Study[Any]], tables: Sequence[Table]) -> Headline:
+def headline_of(comparisons: Sequence[Comparison[Any]], tables: Sequence[Table]) -> Headline:
     """The claim of the protocol whose chapter leads, if there is one, and that has the most cells to compare."""
     leading = max(
-        studies, key=lambda study: (leads(study.protocol), sum(not cell.is_baseline for cell in study.loaded))
+        comparisons,
+        key=lambda comparison: (leads(comparison.protocol), sum(not cell.is_baseline for cell in comparison.loaded)),
     )
     claim = chapter_of(leading.protocol).headline(leading, tables)
-    return replace(claim, kicker=claim.kicker or " · ".join(study.measures.name for study in studies))
+    return replace(claim, kicker=claim.kicker or " · ".join(comparison.measures.name for comparison in comparisons))
 
 
-def _uneven(study: Study[Any]) -> Iterator[str]:
+def _uneven(comparison: Comparison[Any]) -> Iterator[str]:
     """A sentence for every dataset of which the cells completed different tasks: by a limit, or by errors."""
-    for dataset in study.datasets:
-        tasks = {found.cell.label: set(found.tasks) for found in study.on(dataset)}
+    for dataset in comparison.datasets:
+        tasks = {found.cell.label: set(found.tasks) for found in comparison.on(dataset)}
         shared = set.intersection(*tasks.values())
         if any(own != shared for own in tasks.values()):
             counts = ", ".join(f"{label} {len(own)}" for label, own in tasks.items())
@@ -98,11 +103,11 @@ def _uneven(study: Study[Any]) -> Iterator[str]:
             )
 
 
-def _figures(study: Study[Any], chapter: Chapter, folder: Path) -> Iterator[FigureFile]:
-    look = Look(study)
+def _figures(comparison: Comparison[Any], chapter: Chapter, folder: Path) -> Iterator[FigureFile]:
+    look = Look(comparison)
     with styled():
-        for drawing in chapter.drawings(study):
-            figure = drawing.draw(study, look)
+        for drawing in chapter.drawings(comparison):
+            figure = drawing.draw(comparison, look)
             if figure is not None:
                 yield FigureFile(drawing, *save(figure, folder, drawing.name))
 

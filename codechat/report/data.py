@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from codechat.report.comparison import LoadedCell
 from codechat.report.metrics.measures import Unit
-from codechat.report.study import LoadedCell
 
 Ends = Sequence[float] | None
 Shown = str | float | LoadedCell | tuple[str | float | None, str | Ends] | None
@@ -205,7 +205,7 @@ class Table:
 class Drawing:
     """A figure to be drawn. `caption` tells what is drawn; `on_page` is False if the report's page draws the same.
 
-    `draw` takes the study and its `Look`, and returns None if there is nothing to draw.
+    `draw` takes the comparison and its `Look`, and returns None if there is nothing to draw.
     """
 
     name: str

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from codechat.base.files import write_atomically
+from codechat.report.comparison import Comparison, V
 from codechat.report.metrics.power import UNITS, Spread
-from codechat.report.study import Study, V
 
 # Okabe and Ito's palette without its yellow, which is too light for a line, and a dark grey and a wine red of Tol's.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#3B3B3B", "#882255")
@@ -55,11 +55,15 @@ SETTINGS: Any = {
 class Look:
     """Colour, marker and dash of every entrant. A model has one colour; its variants are shades of it."""
 
-    def __init__(self, study: Study[Any]) -> None:
-        self._colour = {model: COLOURS[number % len(COLOURS)] for number, model in enumerate(study.models)}
+    def __init__(self, comparison: Comparison[Any]) -> None:
+        self._colour = {model: COLOURS[number % len(COLOURS)] for number, model in enumerate(comparison.models)}
         self._of: dict[str, tuple[str, str, Any]] = {}
-        for place, model in enumerate(study.models):
-            labels = [label for label in study.labels if next(iter(study.entrant(label).values())).cell.model == model]
+        for place, model in enumerate(comparison.models):
+            labels = [
+                label
+                for label in comparison.labels
+                if next(iter(comparison.entrant(label).values())).cell.model == model
+            ]
             for number, label in enumerate(labels):
                 colour = _lighter(self._colour[model], LIGHTEST * number / max(len(labels) - 1, 1))
                 marker = MARKERS[(place + number) % len(MARKERS)]
@@ -191,7 +195,7 @@ def known(points: Iterable[Point]) -> list[tuple[float, float, Sequence[float]]]
 
 
 def curves(
-    study: Study[V],
+    comparison: Comparison[V],
     look: Look,
     values: Callable[[V], list[Point]],
     name: str,
@@ -200,9 +204,11 @@ def curves(
     shares: bool = True,
 ) -> Any:
     """One panel per dataset, all on one scale. `shares` lie between 0 and 1. None if there is no value at all."""
-    figure, axes = panels(study.datasets)
-    places = zip(axes, study.datasets, strict=True)
-    heights = [end for panel, dataset in places for end in lines(panel, values, look, study.on(dataset), steps=steps)]
+    figure, axes = panels(comparison.datasets)
+    places = zip(axes, comparison.datasets, strict=True)
+    heights = [
+        end for panel, dataset in places for end in lines(panel, values, look, comparison.on(dataset), steps=steps)
+    ]
     if not heights:
         return None
     for panel in axes:

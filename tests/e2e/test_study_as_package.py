@@ -63,9 +63,9 @@ def carry_out(name: str, folder: Path) -> Path:
     (info / "entry_points.txt").write_text(f"[codechat.study]\n{name} = {package.name}\n")
     left = folder / "studies"
     left.mkdir()
-    for study in inside.iterdir():
-        if study.is_dir() and study.name != name:
-            (left / study.name).symlink_to(study)
+    for comparison in inside.iterdir():
+        if comparison.is_dir() and comparison.name != name:
+            (left / comparison.name).symlink_to(comparison)
     return left
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from codechat.base.domain import CHANGES, SCOPES
 from codechat.base.records import SessionRecord
-from codechat.report.build import headline_of, sections_of, studies_of
+from codechat.report.build import comparisons_of, headline_of, sections_of
+from codechat.report.comparison import LoadedCell
 from codechat.report.data import Column, Drawing, FigureFile, Interval, ReportData, Table
-from codechat.report.study import LoadedCell
 from codechat.studies.refine.metrics import REFINE, refine_metrics
 
 WORDS = [
@@ -187,7 +187,7 @@ def made_report(cells: Sequence[LoadedCell], folder: Path) -> ReportData:
     )
     drawing = Drawing("alive", "Survival", "Share of sessions alive.", "data", lambda *_: None)
     figure = FigureFile(drawing, folder / "alive.png", folder / "alive.svg")
-    studies = studies_of(cells)
+    studies = comparisons_of(cells)
     return ReportData(
         cells, (table,), (figure,), {"data": "Results"}, headline_of(studies, ()), sections_of(studies),
         notes=("A note on the report.",),

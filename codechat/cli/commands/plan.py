@@ -12,6 +12,7 @@ from codechat.base.template import counted
 from codechat.cli.commands.report import options_of
 from codechat.cli.terminal import err, out, plain_table
 from codechat.cli.words import parse_words
+from codechat.report.comparison import LoadedCell
 from codechat.report.drawing import draw_power
 from codechat.report.loading import load_cells
 from codechat.report.metrics.outline import outlines_of
@@ -27,7 +28,6 @@ from codechat.report.metrics.power import (
     parts_of,
     spread_of,
 )
-from codechat.report.study import LoadedCell
 from codechat.run.results.measured import remeasure
 
 SAMPLES = (1, 2, 3, 5, 10)

@@ -15,11 +15,11 @@ from codechat.base.template import counted
 from codechat.cli.terminal import err, out
 from codechat.cli.words import parse_words
 from codechat.report.build import build_report
+from codechat.report.comparison import LoadedCell
 from codechat.report.data import Table
 from codechat.report.generic.overview import pooling_notes
 from codechat.report.loading import cell_folders, content_notes, load_cells
 from codechat.report.page import write_page
-from codechat.report.study import LoadedCell
 from codechat.report.tracking import TrackingError
 from codechat.run.results.measured import remeasure
 from codechat.run.settings.config import GROUPS, CellConfig

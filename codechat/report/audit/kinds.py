@@ -17,8 +17,8 @@ from codechat.base.seeding import generator
 from codechat.base.template import counted
 from codechat.datasets import DATASETS
 from codechat.datasets.tasks import Task
+from codechat.report.comparison import LoadedCell
 from codechat.report.loading import content_notes, load_cells
-from codechat.report.study import LoadedCell
 from codechat.report.variants import Options
 
 WORDS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "undecided"}

@@ -7,7 +7,7 @@ from typing import Any
 
 from codechat.base.errors import UserError
 from codechat.report.audit.kinds import WORDS, Kind, Question, Row, Stratum, register
-from codechat.report.study import LoadedCell
+from codechat.report.comparison import LoadedCell
 
 ITEMS, DROPPED, YIELD = "items.jsonl", "dropped.jsonl", "yield.json"
 """The files of a construction that are read (docs/construct.md)."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from codechat.base.errors import UserError
 from codechat.base.template import counted
+from codechat.report.comparison import Comparison, SessionVerdicts
 from codechat.report.data import Drawing, Headline, Section, Table
 from codechat.report.formats import write_table
 from codechat.report.generic import repeats
@@ -15,7 +16,6 @@ from codechat.report.generic.paired import differences, pairs
 from codechat.report.generic.tables import Sheet, costs, counts, tables_of
 from codechat.report.metrics import Measures
 from codechat.report.metrics.measures import COMMON, FEW, Unit, interval_of, size_of, size_text, value_of
-from codechat.report.study import Study, Verdicts
 
 TextLine = tuple[str, str]
 LINE_SPECS: Mapping[Unit, str] = {"share": ".3f", "percent": "+.1f", "count": ".0f", "number": ".3f", "p": ".3g"}
@@ -86,8 +86,8 @@ class Chapter:
 
     measures: Measures | None = None
     """How to read a metrics.json that does not say it, as old ones do not."""
-    reads: type[Verdicts] = Verdicts
-    """What is gathered of a cell's sessions: the cells of a study are of this type."""
+    reads: type[SessionVerdicts] = SessionVerdicts
+    """What is gathered of a cell's sessions: the cells of a comparison are of this type."""
     leads = True
     """Whether a chapter of a protocol's own comes before others, and can make the report's claim."""
     fates = ("passes at every turn", "fails first at turn")
@@ -113,34 +113,34 @@ class Chapter:
         """Write the figures that a cell leaves, as SVG and PNG: `turns` and `by_<group>`."""
         write_cell_figures(measures, metrics, title, folder)
 
-    def groups(self, study: Study[Any]) -> dict[str, str]:
+    def groups(self, comparison: Comparison[Any]) -> dict[str, str]:
         """The groups of the report's tables and figures with their titles, in reading order."""
-        return {study.protocol: study.measures.title}
+        return {comparison.protocol: comparison.measures.title}
 
-    def tables(self, study: Study[Any]) -> Iterator[Table]:
+    def tables(self, comparison: Comparison[Any]) -> Iterator[Table]:
         """Every table of a report that there is something for; the first is shown in the terminal."""
-        yield from tables_of(Sheet.of(study))
-        compared = [pair for pair in pairs(study) if pair.is_scored]
+        yield from tables_of(Sheet.of(comparison))
+        compared = [pair for pair in pairs(comparison) if pair.is_scored]
         if compared:
-            yield differences(study, compared)
-        names = {"prefix": f"{study.protocol}_", "group": study.protocol}
-        yield from repeats.tables(study, **names)
-        yield counts(study, **names)
-        yield costs(study, **names)
+            yield differences(comparison, compared)
+        names = {"prefix": f"{comparison.protocol}_", "group": comparison.protocol}
+        yield from repeats.tables(comparison, **names)
+        yield counts(comparison, **names)
+        yield costs(comparison, **names)
 
     def opening(self, tables: Sequence[Table]) -> list[Table]:
         """Which of its tables the terminal shows."""
         return list(tables[:1])
 
-    def drawings(self, study: Study[Any]) -> Iterator[Drawing]:
+    def drawings(self, comparison: Comparison[Any]) -> Iterator[Drawing]:
         """Every figure of a report."""
-        yield from drawings_of(study)
-        yield from repeats.drawings(study, prefix=f"{study.protocol}_", group=study.protocol)
+        yield from drawings_of(comparison)
+        yield from repeats.drawings(comparison, prefix=f"{comparison.protocol}_", group=comparison.protocol)
 
-    def headline(self, study: Study[Any], tables: Sequence[Table]) -> Headline:
+    def headline(self, comparison: Comparison[Any], tables: Sequence[Table]) -> Headline:
         """What the page claims if this protocol leads the report; `tables` are the report's."""
-        return standing(study)
+        return standing(comparison)
 
-    def sections(self, study: Study[Any]) -> list[Section]:
+    def sections(self, comparison: Comparison[Any]) -> list[Section]:
         """The sections of the report's page, in reading order."""
-        return [section_of(study)]
+        return [section_of(comparison)]

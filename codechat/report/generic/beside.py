@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from codechat.report.study import REPLAYED
+from codechat.report.comparison import REPLAYED
 
 T = TypeVar("T")
 MEASURED, PUBLISHED = "measured", "published"

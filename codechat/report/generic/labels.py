@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from codechat.report.comparison import Comparison
 from codechat.report.data import Column, Interval, Table, Value
 from codechat.report.generic.beside import MEASURED, PUBLISHED, per_cent
-from codechat.report.study import Study
 
 ALL = "all"
 NOTE = (
@@ -31,14 +31,21 @@ class Asked:
 
 
 def labels_table(
-    study: Study[Any], asked: Mapping[str, Asked], by: str, *, name: str, title: str, group: str, note: str = ""
+    comparison: Comparison[Any],
+    asked: Mapping[str, Asked],
+    by: str,
+    *,
+    name: str,
+    title: str,
+    group: str,
+    note: str = "",
 ) -> Iterator[Table]:
     """The table, if the report was given labels of one of the questions; `asked` is by the question's name, `by` the
     title of the column of groups.
 
     Below the rows of a question stand those that the paper prints, each with what it rests on that these labels do not.
     """
-    scored: Mapping[str, Any] = next((found.cell.scored for found in study.in_order() if found.cell.scored), {})
+    scored: Mapping[str, Any] = next((found.cell.scored for found in comparison.in_order() if found.cell.scored), {})
     rows: list[tuple[Value, ...]] = []
     for question in (name for name in asked if name in scored):
         one, about_it = scored[question], asked[question]

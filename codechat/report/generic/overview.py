@@ -5,18 +5,18 @@ from math import floor, log10
 from typing import Any
 
 from codechat.base.template import counted
+from codechat.report.comparison import Comparison, LoadedCell
 from codechat.report.data import Board, BoardColumn, Chart, Headline, Line, Part, Section, Shown
 from codechat.report.generic.tables import payers_of
 from codechat.report.metrics import Final, Series
 from codechat.report.metrics.counts import DECIDED, INSIDE_MEANS, inside_in
 from codechat.report.metrics.measures import FEW, interval_of, size_of, size_text, value_of
-from codechat.report.study import LoadedCell, Study
 
 TOPS = {"share": 1.0, "percent": 100.0}  # where an axis ends; else at the highest value
 
 
 def section_of(
-    study: Study[Any],
+    comparison: Comparison[Any],
     groups: Sequence[str] = (),
     *,
     claim: Headline | None = None,
@@ -25,20 +25,22 @@ def section_of(
     charts: Sequence[Chart] | None = None,
 ) -> Section:
     """The section, the tables and figures of its `groups` at the end. A study may give parts of its own in place."""
-    claim = claim or standing(study)
-    note = note or f"A turn passes where {study.measures.passed}."
+    claim = claim or standing(comparison)
+    note = note or f"A turn passes where {comparison.measures.passed}."
     parts: list[Part] = [
-        f"{claim.title}. {claim.text}", *pooling_notes(study.loaded), board or board_of(study),
-        f"{note} Bands and whiskers: 95 % intervals by task.", charts_of(study) if charts is None else charts,
-        *groups_of(study),
+        f"{claim.title}. {claim.text}", *pooling_notes(comparison.loaded), board or board_of(comparison),
+        f"{note} Bands and whiskers: 95 % intervals by task.", charts_of(comparison) if charts is None else charts,
+        *groups_of(comparison),
     ]  # fmt: skip
-    name = study.protocol
-    return Section(f"protocol-{name}", study.measures.title, name.capitalize(), parts, groups=tuple(groups) or (name,))
+    name = comparison.protocol
+    return Section(
+        f"protocol-{name}", comparison.measures.title, name.capitalize(), parts, groups=tuple(groups) or (name,)
+    )
 
 
-def board_of(study: Study[Any]) -> Board:
+def board_of(comparison: Comparison[Any]) -> Board:
     """The cells with their final figures and what they took."""
-    measures, cells = study.measures, study.loaded
+    measures, cells = comparison.measures, comparison.loaded
     columns = [
         BoardColumn("Model", cells, "cell"),
         *if_it_varies("Dataset", [cell.dataset for cell in cells]),
@@ -52,11 +54,13 @@ def board_of(study: Study[Any]) -> Board:
     return Board(measures.name, columns, sort=measures.finals[0].label if measures.finals else "")
 
 
-def groups_of(study: Study[Any]) -> Iterator[str | Board]:
+def groups_of(comparison: Comparison[Any]) -> Iterator[str | Board]:
     """By group the figure that cells are ranked by, or else the first that groups have; none of one group alone."""
-    measures, first = study.measures, [final.key for final in study.measures.finals[:1]]
+    measures, first = comparison.measures, [final.key for final in comparison.measures.finals[:1]]
     part = next((each for each in measures.breakdowns if [each.key] == first), next(iter(measures.breakdowns), None))
-    rows = [(cell, *each) for cell in study.loaded if part for each in (value_of(cell.metrics, part) or {}).items()]
+    rows = [
+        (cell, *each) for cell in comparison.loaded if part for each in (value_of(cell.metrics, part) or {}).items()
+    ]
     rows = [row for row in rows if row[2] is not None]
     if part is None or len({name for _, name, _ in rows}) < 2:
         return
@@ -148,20 +152,20 @@ def use_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
     ]
 
 
-def charts_of(study: Study[Any]) -> list[Chart]:
+def charts_of(comparison: Comparison[Any]) -> list[Chart]:
     """A chart per series and dataset."""
-    return [chart for series in study.measures.series for chart in _charts(study, series)]
+    return [chart for series in comparison.measures.series for chart in _charts(comparison, series)]
 
 
-def _charts(study: Study[Any], series: Series) -> list[Chart]:
+def _charts(comparison: Comparison[Any], series: Series) -> list[Chart]:
     """A chart per dataset that has values of the series."""
-    datasets, share = list(dict.fromkeys(cell.dataset for cell in study.loaded)), series.unit == "share"
+    datasets, share = list(dict.fromkeys(cell.dataset for cell in comparison.loaded)), series.unit == "share"
     text = (", %" if share else "") + (f": {series.help}" if series.help else "")
     charts = []
     for dataset in datasets:
         lines = [
             Line(cell, cell.label, values, interval_of(cell.metrics, series), series.first_turn)
-            for cell in study.loaded
+            for cell in comparison.loaded
             for values in [value_of(cell.metrics, series) or ()]
             if cell.dataset == dataset and any(value is not None for value in values)
         ]
@@ -186,9 +190,9 @@ def rivals_of(cells: Sequence[LoadedCell]) -> list[LoadedCell]:
     return [cell for cell in cells if not cell.is_baseline] or list(cells)
 
 
-def standing(study: Study[Any]) -> Headline:
+def standing(comparison: Comparison[Any]) -> Headline:
     """The leader on the dataset that most cells share, and the counts behind the claim."""
-    measures, cells = study.measures, study.loaded
+    measures, cells = comparison.measures, comparison.loaded
     sessions, errored = (sum(cell.metrics[name] for cell in cells) for name in ("sessions", "errored"))
     facts = [
         (f"{len(cells):,}", "cell" if len(cells) == 1 else "cells"),

@@ -12,10 +12,10 @@ from itertools import combinations
 from math import lcm
 from typing import Generic, NamedTuple
 
+from codechat.report.comparison import Comparison, V, resamples_of
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.metrics.repeats import sign_flips
 from codechat.report.metrics.statistics import TaskRatio, percentile_interval, rate
-from codechat.report.study import Study, V, resamples_of
 
 
 class Agreement(NamedTuple):
@@ -185,12 +185,12 @@ class Pair(Generic[V]):
         return resamples_of(self.tasks, self.a.cell.dataset).ratios(figure)
 
 
-def pairs(study: Study[V]) -> list[Pair[V]]:
+def pairs(comparison: Comparison[V]) -> list[Pair[V]]:
     """Pairs on one dataset that can be compared: two models under the same settings, or one model under two."""
     found = [
         Pair(a, b)
-        for dataset in study.datasets
-        for a, b in combinations(study.on(dataset), 2)
+        for dataset in comparison.datasets
+        for a, b in combinations(comparison.on(dataset), 2)
         if a.cell.model == b.cell.model or a.cell.settings == b.cell.settings
     ]
     return [pair for pair in found if pair.tasks]
@@ -243,7 +243,7 @@ def passing(verdicts: Sequence[bool | None]) -> tuple[int, int]:
     return verdicts.count(True), len(verdicts) - verdicts.count(None)
 
 
-def differences(study: Study[V], compared: list[Pair[V]]) -> Table:
+def differences(comparison: Comparison[V], compared: list[Pair[V]]) -> Table:
     """The share of scored turns that pass, A minus B, and whose code passes at the last turn."""
     columns = (
         *paired_columns("passing", "Passing turns", "difference"),
@@ -255,9 +255,9 @@ def differences(study: Study[V], compared: list[Pair[V]]) -> Table:
         (*paired_row(pair, passing), end.only_a, end.only_b, p) for pair, (end, p) in zip(compared, ends, strict=True)
     ]
     return corrected(Table(
-        f"{study.protocol}_pairs", f"{study.measures.name}: paired differences", columns, tuple(rows),
-        group=study.protocol,
-        note=f"A turn passes where {study.measures.passed}. On the tasks and turns that both completed. "
+        f"{comparison.protocol}_pairs", f"{comparison.measures.name}: paired differences", columns, tuple(rows),
+        group=comparison.protocol,
+        note=f"A turn passes where {comparison.measures.passed}. On the tasks and turns that both completed. "
         "Intervals: 95 %, paired bootstrap by task. p: Wilcoxon's signed-rank test on the tasks' shares of passing "
         "turns, and McNemar's exact test on the last turn; Holm-corrected over all pairs of a dataset; "
         f"bold: below 0.05.{note_on_samples(compared)}",

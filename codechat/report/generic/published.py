@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from codechat.base.records import read_sessions
+from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts
 from codechat.report.data import Column, Section, Table
 from codechat.report.generic.tables import named_table
-from codechat.report.study import LoadedCell, Study, Verdicts
 
 IMPORTED = "imported"
 """The id of the cell that imported sessions name."""
@@ -37,20 +37,20 @@ class Difference:
     code: str
 
 
-def section(study: Study[Any]) -> Section:
+def section(comparison: Comparison[Any]) -> Section:
     """The section of the page that shows these tables."""
-    key = f"{study.protocol}_published"
-    return Section(key, f"{study.measures.name}: published verdicts and ours", "Published", groups=[key])
+    key = f"{comparison.protocol}_published"
+    return Section(key, f"{comparison.measures.name}: published verdicts and ours", "Published", groups=[key])
 
 
-def tables(study: Study[Any]) -> Iterator[Table]:
+def tables(comparison: Comparison[Any]) -> Iterator[Table]:
     """A table of how many verdicts agree by cell, one by task and kind, and the list of differing programs."""
-    prefix, group = f"{study.protocol}_", f"{study.protocol}_published"
-    read = [(found, compared) for found in study.in_order() if (compared := _compare(found.cell)) is not None]
+    prefix, group = f"{comparison.protocol}_", f"{comparison.protocol}_published"
+    read = [(found, compared) for found in comparison.in_order() if (compared := _compare(found.cell)) is not None]
     if not read:
         return
     yield named_table(
-        study,
+        comparison,
         [
             Column("compared", "Turns compared", "d"),
             Column("agree", "Agree", "d"), Column("share", "Agreement", ".4f"),
@@ -67,29 +67,30 @@ def tables(study: Study[Any]) -> Iterator[Table]:
             )
             for found, (counts, _, unsaid) in read
         ],
-        name=f"{prefix}published", title=f"{study.measures.name}: published against ours", group=group, note=NOTE,
+        name=f"{prefix}published", title=f"{comparison.measures.name}: published against ours", group=group, note=NOTE,
     )  # fmt: skip
     every = [(found, difference) for found, (_, differences, _) in read for difference in differences]
     if not every:
         return
     by_task: Counter[tuple[int, str, str, str]] = Counter()
-    cells: dict[int, Verdicts] = {id(found): found for found, _ in every}
+    cells: dict[int, SessionVerdicts] = {id(found): found for found, _ in every}
     for found, each in every:
         by_task[id(found), each.task, each.kind, each.ours] += 1
     yield named_table(
-        study,
+        comparison,
         [Column("task", "Task"), Column("kind", "Kind"), Column("ours", "Our outcome"), Column("turns", "Turns", "d")],
         [(cells[cell], [task, kind, ours, count]) for (cell, task, kind, ours), count in by_task.items()],
-        name=f"{prefix}published_by_task", title=f"{study.measures.name}: differences by task", group=group, note=NOTE,
+        name=f"{prefix}published_by_task", title=f"{comparison.measures.name}: differences by task", group=group,
+        note=NOTE,
     )  # fmt: skip
     yield named_table(
-        study,
+        comparison,
         [
             Column("task", "Task"), Column("turn", "Turn", "d"), Column("kind", "Kind"), Column("ours", "Our outcome"),
             Column("reason", "Our reason"), Column("code", "Program"),
         ],
         [(found, [e.task, e.turn, e.kind, e.ours, e.reason, e.code]) for found, e in every],
-        name=f"{prefix}published_programs", title=f"{study.measures.name}: the differing programs", group=group,
+        name=f"{prefix}published_programs", title=f"{comparison.measures.name}: the differing programs", group=group,
         note=f"{NOTE} Programs are cut at {LONGEST_CODE} characters.",
     )  # fmt: skip
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
+from codechat.report.comparison import Comparison, SessionVerdicts, V
 from codechat.report.data import Column, Drawing, Interval, Table, Value, columns_of, with_interval
 from codechat.report.drawing import Look, legend, panels, share_range
 from codechat.report.generic.tables import named_table
@@ -19,7 +20,6 @@ from codechat.report.metrics.repeats import (
     sizes,
 )
 from codechat.report.metrics.statistics import TaskRatio, sustained
-from codechat.report.study import Study, V, Verdicts
 
 GROUP = "repeats"
 TITLE = "What repeated samples tell"
@@ -39,70 +39,71 @@ VARIANCE_NOTE = (
 )
 
 
-def pooled_in(study: Study[V]) -> list[V]:
+def pooled_in(comparison: Comparison[V]) -> list[V]:
     """The entrants that pool several cells."""
-    return [found for found in study.in_order() if found.cell.samples > 1]
+    return [found for found in comparison.in_order() if found.cell.samples > 1]
 
 
-def tested_in(study: Study[V]) -> list[V]:
+def tested_in(comparison: Comparison[V]) -> list[V]:
     """The entrants that pool several cells and have a turn with a verdict."""
-    return [found for found in pooled_in(study) if any(set(verdicts) - {None} for verdicts in found.passed)]
+    return [found for found in pooled_in(comparison) if any(set(verdicts) - {None} for verdicts in found.passed)]
 
 
-def tables(study: Study[Any], *, prefix: str = "", group: str = GROUP) -> Iterator[Table]:
+def tables(comparison: Comparison[Any], *, prefix: str = "", group: str = GROUP) -> Iterator[Table]:
     """All of them, if an entrant pools several cells; `prefix` begins their names."""
-    if pooled_in(study):
-        yield _pooled(study, f"{prefix}repeats", group)
-    if tested_in(study):
-        yield _turns(study, f"{prefix}repeats_turns", group)
-        yield _lengths(study, f"{prefix}repeats_sustained", group)
-        yield _variance(study, f"{prefix}repeats_variance", group)
+    if pooled_in(comparison):
+        yield _pooled(comparison, f"{prefix}repeats", group)
+    if tested_in(comparison):
+        yield _turns(comparison, f"{prefix}repeats_turns", group)
+        yield _lengths(comparison, f"{prefix}repeats_sustained", group)
+        yield _variance(comparison, f"{prefix}repeats_variance", group)
 
 
-def _pooled(study: Study[V], name: str, group: str) -> Table:
+def _pooled(comparison: Comparison[V], name: str, group: str) -> Table:
     columns = (
         Column("samples", "Samples", "d"), *columns_of(seeds="Seeds"),
         *columns_of("d", tasks="Tasks", whole="with all samples", sessions="Completed sessions"),
         *columns_of(folders="Cells"),
     )  # fmt: skip
     rows = []
-    for found in study.in_order():
+    for found in comparison.in_order():
         parts, counts = found.cell.parts, [len(places) for places in found.samples.values()]
         whole = sum(count == len(parts) for count in counts)
         named = (found.cell.seeds, ", ".join(part.folder.name for part in parts))
         rows.append((found, (len(parts), named[0], len(counts), whole, sum(counts), named[1])))
     return named_table(
-        study, columns, rows, title="What is pooled, and from how many samples", name=name, group=group,
+        comparison, columns, rows, title="What is pooled, and from how many samples", name=name, group=group,
         note="Cells that differ in the seed alone are one entrant: its figures are over all their sessions, and its "
         "intervals resample tasks, each with all its samples. Samples: sessions that each task has, errored ones "
         "included.",
     )  # fmt: skip
 
 
-def _turns(study: Study[V], name: str, group: str) -> Table:
+def _turns(comparison: Comparison[V], name: str, group: str) -> Table:
     titles = {"pass_any": "pass@k", "pass_all": "pass^k", "alive_any": "alive@k", "alive_all": "alive^k"}
     rows = [
         (found, (turn, k), figures)
-        for found in tested_in(study) for turn in range(found.cell.turns) for k in sizes(found.cell.samples)
+        for found in tested_in(comparison) for turn in range(found.cell.turns) for k in sizes(found.cell.samples)
         for figures in [[of_k(found, turn, k, part, alive=each) for each in (False, True) for part in (any_of, all_of)]]
         if figures[0].by_task
     ]  # fmt: skip
     return table_of_k(
-        study, columns_of("d", turn="Turn", k="k", tasks="Tasks"), titles, rows,
+        comparison, columns_of("d", turn="Turn", k="k", tasks="Tasks"), titles, rows,
         title="pass@k and pass^k, turn by turn", note=K_NOTE, name=name, group=group,
     )  # fmt: skip
 
 
-def _lengths(study: Study[V], name: str, group: str) -> Table:
+def _lengths(comparison: Comparison[V], name: str, group: str) -> Table:
     def lasting(found: V, k: int, part: Callable[[Sequence[int], int], Part]) -> TaskRatio:
         return mean_over_tasks({task: part(_lasting(found, places), k) for task, places in found.samples.items()})
 
     rows = [
         (found, (k,), [lasting(found, k, part) for part in (longest_of, shortest_of)])
-        for found in tested_in(study) for k in sizes(found.cell.samples)
+        for found in tested_in(comparison) for k in sizes(found.cell.samples)
     ]  # fmt: skip
     return table_of_k(
-        study, columns_of("d", k="k", tasks="Tasks"), {"longest": "Longest of k", "shortest": "Shortest of k"}, rows,
+        comparison, columns_of("d", k="k", tasks="Tasks"),
+        {"longest": "Longest of k", "shortest": "Shortest of k"}, rows,
         title="Sustained turns of k samples", name=name, group=group,
         note="Sustained turns: those that pass one after another from turn 0 on. Of k samples of a task the longest, "
         "and the shortest, which is as long as all k are alive: the sum of alive^k over the turns. k = 1 is the mean "
@@ -111,7 +112,7 @@ def _lengths(study: Study[V], name: str, group: str) -> Table:
 
 
 def table_of_k(
-    study: Study[V],
+    comparison: Comparison[V],
     places: Sequence[Column],
     titles: Mapping[str, str],
     rows: Iterable[tuple[V, tuple[int, ...], Sequence[TaskRatio]]],
@@ -126,10 +127,10 @@ def table_of_k(
         (found, (*place, len(figures[0].by_task), *(each for figure in figures for each in measured(found, figure))))
         for found, place, figures in rows
     ]
-    return named_table(study, columns, values, (), **about)
+    return named_table(comparison, columns, values, (), **about)
 
 
-def _variance(study: Study[V], name: str, group: str) -> Table:
+def _variance(comparison: Comparison[V], name: str, group: str) -> Table:
     parts = {"task": "Task", "agenda": "Agenda", "sample": "Sample", "within": "Agenda + sample"}
     columns = (
         *columns_of(of="Of"), Column("tasks", "Tasks", "d"), *columns_of(".4f", **parts),
@@ -137,7 +138,7 @@ def _variance(study: Study[V], name: str, group: str) -> Table:
         *columns_of(".4f", se_one="Standard error, 1 sample", se_own="as measured", se_many="any number"),
     )  # fmt: skip
     rows = []
-    for found in tested_in(study):
+    for found in tested_in(comparison):
         last = found.cell.turns - 1
         for of, turn in (("Pass@1, turn 0", 0), (f"Pass@1, turn {last}", last), ("Sustained turns", None)):
             source, words = one_source(found, turn)
@@ -145,7 +146,7 @@ def _variance(study: Study[V], name: str, group: str) -> Table:
             if split is not None:
                 rows.append((found, (of, *_split(split, found.cell.samples, words))))
     return named_table(
-        study, columns, rows, title="Where the variance comes from", note=VARIANCE_NOTE, name=name, group=group
+        comparison, columns, rows, title="Where the variance comes from", note=VARIANCE_NOTE, name=name, group=group
     )
 
 
@@ -159,7 +160,7 @@ def _split(found: Components, samples: int, words: str) -> Sequence[Value]:
     )
 
 
-def one_source(found: Verdicts, turn: int | None) -> tuple[str, str]:
+def one_source(found: SessionVerdicts, turn: int | None) -> tuple[str, str]:
     """What alone makes samples of a task differ, if it is known, and how that is known."""
     if turn == 0:
         return "sample", "no agenda yet"
@@ -169,7 +170,7 @@ def one_source(found: Verdicts, turn: int | None) -> tuple[str, str]:
     return ("sample", "the agenda is drawn once") if len(set(found.draws)) == 1 else ("", "")
 
 
-def _sampled(found: Verdicts, turn: int | None) -> list[list[tuple[int, float]]]:
+def _sampled(found: SessionVerdicts, turn: int | None) -> list[list[tuple[int, float]]]:
     """By task each sample's draw and value: whether the turn passes, or the sustained turns for None."""
     sampled = []
     for places in found.samples.values():
@@ -181,7 +182,7 @@ def _sampled(found: Verdicts, turn: int | None) -> list[list[tuple[int, float]]]
     return sampled
 
 
-def of_k(found: Verdicts, turn: int, k: int, part: Callable[[int, int, int], Part], *, alive: bool) -> TaskRatio:
+def of_k(found: SessionVerdicts, turn: int, k: int, part: Callable[[int, int, int], Part], *, alive: bool) -> TaskRatio:
     """What any or all (`part`) of k samples of a task do at a turn: pass, or be alive."""
 
     def counted(places: Sequence[int]) -> Part:
@@ -193,18 +194,18 @@ def of_k(found: Verdicts, turn: int, k: int, part: Callable[[int, int, int], Par
     return mean_over_tasks({task: counted(places) for task, places in found.samples.items()})
 
 
-def _lasting(found: Verdicts, places: Sequence[int]) -> list[int]:
+def _lasting(found: SessionVerdicts, places: Sequence[int]) -> list[int]:
     return [sustained(found.passed[place]) for place in places]
 
 
-def measured(found: Verdicts, figure: TaskRatio) -> tuple[float | None, Interval | None]:
+def measured(found: SessionVerdicts, figure: TaskRatio) -> tuple[float | None, Interval | None]:
     """A figure's value, and its interval over the cell's resamples of tasks."""
     return figure.rate, Interval.of(found.resamples.interval(figure))
 
 
-def drawings(study: Study[Any], *, prefix: str = "", group: str = GROUP) -> Iterator[Drawing]:
+def drawings(comparison: Comparison[Any], *, prefix: str = "", group: str = GROUP) -> Iterator[Drawing]:
     """The figure of pass@k and pass^k, if there is something to draw."""
-    if tested_in(study):
+    if tested_in(comparison):
         yield Drawing(
             f"{prefix}repeats", "Pass@1 between pass@k and pass^k",
             "The share of tasks that one sample passes at each turn (line), that one of all k samples passes (upper "
@@ -213,8 +214,8 @@ def drawings(study: Study[Any], *, prefix: str = "", group: str = GROUP) -> Iter
         )  # fmt: skip
 
 
-def _draw(study: Study[V], look: Look) -> Any:
-    entrants = tested_in(study)
+def _draw(comparison: Comparison[V], look: Look) -> Any:
+    entrants = tested_in(comparison)
     datasets = list(dict.fromkeys(found.cell.dataset for found in entrants))
     figure, axes = panels(datasets)
     heights: list[float] = []

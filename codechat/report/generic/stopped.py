@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from codechat.report.comparison import Comparison, LoadedCell
 from codechat.report.data import Column, Interval, Table, Value, with_interval
 from codechat.report.generic import Chapter
 from codechat.report.generic.paired import NAMES, pairs
 from codechat.report.generic.tables import INTERVALS, Sheet, costs, counts, tables_of
 from codechat.report.metrics.sequences import ALPHA, STOPPED, difference_interval, in_order
 from codechat.report.metrics.statistics import sustained
-from codechat.report.study import LoadedCell, Study
 
 MEANING = (
     "These cells ran their tasks in a random order and ended when enough was known, so nothing here is averaged or "
@@ -25,10 +25,10 @@ class StoppedChapter(Chapter):
 
     leads = False
 
-    def tables(self, study: Study[Any]) -> Iterator[Table]:
-        for table in tables_of(Sheet.of(study)):
+    def tables(self, comparison: Comparison[Any]) -> Iterator[Table]:
+        for table in tables_of(Sheet.of(comparison)):
             yield replace(table, note=table.note.replace(INTERVALS, MEANING))
-        compared = [pair for pair in pairs(study) if _order(pair.a.cell) == _order(pair.b.cell)]
+        compared = [pair for pair in pairs(comparison) if _order(pair.a.cell) == _order(pair.b.cell)]
         rows: list[tuple[Value, ...]] = []
         for pair in compared:
             a, b, (seed, size, turns) = pair.a.cell, pair.b.cell, _order(pair.a.cell)
@@ -43,8 +43,8 @@ class StoppedChapter(Chapter):
                 (*NAMES, *with_interval("difference", "MST, A − B", "+.3f"), Column("decided", "Decided")), tuple(rows),
                 f"{MEANING} All these intervals hold together in 95 % of studies (Bonferroni).", STOPPED,
             )  # fmt: skip
-        yield counts(study, prefix=f"{STOPPED}_", group=STOPPED)
-        yield costs(study, prefix=f"{STOPPED}_", group=STOPPED)
+        yield counts(comparison, prefix=f"{STOPPED}_", group=STOPPED)
+        yield costs(comparison, prefix=f"{STOPPED}_", group=STOPPED)
 
 
 def _order(cell: LoadedCell) -> list[int]:

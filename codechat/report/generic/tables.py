@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from codechat.base.domain import OUTCOMES, Decided
+from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, V
 from codechat.report.data import Column, Interval, Table, Value
 from codechat.report.metrics import Measures
 from codechat.report.metrics.counts import DECIDED, INSIDE_MEANS, inside_in
 from codechat.report.metrics.measures import FEW, Measure, Unit, interval_of, size_of, value_of
 from codechat.report.metrics.statistics import rate
-from codechat.report.study import LoadedCell, Study, V, Verdicts
 
 SPECS: Mapping[Unit, str] = {"share": ".3f", "percent": "+.1f", "count": "d", "number": ".3f", "p": "p"}
 INTERVALS = "Intervals: 95 %, resampled by task."
@@ -22,33 +22,37 @@ Row = tuple[tuple[Value, ...], Mapping[str, Any], Place]  # its first values, an
 
 
 class Naming:
-    """Which naming columns a study needs, and their values for a cell."""
+    """Which naming columns a comparison needs, and their values for a cell."""
 
-    def __init__(self, study: Study[Any], *, with_dataset: bool = True) -> None:
-        length = study.length is None and any(found.cell.agenda for found in study.cells)
-        known: list[tuple[bool, Column, Callable[[Verdicts], Value]]] = [
+    def __init__(self, comparison: Comparison[Any], *, with_dataset: bool = True) -> None:
+        length = comparison.length is None and any(found.cell.agenda for found in comparison.cells)
+        known: list[tuple[bool, Column, Callable[[SessionVerdicts], Value]]] = [
             (True, Column("model", "Model"), lambda found: found.cell.model),
-            (any(found.cell.variant for found in study.cells), Column("variant", "Variant"), lambda f: f.cell.variant),
+            (
+                any(found.cell.variant for found in comparison.cells),
+                Column("variant", "Variant"),
+                lambda f: f.cell.variant,
+            ),
             (with_dataset, Column("dataset", "Dataset"), lambda found: found.cell.dataset),
             (length, Column("turns", "N", "d"), lambda found: found.cell.turns),
         ]
         self.columns = tuple(column for needed, column, _ in known if needed)
         self._values = [value for needed, _, value in known if needed]
 
-    def of(self, found: Verdicts) -> tuple[Value, ...]:
+    def of(self, found: SessionVerdicts) -> tuple[Value, ...]:
         """The cell's values of these columns."""
         return tuple(value(found) for value in self._values)
 
 
 def named_table(
-    study: Study[V],
+    comparison: Comparison[V],
     columns: Sequence[Column],
     rows: Iterable[tuple[V, Sequence[Value]]],
     strong: Iterable[tuple[int, int]] = (),
     **about: str,
 ) -> Table:
     """A table whose rows begin with the name of a cell; `strong` holds rows and places among `columns`."""
-    naming = Naming(study)
+    naming = Naming(comparison)
     named = len(naming.columns)
     return Table(
         columns=(*naming.columns, *columns),
@@ -72,11 +76,11 @@ class Sheet:
     group: str = "results"
 
     @classmethod
-    def of(cls, study: Study[Any]) -> "Sheet":
-        """The figures of a study's cells."""
-        naming, protocol = Naming(study), study.protocol
-        cells = [(naming.of(found), found.cell.metrics) for found in study.in_order()]
-        return cls(study.measures, naming.columns, cells, f"{protocol}_", protocol)
+    def of(cls, comparison: Comparison[Any]) -> "Sheet":
+        """The figures of a comparison's cells."""
+        naming, protocol = Naming(comparison), comparison.protocol
+        cells = [(naming.of(found), found.cell.metrics) for found in comparison.in_order()]
+        return cls(comparison.measures, naming.columns, cells, f"{protocol}_", protocol)
 
 
 def tables_of(sheet: Sheet) -> Iterator[Table]:
@@ -183,9 +187,9 @@ PLACES: tuple[Decided, ...] = get_args(Decided)
 TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens")
 
 
-def counts(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table:
+def counts(comparison: Comparison[Any], *, prefix: str = "", group: str = "data") -> Table:
     """What was left out of the figures, and every outcome; `prefix` begins the table's name."""
-    keys, counted = ("sessions", "completed", "errored"), study.measures.counts
+    keys, counted = ("sessions", "completed", "errored"), comparison.measures.counts
     titles = [
         *(key.capitalize() for key in keys), "Context overflow", "Replies", "Replies cut",
         *(count.label for count in counted), *(name.replace("_", " ") for name in OUTCOMES),
@@ -198,8 +202,8 @@ def counts(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table
         *(count.key for count in counted),
         *(f"outcome_{name}" for name in OUTCOMES),
     ]
-    rows: list[tuple[Verdicts, list[Value]]] = []
-    for found in study.in_order():
+    rows: list[tuple[SessionVerdicts, list[Value]]] = []
+    for found in comparison.in_order():
         metrics = found.cell.metrics
         replies = metrics.get("replies") or {}
         values = [*(metrics[key] for key in keys), found.overflowed, replies.get("all"), replies.get("cut")]
@@ -217,7 +221,7 @@ def counts(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table
     meanings = [f"{count.label}: {count.help}." for count in counted if count.help]
     meanings += [f"Decided inside: {INSIDE_MEANS}."] if inside else []
     return named_table(
-        study, [Column(key, title, "d") for key, title in zip(names, titles, strict=True)], rows,
+        comparison, [Column(key, title, "d") for key, title in zip(names, titles, strict=True)], rows,
         name=f"{prefix}counts", title="Sessions, outcomes, and what is left out", group=group,
         note=" ".join(["Errored sessions (infrastructure failed) are in no figure.", *meanings,
                        "Outcomes are of turns that were not skipped. Replies cut: ended by a limit of tokens or a "
@@ -230,11 +234,11 @@ def payers_of(cells: Iterable[LoadedCell]) -> list[str]:
     return list(dict.fromkeys(payer for cell in cells for payer in cell.metrics["tokens"]))
 
 
-def costs(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table:
+def costs(comparison: Comparison[Any], *, prefix: str = "", group: str = "data") -> Table:
     """Tokens, money and time per cell, for every payer apart."""
     columns: list[Column] = []
-    payers = payers_of(found.cell for found in study.in_order())
-    lacked = any(payer not in found.cell.metrics["tokens"] for found in study.in_order() for payer in payers)
+    payers = payers_of(found.cell for found in comparison.in_order())
+    lacked = any(payer not in found.cell.metrics["tokens"] for found in comparison.in_order() for payer in payers)
     for payer in payers:
         title = payer.replace("_", " ").capitalize()
         columns += [Column(f"{payer}_{key}", f"{title}: {key.replace('_', ' ')}", ",d") for key in TOKENS]
@@ -242,14 +246,14 @@ def costs(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table:
     columns.append(Column("model_tokens_per_session", "Model: tokens per session", ",.0f"))
     columns += [Column("retries", "Retries", "d"), Column("wall_s", "Wall time, s", ",.1f")]
     return named_table(
-        study, columns, ((found, _costs(found, payers)) for found in study.in_order()),
+        comparison, columns, ((found, _costs(found, payers)) for found in comparison.in_order()),
         name=f"{prefix}costs", title="Tokens, cost and time", group=group,
         note="Of completed sessions. Cached tokens are part of the input tokens. A dash: no price is known"
         + (", or the cell asked no such role." if lacked else "."),
     )  # fmt: skip
 
 
-def _costs(found: Verdicts, payers: Iterable[str]) -> list[Value]:
+def _costs(found: SessionVerdicts, payers: Iterable[str]) -> list[Value]:
     metrics = found.cell.metrics
     row: list[Value] = []
     for payer in payers:

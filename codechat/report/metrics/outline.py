@@ -41,7 +41,7 @@ class SessionOutline(NamedTuple):
 
 
 @dataclass
-class Outlines:
+class SessionOutlines:
     """The outlines of all sessions of a cell, with sums made in the same pass."""
 
     sessions: int = 0
@@ -90,9 +90,9 @@ class Outlines:
         add_tokens(self.tokens, session)
 
 
-def outlines_of(sessions: Iterable[SessionRecord]) -> Outlines:
+def outlines_of(sessions: Iterable[SessionRecord]) -> SessionOutlines:
     """The outlines of sessions, which are read one by one."""
-    found = Outlines()
+    found = SessionOutlines()
     for session in sessions:
         found.add(session)
     return found

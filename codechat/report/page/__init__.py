@@ -12,9 +12,9 @@ from typing import Any
 from codechat.base.files import write_atomically
 from codechat.base.template import fill
 from codechat.report.chapters import chapter_of
+from codechat.report.comparison import LoadedCell
 from codechat.report.data import FigureFile, Interval, ReportData, Table
 from codechat.report.page.archive import Archive, archive, as_json, packed
-from codechat.report.study import LoadedCell
 
 # in the order in which they build on each other
 SCRIPTS = ("elements.js", "charts.js", "code.js", "sections.js", "sessions.js", "beside.js", "dialogue.js", "page.js")

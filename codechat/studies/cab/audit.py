@@ -21,7 +21,7 @@ from codechat.report.audit.kinds import (
     register,
     tasks_of,
 )
-from codechat.report.study import LoadedCell
+from codechat.report.comparison import LoadedCell
 from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn, UserReply
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from codechat.base.records import SessionRecord
 from codechat.report.chapters import Chapter, register
+from codechat.report.comparison import Comparison, SessionVerdicts
 from codechat.report.data import Column, Interval, Table, Value
 from codechat.report.generic.tables import INTERVALS, SPECS, named_table
 from codechat.report.metrics.statistics import mean_of, percentile_interval
 from codechat.report.metrics.tally import Tally, size
-from codechat.report.study import Study, Verdicts
 from codechat.studies.codeif.metrics import DYNAMIC, Conversations
 
 MEAN, ALL = "mean of the pairs", "all rounds"
@@ -28,7 +28,7 @@ NOTE = (
 
 
 @dataclass
-class Rounds(Verdicts):
+class Rounds(SessionVerdicts):
     """A cell's sessions, and what its rounds met."""
 
     counted: Conversations = field(default_factory=Conversations)
@@ -44,11 +44,11 @@ class DynamicChapter(Chapter):
     reads = Rounds
     leads = False
 
-    def tables(self, study: Study[Any]) -> Iterator[Table]:
-        for table in super().tables(study):
+    def tables(self, comparison: Comparison[Any]) -> Iterator[Table]:
+        for table in super().tables(comparison):
             yield table
-            if table.name == f"{study.protocol}_turns":
-                yield _in_pairs(study)
+            if table.name == f"{comparison.protocol}_turns":
+                yield _in_pairs(comparison)
 
 
 def pairs_of(rounds: Sequence[Tally]) -> list[Tally]:
@@ -56,7 +56,7 @@ def pairs_of(rounds: Sequence[Tally]) -> list[Tally]:
     return [Tally.union(rounds[place : place + 2]) for place in range(0, len(rounds), 2)]
 
 
-def _in_pairs(study: Study[Rounds]) -> Table:
+def _in_pairs(comparison: Comparison[Rounds]) -> Table:
     """A row for every pair of rounds of a cell's levels, then their mean, then all rounds at once."""
     measures = {series.key: series for series in DYNAMIC.series}
     columns = [Column("level", "Level"), Column("rounds", "Rounds")]
@@ -66,14 +66,14 @@ def _in_pairs(study: Study[Rounds]) -> Table:
         columns += [Column(f"{name}_n", "n", "d")]
     rows = [
         (found, [level, *values])
-        for found in study.in_order()
+        for found in comparison.in_order()
         for level, rounds in sorted(found.counted.level_turns.items())
         for values in _rows(found, pairs_of(rounds), found.counted.levels[level])
     ]
     return named_table(
-        study, columns, rows,
-        name=f"{study.protocol}_rounds", title=f"{study.measures.name}: rounds in twos", group=study.protocol,
-        note=NOTE,
+        comparison, columns, rows,
+        name=f"{comparison.protocol}_rounds", title=f"{comparison.measures.name}: rounds in twos",
+        group=comparison.protocol, note=NOTE,
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from functools import partial
 
 from codechat.base.records import SessionRecord
 from codechat.report.audit.kinds import WORDS, Finder, Kind, Question, Row, other_data, place_of, register, tasks_of
-from codechat.report.study import LoadedCell
+from codechat.report.comparison import LoadedCell
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
 from codechat.studies.multicodeif.rows import ConstrainedTask, Level
 

@@ -30,8 +30,8 @@ from codechat.report.audit.kinds import (
     shuffled,
     whole,
 )
+from codechat.report.comparison import LoadedCell
 from codechat.report.loading import content_notes, load_cells
-from codechat.report.study import LoadedCell
 from codechat.report.variants import Options
 from codechat.run.journal import read_values
 from codechat.studies.refine.audit_allocation import Group, allocation

@@ -20,8 +20,8 @@ from codechat.base.files import content_hash
 from codechat.base.records import JUDGE_TAG, tags_in
 from codechat.report.audit.kinds import Question, Row
 from codechat.report.audit.labels import read_labels
+from codechat.report.comparison import LoadedCell
 from codechat.report.metrics.powered import JudgeLabels, Label
-from codechat.report.study import LoadedCell
 from codechat.report.variants import Options, settings_text
 
 APPLICABILITY = Question("applicability", "applicable", drawn=("both", "applicability"))

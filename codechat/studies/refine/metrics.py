@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from codechat.base.domain import CHANGES, OUTCOMES, SCOPES, Outcome
 from codechat.base.records import SessionRecord
 from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
-from codechat.report.metrics.outline import Outlines, SessionOutline, TurnOutline, outlines_of
+from codechat.report.metrics.outline import SessionOutline, SessionOutlines, TurnOutline, outlines_of
 from codechat.report.metrics.spending import Costs, Effort, Tokens, spending_of
 from codechat.report.metrics.statistics import (
     Interval,
@@ -193,7 +193,7 @@ def _change(series: Sequence[float | None]) -> float | None:
     return percent_change(series[0], series[-1]) if series else None
 
 
-def _counts(seen: Outlines) -> dict[str, Any]:
+def _counts(seen: SessionOutlines) -> dict[str, Any]:
     return {
         "skipped_turns": seen.skipped_turns,
         "without_code": seen.without_code,

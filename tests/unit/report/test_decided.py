@@ -13,7 +13,7 @@ from codechat.base.domain import Verdict
 from codechat.base.records import BY_PROGRAM, SessionRecord, TurnRecord, read_sessions, write_sessions
 from codechat.cli.cell_view import inside_line
 from codechat.cli.commands.export import run_export
-from codechat.report.build import sections_of, studies_of
+from codechat.report.build import comparisons_of, sections_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Board, BoardColumn, Table
 from codechat.report.loading import load_cells
@@ -143,9 +143,9 @@ def test_the_page_gets_a_turns_construct() -> None:
 
 def shown(runs: Path, name: str) -> tuple[Table, dict[str, BoardColumn]]:
     """A table of the report on the cells, and the columns of its page's board."""
-    (study,) = studies_of(load_cells([runs]))
-    (table,) = [table for table in chapter_of(study.protocol).tables(study) if table.name == name]
-    boards = [part for section in sections_of([study]) for part in section.parts if isinstance(part, Board)]
+    (comparison,) = comparisons_of(load_cells([runs]))
+    (table,) = [table for table in chapter_of(comparison.protocol).tables(comparison) if table.name == name]
+    boards = [part for section in sections_of([comparison]) for part in section.parts if isinstance(part, Board)]
     return table, {column.title: column for board in boards for column in board.columns}
 
 

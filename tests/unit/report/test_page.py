@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from codechat.base.domain import Message
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.report import page
-from codechat.report.build import sections_of, studies_of
+from codechat.report.build import comparisons_of, sections_of
+from codechat.report.comparison import LoadedCell
 from codechat.report.page import SCRIPTS, STYLES
 from codechat.report.page.archive import Index, archive, as_json, body_of, packed, shortened
-from codechat.report.study import LoadedCell
 from support.page_input import cell_of, made_cell, made_report, made_session
 
 HOSTILE = "</script><script>alert(1)</script><!--<script> &lt;b&gt; &#60;i> \u2028\\ud800 {{style}} 𝒳 ]]> \x00"
@@ -325,7 +325,7 @@ def test_survival_counts_unbroken_prefixes_of_completed_sessions() -> None:
 
 
 def survival_charts(cell: LoadedCell) -> Any:
-    (section,) = [each for each in sections_of(studies_of([cell])) if each.key == "survival"]
+    (section,) = [each for each in sections_of(comparisons_of([cell])) if each.key == "survival"]
     return section.parts[1]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from codechat.report.build import headline_of, studies_of
+from codechat.report.build import comparisons_of, headline_of
 from codechat.report.data import Headline, Table
 from codechat.report.generic.paired import pairs
 from codechat.studies.refine.chapter.comparisons import differences
@@ -18,12 +18,12 @@ def rival(model: str, mst: float, **labels: Any) -> MadeCell:
 
 def compared(*cells: MadeCell) -> tuple[Table, ...]:
     """The report's own table of paired comparisons."""
-    (study,) = studies_of(cells)
-    return (differences(pairs(study)),)
+    (comparison,) = comparisons_of(cells)
+    return (differences(pairs(comparison)),)
 
 
 def findings(cells: Sequence[MadeCell], tables: Sequence[Table]) -> Headline:
-    return headline_of(studies_of(cells), tables)
+    return headline_of(comparisons_of(cells), tables)
 
 
 def test_the_headline_names_the_model_that_lasts() -> None:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from codechat.report.build import headline_of, sections_of, studies_of
+from codechat.report.build import comparisons_of, headline_of, sections_of
+from codechat.report.comparison import Comparison, LoadedCell
 from codechat.report.data import Board, Chart, Headline, ReportData, Section
 from codechat.report.generic import overview as claims
 from codechat.report.loading import load_cells
 from codechat.report.metrics import Measures
 from codechat.report.page import overview
 from codechat.report.page.archive import Index, body_of
-from codechat.report.study import LoadedCell, Study
 from support.conversation_cells import MEASURES, Talk, talks_of, write_talk
 
 
@@ -36,11 +36,11 @@ def baseline(cell: LoadedCell) -> LoadedCell:
 
 
 def sections(cells: Sequence[LoadedCell]) -> list[Section]:
-    return list(sections_of(studies_of(cells)))
+    return list(sections_of(comparisons_of(cells)))
 
 
 def standing(measures: Measures, cells: list[LoadedCell]) -> Headline:
-    return claims.standing(Study(measures, (), tuple(cells)))
+    return claims.standing(Comparison(measures, (), tuple(cells)))
 
 
 def test_a_protocols_cells_bring_its_figures(cells: tuple[LoadedCell, ...]) -> None:
@@ -74,7 +74,7 @@ def test_a_protocols_cells_bring_its_figures(cells: tuple[LoadedCell, ...]) -> N
 
 
 def test_the_page_gets_it_as_json(cells: tuple[LoadedCell, ...]) -> None:
-    studies = studies_of(cells)
+    studies = comparisons_of(cells)
     data = ReportData(cells, (), (), {}, headline_of(studies, ()), sections_of(studies))
     shown = json.loads(json.dumps(overview(data, None)))
     assert shown["findings"]["kicker"] == "CodeIF-Bench, static conversation · CodeIF-Bench, dynamic conversation"
@@ -101,9 +101,9 @@ def test_the_standing_names_the_best_by_the_first_figure(cells: tuple[LoadedCell
 
 
 def test_the_headline_without_refinements_is_of_most_rivals(cells: tuple[LoadedCell, ...]) -> None:
-    assert headline_of(studies_of(cells), ()).title.startswith("strong leads")
+    assert headline_of(comparisons_of(cells), ()).title.startswith("strong leads")
     others = [baseline(cell) if cell.protocol == "static" else cell for cell in cells]
-    told = headline_of(studies_of(others), ())
+    told = headline_of(comparisons_of(others), ())
     assert told.facts[0] == ("1", "cell"), "baselines are no rivals"
 
 

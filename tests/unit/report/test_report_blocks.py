@@ -8,26 +8,26 @@ import pytest
 
 from codechat.cli.commands.report import _terminal_tables
 from codechat.cli.terminal import out
-from codechat.report.build import headline_of, studies_of
+from codechat.report.build import comparisons_of, headline_of
 from codechat.report.chapters import chapter_of
+from codechat.report.comparison import Comparison
 from codechat.report.data import Table
 from codechat.report.drawing import Look
 from codechat.report.loading import load_cells
-from codechat.report.study import Study
 from codechat.studies.refine.chapter.comparisons import ablation_figure
 from codechat.studies.refine.chapter.tables import ranks
 from support.refine_cells import Made, write_cell
 
 
-def study_of(runs: Path, *makes: Made) -> Study[Any]:
+def comparison_of(runs: Path, *makes: Made) -> Comparison[Any]:
     for made in makes:
         write_cell(made, runs)
-    (study,) = studies_of(load_cells([runs]))
-    return study
+    (comparison,) = comparisons_of(load_cells([runs]))
+    return comparison
 
 
-def tables_of(study: Study[Any]) -> dict[str, Table]:
-    return {table.name: table for table in chapter_of("refine").tables(study)}
+def tables_of(comparison: Comparison[Any]) -> dict[str, Table]:
+    return {table.name: table for table in chapter_of("refine").tables(comparison)}
 
 
 def perfect(*models: str) -> list[Made]:
@@ -35,8 +35,8 @@ def perfect(*models: str) -> list[Made]:
 
 
 def test_two_datasets_without_a_common_model_are_two_blocks(tmp_path: Path) -> None:
-    study = study_of(tmp_path, Made("a", "humaneval", 6, 3), Made("b", "mine", 6, 3))
-    tables = tables_of(study)
+    comparison = comparison_of(tmp_path, Made("a", "humaneval", 6, 3), Made("b", "mine", 6, 3))
+    tables = tables_of(comparison)
     board = tables["leaderboard"]
     assert board.blocks == (("humaneval", (0,)), ("mine", (1,)))
     assert [row[:3] for row in board.rows] == [(1, "a", "humaneval"), (1, "b", "mine")]
@@ -60,21 +60,21 @@ def test_ties_share_a_rank() -> None:
 
 
 def test_a_tie_is_told_as_one(tmp_path: Path) -> None:
-    study = study_of(tmp_path / "three", *perfect("a", "b", "c"))
-    tables = tables_of(study)
-    told = headline_of([study], tuple(tables.values()))
+    comparison = comparison_of(tmp_path / "three", *perfect("a", "b", "c"))
+    tables = tables_of(comparison)
+    told = headline_of([comparison], tuple(tables.values()))
     assert told.title == "a, b and c keep code alive equally long: 3.00 of 3 turns"
     assert "Next is" not in told.text
     assert [row[0] for row in tables["leaderboard"].rows] == [1, 1, 1]
-    two = study_of(tmp_path / "two", *perfect("a", "b"))
+    two = comparison_of(tmp_path / "two", *perfect("a", "b"))
     told = headline_of([two], tuple(tables_of(two).values()))
     assert told.title == "a and b keep code alive equally long: 3.00 of 3 turns"
     assert told.text.endswith("Task by task a and b differ by 0.00 turns on humaneval (95 % interval 0.00 to 0.00).")
 
 
 def test_cells_of_different_lengths_keep_every_value(tmp_path: Path) -> None:
-    study = study_of(tmp_path, *(Made("a", tasks=8, turns=turns) for turns in (3, 5, 6)))
-    table = tables_of(study)["table_6_mst_sensitivity"]
+    comparison = comparison_of(tmp_path, *(Made("a", tasks=8, turns=turns) for turns in (3, 5, 6)))
+    table = tables_of(comparison)["table_6_mst_sensitivity"]
     found = {row["turns"]: row for row in table.named_rows()}
     for turns, caps in ((3, (2, 3)), (5, (2, 4, 5)), (6, (2, 4, 6))):
         row = found[turns]
@@ -89,9 +89,9 @@ def test_an_ablations_figure_tells_its_variants_apart(tmp_path: Path) -> None:
         Made("a", tasks=6, turns=turns, agenda=agenda, seed=seed)
         for turns in (3, 4) for agenda in ("balanced", "semantic") for seed in (0, 1)
     ]  # fmt: skip
-    study = study_of(tmp_path, *makes)
+    comparison = comparison_of(tmp_path, *makes)
     for axis in ("turns", "agenda"):
-        figure = ablation_figure(study, Look(study), axis)
+        figure = ablation_figure(comparison, Look(comparison), axis)
         lines = [bars[0] for bars in figure.axes[0].containers]
         assert len(lines) == 4
         assert len({(line.get_color(), line.get_marker()) for line in lines}) == 4, "a shade and a marker each"
@@ -102,11 +102,11 @@ def test_an_ablations_figure_tells_its_variants_apart(tmp_path: Path) -> None:
 
 
 def test_judges_are_compared_by_what_they_decide(tmp_path: Path) -> None:
-    study = study_of(tmp_path, *(Made("a", tasks=6, turns=3, judge=judge) for judge in ("rules", "llm")))
-    titles = [panel.get_title("left") for panel in ablation_figure(study, Look(study), "judge").axes]
+    comparison = comparison_of(tmp_path, *(Made("a", tasks=6, turns=3, judge=judge) for judge in ("rules", "llm")))
+    titles = [panel.get_title("left") for panel in ablation_figure(comparison, Look(comparison), "judge").axes]
     assert titles == [f"humaneval: {name}" for name in ("MST", "Δ Pass@1, %", "Regression rate", "Adherence rate")]
 
 
 def test_an_ablation_holds_cells_that_differ_in_nothing_else(tmp_path: Path) -> None:
     makes = [Made("a", tasks=6, turns=3, agenda="balanced"), Made("a", tasks=6, turns=3, agenda="semantic", seed=1)]
-    assert "ablation_agenda" not in tables_of(study_of(tmp_path, *makes))
+    assert "ablation_agenda" not in tables_of(comparison_of(tmp_path, *makes))

@@ -15,7 +15,7 @@ from codechat import report as report_room
 from codechat.base.errors import UserError
 from codechat.cli.cell_view import summary
 from codechat.report import chapters, write_tables
-from codechat.report.build import build_report, studies_of
+from codechat.report.build import build_report, comparisons_of
 from codechat.report.chapters import Chapter, chapter_of, leads, register
 from codechat.report.loading import load_cells
 from codechat.run.protocols import PROTOCOLS
@@ -43,22 +43,22 @@ class Told(Chapter):
         folder.mkdir(parents=True)
         (folder / "own.csv").write_text("own")
 
-    def groups(self, study):
-        return {"own": "A group", **super().groups(study)}
+    def groups(self, comparison):
+        return {"own": "A group", **super().groups(comparison)}
 
-    def tables(self, study):
-        yield Table("own_table", "Of its own", (Column("model", "Model"),), tuple((c.model,) for c in study.loaded), group="own")
-        yield from super().tables(study)
+    def tables(self, comparison):
+        yield Table("own_table", "Of its own", (Column("model", "Model"),), tuple((c.model,) for c in comparison.loaded), group="own")
+        yield from super().tables(comparison)
 
-    def drawings(self, study):
+    def drawings(self, comparison):
         return iter(())
 
-    def headline(self, study, tables):
+    def headline(self, comparison, tables):
         return Headline("A claim", tables[0].title, kicker="A question?")
 
-    def sections(self, study):
-        board = Board("Board", [BoardColumn("Model", study.loaded, "cell")], "Model")
-        return [Section("own", "Own section", "Own", ["A note.", board], ("own",)), *super().sections(study)]
+    def sections(self, comparison):
+        board = Board("Board", [BoardColumn("Model", comparison.loaded, "cell")], "Model")
+        return [Section("own", "Own section", "Own", ["A note.", board], ("own",)), *super().sections(comparison)]
 '''
 
 
@@ -95,7 +95,9 @@ def runs(tmp_path: Path) -> Path:
 
 def test_a_chapter_is_found_by_the_protocols_own_entry_point(plugin: None, runs: Path, tmp_path: Path) -> None:
     cells = load_cells([runs])
-    assert [study.protocol for study in studies_of(cells)] == ["static", "refine", "dynamic"], "own chapters come first"
+    assert [comparison.protocol for comparison in comparisons_of(cells)] == ["static", "refine", "dynamic"], (
+        "own chapters come first"
+    )
     data = build_report([cell for cell in cells if cell.protocol != "refine"], tmp_path / "out")
     assert [table.name for table in data.tables][:2] == ["own_table", "static_finals"]
     assert [table.name for table in data.opening] == ["own_table", "dynamic_finals"]
@@ -149,7 +151,7 @@ def test_the_generic_half_names_no_protocol(path: Path) -> None:
 
 def test_every_generic_source_is_looked_at() -> None:
     names = {path.name for path in generic_sources()}
-    assert {"build.py", "sections.js", "cell_view.py", "study.py"} <= names
+    assert {"build.py", "sections.js", "cell_view.py", "comparison.py"} <= names
     assert "findings.py" not in names
 
 

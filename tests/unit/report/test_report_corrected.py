@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from codechat.base.records import SessionRecord
-from codechat.report.build import build_report, sections_of, studies_of
+from codechat.report.build import build_report, comparisons_of, sections_of
+from codechat.report.comparison import LoadedCell
 from codechat.report.data import Board, BoardColumn
 from codechat.report.loading import load_cells
 from codechat.report.metrics.powered import JudgeLabels, Label
-from codechat.report.study import LoadedCell
 from codechat.studies.refine.metrics import refine_metrics
 from support.refine_cells import Made, write_cell
 
@@ -129,7 +129,9 @@ def test_nothing_else_of_a_report_changes(reports: tuple[Path, Path]) -> None:
 
 
 def columns(cells: list[LoadedCell]) -> dict[tuple[str, str], BoardColumn]:
-    (board,) = (part for section in sections_of(studies_of(cells)) for part in section.parts if isinstance(part, Board))
+    (board,) = (
+        part for section in sections_of(comparisons_of(cells)) for part in section.parts if isinstance(part, Board)
+    )
     return {(column.group, column.title): column for column in board.columns}
 
 

@@ -15,10 +15,10 @@ from codechat.base.files import from_yaml
 from codechat.report import write_figures, write_tables
 from codechat.report.build import build_report
 from codechat.report.chapters import Chapter
+from codechat.report.comparison import Comparison
 from codechat.report.data import Drawing, ReportData
 from codechat.report.generic import sessions_text
 from codechat.report.loading import load_cells
-from codechat.report.study import Study
 from codechat.studies.codeif.metrics import static_measures
 from codechat.studies.refine.chapter import RefineChapter
 from support.conversation_cells import MEASURES, Talk, write_talk
@@ -32,8 +32,10 @@ ASKED = Talk("strong", "dynamic", meets=0.8, tasks=12)
 def undrawn() -> Iterator[None]:
     """One empty figure per protocol instead of the slow real ones, which the commands' own tests draw."""
 
-    def drawings(chapter: Chapter, study: Study[Any]) -> Iterator[Drawing]:
-        yield Drawing(f"{study.protocol}_ia", "IA", "", next(iter(chapter.groups(study))), lambda *_: study)
+    def drawings(chapter: Chapter, comparison: Comparison[Any]) -> Iterator[Drawing]:
+        yield Drawing(
+            f"{comparison.protocol}_ia", "IA", "", next(iter(chapter.groups(comparison))), lambda *_: comparison
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Chapter, "drawings", drawings)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codechat.report.build import studies_of
+from codechat.report.build import comparisons_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Column, Table
 from codechat.report.latex import ROWS, as_latex
@@ -30,8 +30,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
         for made in (Made(model, "humaneval", 8, 5), Made(model, "mbpp", 8, 5), Made(model, "mbpp", 8, 5, seed=1)):
             write_cell(made, runs)
     write_cell(Made("llama31_8b", "mbpp", 8, 4, agenda="escalating"), runs)
-    (study,) = studies_of(load_cells([runs]))
-    return list(chapter_of("refine").tables(study))
+    (comparison,) = comparisons_of(load_cells([runs]))
+    return list(chapter_of("refine").tables(comparison))
 
 
 def test_no_value_is_lost(tables: list[Table]) -> None:

@@ -9,15 +9,15 @@ import pytest
 
 from codechat.base.domain import Change, Scope
 from codechat.base.records import AdherenceRecord, InstructionRecord, SessionRecord, TurnRecord
-from codechat.report.build import studies_of
+from codechat.report.build import comparisons_of
 from codechat.report.chapters import chapter_of
+from codechat.report.comparison import LoadedCell
 from codechat.report.data import Interval, Table
 from codechat.report.drawing import Look
 from codechat.report.formats import as_markdown
 from codechat.report.latex import as_latex
 from codechat.report.loading import load_cells
 from codechat.report.metrics.statistics import phi
-from codechat.report.study import LoadedCell
 from codechat.studies.refine.chapter.means import drawings, tables
 from codechat.studies.refine.chapter.outcomes import Draws, change, setups_of, together
 from support.page_input import MadeCell, cell_of
@@ -58,8 +58,8 @@ def cell(model: str, dataset: str, sessions: Sequence[str] = ("ppp aa",), **labe
 
 
 def tables_of(cells: Sequence[LoadedCell]) -> dict[str, Table]:
-    (study,) = studies_of(cells)
-    return {table.name: table for table in tables(together(study))}
+    (comparison,) = comparisons_of(cells)
+    return {table.name: table for table in tables(together(comparison))}
 
 
 @pytest.fixture(scope="module")
@@ -147,10 +147,10 @@ def test_what_was_averaged_is_said_and_intervals_hold_their_values(by_hand: dict
 
 def test_figures_say_what_they_draw_and_draw_what_tables_hold() -> None:
     cells = [cell(*place, sessions) for place, sessions in CELLS.items()]
-    (study,) = studies_of(cells)
-    for drawing in drawings(together(study)):
+    (comparison,) = comparisons_of(cells)
+    for drawing in drawings(together(comparison)):
         assert drawing.caption.endswith("Over 2 models (a, b) on x and y, 3 turns, balanced.")
-        by_model, by_scope, by_change = drawing.draw(study, Look(study)).axes
+        by_model, by_scope, by_change = drawing.draw(comparison, Look(comparison)).axes
         rate = drawing.name.removeprefix("models_")
         rows = {row["type"]: row[rate] for row in tables_of(cells)["models_together"].named_rows()}
         ((level, _), models) = (
@@ -164,17 +164,17 @@ def test_figures_say_what_they_draw_and_draw_what_tables_hold() -> None:
 
 def test_one_model_is_no_mean() -> None:
     assert tables_of([cell("a", "x"), cell("a", "y")]) == {}
-    (study,) = studies_of([cell("a", "x")])
-    assert list(drawings(together(study))) == []
-    shown = list(chapter_of("refine").tables(study))
+    (comparison,) = comparisons_of([cell("a", "x")])
+    assert list(drawings(together(comparison))) == []
+    shown = list(chapter_of("refine").tables(comparison))
     assert chapter_of("refine").opening(shown) == shown[:1]
 
 
 @pytest.mark.long
 def test_the_terminal_shows_them_after_the_leaderboard() -> None:
-    (study,) = studies_of([cell(*place, sessions) for place, sessions in CELLS.items()])
+    (comparison,) = comparisons_of([cell(*place, sessions) for place, sessions in CELLS.items()])
     chapter = chapter_of("refine")
-    names = [table.name for table in chapter.opening(list(chapter.tables(study)))]
+    names = [table.name for table in chapter.opening(list(chapter.tables(comparison)))]
     assert names == ["leaderboard", "models_by_dataset", "models_by_type", "models_together", "models_phi"]
 
 

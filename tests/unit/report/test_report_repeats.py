@@ -12,7 +12,7 @@ import yaml
 
 from codechat.base.files import from_yaml
 from codechat.base.records import SessionRecord, TurnRecord, write_sessions
-from codechat.report.build import build_report, studies_of
+from codechat.report.build import build_report, comparisons_of
 from codechat.report.data import ReportData
 from codechat.report.generic.paired import pairs
 from codechat.report.loading import load_cells
@@ -275,8 +275,8 @@ def test_the_log_rank_test_by_task_agrees_where_tasks_do_not_matter(tmp_path: Pa
     for seed in (0, 1, 2):
         write_cell(Made("a", tasks=150, turns=6, seed=seed, breaks=0.2), tmp_path / "runs")
     write_cell(Made("b", tasks=150, turns=6, breaks=0.1), tmp_path / "runs")
-    (study,) = studies_of(load(tmp_path / "runs"))
-    (pair,) = pairs(study)
+    (comparison,) = comparisons_of(load(tmp_path / "runs"))
+    (pair,) = pairs(comparison)
     found = log_rank_by_task(pair)
     usual = log_rank([(side.sustained, side.cell.turns) for side in (pair.a, pair.b)])
     assert found is not None

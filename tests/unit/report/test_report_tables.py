@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from codechat.report.build import build_report, studies_of
+from codechat.report.build import build_report, comparisons_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Column, Interval, ReportData, Value
 from codechat.report.drawing import Look, share_range
@@ -280,12 +280,16 @@ def test_ablations_put_single_choices_side_by_side(tmp_path: Path) -> None:
         for turns in (4, 6):
             for model, breaks in (("a", 0.05), ("b", 0.2)):
                 write_cell(Made(model, tasks=8, turns=turns, agenda=agenda, breaks=breaks), tmp_path / "runs")
-    (study,) = studies_of(load_cells([tmp_path / "runs"]))
-    tables = {table.name: table for table in chapter_of("refine").tables(study)}
+    (comparison,) = comparisons_of(load_cells([tmp_path / "runs"]))
+    tables = {table.name: table for table in chapter_of("refine").tables(comparison)}
     assert "ablation_judge" not in tables
-    look = Look(study)
-    assert [ablation_figure(study, look, axis) is None for axis in ("agenda", "turns", "judge")] == [False, False, True]
-    titles = [panel.get_title("left") for panel in ablation_figure(study, look, "agenda").axes]
+    look = Look(comparison)
+    assert [ablation_figure(comparison, look, axis) is None for axis in ("agenda", "turns", "judge")] == [
+        False,
+        False,
+        True,
+    ]
+    titles = [panel.get_title("left") for panel in ablation_figure(comparison, look, "agenda").axes]
     assert titles == [f"humaneval: {name}" for name in ("MST", "Δ Pass@1, %", "Regression rate")]
     agenda = tables["ablation_agenda"]
     assert [row[:4] for row in agenda.rows[:3]] == [
@@ -305,8 +309,8 @@ def test_ablations_put_single_choices_side_by_side(tmp_path: Path) -> None:
 def test_an_entrant_without_one_of_the_datasets_has_no_mean_and_no_rank(tmp_path: Path) -> None:
     for made in (Made("a", "humaneval", 6, 3), Made("a", "mbpp", 6, 3), Made("b", "mbpp", 6, 3, first=1.0, breaks=0.0)):
         write_cell(made, tmp_path / "runs")
-    (study,) = studies_of(load_cells([tmp_path / "runs"]))
-    board, mst, *_ = chapter_of("refine").tables(study)
+    (comparison,) = comparisons_of(load_cells([tmp_path / "runs"]))
+    board, mst, *_ = chapter_of("refine").tables(comparison)
     assert [row[:3] for row in board.rows] == [
         (1, "a", "mean of all"), (1, "a", "humaneval"), (1, "a", "mbpp"), (1, "b", "mbpp"),
     ]  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 from codechat.base.domain import Target
 from codechat.datasets import DATASETS
 from codechat.datasets.tasks import Requirement, Task
-from codechat.report.build import studies_of
+from codechat.report.build import comparisons_of
 from codechat.report.loading import load_cells
 from codechat.report.metrics.loaded import count_loaded
 from codechat.run.run import run
@@ -64,15 +64,18 @@ def test_the_table_has_a_row_per_dataset_and_choice_of_tasks(tmp_path: Path) -> 
     cell_with(tmp_path, "one", counts | {"tasks": 2}, seed=2)
     cell_with(tmp_path, "two", {"tasks": 5, "counted": 0, "original_tests": 0, "added_tests": 0})
     cell_with(tmp_path, "old", None)
-    (study,) = studies_of(load_cells([tmp_path]))
-    table = datasets(study)
+    (comparison,) = comparisons_of(load_cells([tmp_path]))
+    table = datasets(comparison)
     assert table is not None
     assert table.rows == (
         ("one", 4, 3, 2.0, 8.0, 10.0),
         ("one", 2, 3, 2.0, 8.0, 10.0),
         ("two", 5, 0, None, None, None),
     )
-    assert datasets(replace(study, cells=tuple(found for found in study.cells if found.cell.dataset == "old"))) is None
+    assert (
+        datasets(replace(comparison, cells=tuple(found for found in comparison.cells if found.cell.dataset == "old")))
+        is None
+    )
 
 
 def test_a_cell_keeps_the_counts_of_the_tasks_that_it_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,8 +86,8 @@ def test_a_cell_keeps_the_counts_of_the_tasks_that_it_ran(tmp_path: Path, monkey
     assert outcome.metrics is not None
     assert outcome.metrics["loaded"] == count_loaded(outcome.cell.tasks)
     assert outcome.metrics["loaded"]["tasks"] == 2
-    (study,) = studies_of(load_cells([tmp_path]))
-    assert datasets(study) is not None
+    (comparison,) = comparisons_of(load_cells([tmp_path]))
+    assert datasets(comparison) is not None
 
 
 @pytest.mark.skipif(DATA is None, reason="CODECHAT_TEST_DATA is unset: no benchmark files")

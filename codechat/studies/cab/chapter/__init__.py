@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from codechat.report.chapters import Chapter, register
+from codechat.report.comparison import Comparison
 from codechat.report.data import Drawing, Section, Table
 from codechat.report.generic.overview import board_of, section_of
 from codechat.report.metrics import Measures
-from codechat.report.study import Study
 from codechat.studies.cab.chapter.drawings import drawings
 from codechat.studies.cab.chapter.tables import GROUP, Judged, labelled, paper_tables, repeated
 from codechat.studies.cab.metrics import ASSIST, GRADES, GROUPED
@@ -17,11 +17,11 @@ from codechat.studies.cab.metrics import ASSIST, GRADES, GROUPED
 NOTE = "The judge decides, nothing is tested. A turn is an answer of the maintainer."
 
 
-def _section(study: Study[Any], groups: Sequence[str]) -> Section:
+def _section(comparison: Comparison[Any], groups: Sequence[str]) -> Section:
     """The generic section, its board without the figures of single steps and commands."""
-    shown = tuple(final for final in study.measures.finals if final.key in GROUPED)
-    board = board_of(replace(study, measures=replace(study.measures, finals=shown)))
-    return section_of(study, groups, board=board, note=NOTE)
+    shown = tuple(final for final in comparison.measures.finals if final.key in GROUPED)
+    board = board_of(replace(comparison, measures=replace(comparison.measures, finals=shown)))
+    return section_of(comparison, groups, board=board, note=NOTE)
 
 
 @register(ASSIST.protocol)
@@ -39,21 +39,21 @@ class AssistChapter(Chapter):
         )
         super().write_figures(replace(measures, breakdowns=shown), metrics, title, folder)
 
-    def groups(self, study: Study[Any]) -> dict[str, str]:
-        return {GROUP: "The paper's table and figures", study.protocol: "Every figure, with its interval"}
+    def groups(self, comparison: Comparison[Any]) -> dict[str, str]:
+        return {GROUP: "The paper's table and figures", comparison.protocol: "Every figure, with its interval"}
 
-    def tables(self, study: Study[Any]) -> Iterator[Table]:
-        yield from paper_tables(study)
-        yield from labelled(study)
-        yield from super().tables(study)
-        yield from repeated(study)
+    def tables(self, comparison: Comparison[Any]) -> Iterator[Table]:
+        yield from paper_tables(comparison)
+        yield from labelled(comparison)
+        yield from super().tables(comparison)
+        yield from repeated(comparison)
 
     def opening(self, tables: Sequence[Table]) -> list[Table]:
         return [table for table in tables if table.name in ("assist_correctness", "assist_user_judge")]
 
-    def drawings(self, study: Study[Any]) -> Iterator[Drawing]:
-        yield from drawings(study)
-        yield from super().drawings(study)
+    def drawings(self, comparison: Comparison[Any]) -> Iterator[Drawing]:
+        yield from drawings(comparison)
+        yield from super().drawings(comparison)
 
-    def sections(self, study: Study[Any]) -> list[Section]:
-        return [_section(study, tuple(self.groups(study)))]
+    def sections(self, comparison: Comparison[Any]) -> list[Section]:
+        return [_section(comparison, tuple(self.groups(comparison)))]

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from codechat.report.comparison import Comparison, SessionVerdicts
 from codechat.report.data import Drawing
 from codechat.report.drawing import Look, legend, panels
-from codechat.report.study import Study, Verdicts
 from codechat.studies.cab.chapter.tables import COHORTS, GROUP, WORDS
 from codechat.studies.cab.metrics import GRADES, STATUSES
 
@@ -21,7 +21,7 @@ MOST = 12  # entrants whose bars stand side by side, or whose panels fit a figur
 FILLED = 0.84  # of a language's strip: how much of it the bars fill
 
 
-def drawings(study: Study[Any]) -> Iterator[Drawing]:
+def drawings(comparison: Comparison[Any]) -> Iterator[Drawing]:
     """Every figure that there is something for."""
     for number, what, names in ((6, "Verdicts", GRADES), (7, "Verbosity", STACKED)):
         key = what.lower()
@@ -37,18 +37,18 @@ def drawings(study: Study[Any]) -> Iterator[Drawing]:
     )  # fmt: skip
 
 
-def _by_language(study: Study[Any], look: Look, names: Sequence[str]) -> Any:
+def _by_language(comparison: Comparison[Any], look: Look, names: Sequence[str]) -> Any:
     """A panel per dataset and cohort: a strip for each language, in it a bar for each entrant."""
-    places = [(dataset, cohort) for dataset in study.datasets for cohort in COHORTS]
-    shown = [(place, groups) for place in places if (groups := _languages(study.on(place[0]), place[1], names[0]))]
-    if not shown or max(len(study.on(dataset)) for dataset in study.datasets) > MOST:
+    places = [(dataset, cohort) for dataset in comparison.datasets for cohort in COHORTS]
+    shown = [(place, groups) for place in places if (groups := _languages(comparison.on(place[0]), place[1], names[0]))]
+    if not shown or max(len(comparison.on(dataset)) for dataset in comparison.datasets) > MOST:
         return None
-    many, several = len(study.datasets) > 1, len(study.labels) > 1
+    many, several = len(comparison.datasets) > 1, len(comparison.labels) > 1
     titles = [f"{COHORTS[cohort]}, {dataset}" if many else COHORTS[cohort] for (dataset, cohort), _ in shown]
     figure, axes = panels([title.capitalize() for title in titles], width=10.0, height=3.2, columns=1)
     for panel, ((dataset, cohort), groups) in zip(axes, shown, strict=True):
-        numbers = {label: str(number) for number, label in enumerate(study.labels, 1)} if several else {}
-        bars = [(numbers.get(found.cell.label, ""), found) for found in study.on(dataset)]
+        numbers = {label: str(number) for number, label in enumerate(comparison.labels, 1)} if several else {}
+        bars = [(numbers.get(found.cell.label, ""), found) for found in comparison.on(dataset)]
         for place, group in enumerate(groups):
             _strip(panel, place, bars, f"{group}, {cohort}", names)
         panel.set_xticks(range(len(groups)), groups)
@@ -56,17 +56,21 @@ def _by_language(study: Study[Any], look: Look, names: Sequence[str]) -> Any:
         _shares(panel, len(groups))
     legend(figure, axes)
     if several:
-        figure.suptitle("   ".join(f"{number}: {label}" for number, label in enumerate(study.labels, 1)), fontsize=9)
+        figure.suptitle(
+            "   ".join(f"{number}: {label}" for number, label in enumerate(comparison.labels, 1)), fontsize=9
+        )
     return figure
 
 
-def _languages(cells: Sequence[Verdicts], cohort: str, name: str) -> list[str]:
+def _languages(cells: Sequence[SessionVerdicts], cohort: str, name: str) -> list[str]:
     """The languages of which any of the cells has decided issues in a cohort."""
     places = {place for found in cells for place in found.cell.metrics["by_language_cohort"][name]}
     return sorted(language for language, each in (place.rsplit(", ", 1) for place in places) if each == cohort)
 
 
-def _strip(panel: Any, place: int, bars: Sequence[tuple[str, Verdicts]], group: str, names: Sequence[str]) -> None:
+def _strip(
+    panel: Any, place: int, bars: Sequence[tuple[str, SessionVerdicts]], group: str, names: Sequence[str]
+) -> None:
     """The bars of a language, each over its entrant's number."""
     width = FILLED / len(bars)
     for number, (entrant, found) in enumerate(bars):
@@ -81,12 +85,12 @@ def _strip(panel: Any, place: int, bars: Sequence[tuple[str, Verdicts]], group: 
         panel.text(x, -0.03, entrant, ha="center", va="top", fontsize=8, color="#666666")
 
 
-def _by_round(study: Study[Any], look: Look) -> Any:
+def _by_round(comparison: Comparison[Any], look: Look) -> Any:
     """A panel per entrant and dataset: a bar for each round."""
-    cells = list(study.in_order())
+    cells = list(comparison.in_order())
     if len(cells) > MOST:
         return None
-    many = len(study.datasets) > 1
+    many = len(comparison.datasets) > 1
     titles = [f"{found.cell.label}, {found.cell.dataset}" if many else found.cell.label for found in cells]
     figure, axes = panels(titles, width=4.4, height=2.9, columns=3)
     for panel, found in zip(axes, cells, strict=True):

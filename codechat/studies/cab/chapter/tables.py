@@ -10,6 +10,7 @@ from typing import Any
 from codechat.base.environment import data_folder
 from codechat.base.files import from_yaml
 from codechat.base.records import SessionRecord
+from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts
 from codechat.report.data import Column, Table, Value, columns_of
 from codechat.report.generic.beside import MEASURED, PUBLISHED, beside, per_cent, plain_name
 from codechat.report.generic.labels import ALL, Asked, labels_table
@@ -17,7 +18,6 @@ from codechat.report.generic.repeats import pooled_in, table_of_k
 from codechat.report.generic.tables import named_table
 from codechat.report.metrics.repeats import Part, all_of, any_of, mean_over_tasks, sizes
 from codechat.report.metrics.statistics import TaskRatio
-from codechat.report.study import LoadedCell, Study, Verdicts
 from codechat.studies.cab.dataset import PUBLISHED as PUBLISHED_ISSUES
 from codechat.studies.cab.metrics import GRADES, VERBOSITIES
 from codechat.studies.cab.turns import AssistJudgement
@@ -82,19 +82,19 @@ LISTS = 30
 NOWHERE = "What the paper prints stands here only if a cell has CodeAssistBench's published issues, and none has."
 
 
-def paper_tables(study: Study[Any]) -> Iterator[Table]:
+def paper_tables(comparison: Comparison[Any]) -> Iterator[Table]:
     """Every table."""
-    yield correctness(study)
-    yield languages(study)
-    yield satisfaction(study)
-    yield user_and_judge(study)
+    yield correctness(comparison)
+    yield languages(comparison)
+    yield satisfaction(comparison)
+    yield user_and_judge(comparison)
 
 
-def correctness(study: Study[Any]) -> Table:
+def correctness(comparison: Comparison[Any]) -> Table:
     """Verdicts by cohort, with the rounds and the turns of the real thread by verdict (the paper's Table 2)."""
-    cells = [found.cell for found in study.in_order()]
+    cells = [found.cell for found in comparison.in_order()]
     heads = [Column("cohort", cohort_head(cells)), Column("model", "Model"), Column("source", "Source")]
-    several = len(study.datasets) > 1
+    several = len(comparison.datasets) > 1
     heads += [Column("dataset", "Dataset")] if several else []
     columns = [Column("n", "Issues", "d"), *(Column(f"{name}_share", f"{WORDS[name]}, %", PER_CENT) for name in GRADES)]
     for key, title in OF_ISSUES.items():
@@ -175,14 +175,14 @@ def _of_cohort(metrics: Mapping[str, Any], cohort: str) -> list[Value]:
     ]
 
 
-def languages(study: Study[Any]) -> Table:
+def languages(comparison: Comparison[Any]) -> Table:
     """Verdicts and verbosity by language and cohort: what the paper's Figures 6 and 7 draw."""
     names = (*GRADES, *VERBOSITIES)
-    head = cohort_head([found.cell for found in study.in_order()])
+    head = cohort_head([found.cell for found in comparison.in_order()])
     columns = [Column("language", "Language"), Column("cohort", head), Column("n", "Issues", "d")]
     columns += [Column(name, f"{WORDS[name]}, %", PER_CENT) for name in names]
-    rows: list[tuple[Verdicts, list[Value]]] = []
-    for found in study.in_order():
+    rows: list[tuple[SessionVerdicts, list[Value]]] = []
+    for found in comparison.in_order():
         metrics = found.cell.metrics
         shares, sizes = metrics["by_language_cohort"], metrics["n"]["by_language_cohort"]
         for place in shares["rounds"]:
@@ -190,33 +190,33 @@ def languages(study: Study[Any]) -> Table:
             values = [per_cent(shares[name].get(place)) for name in names]
             rows.append((found, [language, COHORTS[cohort], sizes["rounds"][place], *values]))
     return named_table(
-        study, columns, rows, name="assist_languages", group=GROUP,
+        comparison, columns, rows, name="assist_languages", group=GROUP,
         title="Verdicts and verbosity by language and cohort, % (as CodeAssistBench's Figures 6 and 7)",
         note="Issues: completed dialogues, undecided ones included, which are in no share. The paper prints no numbers "
         "for these figures.",
     )  # fmt: skip
 
 
-def satisfaction(study: Study[Any]) -> Table:
+def satisfaction(comparison: Comparison[Any]) -> Table:
     """How satisfied users are at each round."""
     keys = ("fully_satisfied_at", "partially_satisfied_at", "not_satisfied_at", "satisfied_by")
     titles = ("Fully satisfied, %", "Partially, %", "Not, %", "Satisfied so far, %")
     columns = [Column("round", "Round", "d"), Column("n", "Replies", "d")]
     columns += [Column(key, title, PER_CENT) for key, title in zip(keys, titles, strict=True)]
-    rows: list[tuple[Verdicts, list[Value]]] = []
-    for found in study.in_order():
+    rows: list[tuple[SessionVerdicts, list[Value]]] = []
+    for found in comparison.in_order():
         metrics = found.cell.metrics
         for place, size in enumerate(metrics["n"][keys[0]]):
             if size:
                 rows.append((found, [place + 1, size, *(100 * metrics[key][place] for key in keys)]))
     return named_table(
-        study, columns, rows, name="assist_satisfaction", group=GROUP, title="Satisfaction by round, %",
+        comparison, columns, rows, name="assist_satisfaction", group=GROUP, title="Satisfaction by round, %",
         note="Replies: the dialogues with a readable reply at the round; the first three shares are of these. "
         "Satisfied so far: of all completed dialogues. Round k is turn k − 1 of the records.",
     )  # fmt: skip
 
 
-def user_and_judge(study: Study[Any]) -> Table:
+def user_and_judge(comparison: Comparison[Any]) -> Table:
     """Satisfied users against correct verdicts."""
     counts = {
         "satisfied_correct": "Satisfied, correct",
@@ -226,26 +226,26 @@ def user_and_judge(study: Study[Any]) -> Table:
     }
     columns = [Column(key, title, "d") for key, title in counts.items()]
     columns += [Column("same", "Same, %", PER_CENT), Column("phi", "Phi", ".3f")]
-    rows: list[tuple[Verdicts, list[Value]]] = []
-    for found in study.in_order():
+    rows: list[tuple[SessionVerdicts, list[Value]]] = []
+    for found in comparison.in_order():
         table = found.cell.metrics["user_and_judge"]
         total = sum(table[key] for key in counts)
         same = table["satisfied_correct"] + table["unsatisfied_other"]
         rows.append((found, [*(table[key] for key in counts), 100 * same / total if total else None, table["phi"]]))
     return named_table(
-        study, columns, rows, name="assist_user_judge", group=GROUP, title="The user against the judge",
+        comparison, columns, rows, name="assist_user_judge", group=GROUP, title="The user against the judge",
         note="Dialogues by whether the user was fully satisfied in the end, and whether the verdict is CORRECT; "
         "undecided ones are left out. Same: satisfied and correct, or neither. Phi is a dash if all users or all "
         "verdicts are alike.",
     )  # fmt: skip
 
 
-def labelled(study: Study[Any]) -> Iterator[Table]:
+def labelled(comparison: Comparison[Any]) -> Iterator[Table]:
     """What people's labels say of the data's conditions and of the simulated user, if the report was given any.
 
     The paper's Table 4 stands beside labels of the published issues alone.
     """
-    known = any(is_published(found.cell) for found in study.in_order())
+    known = any(is_published(found.cell) for found in comparison.in_order())
     table_4 = paper().conditions if known else {}
     lists = {place: (LISTS * (len(table_4) - 1 if place == ALL else 1), row[3]) for place, row in table_4.items()}
     asked = {
@@ -263,14 +263,14 @@ def labelled(study: Study[Any]) -> Iterator[Table]:
         "condition": Asked("Right decisions", "the judge's decisions on conditions that are right"),
     }  # fmt: skip
     yield from labels_table(
-        study, asked, "Language", name="assist_labels", group=GROUP,
+        comparison, asked, "Language", name="assist_labels", group=GROUP,
         title="People's labels of conditions and of the simulated user (as CodeAssistBench's Table 4)",
         note=f" {TABLE_4 if known else NOWHERE}",
     )  # fmt: skip
 
 
 @dataclass
-class Judged(Verdicts):
+class Judged(SessionVerdicts):
     """A cell's sessions, and by issue whether each is judged correct; an undecided one is no sample."""
 
     correct: dict[str, list[bool]] = field(default_factory=lambda: defaultdict(list))
@@ -287,17 +287,17 @@ class Judged(Verdicts):
         return mean_over_tasks({task: part(len(own), sum(own), k) for task, own in self.correct.items()})
 
 
-def repeated(study: Study[Any]) -> Iterator[Table]:
+def repeated(comparison: Comparison[Any]) -> Iterator[Table]:
     """The table of correct@k and correct^k, if an entrant pools several cells."""
     rows = [
         (found, (k,), [found.of_k(k, part) for part in (any_of, all_of)])
-        for found in pooled_in(study) for k in sizes(found.cell.samples)
+        for found in pooled_in(comparison) for k in sizes(found.cell.samples)
     ]  # fmt: skip
     titles = {"correct_any": "correct@k", "correct_all": "correct^k"}
     if rows:
         yield table_of_k(
-            study, columns_of("d", k="k", tasks="Issues"), titles, rows,
-            title="Correct in one of k samples, and in all", name="assist_repeats_correct", group=study.protocol,
+            comparison, columns_of("d", k="k", tasks="Issues"), titles, rows,
+            title="Correct in one of k samples, and in all", name="assist_repeats_correct", group=comparison.protocol,
             note="Unbiased: means over all choices of k of an issue's samples, then over the issues with k decided "
             "ones. correct@k: one of the k is CORRECT; correct^k: all k are. k = 1 is the share of correct verdicts, "
             "each issue with the same weight. Intervals: 95 %, resampled by issue, each with all its samples.",

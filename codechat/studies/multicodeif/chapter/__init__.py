@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from codechat.report.chapters import Chapter, register
+from codechat.report.comparison import Comparison, LoadedCell
 from codechat.report.data import Drawing, Headline, Section, Table
 from codechat.report.generic.labels import Asked, labels_table
 from codechat.report.generic.overview import charts_of, rivals_of, section_of, standing
 from codechat.report.metrics import Measures
-from codechat.report.study import LoadedCell, Study
 from codechat.studies.multicodeif.chapter import tables
 from codechat.studies.multicodeif.chapter.drawings import by_level, drawings, types
 from codechat.studies.multicodeif.chapter.kept import Kept
@@ -19,20 +19,24 @@ from codechat.studies.multicodeif.metrics_levels import LEVELS
 from codechat.studies.multicodeif.metrics_repair import REPAIR
 
 
-def claim(study: Study[Any]) -> Headline:
-    """Who leads by the harness that most models share, with the counts of the whole study."""
-    harnesses = sorted({_harness(cell) for cell in study.loaded})
-    shared = [_harness(cell) for cell in rivals_of(study.loaded)]
+def claim(comparison: Comparison[Any]) -> Headline:
+    """Who leads by the harness that most models share, with the counts of the whole comparison."""
+    harnesses = sorted({_harness(cell) for cell in comparison.loaded})
+    shared = [_harness(cell) for cell in rivals_of(comparison.loaded)]
     leading = max(harnesses, key=shared.count)  # the first of equals
-    found = standing(replace(study, loaded=tuple(cell for cell in study.loaded if _harness(cell) == leading)))
+    found = standing(replace(comparison, loaded=tuple(cell for cell in comparison.loaded if _harness(cell) == leading)))
     said = f" All of these with protocol.harness={leading}." if len(harnesses) > 1 else ""
-    return replace(found, text=f"{found.text}{said}", facts=standing(study).facts)
+    return replace(found, text=f"{found.text}{said}", facts=standing(comparison).facts)
 
 
-def _section(study: Study[Any], groups: Sequence[str]) -> Section:
+def _section(comparison: Comparison[Any], groups: Sequence[str]) -> Section:
     """The generic section; its charts begin at zero, so that gains, which may be losses, are left to the tables."""
-    drawn = replace(study.measures, series=tuple(each for each in study.measures.series if each.unit == "share"))
-    return section_of(study, groups, claim=claim(study), charts=charts_of(replace(study, measures=drawn)))
+    drawn = replace(
+        comparison.measures, series=tuple(each for each in comparison.measures.series if each.unit == "share")
+    )
+    return section_of(
+        comparison, groups, claim=claim(comparison), charts=charts_of(replace(comparison, measures=drawn))
+    )
 
 
 def _harness(cell: LoadedCell) -> str:
@@ -48,30 +52,30 @@ class _PaperChapter(Chapter):
 
     leads = False
 
-    def tables(self, study: Study[Any]) -> Iterator[Table]:
+    def tables(self, comparison: Comparison[Any]) -> Iterator[Table]:
         asked = {"constraint": Asked("Right verdicts", "verdicts on constraints that are right")}
         yield from labels_table(
-            study, asked, "Category", name=f"{study.protocol}_labels", group=f"{study.protocol}_paper",
+            comparison, asked, "Category", name=f"{comparison.protocol}_labels", group=f"{comparison.protocol}_paper",
             title="People's labels of verdicts on constraints",
         )  # fmt: skip
-        yield from super().tables(study)
+        yield from super().tables(comparison)
 
-    def groups(self, study: Study[Any]) -> dict[str, str]:
-        return {f"{study.protocol}_paper": TITLES["paper"], study.protocol: TITLES["generic"]}
+    def groups(self, comparison: Comparison[Any]) -> dict[str, str]:
+        return {f"{comparison.protocol}_paper": TITLES["paper"], comparison.protocol: TITLES["generic"]}
 
     def write_figures(self, measures: Measures, metrics: Mapping[str, Any], title: str, folder: Path) -> None:
         shown = tuple(part for part in measures.breakdowns if part.by != TYPE)  # too many for one figure
         super().write_figures(replace(measures, breakdowns=shown), metrics, title, folder)
 
-    def drawings(self, study: Study[Any]) -> Iterator[Drawing]:
-        yield from (each for each in super().drawings(study) if each.name != f"{study.protocol}_by_{TYPE}")
-        yield types(study)
+    def drawings(self, comparison: Comparison[Any]) -> Iterator[Drawing]:
+        yield from (each for each in super().drawings(comparison) if each.name != f"{comparison.protocol}_by_{TYPE}")
+        yield types(comparison)
 
-    def sections(self, study: Study[Any]) -> list[Section]:
-        return [_section(study, tuple(self.groups(study)))]
+    def sections(self, comparison: Comparison[Any]) -> list[Section]:
+        return [_section(comparison, tuple(self.groups(comparison)))]
 
-    def headline(self, study: Study[Any], tables: Sequence[Table]) -> Headline:
-        return claim(study)
+    def headline(self, comparison: Comparison[Any], tables: Sequence[Table]) -> Headline:
+        return claim(comparison)
 
 
 @register(REPAIR.protocol)
@@ -79,27 +83,27 @@ class RepairChapter(_PaperChapter):
     reads = Kept
     fates = ("met at every turn", "first unmet at turn")
 
-    def tables(self, study: Study[Any]) -> Iterator[Table]:
-        yield tables.categories(study)
-        yield tables.constraints(study)
-        yield from means(study)
-        yield tables.rounds(study)
-        yield tables.round_categories(study)
-        yield from super().tables(study)
+    def tables(self, comparison: Comparison[Any]) -> Iterator[Table]:
+        yield tables.categories(comparison)
+        yield tables.constraints(comparison)
+        yield from means(comparison)
+        yield tables.rounds(comparison)
+        yield tables.round_categories(comparison)
+        yield from super().tables(comparison)
 
-    def drawings(self, study: Study[Any]) -> Iterator[Drawing]:
-        yield from drawings(study)
-        yield from super().drawings(study)
+    def drawings(self, comparison: Comparison[Any]) -> Iterator[Drawing]:
+        yield from drawings(comparison)
+        yield from super().drawings(comparison)
 
 
 @register(LEVELS.protocol)
 class LevelsChapter(_PaperChapter):
     fates = ("met at every level", "first unmet at turn")
 
-    def tables(self, study: Study[Any]) -> Iterator[Table]:
-        yield tables.levels(study)
-        yield from super().tables(study)
+    def tables(self, comparison: Comparison[Any]) -> Iterator[Table]:
+        yield tables.levels(comparison)
+        yield from super().tables(comparison)
 
-    def drawings(self, study: Study[Any]) -> Iterator[Drawing]:
-        yield by_level(study)
-        yield from super().drawings(study)
+    def drawings(self, comparison: Comparison[Any]) -> Iterator[Drawing]:
+        yield by_level(comparison)
+        yield from super().drawings(comparison)

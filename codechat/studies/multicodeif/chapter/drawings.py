@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from codechat.report.comparison import Comparison
 from codechat.report.data import Drawing
 from codechat.report.drawing import Look, bars, heat_map, legend, panels, spread, strips, wrapped
 from codechat.report.metrics.measures import FEW, size_text, sizes_text
 from codechat.report.metrics.tally import size
-from codechat.report.study import Study
 from codechat.studies.multicodeif.chapter.kept import (
     ALL,
     FEWEST,
@@ -28,7 +28,7 @@ COLOURS: Mapping[Weights, str] = {"closed": "#0072B2", "open": "#D55E00"}
 DODGE = 0.5  # of a category: how far its points are spread
 
 
-def drawings(study: Study[Any]) -> Iterator[Drawing]:
+def drawings(comparison: Comparison[Any]) -> Iterator[Drawing]:
     """Every figure that there is something for."""
     yield Drawing(
         "figure_5_constraints", "Constraints by type (paper, Fig. 5)",
@@ -38,8 +38,8 @@ def drawings(study: Study[Any]) -> Iterator[Drawing]:
         "figure_6_categories", "Accuracy by model and category (paper, Fig. 6)",
         f"First replies: constraints met, of those decided, in per cent. {SIZES}", REPAIR, _by_model,
     )  # fmt: skip
-    for models in models_of(study):
-        mark = f"_{models.dataset}" if len(study.datasets) > 1 else ""
+    for models in models_of(comparison):
+        mark = f"_{models.dataset}" if len(comparison.datasets) > 1 else ""
         over = f"{len(models.cells)} models, {models.dataset}"
         yield Drawing(
             f"figure_7_means{mark}", f"Mean accuracy by category (paper, Fig. 7): {over}",
@@ -59,9 +59,9 @@ def drawings(study: Study[Any]) -> Iterator[Drawing]:
     )  # fmt: skip
 
 
-def _sizes(study: Study[Any], look: Look) -> Any:
+def _sizes(comparison: Comparison[Any], look: Look) -> Any:
     """A panel per dataset: a bar for each type, in the order of categories; None if there is one type alone."""
-    known = {dataset: sizes_of(study, dataset) for dataset in study.datasets}
+    known = {dataset: sizes_of(comparison, dataset) for dataset in comparison.datasets}
     most = max(sum(map(len, found.values())) for found in known.values())
     if most < FEWEST:
         return None
@@ -81,7 +81,7 @@ def _sizes(study: Study[Any], look: Look) -> Any:
     return figure
 
 
-def by_level(study: Study[Any]) -> Drawing:
+def by_level(comparison: Comparison[Any]) -> Drawing:
     """SSR and HSR by level under the published harness (the paper's Figure 9)."""
     return Drawing(
         "figure_9_levels", "SSR and HSR by level (paper, Fig. 9)",
@@ -90,15 +90,15 @@ def by_level(study: Study[Any]) -> Drawing:
     )  # fmt: skip
 
 
-def _by_level(study: Study[Any], look: Look) -> Any:
+def _by_level(comparison: Comparison[Any], look: Look) -> Any:
     """Two panels a dataset: a curve for each entrant; None if nothing was decided."""
     kinds = (("ssr_official", "SSR"), ("hsr_official", "HSR"))
-    places = [(dataset, key, title) for dataset in study.datasets for key, title in kinds]
-    many = len(study.datasets) > 1
+    places = [(dataset, key, title) for dataset in comparison.datasets for key, title in kinds]
+    many = len(comparison.datasets) > 1
     figure, axes = panels([f"{title}, {dataset}" if many else title for dataset, _, title in places], 4.6, 3.4, 2)
     for panel, (dataset, key, _) in zip(axes, places, strict=True):
         longest = 0
-        for number, found in enumerate(cells := study.on(dataset)):
+        for number, found in enumerate(cells := comparison.on(dataset)):
             rates, ends = found.cell.metrics[key], found.cell.metrics["ci"][key]
             longest = max(longest, len(rates))
             shift = spread(number, len(cells), 0.3)
@@ -112,11 +112,11 @@ def _by_level(study: Study[Any], look: Look) -> Any:
     return figure
 
 
-def _by_model(study: Study[Kept], look: Look) -> Any:
+def _by_model(comparison: Comparison[Kept], look: Look) -> Any:
     """A map per dataset: a row for each entrant, a column for each category and for all tasks."""
-    figure, axes = _maps(study, width=10.0)
-    for panel, dataset in zip(axes, study.datasets, strict=True):
-        cells = study.on(dataset)
+    figure, axes = _maps(comparison, width=10.0)
+    for panel, dataset in zip(axes, comparison.datasets, strict=True):
+        cells = comparison.on(dataset)
         names = [name for name in (*categories_of(cells), ALL) if any(size(found.kept(name)) for found in cells)]
         kept = [[found.kept(name) for name in names] for found in cells]
         points = [[(figure.rate, size(figure)) for figure in row] for row in kept]
@@ -124,12 +124,12 @@ def _by_model(study: Study[Kept], look: Look) -> Any:
     return figure
 
 
-def _by_round(study: Study[Kept], look: Look) -> Any:
+def _by_round(comparison: Comparison[Kept], look: Look) -> Any:
     """A map per entrant and dataset: a row for each category, a column for each round; None if nothing is repaired."""
-    cells = [found for found in study.in_order() if found.cell.metrics["gains"]]
+    cells = [found for found in comparison.in_order() if found.cell.metrics["gains"]]
     if not cells:
         return None
-    several = len(study.datasets) > 1
+    several = len(comparison.datasets) > 1
     titles = [f"{found.cell.label}\n{found.cell.dataset}" if several else found.cell.label for found in cells]
     figure, axes = panels([wrapped(title) for title in titles], width=4.4, height=3.6, columns=3, one_scale=False)
     for panel, found in zip(axes, cells, strict=True):
@@ -142,31 +142,31 @@ def _by_round(study: Study[Kept], look: Look) -> Any:
     return figure
 
 
-def types(study: Study[Any]) -> Drawing:
+def types(comparison: Comparison[Any]) -> Drawing:
     """A map of the rates by type and entrant: there are too many types for points with intervals."""
     caption = f"Constraints met, of those decided, in per cent. {SIZES}"
-    return Drawing(f"{study.protocol}_types", "By type", caption, study.protocol, _by_type)
+    return Drawing(f"{comparison.protocol}_types", "By type", caption, comparison.protocol, _by_type)
 
 
-def _by_type(study: Study[Any], look: Look) -> Any:
+def _by_type(comparison: Comparison[Any], look: Look) -> Any:
     """A map per dataset: a row for each entrant, a column for each type; None if there is one type alone."""
-    metrics = [found.cell.metrics for found in study.cells]
+    metrics = [found.cell.metrics for found in comparison.cells]
     names = sorted({name for each in metrics for name in each["by_type"]["accuracy"]})
     if len(names) < FEWEST:
         return None
-    figure, axes = _maps(study, width=4.0 + 0.42 * len(names))
-    for panel, dataset in zip(axes, study.datasets, strict=True):
-        cells = study.on(dataset)
+    figure, axes = _maps(comparison, width=4.0 + 0.42 * len(names))
+    for panel, dataset in zip(axes, comparison.datasets, strict=True):
+        cells = comparison.on(dataset)
         both = [[each["by_type"]["accuracy"] for each in (c.cell.metrics, c.cell.metrics["n"])] for c in cells]
         points = [[(rates.get(name), sizes.get(name)) for name in names] for rates, sizes in both]
         _heat(panel, points, [found.cell.label for found in cells], [words(name) for name in names])
     return figure
 
 
-def _maps(study: Study[Any], width: float) -> Any:
+def _maps(comparison: Comparison[Any], width: float) -> Any:
     """A figure with a panel per dataset, high enough for the entrants."""
-    titles = [dataset if len(study.datasets) > 1 else "" for dataset in study.datasets]
-    entrants = max(len(study.on(dataset)) for dataset in study.datasets)
+    titles = [dataset if len(comparison.datasets) > 1 else "" for dataset in comparison.datasets]
+    entrants = max(len(comparison.on(dataset)) for dataset in comparison.datasets)
     return panels(titles, width, height=1.7 + 0.5 * entrants, columns=1, one_scale=False)
 
 
@@ -177,12 +177,12 @@ def _heat(panel: Any, points: Sequence[Sequence[Any]], rows: Sequence[str], colu
     heat_map(panel, rates, texts, rows=rows, columns=columns, size=7.5)
 
 
-def _means(study: Study[Any], look: Look, models: Models) -> Any:
+def _means(comparison: Comparison[Any], look: Look, models: Models) -> Any:
     """A point for each category, the highest first."""
     return _compared(look, models, {"mean": (models.cells, "#3B3B3B")})
 
 
-def _weights(study: Study[Any], look: Look, models: Models) -> Any:
+def _weights(comparison: Comparison[Any], look: Look, models: Models) -> Any:
     """Two points for each category; None unless there are models of both kinds."""
     groups = {f"{kind} weights": (models.of(kind), colour) for kind, colour in COLOURS.items()}
     return _compared(look, models, groups) if all(cells for cells, _ in groups.values()) else None

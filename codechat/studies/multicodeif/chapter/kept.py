@@ -8,11 +8,11 @@ from statistics import fmean
 from typing import Any
 
 from codechat.base.records import SessionRecord
+from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, resamples_of
 from codechat.report.data import Interval
 from codechat.report.generic.overview import rivals_of
 from codechat.report.metrics.statistics import TaskRatio, mean_of, percentile_interval
 from codechat.report.metrics.tally import Tally
-from codechat.report.study import LoadedCell, Study, Verdicts, resamples_of
 from codechat.studies.multicodeif.chapter.published import Weights, paper
 from codechat.studies.multicodeif.constraints import constraint_types
 from codechat.studies.multicodeif.metrics import ConstrainedTurn, is_open, turn_parts
@@ -28,7 +28,7 @@ REPAIRS = (
 
 
 @dataclass
-class Kept(Verdicts):
+class Kept(SessionVerdicts):
     """A cell's sessions, and which constraints their first replies keep: by category, and of `ALL` tasks."""
 
     first: Tally = field(default_factory=Tally)
@@ -89,15 +89,15 @@ class Models:
         return Mean(fmean(known), ends, min(known), max(known), len(known))
 
 
-def models_of(study: Study[Any]) -> Iterator[Models]:
+def models_of(comparison: Comparison[Any]) -> Iterator[Models]:
     """For every dataset the setup of the most models, if several. Baselines count if there is nothing else.
 
     Of cells that differ in their repairs alone, which no first reply depends on, a model's first counts.
     """
-    for dataset in study.datasets:
-        rivals = {cell.folder for cell in rivals_of([found.cell for found in study.on(dataset)])}
+    for dataset in comparison.datasets:
+        rivals = {cell.folder for cell in rivals_of([found.cell for found in comparison.on(dataset)])}
         setups: dict[str, dict[str, Kept]] = defaultdict(dict)
-        for found in study.on(dataset):
+        for found in comparison.on(dataset):
             if found.cell.folder in rivals:
                 setups[_before_repairs(found.cell)].setdefault(_entrant(found.cell), found)
         largest = [*max(setups.values(), key=len).values()]
@@ -127,10 +127,10 @@ def words(category: str) -> str:
     return category.replace("_", " ")
 
 
-def sizes_of(study: Study[Any], dataset: str) -> dict[str, dict[str, int]]:
+def sizes_of(comparison: Comparison[Any], dataset: str) -> dict[str, dict[str, int]]:
     """By category and type the constraints of a dataset's tasks, as the cell that has most of them knows."""
     categories = {kind.name: kind.category for kind in constraint_types()}
-    counted = [found.cell.metrics["n"]["by_type"]["undecided"] for found in study.on(dataset)]
+    counted = [found.cell.metrics["n"]["by_type"]["undecided"] for found in comparison.on(dataset)]
     found: dict[str, dict[str, int]] = {}
     for name, size in max(counted, key=lambda each: sum(each.values()), default={}).items():
         found.setdefault(categories.get(name, "own"), {})[name] = size

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from codechat.base.files import from_yaml
+from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts
 from codechat.report.data import Column, Table, Value
 from codechat.report.generic.beside import NOWHERE, PUBLISHED, beside, plain_name, said_apart
-from codechat.report.study import LoadedCell, Study, Verdicts
 from codechat.studies.multicodeif.dataset import PUBLISHED as PUBLISHED_TASKS
 
 DATA = Path(__file__).with_name("published.yaml")
@@ -81,9 +81,9 @@ class Beside:
 
 
 def beside_table(
-    study: Study[Any],
+    comparison: Comparison[Any],
     columns: Sequence[Column],
-    lines: Callable[[Verdicts], Lines],
+    lines: Callable[[SessionVerdicts], Lines],
     published: Beside,
     *,
     name: str,
@@ -92,8 +92,8 @@ def beside_table(
     group: str,
 ) -> Table:
     """The rows of every cell; the paper's follow the last cell of its model, those of its other models the last."""
-    cells = [found.cell for found in study.in_order()]
-    stands, several = not all(map(published.apart, cells)), len(study.datasets) > 1
+    cells = [found.cell for found in comparison.in_order()]
+    stands, several = not all(map(published.apart, cells)), len(comparison.datasets) > 1
     datasets = {paper().name_of(cell.model): cell.dataset for cell in cells}
 
     def row(model: str, dataset: str, source: str, values: Figures) -> tuple[Value, ...]:
@@ -101,7 +101,7 @@ def beside_table(
 
     measured = [
         (paper().name_of(cell.model), [row(cell.label, cell.dataset, *line) for line in lines(found)])
-        for found, cell in zip(study.in_order(), cells, strict=True)
+        for found, cell in zip(comparison.in_order(), cells, strict=True)
     ]
     printed = {
         model: row(model, datasets.get(model, cells[-1].dataset), PUBLISHED, values)

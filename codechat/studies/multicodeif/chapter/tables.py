@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts
 from codechat.report.data import Column, Interval, Table, Value
 from codechat.report.generic.beside import per_cent
 from codechat.report.generic.tables import named_table
-from codechat.report.study import LoadedCell, Study, Verdicts
 from codechat.studies.multicodeif.chapter.kept import ALL, Kept, Models, categories_of, models_of, sizes_of, words
 from codechat.studies.multicodeif.chapter.published import (
     CHAINS,
@@ -30,11 +30,11 @@ SETTING = {"harness": "official", "feedback": "paper", "context": "single", "rej
 """The options under which the paper's rounds of repair were made."""
 
 
-def categories(study: Study[Kept]) -> Table:
+def categories(comparison: Comparison[Kept]) -> Table:
     """The accuracy of first replies by category, under both harnesses (the paper's Table IV)."""
-    names = categories_of(study.cells)
+    names = categories_of(comparison.cells)
 
-    def lines(found: Verdicts) -> Lines:
+    def lines(found: SessionVerdicts) -> Lines:
         metrics = found.cell.metrics
         for harness in HARNESSES:
             shares = [metrics["by_category"][harness].get(name) for name in names]
@@ -50,19 +50,19 @@ def categories(study: Study[Kept]) -> Table:
     columns = [Column(name, words(name).capitalize(), PER_CENT) for name in names]
     columns += [Column("average", "Avg.", PER_CENT), Column("undecided", "Undecided", PER_CENT)]
     return beside_table(
-        study, columns, lines, published, name="repair_categories", group=REPAIR,
+        comparison, columns, lines, published, name="repair_categories", group=REPAIR,
         title="Accuracy of first replies by category, % (as MultiCodeIF's Table IV)",
         note=f"{BOTH} Avg.: of all decided tasks. Undecided: tasks that are in no rate.",
     )  # fmt: skip
 
 
-def constraints(study: Study[Any]) -> Table:
+def constraints(comparison: Comparison[Any]) -> Table:
     """How many constraints of each type the tasks have (what the paper's Figure 5 draws)."""
     columns = (Column("dataset", "Dataset"), Column("category", "Category"), Column("type", "Type"))
     rows = tuple(
         (dataset, words(category), words(name), size)
-        for dataset in study.datasets
-        for category, each in sizes_of(study, dataset).items()
+        for dataset in comparison.datasets
+        for category, each in sizes_of(comparison, dataset).items()
         for name, size in sorted(each.items())
     )
     return Table(
@@ -73,11 +73,11 @@ def constraints(study: Study[Any]) -> Table:
     )  # fmt: skip
 
 
-def rounds(study: Study[Kept]) -> Table:
+def rounds(comparison: Comparison[Kept]) -> Table:
     """IFRepair after every round with its gains (the paper's Table VI)."""
-    last = _rounds_of(study)
+    last = _rounds_of(comparison)
 
-    def lines(found: Verdicts) -> Lines:
+    def lines(found: SessionVerdicts) -> Lines:
         metrics = found.cell.metrics
         for source, key, gains in (
             ("measured", "ifrepair", "gains"),
@@ -94,38 +94,38 @@ def rounds(study: Study[Kept]) -> Table:
     columns = [Column(f"ifrepair_{number}", f"IFRepair@{number}", PER_CENT) for number in range(last + 1)]
     columns += [Column(f"gain_{number}", f"Δ{number}", "+.1f") for number in range(1, last + 1)]
     return beside_table(
-        study, columns, lines, published, name="repair_rounds", group=REPAIR,
+        comparison, columns, lines, published, name="repair_rounds", group=REPAIR,
         title="IFRepair by round, % (as MultiCodeIF's Table VI)",
         note="Without leaks: without code quality, scenario, code context and exemplar, whose published answers are "
         "whole solutions. Δk: the gain of round k in points, over tasks decided at it and before.",
     )  # fmt: skip
 
 
-def round_categories(study: Study[Kept]) -> Table:
+def round_categories(comparison: Comparison[Kept]) -> Table:
     """IFRepair by category after every round (the paper's Figure 12)."""
-    last = _rounds_of(study)
+    last = _rounds_of(comparison)
     columns = [Column("category", "Category"), Column("tasks", "Tasks", "d")]
     columns += [Column(f"ifrepair_{number}", f"IFRepair@{number}", PER_CENT) for number in range(last + 1)]
     rows = []
-    for found in study.in_order():
+    for found in comparison.in_order():
         shares, sizes = (values[BY_CATEGORY] for values in (found.cell.metrics, found.cell.metrics["n"]))
         for name in (each for each in categories_of([found]) if each in shares):
             values = filled([*map(per_cent, shares[name])], last + 1)
             rows.append((found, [words(name), sizes[name][0], *values]))
     return named_table(
-        study, columns, rows, name="repair_round_categories", group=REPAIR,
+        comparison, columns, rows, name="repair_round_categories", group=REPAIR,
         title="IFRepair by category and round, % (as MultiCodeIF's Figure 12)",
         note="Of tasks with a constraint of the category: those with all constraints met. Tasks: those decided at "
         "round 0.",
     )  # fmt: skip
 
 
-def levels(study: Study[Any]) -> Table:
+def levels(comparison: Comparison[Any]) -> Table:
     """SSR and HSR by level under both harnesses (the paper's Table V)."""
-    last = max(len(found.cell.metrics["hsr"]) for found in study.cells)
+    last = max(len(found.cell.metrics["hsr"]) for found in comparison.cells)
     names = ("ssr", "hsr")
 
-    def lines(found: Verdicts) -> Lines:
+    def lines(found: SessionVerdicts) -> Lines:
         metrics = found.cell.metrics
         for harness in HARNESSES:
             values: list[float | None] = []
@@ -149,14 +149,14 @@ def levels(study: Study[Any]) -> Table:
         columns += [Column(f"{name}_L{level}", f"{name.upper()} L{level}", PER_CENT) for level in range(1, last + 1)]
         columns.append(Column(f"{name}_average", f"{name.upper()} Avg.", PER_CENT))
     return beside_table(
-        study, columns, lines, published, name="levels_satisfaction", group=LEVELS,
+        comparison, columns, lines, published, name="levels_satisfaction", group=LEVELS,
         title="SSR and HSR by level, % (as MultiCodeIF's Table V)",
         note=f"{BOTH} Avg.: the unweighted mean over the levels. The paper's L1 is of the single-level tasks.",
     )  # fmt: skip
 
 
-def _rounds_of(study: Study[Any]) -> int:
-    return max(len(found.cell.metrics["gains"]) for found in study.cells)
+def _rounds_of(comparison: Comparison[Any]) -> int:
+    return max(len(found.cell.metrics["gains"]) for found in comparison.cells)
 
 
 def _is_single(cell: LoadedCell) -> bool:
@@ -176,10 +176,10 @@ FIGURE_7 = (
 )
 
 
-def means(study: Study[Any]) -> Iterator[Table]:
+def means(comparison: Comparison[Any]) -> Iterator[Table]:
     """A table for every dataset that several models under one setup have."""
-    for models in models_of(study):
-        mark = f"_{models.dataset}" if len(study.datasets) > 1 else ""
+    for models in models_of(comparison):
+        mark = f"_{models.dataset}" if len(comparison.datasets) > 1 else ""
         setting = f", {models.setting}" if models.setting else ""
         names = (*models.categories, ALL)
         yield Table(

@@ -23,7 +23,7 @@ from codechat.report.metrics.measures import FIELD
 from codechat.studies.refine.chapter import comparisons, corrected, means, tables
 from codechat.studies.refine.chapter.comparisons import AXES, ablation_table
 from codechat.studies.refine.chapter.drawings import DRAWINGS
-from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy, together
+from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison, together
 from codechat.studies.refine.chapter.page import headline, sections_of
 from codechat.studies.refine.metrics import REFINE, RefineMetrics
 
@@ -97,39 +97,39 @@ class RefineChapter(Chapter):
     def write_figures(self, measures: Measures, metrics: Mapping[str, Any], title: str, folder: Path) -> None:
         write_cell_figures(replace(measures, breakdowns=()), metrics, title, folder)
 
-    def groups(self, study: RefineStudy) -> dict[str, str]:
-        repeated = {repeats.GROUP: repeats.TITLE} if repeats.pooled_in(study) else {}
+    def groups(self, comparison: RefineComparison) -> dict[str, str]:
+        repeated = {repeats.GROUP: repeats.TITLE} if repeats.pooled_in(comparison) else {}
         return GROUPS | repeated
 
-    def tables(self, study: RefineStudy) -> Iterator[Table]:
-        yield from (table(study) for table in TABLES)
-        yield from corrected.tables(study)
-        yield from means.tables(together(study))
-        compared = pairs(study)
+    def tables(self, comparison: RefineComparison) -> Iterator[Table]:
+        yield from (table(comparison) for table in TABLES)
+        yield from corrected.tables(comparison)
+        yield from means.tables(together(comparison))
+        compared = pairs(comparison)
         if compared:
             yield comparisons.differences(compared)
             yield comparisons.turns(compared)
-            yield comparisons.survival(study, compared)
-        yield from filter(None, (comparisons.by_language(study),))
-        yield from filter(None, (ablation_table(study, axis) for axis in AXES))
-        yield from repeats.tables(study)
-        yield from filter(None, (tables.datasets(study),))
-        yield counts(study)
-        yield costs(study)
+            yield comparisons.survival(comparison, compared)
+        yield from filter(None, (comparisons.by_language(comparison),))
+        yield from filter(None, (ablation_table(comparison, axis) for axis in AXES))
+        yield from repeats.tables(comparison)
+        yield from filter(None, (tables.datasets(comparison),))
+        yield counts(comparison)
+        yield costs(comparison)
 
     def opening(self, tables: Sequence[Table]) -> list[Table]:
         return [table for table in tables if table.group == means.GROUP or table is tables[0]]
 
-    def drawings(self, study: RefineStudy) -> Iterator[Drawing]:
+    def drawings(self, comparison: RefineComparison) -> Iterator[Drawing]:
         yield from DRAWINGS
-        yield from means.drawings(together(study))
-        yield from repeats.drawings(study)
+        yield from means.drawings(together(comparison))
+        yield from repeats.drawings(comparison)
 
-    def headline(self, study: RefineStudy, tables: Sequence[Table]) -> Headline:
-        return headline(study.loaded, tables)
+    def headline(self, comparison: RefineComparison, tables: Sequence[Table]) -> Headline:
+        return headline(comparison.loaded, tables)
 
-    def sections(self, study: RefineStudy) -> list[Section]:
-        return sections_of(study, tuple(self.groups(study)))
+    def sections(self, comparison: RefineComparison) -> list[Section]:
+        return sections_of(comparison, tuple(self.groups(comparison)))
 
 
 def _write(name: str, keys: Sequence[str], rows: Sequence[tuple[Value, ...]], folder: Path) -> None:

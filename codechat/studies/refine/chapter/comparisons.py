@@ -13,7 +13,7 @@ from codechat.report.drawing import DASHES, Look, bars, legend, spread
 from codechat.report.generic import paired
 from codechat.report.metrics.statistics import TaskRatio, percent_change, sustained
 from codechat.report.variants import RESCORED
-from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy
+from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison
 
 Survival = tuple[Sequence[int], int]
 """How many turns each session passed from turn 0 on, and N, the turns there are.
@@ -76,7 +76,7 @@ def turns(compared: list[paired.Pair[Outcomes]]) -> Table:
     ))  # fmt: skip
 
 
-def survival(study: RefineStudy, compared: list[paired.Pair[Outcomes]]) -> Table:
+def survival(comparison: RefineComparison, compared: list[paired.Pair[Outcomes]]) -> Table:
     """The log-rank test: all entrants of a dataset at once, then pair by pair."""
     columns = (
         *paired.NAMES[:3],
@@ -84,8 +84,8 @@ def survival(study: RefineStudy, compared: list[paired.Pair[Outcomes]]) -> Table
         *(Column("chi2", "χ²", ".2f"), Column("p", "p", "p")),
     )
     whole: list[paired.Row] = []
-    for dataset in study.datasets:
-        entrants = study.on(dataset)
+    for dataset in comparison.datasets:
+        entrants = comparison.on(dataset)
         single = len(entrants) > 2 and all(found.cell.samples == 1 for found in entrants)
         test = log_rank([_curve(found) for found in entrants]) if single else None
         if test:
@@ -183,10 +183,10 @@ class Series:
     cells: Sequence[tuple[str | int, Outcomes]]
 
 
-def series(study: RefineStudy, axis: str) -> list[Series]:
+def series(comparison: RefineComparison, axis: str) -> list[Series]:
     """All series of two or more cells along an axis: they differ in nothing else."""
     groups: dict[tuple[str, ...], list[tuple[str | int, Outcomes]]] = defaultdict(list)
-    for found in study.cells:
+    for found in comparison.cells:
         cell = found.cell
         on = {key: words for key, words in cell.differences.items() if _is_on(axis, key)}
         fixed = ", ".join(words for key, words in cell.differences.items() if key not in on)
@@ -212,9 +212,9 @@ def _is_on(axis: str, key: str) -> bool:
     return key.partition(".")[0] == axis or (axis == "judge" and key == RESCORED)
 
 
-def ablation_table(study: RefineStudy, axis: str) -> Table | None:
+def ablation_table(comparison: RefineComparison, axis: str) -> Table | None:
     """The table of an axis; None if nothing varies along it."""
-    found = series(study, axis)
+    found = series(comparison, axis)
     if not found:
         return None
     fixed = any(one.fixed for one in found)
@@ -268,11 +268,11 @@ ONLY_ALONG: Mapping[str, str] = {"MST / N": "turns", "Adherence rate": "judge"}
 """Measures that are drawn along one axis alone: the others do not change them by themselves."""
 
 
-def ablation_figure(study: RefineStudy, look: Look, axis: str) -> Any:
+def ablation_figure(comparison: RefineComparison, look: Look, axis: str) -> Any:
     """One row of panels per dataset, one column per measure; None if nothing varies along the axis."""
     from matplotlib.figure import Figure
 
-    found = series(study, axis)
+    found = series(comparison, axis)
     if not found:
         return None
     datasets = sorted({one.dataset for one in found})
@@ -313,13 +313,13 @@ def _draw(panel: Any, members: Sequence[Series], look: Look, measure: Callable[[
         panel.set_xlim(-0.5, len(names) - 0.5)
 
 
-def by_language(study: RefineStudy) -> Table | None:
+def by_language(comparison: RefineComparison) -> Table | None:
     """The table of all pairs of cells of one model and setup in two languages; None if there is none.
 
     Tasks are paired by their ids, whatever the datasets are called; only those count that both completed.
     """
     compared = [
-        pair for pair in map(_of_languages, combinations(study.in_order(), 2)) if pair is not None and pair.tasks
+        pair for pair in map(_of_languages, combinations(comparison.in_order(), 2)) if pair is not None and pair.tasks
     ]
     if not compared:
         return None

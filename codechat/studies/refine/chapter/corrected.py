@@ -9,7 +9,7 @@ from codechat.report.generic.tables import named_table
 from codechat.report.metrics.powered import FEWEST, JudgeLabels, Powered, powered, powered_difference
 from codechat.report.metrics.statistics import TaskRatio
 from codechat.report.metrics.tally import size
-from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy
+from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison
 
 GROUP = "adherence"
 MEANING = (
@@ -21,9 +21,9 @@ MEANING = (
 Measured = tuple[float | None, Interval | None]
 
 
-def asked(study: RefineStudy) -> bool:
+def asked(comparison: RefineComparison) -> bool:
     """Whether the report was given people's labels."""
-    return any(found.cell.labels is not None for found in study.cells)
+    return any(found.cell.labels is not None for found in comparison.cells)
 
 
 def corrected(found: Outcomes, scope: str = "") -> Powered | str | None:
@@ -40,21 +40,21 @@ def measured(share: Powered | str | None) -> Measured:
     return (share.value, Interval.of(share.interval)) if isinstance(share, Powered) else (None, None)
 
 
-def tables(study: RefineStudy) -> Iterator[Table]:
+def tables(comparison: RefineComparison) -> Iterator[Table]:
     """All of them, if the report was given people's labels."""
-    if asked(study):
-        yield _rates(study)
-        if compared := [pair for pair in pairs(study) if pair.a.cell.labels is pair.b.cell.labels is not None]:
+    if asked(comparison):
+        yield _rates(comparison)
+        if compared := [pair for pair in pairs(comparison) if pair.a.cell.labels is pair.b.cell.labels is not None]:
             yield _differences(compared)
 
 
-def _rates(study: RefineStudy) -> Table:
+def _rates(comparison: RefineComparison) -> Table:
     columns = (
         *columns_of(of="Of"), Column("judged", "Judged", "d"), *with_interval("raw", "Raw", ".3f"),
         *with_interval("powered", "PPI++", ".3f"), *columns_of(note="Note"),
     )  # fmt: skip
     rows = []
-    for found in study.in_order():
+    for found in comparison.in_order():
         # a cell without labels says so once
         for scope in ("", *SCOPES) if isinstance(found.cell.labels, JudgeLabels) else ("",):
             whole = found.judged[scope] if scope else found.adherence
@@ -63,8 +63,9 @@ def _rates(study: RefineStudy) -> Table:
                 name = scope or "all turns"
                 rows.append((found, (name, size(whole), *found.counted(whole), *measured(share), _note(share))))
     return named_table(
-        study, columns, rows, name="adherence_corrected", title="Adherence, raw and corrected for the judge's errors",
-        group=GROUP, note=f"{MEANING} A reply without code follows nothing, which needs no judge.",
+        comparison, columns, rows, name="adherence_corrected",
+        title="Adherence, raw and corrected for the judge's errors", group=GROUP,
+        note=f"{MEANING} A reply without code follows nothing, which needs no judge.",
     )  # fmt: skip
 
 

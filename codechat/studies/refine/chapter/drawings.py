@@ -25,7 +25,7 @@ from codechat.report.generic.figures import points_of
 from codechat.report.metrics.statistics import TaskRatio
 from codechat.report.metrics.tally import size
 from codechat.studies.refine.chapter.comparisons import AXES, ablation_figure
-from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy
+from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison
 from codechat.studies.refine.chapter.tables import breaking, wilson
 from codechat.studies.refine.metrics import REFINE
 
@@ -43,11 +43,11 @@ def _curve(name: str, figure: Callable[[Outcomes, int], TaskRatio], first: int, 
     return partial(curves, values=values, name=name, steps=steps)
 
 
-def regression(study: RefineStudy, look: Look, breakdown: str) -> Any:
+def regression(comparison: RefineComparison, look: Look, breakdown: str) -> Any:
     """The regression rate by scope or by change."""
-    figure, axes = panels(study.datasets, height=3.3)
-    for panel, dataset in zip(axes, study.datasets, strict=True):
-        points(panel, look, TYPES[breakdown], study.on(dataset), partial(_regression, breakdown))
+    figure, axes = panels(comparison.datasets, height=3.3)
+    for panel, dataset in zip(axes, comparison.datasets, strict=True):
+        points(panel, look, TYPES[breakdown], comparison.on(dataset), partial(_regression, breakdown))
         panel.set_ylabel("Regression rate")
     return from_zero(figure, axes)
 
@@ -57,14 +57,14 @@ def _regression(breakdown: str, found: Outcomes, name: str) -> tuple[float | Non
     return metrics["regression"][breakdown][name], metrics["ci"]["regression"][breakdown][name]
 
 
-def self_correction(study: RefineStudy, look: Look) -> Any:
+def self_correction(comparison: RefineComparison, look: Look) -> Any:
     """The self-correction rate over all turns, by scope and by change: a row of three panels per dataset."""
     parts = ("all_turns", "by_scope", "by_change")
-    places = [(dataset, name) for dataset in study.datasets for name in parts]
+    places = [(dataset, name) for dataset in comparison.datasets for name in parts]
     titles = [f"{dataset}, {name.replace('_', ' ')}" for dataset, name in places]
     figure, axes = panels(titles, width=3.9, height=3.0, columns=3)
     for panel, (dataset, name) in zip(axes, places, strict=True):
-        points(panel, look, TYPES[name], study.on(dataset), partial(_mended, name))
+        points(panel, look, TYPES[name], comparison.on(dataset), partial(_mended, name))
         panel.set_ylabel("Self-correction rate" if name == "all_turns" else "")
     return from_zero(figure, axes)
 
@@ -75,9 +75,9 @@ def _mended(breakdown: str, found: Outcomes, name: str) -> tuple[float | None, E
     return found.counted(figure)
 
 
-def scope_by_change(study: RefineStudy, look: Look) -> Any:
+def scope_by_change(comparison: RefineComparison, look: Look) -> Any:
     """The regression rate by scope and change: one map per entrant and dataset, all on one scale."""
-    cells = [found for dataset in study.datasets for found in study.on(dataset)]
+    cells = [found for dataset in comparison.datasets for found in comparison.on(dataset)]
     titles = [wrapped(f"{found.cell.label}\n{found.cell.dataset}") for found in cells]
     figure, axes = panels(titles, width=2.7, height=2.7, columns=4)
     rates = [[[found.regression.by_cell[f"{s}/{c}"] for c in CHANGES] for s in SCOPES] for found in cells]
@@ -95,12 +95,12 @@ def scope_by_change(study: RefineStudy, look: Look) -> Any:
     return figure
 
 
-def instructions(study: RefineStudy, look: Look) -> Any:
+def instructions(comparison: RefineComparison, look: Look) -> Any:
     """The instructions that break most, by the lower end of the interval of their regression rate."""
     from matplotlib.figure import Figure as Canvas
     from matplotlib.lines import Line2D
 
-    top = [seen for seen in breaking(study) if seen.broke][:MOST_INSTRUCTIONS]
+    top = [seen for seen in breaking(comparison) if seen.broke][:MOST_INSTRUCTIONS]
     if not top:
         return None
     figure = Canvas(figsize=(8.6, 1.3 + 0.42 * len(top)), layout="constrained")
@@ -124,13 +124,13 @@ def instructions(study: RefineStudy, look: Look) -> Any:
     return figure
 
 
-def pass_against_adherence(study: RefineStudy, look: Look) -> Any:
+def pass_against_adherence(comparison: RefineComparison, look: Look) -> Any:
     """Pass@1 at the last turn against the adherence rate over all turns: one point per entrant."""
-    figure, axes = panels(study.datasets, height=4.0)
+    figure, axes = panels(comparison.datasets, height=4.0)
     widths: list[float] = []
     heights: list[float] = []
-    for panel, dataset in zip(axes, study.datasets, strict=True):
-        for found in study.on(dataset):
+    for panel, dataset in zip(axes, comparison.datasets, strict=True):
+        for found in comparison.on(dataset):
             metrics = found.cell.metrics
             (x, sides), y = found.counted(found.adherence), metrics["pass_at_1"][-1]
             if x is None or y is None:

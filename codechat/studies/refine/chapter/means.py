@@ -13,7 +13,7 @@ from codechat.studies.refine.chapter.outcomes import (
     MEAN,
     Outcomes,
     Pick,
-    RefineStudy,
+    RefineComparison,
     Together,
     change,
     passing,
@@ -195,7 +195,7 @@ def drawings(setups: Sequence[Together]) -> Iterator[Drawing]:
         )  # fmt: skip
 
 
-def _draw(study: RefineStudy, look: Look, setups: Sequence[Together], rate: str) -> Any:
+def _draw(comparison: RefineComparison, look: Look, setups: Sequence[Together], rate: str) -> Any:
     """A row of three panels per setup."""
     places = [(setup, part) for setup in setups for part in PARTS]
     several = len(setups) > 1

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from codechat.base.records import InstructionRecord, SessionRecord, TurnRecord
+from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, resamples_of
 from codechat.report.data import Interval
 from codechat.report.generic.overview import rivals_of
 from codechat.report.metrics import Final
@@ -23,7 +24,6 @@ from codechat.report.metrics.statistics import (
     percentile_interval,
     sustained,
 )
-from codechat.report.study import LoadedCell, Study, Verdicts, resamples_of
 from codechat.studies.refine.metrics import ByType
 
 
@@ -37,7 +37,7 @@ class Breaking:
 
 
 @dataclass
-class Outcomes(Verdicts):
+class Outcomes(SessionVerdicts):
     """One cell's completed sessions; `regression_at` and `adherence_at` hold a figure a turn, from turn 1 on.
 
     `judged` holds by scope the changes judged adhered, of all judged ones.
@@ -108,7 +108,7 @@ class Outcomes(Verdicts):
                 figure.count(task, turn.adherence.verdict == "adhered")
 
 
-RefineStudy = Study[Outcomes]
+RefineComparison = Comparison[Outcomes]
 
 
 @dataclass(frozen=True)
@@ -262,10 +262,10 @@ class Together:
         return resamples_of(tuple(sorted(tasks)), "\n".join(self.datasets))
 
 
-def together(study: RefineStudy) -> list[Together]:
+def together(comparison: RefineComparison) -> list[Together]:
     """The setups of several models, that of the most models first."""
-    found = {each.cell.folder: each for each in study.cells}
-    setups = [setup for setup in setups_of([each.cell for each in study.cells]) if len(setup.cells) >= FEWEST]
+    found = {each.cell.folder: each for each in comparison.cells}
+    setups = [setup for setup in setups_of([each.cell for each in comparison.cells]) if len(setup.cells) >= FEWEST]
     words = [setup.setting for setup in setups]
     return [
         Together(

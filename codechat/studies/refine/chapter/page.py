@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from codechat.base.domain import SCOPES
+from codechat.report.comparison import LoadedCell
 from codechat.report.data import Board, BoardColumn, Card, Cards, Chart, Headline, Line, Section, Shown, Table
 from codechat.report.generic.overview import (
     SESSIONS,
@@ -18,9 +19,8 @@ from codechat.report.generic.overview import (
     use_columns,
 )
 from codechat.report.metrics.statistics import mean_of, rate
-from codechat.report.study import LoadedCell
 from codechat.studies.refine.chapter import corrected
-from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy, setups_of
+from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison, setups_of
 
 PAIRS = "pairs_mst"  # the table of paired comparisons
 LEVEL = "0.00"  # a difference that is nought as it is written
@@ -137,11 +137,11 @@ TREND_HINT = "Mann–Kendall: ↓ decreasing, ↑ increasing, · no trend at α 
 TREND = {"decreasing": "↓", "increasing": "↑", "no trend": "·"}
 
 
-def sections_of(study: RefineStudy, groups: Sequence[str]) -> list[Section]:
+def sections_of(comparison: RefineComparison, groups: Sequence[str]) -> list[Section]:
     """The sections; `groups` are the tables and figures that stand in the last."""
     panels: dict[str, list[Line]] = {}
-    found = {each.cell.folder: each for each in study.cells}
-    for cell in study.loaded:
+    found = {each.cell.folder: each for each in comparison.cells}
+    for cell in comparison.loaded:
         each = found.get(cell.folder)
         alive = [each.surviving(turn).rate for turn in range(cell.turns)] if each else []
         panels.setdefault(f"{cell.dataset}, {cell.setting}", []).append(Line(cell, cell.model, alive))
@@ -155,9 +155,9 @@ def sections_of(study: RefineStudy, groups: Sequence[str]) -> list[Section]:
             "Leaderboard",
             (
                 BOARD_NOTE,
-                *([corrected.MEANING] if corrected.asked(study) else []),
-                *pooling_notes(study.loaded),
-                _board(study.loaded, found),
+                *([corrected.MEANING] if corrected.asked(comparison) else []),
+                *pooling_notes(comparison.loaded),
+                _board(comparison.loaded, found),
             ),
         ),
         Section("survival", "How long code stays alive", "", (ALIVE_NOTE, charts)),

@@ -14,7 +14,7 @@ from codechat.studies.refine.chapter.outcomes import (
     MEAN,
     Breaking,
     Outcomes,
-    RefineStudy,
+    RefineComparison,
     Together,
     sustained_turns,
     together,
@@ -28,11 +28,11 @@ MEAN_NOTE = (
 )
 
 
-def mean_mst(study: RefineStudy, label: str) -> tuple[float | None, Interval | None]:
-    """The unweighted mean of MST over all datasets of the study with its interval (contract, section 2)."""
-    cells = study.entrant(label)
+def mean_mst(comparison: RefineComparison, label: str) -> tuple[float | None, Interval | None]:
+    """The unweighted mean of MST over all datasets of the comparison with its interval (contract, section 2)."""
+    cells = comparison.entrant(label)
     values = [found.cell.metrics["mst"] for found in cells.values()]
-    whole = len(cells) == len(study.datasets) and len({found.cell.turns for found in cells.values()}) == 1
+    whole = len(cells) == len(comparison.datasets) and len({found.cell.turns for found in cells.values()}) == 1
     alike = len(cells) > 1 and any(found.cell.mark for found in cells.values())  # other tasks of one name
     if not whole or alike or any(value is None for value in values):
         return None, None
@@ -43,10 +43,10 @@ def mean_mst(study: RefineStudy, label: str) -> tuple[float | None, Interval | N
     return mean_of_all(values), Interval.of(percentile_interval(means))
 
 
-def ranked(study: RefineStudy) -> dict[str, int | None]:
+def ranked(comparison: RefineComparison) -> dict[str, int | None]:
     """The entrants in reading order with their ranks by mean MST; those without a mean come last and have no rank."""
-    turns = {label: next(iter(study.entrant(label).values())).cell.turns for label in study.labels}
-    return ranks({label: mean_mst(study, label)[0] for label in turns}, turns)
+    turns = {label: next(iter(comparison.entrant(label).values())).cell.turns for label in comparison.labels}
+    return ranks({label: mean_mst(comparison, label)[0] for label in turns}, turns)
 
 
 def ranks(values: Mapping[str, float | None], turns: Mapping[str, int]) -> dict[str, int | None]:
@@ -60,28 +60,28 @@ def ranks(values: Mapping[str, float | None], turns: Mapping[str, int]) -> dict[
     return found
 
 
-def leaderboard(study: RefineStudy) -> Table:
+def leaderboard(comparison: RefineComparison) -> Table:
     """A row per entrant on each dataset; if there are several, first the means of those that have all of them."""
-    naming = Naming(study, with_dataset=False)
-    last, several = study.last_turn, len(study.datasets) > 1
-    pooled = any(found.cell.samples > 1 for found in study.cells)
+    naming = Naming(comparison, with_dataset=False)
+    last, several = comparison.last_turn, len(comparison.datasets) > 1
+    pooled = any(found.cell.samples > 1 for found in comparison.cells)
     columns = (
         *columns_of("d", rank="Rank"), *naming.columns, *columns_of(**({"dataset": "Dataset"} if several else {})),
         *columns_of(**({"samples": "Samples"} if pooled else {})),
-        *with_interval("mst", f"MST@{study.length or 'N'}", ".3f"),
+        *with_interval("mst", f"MST@{comparison.length or 'N'}", ".3f"),
         *columns_of(".3f", pass_first="Pass@1 turn 0", pass_last=f"Pass@1 turn {last}"),
         Column("delta_pct", f"Δ0→{last} %", "+.1f"),
         *columns_of(".3f", regression="Regression", self_correction="Self-correction", adherence="Adherence"),
-        *(with_interval("adherence_corrected", "corrected", ".3f") if corrected.asked(study) else ()),
+        *(with_interval("adherence_corrected", "corrected", ".3f") if corrected.asked(comparison) else ()),
         *columns_of("d", completed="Completed", errored="Errored"),
     )  # fmt: skip
     rows: list[tuple[Value, ...]] = []
     if several:
-        whole = {label: study.entrant(label) for label, rank in ranked(study).items() if rank is not None}
-        means = {label: (cells, *mean_mst(study, label)) for label, cells in whole.items()}
+        whole = {label: comparison.entrant(label) for label, rank in ranked(comparison).items() if rank is not None}
+        means = {label: (cells, *mean_mst(comparison, label)) for label, cells in whole.items()}
         rows += _block(means, naming, (MEAN,), pooled=pooled)
-    for dataset in study.datasets:
-        own = {found.cell.label: ({dataset: found}, *found.measured("mst")) for found in study.on(dataset)}
+    for dataset in comparison.datasets:
+        own = {found.cell.label: ({dataset: found}, *found.measured("mst")) for found in comparison.on(dataset)}
         rows += _block(own, naming, (dataset,) if several else (), pooled=pooled)
     note = "Ranked by Mean Sustainable Turns among sessions of one length; equal values share a rank. "
     note += "Δ is the change of the mean Pass@1. " + MEAN_NOTE if several else INTERVALS
@@ -133,37 +133,37 @@ def _means(cells: Mapping[str, Outcomes]) -> Sequence[float | None]:
     ]
 
 
-def mst(study: RefineStudy) -> Table:
+def mst(comparison: RefineComparison) -> Table:
     """MST per entrant and dataset, and the mean (Table V)."""
-    naming = Naming(study, with_dataset=False)
-    figures = [*((f"mst_{dataset}", dataset) for dataset in study.datasets), ("mst_mean", "Mean")]
-    order = ranked(study)
+    naming = Naming(comparison, with_dataset=False)
+    figures = [*((f"mst_{dataset}", dataset) for dataset in comparison.datasets), ("mst_mean", "Mean")]
+    order = ranked(comparison)
     figures = figures if any(order.values()) else figures[:-1]
     columns = [*naming.columns, *(each for item in figures for each in with_interval(*item, ".3f"))]
     rows: list[tuple[Value, ...]] = []
     for label in order:
-        cells = study.entrant(label)
-        values = [cells[name].measured("mst") if name in cells else (None, None) for name in study.datasets]
+        cells = comparison.entrant(label)
+        values = [cells[name].measured("mst") if name in cells else (None, None) for name in comparison.datasets]
         named = naming.of(next(iter(cells.values())))
-        both = [*values, mean_mst(study, label)][: len(figures)]
+        both = [*values, mean_mst(comparison, label)][: len(figures)]
         rows.append((*named, *(value for each in both for value in each)))
-    models = [_mean_row(study, naming, setup)[: len(columns)] for setup in together(study)]
+    models = [_mean_row(comparison, naming, setup)[: len(columns)] for setup in together(comparison)]
     best: set[tuple[int, int]] = set()
     for place in range(len(naming.columns), len(columns), 2):
         known = {number: value for number, row in enumerate(rows) if isinstance(value := row[place], float)}
         best |= {(number, place) for number, value in known.items() if value == max(known.values()) and len(rows) > 1}
     return Table(
-        "table_5_mst", f"Mean Sustainable Turns, MST@{study.length or 'N'} (paper, Table V)", tuple(columns),
+        "table_5_mst", f"Mean Sustainable Turns, MST@{comparison.length or 'N'} (paper, Table V)", tuple(columns),
         (*rows, *models), group="leaderboard", note=f"Bold: the highest of its column. {MEAN_NOTE}",
         strong=frozenset(best),
     )  # fmt: skip
 
 
-def _mean_row(study: RefineStudy, naming: Naming, models: Together) -> tuple[Value, ...]:
+def _mean_row(comparison: RefineComparison, naming: Naming, models: Together) -> tuple[Value, ...]:
     """The last row of Table V: the mean over the models of a setup."""
     _, *named = naming.of(next(iter(models.cells.values())))
-    names = [*study.datasets, MEAN]
-    known = {*models.datasets, *([MEAN] if models.datasets == study.datasets else [])}
+    names = [*comparison.datasets, MEAN]
+    known = {*models.datasets, *([MEAN] if models.datasets == comparison.datasets else [])}
     values = [models.mean(sustained_turns, name).measured if name in known else (None, None) for name in names]
     return (f"mean of {models.noun}", *named, *(value for each in values for value in each))
 
@@ -177,21 +177,21 @@ MANN_KENDALL_NOTE = (
 )
 
 
-def decay(study: RefineStudy) -> Table:
+def decay(comparison: RefineComparison) -> Table:
     """Δ of Pass@1 and its trend per model and dataset (Table IV)."""
-    last = study.last_turn
+    last = comparison.last_turn
     columns = (
         *columns_of(".3f", pass_first="Pass@1 turn 0", pass_last=f"Pass@1 turn {last}"),
         *with_interval("delta_pct", f"Δ0→{last} %", "+.1f"),
     )
-    rows = [(*_ends(found.cell.metrics["pass_at_1"]), *found.measured("delta_pct")) for found in study.in_order()]
+    rows = [(*_ends(found.cell.metrics["pass_at_1"]), *found.measured("delta_pct")) for found in comparison.in_order()]
     title = "Functional correctness over the turns (paper, Table IV)"
-    return _trend_table(study, "pass_at_1", columns, rows, name="table_4_decay", title=title, group="trend")
+    return _trend_table(comparison, "pass_at_1", columns, rows, name="table_4_decay", title=title, group="trend")
 
 
-def adherence(study: RefineStudy) -> Table:
+def adherence(comparison: RefineComparison) -> Table:
     """Δ of instruction adherence and its trend per model and dataset (Table VII)."""
-    last = study.last_turn
+    last = comparison.last_turn
     columns = (
         *columns_of(".3f", iar_first="Adherence turn 1", iar_last=f"Adherence turn {last}"),
         Column("iar_delta_pct", f"Δ1→{last} %", "+.1f"),
@@ -199,10 +199,10 @@ def adherence(study: RefineStudy) -> Table:
     )
     rows = [
         (*_ends(found.cell.metrics["iar"]), found.cell.metrics["iar_delta_pct"], *found.counted(found.adherence))
-        for found in study.in_order()
+        for found in comparison.in_order()
     ]
     title = "Instruction adherence over the turns (paper, Table VII)"
-    return _trend_table(study, "iar", columns, rows, name="table_7_adherence", title=title, group="adherence")
+    return _trend_table(comparison, "iar", columns, rows, name="table_7_adherence", title=title, group="adherence")
 
 
 def _ends(series: Sequence[float | None]) -> tuple[float | None, float | None]:
@@ -210,14 +210,16 @@ def _ends(series: Sequence[float | None]) -> tuple[float | None, float | None]:
 
 
 def _trend_table(
-    study: RefineStudy, series: str, columns: Sequence[Column], rows: Sequence[Sequence[Value]], **about: str
+    comparison: RefineComparison, series: str, columns: Sequence[Column], rows: Sequence[Sequence[Value]], **about: str
 ) -> Table:
     """The rows, one a cell, each with the Mann–Kendall test of a series."""
     test = (Column("mk_s", "S", "d"), Column("mk_z", "Z", ".2f"), Column("mk_p", "p", "p"), Column("trend", "Trend"))
-    trends = [found.cell.metrics["mann_kendall"][series] for found in study.in_order()]
-    tested = [(found, (*row, *_trend(trend))) for found, row, trend in zip(study.in_order(), rows, trends, strict=True)]
+    trends = [found.cell.metrics["mann_kendall"][series] for found in comparison.in_order()]
+    tested = [
+        (found, (*row, *_trend(trend))) for found, row, trend in zip(comparison.in_order(), rows, trends, strict=True)
+    ]
     strong = [(row, len(columns) + 2) for row, trend in enumerate(trends) if trend is not None and trend["p"] < ALPHA]
-    return named_table(study, (*columns, *test), tested, strong, note=MANN_KENDALL_NOTE, **about)
+    return named_table(comparison, (*columns, *test), tested, strong, note=MANN_KENDALL_NOTE, **about)
 
 
 def _trend(trend: Mapping[str, Any] | None) -> tuple[Value, ...]:
@@ -227,19 +229,19 @@ def _trend(trend: Mapping[str, Any] | None) -> tuple[Value, ...]:
     return (trend["s"], trend["z"], trend["p"], arrows.get(trend["trend"], trend["trend"]))
 
 
-def sensitivity(study: RefineStudy) -> Table:
+def sensitivity(comparison: RefineComparison) -> Table:
     """MST with sessions cut at T turns, and how much each longer cut adds (Table VI)."""
-    caps = sorted({int(cap) for found in study.cells for cap in found.cell.metrics["mst_at"]})
+    caps = sorted({int(cap) for found in comparison.cells for cap in found.cell.metrics["mst_at"]})
     columns = [Column(f"mst_at_{cap}", f"T={cap}", ".3f") for cap in caps[:1]]
     for cap in caps[1:]:
         columns += [Column(f"mst_at_{cap}", f"T={cap}", ".3f"), Column(f"change_{cap}_pct", "change %", "+.1f")]
-    rows = [(found, _steps(found.cell.metrics["mst_at"], caps)) for found in study.in_order()]
+    rows = [(found, _steps(found.cell.metrics["mst_at"], caps)) for found in comparison.in_order()]
     lowest = []
     for number, (_, row) in enumerate(rows):
         changes = [(value, place) for place, value in enumerate(row) if place and place % 2 == 0 and value is not None]
         lowest += [(number, min(changes)[1])] if changes else []
     return named_table(
-        study, columns, rows, lowest,
+        comparison, columns, rows, lowest,
         name="table_6_mst_sensitivity", title="Sensitivity of MST to the longest session, T (paper, Table VI)",
         note="Sessions cut after T turns; the change is against the T before it of the same row. Bold: the lowest "
         "change of its row.",
@@ -257,7 +259,7 @@ def _steps(mst_at: Mapping[str, float | None], caps: Sequence[int]) -> list[floa
     return row
 
 
-def turns(study: RefineStudy) -> Table:
+def turns(comparison: RefineComparison) -> Table:
     """Every curve's values: one row per cell and turn."""
     titles = {
         "pass_at_1": "Pass@1",
@@ -266,9 +268,9 @@ def turns(study: RefineStudy) -> Table:
         "regression": "Regression",
     }
     columns = [Column("turn", "Turn", "d"), *(each for item in titles.items() for each in with_interval(*item, ".3f"))]
-    rows = [(found, _turn(found, turn)) for found in study.in_order() for turn in range(found.cell.turns)]
+    rows = [(found, _turn(found, turn)) for found in comparison.in_order() for turn in range(found.cell.turns)]
     return named_table(
-        study, columns, rows, name="turns", title="Turn by turn", group="trend",
+        comparison, columns, rows, name="turns", title="Turn by turn", group="trend",
         note="Intervals: 95 %, resampled by task. Adherence and regression begin with the first follow-up, turn 1.",
     )  # fmt: skip
 
@@ -282,17 +284,17 @@ def _turn(found: Outcomes, turn: int) -> tuple[Value, ...]:
     return tuple(values)
 
 
-def association(study: RefineStudy) -> Table:
+def association(comparison: RefineComparison) -> Table:
     """Correctness against adherence: Phi with its 2 × 2 counts (paper, VI-B)."""
     cells = ("pass_adhered", "pass_violated", "fail_adhered", "fail_violated")
     columns = (
         Column("phi", "Phi", "+.3f"),
         *columns_of("d", **{key: key.replace("_", ", ").capitalize() for key in cells}, undecided="Undecided"),
     )
-    metrics = [(found, found.cell.metrics) for found in study.in_order()]
+    metrics = [(found, found.cell.metrics) for found in comparison.in_order()]
     rows = [(found, (m["phi"]["value"], *map(m["phi"].get, cells), m["undecided"])) for found, m in metrics]
     return named_table(
-        study, columns, rows,
+        comparison, columns, rows,
         name="phi", title="Correctness and adherence", group="adherence",
         note="Over judged follow-up turns. Phi is 1 where a turn passes exactly when it adheres, 0 where the two are "
         "unrelated; a dash where all turns pass, fail, adhere or violate.",
@@ -302,7 +304,7 @@ def association(study: RefineStudy) -> Table:
 BREAKDOWNS = ("by_scope", "by_change", "by_cell")
 
 
-def transitions(study: RefineStudy) -> Table:
+def transitions(comparison: RefineComparison) -> Table:
     """Regression and self-correction by type of instruction, with what they are shares of (the paper's RQ2)."""
     columns = (
         *columns_of(breakdown="Breakdown", type="Type"),
@@ -311,9 +313,9 @@ def transitions(study: RefineStudy) -> Table:
         *with_interval("self_correction", "Self-correction", ".3f"),
         Column("failed_before", "Failed before", "d"),
     )
-    rows = [(found, row) for found in study.in_order() for row in _type_rows(found)]
+    rows = [(found, row) for found in comparison.in_order() for row in _type_rows(found)]
     return named_table(
-        study, columns, rows,
+        comparison, columns, rows,
         name="transitions", title="Regression and self-correction by type of instruction", group="breaks",
         note="Regression: turns that broke code that had passed. Self-correction: turns that mended code that had "
         "failed. Skipped turns and turns after a context overflow are left out. Intervals: 95 %, resampled by task.",
@@ -334,13 +336,13 @@ def _rate_values(found: Outcomes, place: str, broken: TaskRatio, mended: TaskRat
     return (broken.rate, interval, size(broken), *found.counted(mended), size(mended))
 
 
-def breaking(study: RefineStudy) -> list[Breaking]:
+def breaking(comparison: RefineComparison) -> list[Breaking]:
     """Every instruction that met passing code, over all cells; the most breaking first.
 
     Ordered by the lower end of the interval of its rate, so that one broken turn of one does not lead.
     """
     merged: dict[str, Breaking] = {}
-    for found in study.cells:
+    for found in comparison.cells:
         for key, seen in found.instructions.items():
             known = merged.setdefault(key, Breaking(seen.instruction))
             known.met += seen.met
@@ -349,7 +351,7 @@ def breaking(study: RefineStudy) -> list[Breaking]:
     return [merged[key] for key in sorted(merged, key=lambda key: (-floor[key], -merged[key].met, key))]
 
 
-def breaking_table(study: RefineStudy) -> Table:
+def breaking_table(comparison: RefineComparison) -> Table:
     """Every instruction with how often it broke code that passed."""
     columns = (
         *columns_of(instruction="Instruction", id="Id", scope="Scope", change="Change"),
@@ -359,7 +361,7 @@ def breaking_table(study: RefineStudy) -> Table:
     rows = [
         (what.text, what.id, what.scope, what.change, seen.met, seen.broke, seen.broke / seen.met,
          wilson(seen.broke, seen.met))
-        for seen in breaking(study) for what in [seen.instruction]
+        for seen in breaking(comparison) for what in [seen.instruction]
     ]  # fmt: skip
     return Table(
         "instructions", "The most breaking instructions", columns, tuple(rows), group="breaks",
@@ -386,10 +388,10 @@ DATASETS_NOTE = (
 )
 
 
-def datasets(study: RefineStudy) -> Table | None:
+def datasets(comparison: RefineComparison) -> Table | None:
     """A row per dataset, and per choice of tasks if cells of one dataset differ in it; None if no cell kept counts."""
     found: dict[tuple[Value, ...], None] = {}
-    for each in study.in_order():
+    for each in comparison.in_order():
         counts = each.cell.metrics.get(LOADED)
         if counts is not None:
             found[each.cell.dataset, *_sizes(counts)] = None

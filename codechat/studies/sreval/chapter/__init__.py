@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from codechat.report.chapters import Chapter, register
+from codechat.report.comparison import Comparison, LoadedCell
 from codechat.report.data import Chart, Headline, Section, Table
 from codechat.report.generic import NONE, TextLine, value_text
 from codechat.report.generic.beside import PUBLISHED
 from codechat.report.generic.overview import board_of, charts_of, rivals_of, section_of, standing
 from codechat.report.metrics import Measures
-from codechat.report.study import LoadedCell, Study
 from codechat.studies.sreval.chapter.published import setting_of, told
 from codechat.studies.sreval.chapter.tables import GROUP, paper_tables
 from codechat.studies.sreval.metrics import STEPWISE
@@ -21,22 +21,22 @@ ORDER = (*WORDS, "basic", "golden")
 TOTAL = "tokens"  # the board's column of all tokens, beside those per task
 
 
-def claim(study: Study[Any]) -> Headline:
-    """Who leads in the setting that most models share, with the counts of the whole study."""
-    rivals = rivals_of(study.loaded)
-    settings = settings_in(study.loaded)
+def claim(comparison: Comparison[Any]) -> Headline:
+    """Who leads in the setting that most models share, with the counts of the whole comparison."""
+    rivals = rivals_of(comparison.loaded)
+    settings = settings_in(comparison.loaded)
     leading = max(settings, key=lambda setting: sum(_asked(cell) == setting for cell in rivals))  # the first of equals
-    found = standing(_within(study, leading))
+    found = standing(_within(comparison, leading))
     said = f" All of these {named(leading)}." if len(settings) > 1 else ""
-    return replace(found, text=f"{found.text}{said}", facts=standing(study).facts)
+    return replace(found, text=f"{found.text}{said}", facts=standing(comparison).facts)
 
 
-def _section(study: Study[Any], groups: Sequence[str]) -> Section:
+def _section(comparison: Comparison[Any], groups: Sequence[str]) -> Section:
     """The generic section, but its charts are drawn setting by setting."""
-    settings, whole = settings_in(study.loaded), board_of(study)
+    settings, whole = settings_in(comparison.loaded), board_of(comparison)
     board = replace(whole, columns=[column for column in whole.columns if column.title != TOTAL])
-    charts = [chart for setting in settings for chart in _charts(study, setting, several=len(settings) > 1)]
-    return section_of(study, groups, claim=claim(study), board=board, charts=charts)
+    charts = [chart for setting in settings for chart in _charts(comparison, setting, several=len(settings) > 1)]
+    return section_of(comparison, groups, claim=claim(comparison), board=board, charts=charts)
 
 
 def settings_in(cells: Sequence[LoadedCell]) -> list[Asked]:
@@ -50,15 +50,15 @@ def named(setting: Asked) -> str:
     return f"with {WORDS[prompting]} and {context} context"
 
 
-def _charts(study: Study[Any], setting: Asked, *, several: bool) -> Iterator[Chart]:
-    for chart in charts_of(_within(study, setting)):
+def _charts(comparison: Comparison[Any], setting: Asked, *, several: bool) -> Iterator[Chart]:
+    for chart in charts_of(_within(comparison, setting)):
         yield replace(chart, title=f"{chart.title}, {named(setting)}") if several else chart
 
 
-def _within(study: Study[Any], setting: Asked) -> Study[Any]:
-    """The study of one setting, which the cells' names then need not tell."""
-    cells = [cell for cell in study.loaded if _asked(cell) == setting]
-    return replace(study, loaded=tuple(replace(cell, variant=", ".join(told(cell))) for cell in cells))
+def _within(comparison: Comparison[Any], setting: Asked) -> Comparison[Any]:
+    """The comparison of one setting, which the cells' names then need not tell."""
+    cells = [cell for cell in comparison.loaded if _asked(cell) == setting]
+    return replace(comparison, loaded=tuple(replace(cell, variant=", ".join(told(cell))) for cell in cells))
 
 
 def _asked(cell: LoadedCell) -> Asked:
@@ -78,12 +78,12 @@ class StepwiseChapter(Chapter):
             else:
                 yield name, text
 
-    def groups(self, study: Study[Any]) -> dict[str, str]:
-        return {GROUP: "The paper's tables", study.protocol: "Every figure, with its interval"}
+    def groups(self, comparison: Comparison[Any]) -> dict[str, str]:
+        return {GROUP: "The paper's tables", comparison.protocol: "Every figure, with its interval"}
 
-    def tables(self, study: Study[Any]) -> Iterator[Table]:
-        yield from paper_tables(study)
-        yield from super().tables(study)
+    def tables(self, comparison: Comparison[Any]) -> Iterator[Table]:
+        yield from paper_tables(comparison)
+        yield from super().tables(comparison)
 
     def opening(self, tables: Sequence[Table]) -> list[Table]:
         return [
@@ -93,8 +93,8 @@ class StepwiseChapter(Chapter):
             or (table.name.startswith("stepwise_models") and any(PUBLISHED in row for row in table.rows))
         ]
 
-    def headline(self, study: Study[Any], tables: Sequence[Table]) -> Headline:
-        return claim(study)
+    def headline(self, comparison: Comparison[Any], tables: Sequence[Table]) -> Headline:
+        return claim(comparison)
 
-    def sections(self, study: Study[Any]) -> list[Section]:
-        return [_section(study, (GROUP, study.protocol))]
+    def sections(self, comparison: Comparison[Any]) -> list[Section]:
+        return [_section(comparison, (GROUP, comparison.protocol))]

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from codechat.base.files import from_yaml
+from codechat.report.comparison import REPLAYED, Comparison, LoadedCell
 from codechat.report.generic.beside import MEASURED, PUBLISHED, beside
-from codechat.report.study import REPLAYED, LoadedCell, Study
 from codechat.studies.sreval.dataset import PUBLISHED as PUBLISHED_TASKS
 from codechat.studies.sreval.protocol import paper_context
 
@@ -97,15 +97,15 @@ def setting_of(cell: LoadedCell) -> Setting:
     return Setting(cell.dataset, str(protocol["prompting"]), str(protocol["context"]))
 
 
-def entries(study: Study[Any], level: str) -> list[Entry]:
+def entries(comparison: Comparison[Any], level: str) -> list[Entry]:
     """The measured models of a level, each followed by its published figures, then the paper's other models.
 
     A published figure is there if a cell has its setting, all tasks of its dataset and the paper's own harness.
     """
-    cells = [found.cell for found in study.in_order() if level_of(found.cell) == level]
+    cells = [found.cell for found in comparison.in_order() if level_of(found.cell) == level]
     measured: dict[str, Entry] = {}
     names: dict[str, str] = {}
-    for cell in sorted(cells, key=lambda cell: study.labels.index(cell.label)):
+    for cell in sorted(cells, key=lambda cell: comparison.labels.index(cell.label)):
         name = ", ".join(filter(None, [cell.model, *told(cell)]))
         entry = measured.setdefault(name, Entry(name, MEASURED, not cell.is_baseline))
         entry.figures[setting_of(cell)] = _figures(cell.metrics)

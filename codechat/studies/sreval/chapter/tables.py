@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from codechat.base.files import from_yaml
+from codechat.report.comparison import Comparison, LoadedCell
 from codechat.report.data import Column, Table, Value
 from codechat.report.generic.beside import MEASURED, NOWHERE, PUBLISHED, said_apart
 from codechat.report.generic.tables import best_in
 from codechat.report.metrics.loaded import LOADED
-from codechat.report.study import LoadedCell, Study
 from codechat.studies.sreval.chapter.published import (
     DATA,
     LEVELS,
@@ -83,21 +83,21 @@ class Level:
         return f" {SOURCES}{'' if any(map(comparable, self.cells)) else lacking}{BEST}"
 
 
-def paper_tables(study: Study[Any]) -> Iterator[Table]:
+def paper_tables(comparison: Comparison[Any]) -> Iterator[Table]:
     """Those of every level that has cells, then the sizes of the datasets."""
-    cells = [found.cell for found in study.in_order()]
+    cells = [found.cell for found in comparison.in_order()]
     for name in TITLES:
         own = [cell for cell in cells if level_of(cell) == name]
         if own:
-            level = Level(name, own, entries(study, name))
+            level = Level(name, own, entries(comparison, name))
             if level.contexts(FULL):
                 yield overview(level)
                 yield from (rounds(level, dataset) for dataset in level.within(FULL))
             yield promptings(level)
-    yield sizes(study)
-    yield from ablation_tables(study)
+    yield sizes(comparison)
+    yield from ablation_tables(comparison)
     if any(level_of(cell) != OWN for cell in cells):
-        yield models(study)
+        yield models(comparison)
 
 
 def overview(level: Level) -> Table:
@@ -160,16 +160,16 @@ def promptings(level: Level) -> Table:
     )  # fmt: skip
 
 
-def sizes(study: Study[Any]) -> Table:
+def sizes(comparison: Comparison[Any]) -> Table:
     """Tasks and turns of every dataset, with the paper's Table 1."""
     texts = (Column("dataset", "Dataset"), Column("source", "Source"))
     counts = [Column(*each, "d") for each in (("tasks", "Tasks"), ("least", "Turns, least"), ("most", "most"))]
     columns = (*texts, *counts, Column("mean", "mean", ".2f"), Column("turns", "in all", "d"))
     lengths = tuple(Column(f"{unit}_{part}", f"{part.capitalize()}, {unit}", ".1f") for unit in UNITS for part in PARTS)
     rows: list[tuple[Value, ...]] = []
-    for dataset in study.datasets:
-        measured = {_counted(found.cell.metrics["n"]["acc"]) for found in study.on(dataset) if found.tasks}
-        long = _lengths_of(study, dataset)
+    for dataset in comparison.datasets:
+        measured = {_counted(found.cell.metrics["n"]["acc"]) for found in comparison.on(dataset) if found.tasks}
+        long = _lengths_of(comparison, dataset)
         rows += [(dataset, MEASURED, *each, *long) for each in sorted(measured, reverse=True)]
         size = paper().tasks.get(dataset)
         if size is not None:
@@ -188,19 +188,19 @@ def sizes(study: Study[Any]) -> Table:
 UNITS, PARTS = ("characters", "lines"), ("question", "code", "tests")
 
 
-def _lengths_of(study: Study[Any], dataset: str) -> list[Value]:
+def _lengths_of(comparison: Comparison[Any], dataset: str) -> list[Value]:
     """The mean lengths of the turns of a dataset's tasks; None if no cell has kept them."""
-    known = [(found.cell.metrics.get(LOADED) or {}).get("lengths") for found in study.on(dataset)]
+    known = [(found.cell.metrics.get(LOADED) or {}).get("lengths") for found in comparison.on(dataset)]
     found = next(filter(None, known), None)
     return [each for unit in UNITS for each in (found[unit] if found else [None] * len(PARTS))]
 
 
-def models(study: Study[Any]) -> Table:
+def models(comparison: Comparison[Any]) -> Table:
     """The paper's models with the marks of its Table 2, and the cells of this report that ask each."""
     columns = [Column("model", "Model"), Column("short", "Abbreviation"), Column("category", "Category")]
     columns += [Column("size", "Size"), Column("open", "Open weights"), Column("preset", "Preset")]
     columns += [Column("cells", "Cells here", "d")]
-    asked = [in_paper(found.cell) for found in study.in_order()]
+    asked = [in_paper(found.cell) for found in comparison.in_order()]
     rows = tuple(
         (paper().names[model], model, *(paper().marks[model][key] for key in ("category", "size", "open", "preset")),
          asked.count(paper().names[model]))
@@ -273,13 +273,13 @@ SUFFIXES = {"_without_alignment": "w/o Evaluator", "_without_both": "w/o DC & Ev
 METHODS = (OURS, *SUFFIXES.values())
 
 
-def ablation_tables(study: Study[Any]) -> Iterator[Table]:
+def ablation_tables(comparison: Comparison[Any]) -> Iterator[Table]:
     """Tables 7 and 8: what stages of validation do to a benchmark, and what people say of the tasks.
 
     There are any if the report has cells over tasks made with all stages, and over the same made without some.
     """
     found: dict[tuple[str, str, str], dict[str, tuple[float | None, float | None]]] = {}
-    for cell in (each.cell for each in study.in_order() if level_of(each.cell) == OWN):
+    for cell in (each.cell for each in comparison.in_order() if level_of(each.cell) == OWN):
         name, method = unmarked(cell), OURS
         for suffix, named in SUFFIXES.items():
             if name.endswith(suffix):

@@ -3,7 +3,7 @@
 import pytest
 
 from codechat.base.domain import Outcome
-from codechat.report.metrics.outline import Outlines, SessionOutline, TurnOutline
+from codechat.report.metrics.outline import SessionOutline, SessionOutlines, TurnOutline
 
 
 def turn(outcome: Outcome | None, *, skipped: bool = False) -> TurnOutline:
@@ -20,4 +20,4 @@ def turn(outcome: Outcome | None, *, skipped: bool = False) -> TurnOutline:
     ],
 )
 def test_sessions_whose_first_reply_held_no_code_are_counted_by_it(turns: tuple[TurnOutline, ...], count: int) -> None:
-    assert Outlines(completed=[SessionOutline("t", turns)]).without_code == count
+    assert SessionOutlines(completed=[SessionOutline("t", turns)]).without_code == count

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codechat.report.build import build_report, studies_of
+from codechat.report.build import build_report, comparisons_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Board, ReportData
 from codechat.report.drawing import Look, styled
@@ -47,12 +47,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ReportData]:
 
 
 @pytest.fixture
-def study(built: tuple[Path, ReportData]) -> Path:
+def comparison(built: tuple[Path, ReportData]) -> Path:
     return built[0]
 
 
-def test_the_papers_table_stands_beside_ours(study: Path) -> None:
-    rows = rows_of(study, "assist_correctness")
+def test_the_papers_table_stands_beside_ours(comparison: Path) -> None:
+    rows = rows_of(comparison, "assist_correctness")
     named = [(row["cohort"], row["model"], row["source"]) for row in rows]
     assert named[:4] == [
         ("recent", "gpt-4.1-mini", "measured"), ("recent", "GPT-4.1 mini", "published"), ("recent", "mine", "measured"),
@@ -62,7 +62,7 @@ def test_the_papers_table_stands_beside_ours(study: Path) -> None:
     assert list(rows[1].values())[3:] == [
         "194", "16.49", "30.41", "53.09", "1.72", "2.17", "2.18", "", "", "", "2.94", "3.66", "5.7", rows[1]["differs"],
     ]  # fmt: skip
-    measured = metrics_of(study, "mine")
+    measured = metrics_of(comparison, "mine")
     for cohort, row in (("recent", rows[2]), ("all_time", rows[10])):
         assert (row["cohort"], row["model"]) == (COHORTS[cohort], "mine")
         assert int(row["n"]) == measured["n"]["by_cohort"]["correct"][cohort] < 3 * len(LANGUAGES), "undecided ones"
@@ -71,7 +71,7 @@ def test_the_papers_table_stands_beside_ours(study: Path) -> None:
             for key in ("rounds", "thread_turns"):
                 by_group = measured["by_verdict_cohort"][key]
                 assert row[f"{key}_{name}"] == str(by_group.get(f"{name}, {cohort}", ""))
-    note = (study / "out" / "tables" / "assist_correctness.md").read_text()
+    note = (comparison / "out" / "tables" / "assist_correctness.md").read_text()
     assert "not like for like" in note and "sample" in note
 
 
@@ -112,8 +112,8 @@ def test_the_paper_stands_beside_its_own_issues_alone(tmp_path: Path) -> None:
     assert "none has" in (tmp_path / "out" / "tables" / "assist_correctness.md").read_text()
 
 
-def test_what_figures_6_and_7_draw(study: Path) -> None:
-    rows = rows_of(study, "assist_languages")
+def test_what_figures_6_and_7_draw(comparison: Path) -> None:
+    rows = rows_of(comparison, "assist_languages")
     assert len(rows) == len(MODELS) * len(LANGUAGES) * 2
     for row in rows:
         shares = [float(row[name] or "nan") for name in (*GRADES, "concise", "appropriate", "verbose")]
@@ -121,16 +121,16 @@ def test_what_figures_6_and_7_draw(study: Path) -> None:
         assert row["n"] == "3"
 
 
-def test_user_and_judge(study: Path) -> None:
-    for row in rows_of(study, "assist_user_judge"):
+def test_user_and_judge(comparison: Path) -> None:
+    for row in rows_of(comparison, "assist_user_judge"):
         counts = [int(row[key]) for key in ("satisfied_correct", "satisfied_other", "unsatisfied_correct",
                                             "unsatisfied_other")]  # fmt: skip
         assert sum(counts) == 42 - 6, "every seventh is undecided"
         assert float(row["same"]) == pytest.approx(100 * (counts[0] + counts[3]) / 36)
 
 
-def test_satisfaction_by_round(study: Path) -> None:
-    rows = [row for row in rows_of(study, "assist_satisfaction") if row["model"] == "mine"]
+def test_satisfaction_by_round(comparison: Path) -> None:
+    rows = [row for row in rows_of(comparison, "assist_satisfaction") if row["model"] == "mine"]
     assert [row["round"] for row in rows] == [str(place + 1) for place in range(len(rows))]
     left = [int(row["n"]) for row in rows]
     assert left[0] == 42 and left == sorted(left, reverse=True)
@@ -140,9 +140,12 @@ def test_satisfaction_by_round(study: Path) -> None:
 
 def test_figures_and_the_page(built: tuple[Path, ReportData]) -> None:
     folder, data = built
-    (study,) = studies_of(load_cells([folder / "runs"]))
+    (comparison,) = comparisons_of(load_cells([folder / "runs"]))
     with styled():
-        drawn = {each.name: each.draw(study, Look(study)) for each in chapter_of(study.protocol).drawings(study)}
+        drawn = {
+            each.name: each.draw(comparison, Look(comparison))
+            for each in chapter_of(comparison.protocol).drawings(comparison)
+        }
     for name in ("figure_6_verdicts", "figure_7_verbosity", "assist_satisfaction", "assist_by_language"):
         assert drawn[name] is not None
     assert [table.name for table in data.opening] == ["assist_correctness", "assist_user_judge"]
@@ -188,7 +191,7 @@ def test_every_role_has_its_tokens_and_its_money_in_tables_on_the_page_and_in_ml
     assert points["cost/user_input_tokens"] == mine["tokens"]["user"]["input_tokens"]
 
 
-def test_a_cells_own_figures_are_few(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cells_own_figures_are_few(comparison: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[str] = []
     panels = figures.panels
 
@@ -197,7 +200,7 @@ def test_a_cells_own_figures_are_few(study: Path, tmp_path: Path, monkeypatch: p
         return panels(titles, *words, **options)
 
     monkeypatch.setattr(figures, "panels", counted)
-    chapter_of("assist").write_figures(ASSIST, metrics_of(study, "mine"), "mine", tmp_path)
+    chapter_of("assist").write_figures(ASSIST, metrics_of(comparison, "mine"), "mine", tmp_path)
     names = {path.stem for path in tmp_path.glob("*.png")}
     assert names == {"turns", "by_verdict", "by_language", "by_cohort", "by_thread"}
     assert len(drawn) == 4 + 2 + 3, "series, rounds and thread turns by verdict, correct by each of three"

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from codechat.base.records import SessionRecord, write_sessions
-from codechat.report.build import build_report, studies_of
+from codechat.report.build import build_report, comparisons_of
 from codechat.report.loading import load_cells
 from codechat.report.metrics.measures import FIELD
 from codechat.report.page import summary_values
@@ -143,4 +143,4 @@ def test_the_chapter_makes_no_claim_of_its_own(tmp_path: Path) -> None:
     for made in (Talk("m", "dynamic", tasks=2), Talk("a", tasks=2), Talk("b", tasks=2)):
         write_talk(made, tmp_path / "runs")
     cells = sorted(load_cells([tmp_path / "runs"]), key=lambda cell: cell.protocol, reverse=True)
-    assert [study.protocol for study in studies_of(cells)] == ["static", "dynamic"]
+    assert [comparison.protocol for comparison in comparisons_of(cells)] == ["static", "dynamic"]

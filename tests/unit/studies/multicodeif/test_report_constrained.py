@@ -8,7 +8,7 @@ import pytest
 
 from codechat.base.records import TRACKED
 from codechat.report import write_figures
-from codechat.report.build import build_report, headline_of, studies_of
+from codechat.report.build import build_report, comparisons_of, headline_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Board, Chart, FigureFile, Table
 from codechat.report.loading import load_cells
@@ -29,8 +29,8 @@ def report(folder: Path, *cells: Constrained) -> dict[str, Table]:
 
 
 def tables_in(folder: Path) -> dict[str, Table]:
-    studies = studies_of(load_cells([folder / "runs"]))
-    tables = [table for study in studies for table in chapter_of(study.protocol).tables(study)]
+    studies = comparisons_of(load_cells([folder / "runs"]))
+    tables = [table for comparison in studies for table in chapter_of(comparison.protocol).tables(comparison)]
     return {table.name: table for table in tables}
 
 
@@ -44,7 +44,7 @@ def metrics_of(folder: Path, pattern: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The paper's way of repair by a model of the paper, of each weights, and by one that no list has."""
     folder = tmp_path_factory.mktemp("study")
     models = {"gpt4o": 0.6, "deepseek_v3": 0.55, "qwen3_1_7b": 0.4, "mine": 0.5}
@@ -60,8 +60,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_categories_stand_under_both_harnesses_beside_the_paper(study: Path) -> None:
-    rows = rows_of(study, "repair_categories")
+def test_categories_stand_under_both_harnesses_beside_the_paper(comparison: Path) -> None:
+    rows = rows_of(comparison, "repair_categories")
     assert [(row["model"], row["source"]) for row in rows] == [
         ("deepseek_v3", "guarded"), ("deepseek_v3", "official"), ("DeepSeek-V3", "published"),
         ("gpt4o", "guarded"), ("gpt4o", "official"), ("GPT-4o", "published"),
@@ -70,16 +70,16 @@ def test_categories_stand_under_both_harnesses_beside_the_paper(study: Path) -> 
         ("Claude-3-7-Sonnet", "published"), ("DeepSeek-R1", "published"), ("Llama-3.2-3B", "published"),
     ]  # fmt: skip
     assert [*rows[0]][2:] == [*SIZES, "average", "undecided"]
-    metrics = metrics_of(study, "gpt4o-*-repair-*")
+    metrics = metrics_of(comparison, "gpt4o-*-repair-*")
     for row, harness in zip(rows[3:5], ("guarded", "official"), strict=True):
         assert row["scenario"] == pytest.approx(100 * metrics["by_category"][harness]["scenario"])
         assert row["average"] == pytest.approx(100 * metrics[harness])
     assert (rows[5]["environment"], rows[5]["exemplar"], rows[5]["average"]) == (78.3, 69.2, 62.1)
 
 
-def test_rounds_have_gains_and_stand_without_leaks(study: Path) -> None:
-    rows = rows_of(study, "repair_rounds")
-    metrics = metrics_of(study, "gpt4o-*-repair-*")
+def test_rounds_have_gains_and_stand_without_leaks(comparison: Path) -> None:
+    rows = rows_of(comparison, "repair_rounds")
+    metrics = metrics_of(comparison, "gpt4o-*-repair-*")
     measured, without, published = rows[2:5]
     assert [row["source"] for row in rows[2:5]] == ["measured", "without leaks", "published"]
     assert [measured[f"ifrepair_{k}"] for k in range(5)] == pytest.approx([100 * v for v in metrics["ifrepair"]])
@@ -89,18 +89,18 @@ def test_rounds_have_gains_and_stand_without_leaks(study: Path) -> None:
     assert published["gain_3"] == 3.2
 
 
-def test_categories_by_round(study: Path) -> None:
-    rows = [row for row in rows_of(study, "repair_round_categories") if row["model"] == "gpt4o"]
+def test_categories_by_round(comparison: Path) -> None:
+    rows = [row for row in rows_of(comparison, "repair_round_categories") if row["model"] == "gpt4o"]
     assert [row["category"] for row in rows] == [name.replace("_", " ") for name in SIZES]
     assert [row["tasks"] for row in rows] == [*SIZES.values()]
-    shares = metrics_of(study, "gpt4o-*-repair-*")["ifrepair_by_category"]["exemplar"]
+    shares = metrics_of(comparison, "gpt4o-*-repair-*")["ifrepair_by_category"]["exemplar"]
     assert [rows[-1][f"ifrepair_{k}"] for k in range(5)] == pytest.approx([100 * share for share in shares])
 
 
-def test_means_are_unweighted_and_by_weights(study: Path) -> None:
-    rows = {row["category"]: row for row in rows_of(study, "repair_means")}
+def test_means_are_unweighted_and_by_weights(comparison: Path) -> None:
+    rows = {row["category"]: row for row in rows_of(comparison, "repair_means")}
     rate = {
-        model: metrics_of(study, f"{model}-*-repair-*")["by_category"]["accuracy"]["algorithm"]
+        model: metrics_of(comparison, f"{model}-*-repair-*")["by_category"]["accuracy"]["algorithm"]
         for model in ("gpt4o", "deepseek_v3", "qwen3_1_7b", "mine")
     }
     row = rows["algorithm"]
@@ -110,13 +110,13 @@ def test_means_are_unweighted_and_by_weights(study: Path) -> None:
     assert (row["least"], row["most"]) == pytest.approx((100 * min(rate.values()), 100 * max(rate.values())))
     assert row["mean_ci"][0] < row["mean"] < row["mean_ci"][1]
     assert (row["models"], row["published"]) == (4, 54.7)
-    assert "not of mine" in tables_in(study)["repair_means"].note
+    assert "not of mine" in tables_in(comparison)["repair_means"].note
 
 
-def test_levels_stand_under_both_harnesses_beside_the_paper(study: Path) -> None:
-    rows = rows_of(study, "levels_satisfaction")
+def test_levels_stand_under_both_harnesses_beside_the_paper(comparison: Path) -> None:
+    rows = rows_of(comparison, "levels_satisfaction")
     assert [row["source"] for row in rows[:3]] == ["guarded", "official", "published"]
-    metrics = metrics_of(study, "gpt4o-*-levels-*")
+    metrics = metrics_of(comparison, "gpt4o-*-levels-*")
     assert rows[0]["ssr_L3"] == pytest.approx(100 * metrics["ssr_guarded"][2])
     assert rows[1]["hsr_average"] == pytest.approx(100 * metrics["avg_hsr_official"])
     assert [rows[2][f"hsr_{name}"] for name in ("L1", "L2", "L3", "L4", "average")] == [
@@ -201,7 +201,7 @@ def test_means_are_over_one_setup_whatever_the_repairs(tmp_path: Path) -> None:
 def test_the_claim_keeps_to_one_harness_and_charts_to_shares(tmp_path: Path) -> None:
     cells = [Constrained(model, share=0.1, passes=0.5) for model in ("one", "two")]
     report(tmp_path, *cells, Constrained("three", share=0.1, passes=0.9, options={"harness": "official"}))
-    (found,) = studies_of(load_cells([tmp_path / "runs"]))
+    (found,) = comparisons_of(load_cells([tmp_path / "runs"]))
     claim = headline_of([found], ())
     assert not claim.title.startswith("three")
     assert "All of these with protocol.harness=guarded." in claim.text
@@ -217,7 +217,7 @@ def test_the_claim_keeps_to_one_harness_and_charts_to_shares(tmp_path: Path) -> 
 
 def test_a_cell_draws_no_figure_of_27_types(tmp_path: Path) -> None:
     folder = write_constrained(Constrained("mine", share=0.1), tmp_path)
-    (found,) = studies_of(load_cells([folder]))
+    (found,) = comparisons_of(load_cells([folder]))
     write_figures(found.measures, found.cells[0].cell.metrics, "mine", tmp_path / "figures")
     names = {path.stem for path in (tmp_path / "figures").glob("*.png")}
     assert names == {"turns", "by_category", "by_language", "by_check"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from codechat.report.build import build_report, headline_of, studies_of
+from codechat.report.build import build_report, comparisons_of, headline_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Board, Chart, ReportData
 from codechat.report.loading import load_cells
@@ -35,7 +35,7 @@ def metrics_of(folder: Path, pattern: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """RQ1 and RQ2 of two models at both function-level datasets, and RQ1 of a third."""
     folder = tmp_path_factory.mktemp("study")
     settings = [("full_history", "basic"), ("full_history", "golden"), ("code_edit", "basic"), ("cumulative", "basic")]
@@ -51,8 +51,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_overview_is_the_papers_table_with_its_figures_beside_ours(study: Path) -> None:
-    rows = rows_of(study, "stepwise_models_function")
+def test_the_overview_is_the_papers_table_with_its_figures_beside_ours(comparison: Path) -> None:
+    rows = rows_of(comparison, "stepwise_models_function")
     named = [(row["model"], row["source"]) for row in rows]
     assert named[:5] == [
         ("gpt_oss_20b_low", "measured"), ("gpt-oss-20B low", "published"), ("mine", "measured"),
@@ -65,28 +65,28 @@ def test_the_overview_is_the_papers_table_with_its_figures_beside_ours(study: Pa
         for key in ("avg_acc", "complete_rate")
         for context in ("basic", "golden")
     ]
-    measured = metrics_of(study, "mine-sreval_java-full_history-golden-official")
+    measured = metrics_of(comparison, "mine-sreval_java-full_history-golden-official")
     assert float(rows[2]["java_avg_acc_golden"]) == measured["avg_acc"]
     assert float(rows[2]["java_complete_rate_golden"]) == measured["complete_rate"]
     assert [*rows[1].values()][2:] == ["0.4937", "0.6442", "0.1901", "0.1972", "0.5308", "0.6356", "0.2035", "0.2151"]
 
 
-def test_acc_by_round_is_a_table_a_dataset(study: Path) -> None:
-    rows = {row["model"]: row for row in rows_of(study, "stepwise_rounds_sreval_java")}
-    acc = metrics_of(study, "mine-sreval_java-full_history-basic-official")["acc"]
+def test_acc_by_round_is_a_table_a_dataset(comparison: Path) -> None:
+    rows = {row["model"]: row for row in rows_of(comparison, "stepwise_rounds_sreval_java")}
+    acc = metrics_of(comparison, "mine-sreval_java-full_history-basic-official")["acc"]
     assert [float(rows["mine"][f"round_{number}_basic"]) for number in range(1, 6)] == acc
     printed = [rows["DeepSeek-V3.1"][f"round_{number}_golden"] for number in range(1, 6)]
     assert printed == ["0.6105", "0.6919", "0.7267", "0.6933", "0.6239"]
     assert rows["DeepSeek-V3.1"]["complete_rate_basic"] == "0.2267"
 
 
-def test_promptings_are_rows_with_tokens(study: Path) -> None:
-    rows = rows_of(study, "stepwise_prompting_function")
+def test_promptings_are_rows_with_tokens(comparison: Path) -> None:
+    rows = rows_of(comparison, "stepwise_prompting_function")
     asked = {(row["model"], row["source"]) for row in rows}
     assert ("gpt-oss-120B medium", "published") not in asked, "the paper has this table for four models"
     assert len({model for model, source in asked if source == "published"}) == 4
     (edited,) = [row for row in rows if row["model"] == "gpt_oss_20b_low" and row["prompting"] == "code edit"]
-    assert float(edited["python_atc"]) == metrics_of(study, "gpt_oss_20b_low-sreval_python-code_edit-*")["atc"]
+    assert float(edited["python_atc"]) == metrics_of(comparison, "gpt_oss_20b_low-sreval_python-code_edit-*")["atc"]
     published = [row for row in rows if row["model"] == "gpt-oss-20B low"]
     assert [(row["context"], row["prompting"]) for row in published] == [
         ("BS", "full history"), ("BS", "code edit"), ("BS", "cumulative"), ("GS", "full history"),
@@ -94,8 +94,8 @@ def test_promptings_are_rows_with_tokens(study: Path) -> None:
     assert (published[2]["python_avg_acc"], published[2]["java_atc"]) == ("0.5321", "8484.03")
 
 
-def test_sizes_of_the_datasets(study: Path) -> None:
-    rows = rows_of(study, "stepwise_tasks")
+def test_sizes_of_the_datasets(comparison: Path) -> None:
+    rows = rows_of(comparison, "stepwise_tasks")
     assert [[*row.values()][:7] for row in rows] == [
         ["sreval_java", "measured", "172", "3", "5", str(788 / 172), "788"],
         ["sreval_java", "published", "172", "3", "5", "4.58", "788"],
@@ -104,12 +104,12 @@ def test_sizes_of_the_datasets(study: Path) -> None:
     ]
 
 
-def test_the_lengths_and_marks_that_the_paper_prints(study: Path) -> None:
-    (printed,) = (row for row in rows_of(study, "stepwise_tasks")
+def test_the_lengths_and_marks_that_the_paper_prints(comparison: Path) -> None:
+    (printed,) = (row for row in rows_of(comparison, "stepwise_tasks")
                   if (row["dataset"], row["source"]) == ("sreval_python", "published"))  # fmt: skip
     assert [printed[f"characters_{part}"] for part in ("question", "code", "tests")] == ["233.3", "1234.4", "2023.3"]
     assert [printed[f"lines_{part}"] for part in ("question", "code", "tests")] == ["2.2", "36.3", "50.0"]
-    models = {row["short"]: row for row in rows_of(study, "stepwise_paper_models")}
+    models = {row["short"]: row for row in rows_of(comparison, "stepwise_paper_models")}
     assert len(models) == 11 and [name for name, row in models.items() if row["open"] == "no"] == ["G5-M"]
     assert (models["DS-T"]["category"], models["DS-T"]["size"]) == ("large reasoning model", "370B")
     assert int(models["OSS-20"]["cells"]) > 0 == int(models["QW3-30"]["cells"])
@@ -175,9 +175,9 @@ def test_without_full_history_there_are_promptings_alone(tmp_path: Path) -> None
     assert names == ["stepwise_prompting_function", "stepwise_tasks", "stepwise_paper_models"]
 
 
-def test_the_claim_and_each_chart_keep_to_one_setting(study: Path) -> None:
-    cells = load_cells([study / "runs"])
-    (found,) = studies_of(cells)
+def test_the_claim_and_each_chart_keep_to_one_setting(comparison: Path) -> None:
+    cells = load_cells([comparison / "runs"])
+    (found,) = comparisons_of(cells)
     claim = headline_of([found], ())
     assert claim.title.startswith("mine leads: AvgAcc"), "a golden context is no rival of a basic one"
     assert "with full history and basic context" in claim.text
@@ -195,7 +195,7 @@ def test_the_claim_and_each_chart_keep_to_one_setting(study: Path) -> None:
 
 def test_the_terminal_tells_every_round(tmp_path: Path) -> None:
     folder = write_steps(Steps("mine", by_turn=(4, 4, 2)), tmp_path)
-    (found,) = studies_of(load_cells([folder]))
+    (found,) = comparisons_of(load_cells([folder]))
     lines = dict(chapter_of("stepwise").summary(found.measures, found.cells[0].cell.metrics))
     acc = found.cells[0].cell.metrics["acc"]
     assert lines["Acc, round 1 → 3"] == " → ".join(f"{value:.3f}" for value in acc)
@@ -203,10 +203,10 @@ def test_the_terminal_tells_every_round(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
-def test_the_tables_fit_a_page(study: Path, tmp_path: Path) -> None:
-    names = sorted(path.stem for path in (study / "out" / "tables_wide").glob("stepwise_[mrp]*.tex"))
+def test_the_tables_fit_a_page(comparison: Path, tmp_path: Path) -> None:
+    names = sorted(path.stem for path in (comparison / "out" / "tables_wide").glob("stepwise_[mrp]*.tex"))
     lines = [r"\documentclass[twocolumn]{article}", r"\usepackage{array,booktabs,graphicx}", r"\begin{document}"]
-    lines += [rf"\input{{{study / 'out' / 'tables_wide' / name}}}" for name in names]
+    lines += [rf"\input{{{comparison / 'out' / 'tables_wide' / name}}}" for name in names]
     (tmp_path / "paper.tex").write_text("\n".join([*lines, r"\end{document}"]))
     done = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
@@ -232,5 +232,5 @@ def test_tasks_made_without_stages_stand_beside_the_papers_table(tmp_path: Path)
     assert len(rows_of(tmp_path, "stepwise_people")) == 7
 
 
-def test_without_a_pair_of_methods_there_is_no_such_table(study: Path) -> None:
-    assert not (study / "out" / "tables" / "stepwise_ablations.csv").exists()
+def test_without_a_pair_of_methods_there_is_no_such_table(comparison: Path) -> None:
+    assert not (comparison / "out" / "tables" / "stepwise_ablations.csv").exists()

@@ -133,7 +133,7 @@ class LoadedCell:
 
 
 @dataclass
-class Verdicts:
+class SessionVerdicts:
     """One cell's completed sessions, reduced to verdicts.
 
     `tasks`, `passed` and `draws` hold a session each: `passed` one verdict a turn, None for a turn that is not scored,
@@ -196,11 +196,11 @@ def resamples_of(tasks: tuple[str, ...], dataset: str) -> TaskBootstrap:
     return TaskBootstrap(tasks, int(content_hash(dataset)[:12], 16))
 
 
-V = TypeVar("V", bound=Verdicts)
+V = TypeVar("V", bound=SessionVerdicts)
 
 
 @dataclass(frozen=True)
-class Study(Generic[V]):
+class Comparison(Generic[V]):
     """All cells of one protocol, and what they measure.
 
     `cells` are those with a completed session, which tables and figures compare; `loaded` are all. An entrant is a
@@ -255,6 +255,6 @@ class Study(Generic[V]):
         return (found for dataset in self.datasets for found in self.on(dataset))
 
 
-def _by_model(found: Verdicts) -> tuple[str, str, int, str]:
+def _by_model(found: SessionVerdicts) -> tuple[str, str, int, str]:
     cell = found.cell
     return (cell.model, cell.agenda, cell.turns, cell.variant)
