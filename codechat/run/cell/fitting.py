@@ -17,7 +17,8 @@ from codechat.run.settings.words import PROMPTS, presets_of
 from codechat.sandbox.languages import language_of
 from codechat.sandbox.languages.grammar import Parsed
 
-PYTHON, NEUTRAL = "python", "neutral"
+PYTHON = "python"
+NEUTRAL = "neutral"
 """The preset of prompts that name no language but the task's."""
 
 

@@ -65,7 +65,7 @@ NEEDED = ("model", "dataset", "protocol")
 
 RETIRED = frozenset(
     {
-        *("traces", "batch_size", "batch_age_s", "share"),
+        *("traces", "batch_size", "batch_age_s", "share", "build_disk_mb", "build_processes"),
         *("tensor_parallel", "data_parallel", "max_num_seqs", "batch_invariant"),
     }
 )

@@ -6,9 +6,7 @@ import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
-
-from pydantic import model_validator
+from typing import ClassVar, Literal
 
 from codechat.base.config import result_option, run_option
 from codechat.base.domain import Build, Output
@@ -46,12 +44,6 @@ class DockerConfig(Limits):
     build_network: bool = result_option(False, "let builds reach the network: they run what they download, as root")
     build_s: float = result_option(1800.0, "seconds by the clock that a build may take", gt=0)
     program: Literal["docker", "podman"] = run_option("docker", "the engine's command")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_earlier(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Leave out bounds that no engine knows; a config.yaml of an earlier version has them."""
-        return {name: value for name, value in values.items() if name not in ("build_disk_mb", "build_processes")}
 
     def recipe_of(self, workspace: Workspace) -> str | None:
         """The Dockerfile of a workspace's image: its own, else one over the image for such; None if it has none."""
