@@ -25,6 +25,7 @@ SWITCH_S = 0.005  # seconds after which a thread that waits for the interpreter 
 WORKING = 0.9  # the part of the time that counts as work if the kernel reports nothing
 POLL_S = 0.1  # seconds between looks at a child
 CPU_LEFT_S = 0.5  # who has no more CPU time left than this has used it up: the system kills single processes later
+DISK_S = 30.0  # seconds that a run may wait for the disk in all before that counts as idle: the disk may be busy
 END_S = 10.0  # seconds that the system may take to end a killed child
 CEILING_S, CEILING_FACTOR = 30.0, 10.0  # by the clock, over what a run may compute and wait: no busy machine needs it
 RECEIVED = 1 << 18  # bytes that are read at a time
@@ -211,7 +212,7 @@ class Run:
             self._kill("cpu")
         elif self.usage.cpu_s - self.cpu_before > limit:
             self._kill("input")
-        elif self._is_idle() and not self.usage.runnable():
+        elif self._is_idle() and not self.usage.in_state(b"R"):
             self._kill("idle")
 
     def _is_idle(self) -> bool:
@@ -316,10 +317,14 @@ class Usage:
         self.cpu_s = 0.0
         self._parent: int | None = None
         self._tasks: dict[int, int] = {}  # nanoseconds that a thread computed or queued for a processor
-        self._spare = 0.0
+        self._spare = self._disk_s = 0.0
 
     def look(self, pids: Sequence[int], waited: float) -> float:
-        """Seconds that all of the run's threads slept, of the `waited` ones since the last look."""
+        """Seconds that all of the run's threads slept, of the `waited` ones since the last look.
+
+        The state of a thread that waits for the disk is "D", and its program is not charged for a busy disk. The
+        parent of a `vfork` has this state too, so `DISK_S` bounds the sum.
+        """
         if pids and self._parent is None:
             self._parent = _parent(pids[0])
         cpu_s, tasks = _read_tree([*pids, *(_children(self._parent, self._parent) if self._parent else ())])
@@ -330,16 +335,20 @@ class Usage:
             return waited * (1 - WORKING)
         # Work that the kernel reports late counts in the next look; more than that cannot be saved up for sleeping.
         self._spare = min(max(0.0, worked - waited), waited)
-        return max(0.0, waited - worked)
+        slept = max(0.0, waited - worked)
+        if slept and self._disk_s < DISK_S and self.in_state(b"D"):
+            self._disk_s += slept
+            return 0.0
+        return slept
 
-    def runnable(self) -> bool:
-        """Whether a thread of the last look computes or queues for a processor now: it is no idle one.
+    def in_state(self, state: bytes) -> bool:
+        """Whether a thread of the last look is in a state of /proc now: b"R" computes or queues for a processor.
 
         The kernel reports time in the queue once it is over, which on a busy machine can be later than a limit.
         """
         for task in self._tasks:
             with suppress(OSError, IndexError):  # it has ended
-                if _stat(task)[0] == b"R":
+                if _stat(task)[0] == state:
                     return True
         return False
 

@@ -1,8 +1,10 @@
 """One side of a run without its processes: what is read, what is charged, and when it is killed."""
 
 import os
+import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -170,7 +172,7 @@ def test_who_queues_is_not_killed_for_idling(child: Callable[..., Child], monkey
     one = child()
     monkeypatch.setattr(one.run.usage, "look", lambda pids, waited: 1.1)
     computing = [True]
-    monkeypatch.setattr(one.run.usage, "runnable", lambda: computing[0])
+    monkeypatch.setattr(one.run.usage, "in_state", lambda state: computing[0])
     one.run._look()
     assert one.run.why is None and not one.killed()
     computing[0] = False
@@ -184,13 +186,36 @@ def test_a_thread_that_computes_is_told_from_one_that_sleeps_or_ended() -> None:
     try:
         ended.wait()
         usage._tasks = {sleeps.pid: 0, ended.pid: 0}
-        while usage.runnable():  # until it sleeps
+        while usage.in_state(b"R"):  # until it sleeps
             time.sleep(0.01)
         usage._tasks |= {threading.get_native_id(): 0}
-        assert usage.runnable()
+        assert usage.in_state(b"R")
     finally:
         sleeps.kill()
         sleeps.wait()
+
+
+VFORK = """
+import ctypes, platform, time
+number = {"x86_64": 56, "aarch64": 220}[platform.machine()]
+if ctypes.CDLL(None).syscall(number, 0x4000 | 17, 0, 0, 0, 0) == 0:  # CLONE_VFORK: the parent waits as for a disk
+    time.sleep(60)
+"""
+
+
+def test_who_waits_for_the_disk_does_not_sleep_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "DISK_S", 0.25)
+    usage = Usage()
+    with subprocess.Popen([sys.executable, "-c", VFORK], start_new_session=True) as waits:
+        try:
+            while usage.look([waits.pid], 0.0) or not usage.in_state(b"D"):
+                time.sleep(0.01)
+            time.sleep(0.1)
+            usage.look([waits.pid], 0.0)
+            slept = [usage.look([waits.pid], 0.1) for _ in range(5)]
+            assert slept == [0.0, 0.0, 0.0, pytest.approx(0.1), pytest.approx(0.1)]
+        finally:
+            os.killpg(waits.pid, signal.SIGKILL)
 
 
 def test_a_killed_child_that_does_not_end_is_the_systems_fault(child: Callable[..., Child]) -> None:
