@@ -14,7 +14,7 @@ from codechat.studies.refine.baselines.drifting.edits import (
     line_start,
     registering,
 )
-from codechat.studies.refine.patterns.trees.finders import Place, called, placed, with_comment
+from codechat.studies.refine.patterns.trees import Place, called, placed, with_comment
 
 COSMETIC: dict[str, Change] = {}
 WORDS = {"loop": "one round for each step", "if": "only in this case", "return": "this is the result", "function": ""}
