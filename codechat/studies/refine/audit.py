@@ -156,13 +156,7 @@ class Sample:
 
 
 def draw_sample(runs: Sequence[Path], size: int, seed: int) -> Sample:
-    """Draw `size` decisions, each of which counts for every question that the judges answered.
-
-    They come from all completed sessions of the cells, each stratum in proportion; the result is the same for any
-    order of the runs.
-
-    Raises `UserError` if there are no cells, or no decisions.
-    """
+    """Draw `size` decisions for all questions, each stratum in proportion. Raises `UserError` without decisions."""
     found = _population_of(runs)
     return Sample(tuple(shuffled(_fitting(found, size, seed), seed)), found)
 
@@ -217,7 +211,6 @@ def draw_for_correction(runs: Sequence[Path], size: int, seed: int, options: Opt
 
 
 def _fitting(found: Population, size: int, seed: int) -> list[Row]:
-    """Decisions on applicability, by scope, change and judge."""
     strata: list[Stratum] = [(row["scope"], row["change"], row["judge"]) for row in found.decisions]
     return draw_by_stratum(found.decisions, strata, size, seed, "audit/sample")
 
@@ -227,13 +220,11 @@ def _drawn_for(row: Row, question: str) -> Row:
 
 
 def _without_change(row: Row) -> Row:
-    """Of a decision that was drawn for applicability alone, the change that followed is not shown."""
     gone = {"judge_adherence": "", "adherence_judge": "", "adherence_reason": "", "counts_for": "applicability"}
     return DECISIONS.row({**row.texts, "code_after": ""}, **{**row.columns, **gone})
 
 
 def _summary(sample: Sample) -> str:
-    """How many decisions were drawn, of how many."""
     found = sample.population
     left = f"\n{found.unknown} were left out: the pool no longer has their instruction" if found.unknown else ""
     counts = Counter(row["counts_for"] for row in sample.rows)
@@ -272,10 +263,7 @@ def _population_of(runs: Sequence[Path]) -> Population:
 
 
 def _instructions_of(cell: LoadedCell) -> dict[str, Instruction]:
-    """The cell's pool by id.
-
-    Empty if its file is gone: the chosen instructions are in the records anyway.
-    """
+    """The cell's pool by id; empty if its file is gone, since records hold the chosen instructions."""
     try:
         config = INSTRUCTIONS.validate(cell.config.get("instructions") or {"kind": "default"})
         pool = INSTRUCTIONS.build(config)
@@ -285,10 +273,7 @@ def _instructions_of(cell: LoadedCell) -> dict[str, Instruction]:
 
 
 def _applicability_reasons(folder: Path) -> dict[tuple[str, int, str], str]:
-    """The judge's reasons by (session, turn, instruction), from the journal, because records leave them out.
-
-    Empty if the journal is gone or cannot be read.
-    """
+    """The reasons by (session, turn, instruction), which only the journal holds; empty without a journal."""
     found: dict[tuple[str, int, str], str] = {}
     for session, name, value in read_values(folder / "journal.db", "applicability"):
         turn, _, instruction = name.split("/", 2)
@@ -302,7 +287,7 @@ def _decisions_of(
     known: Mapping[str, Instruction],
     reasons: Mapping[tuple[str, int, str], str],
 ) -> Iterator[Row | None]:
-    """The session's decisions, None for one about an instruction whose text is unknown."""
+    """The session's decisions; None for an instruction whose text is unknown."""
     before = ""
     for turn in session.turns:
         for candidate in turn.candidates:

@@ -74,7 +74,6 @@ def population_json(cells: Iterable[LoadedCell], options: Options) -> str:
 
 
 def _recorded(cell: LoadedCell, options: Options) -> JudgedCell:
-    """The entry of a cell, by its records."""
     counts: dict[str, dict[str, tuple[int, int]]] = {}
     for session in cell.sessions():
         for turn in session.turns if session.status == "completed" else ():
@@ -146,7 +145,6 @@ def _people(said: Mapping[Place, list[float]], drawn: Mapping[Place, Row], known
 
 
 def _sizes(cells: Iterable[JudgedCell]) -> dict[tuple[str, bool], int]:
-    """The number of decisions by scope and verdict."""
     found: Counter[tuple[str, bool]] = Counter()
     for own in (own for cell in cells for own in cell.judged.values()):
         for scope, (hits, total) in own.items():
@@ -172,7 +170,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _holds_labels(file: Path) -> bool:
-    """Whether a file's header is that of labelled decisions about instructions: a folder may hold other tables too."""
+    """Whether a file holds labelled decisions: a folder may hold other tables too."""
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
             header = stream.readline()
@@ -185,7 +183,7 @@ def _holds_labels(file: Path) -> bool:
 def _population(
     path: Path, labelled: set[str], cells: Sequence[LoadedCell], options: Options
 ) -> Mapping[str, JudgedCell]:
-    """The cells that the sample was drawn from: as population.json says, else those of them that are at hand."""
+    """The cells that the sample was drawn from: those of population.json, else the labelled cells at hand."""
     file = (path if path.is_dir() else path.parent) / POPULATION
     try:
         return Population.model_validate_json(file.read_bytes()).cells
