@@ -86,13 +86,11 @@ class _Record:
 
 
 @FORMATS.register(
-    "codechat",
-    PackageImport,
-    preview=lambda config: _recognised(_records(_files(Path(config.source)), config.columns), config),
+    "codechat", PackageImport, preview=lambda config: _recognised(_records(_files(config), config.columns), config)
 )
 def package(config: PackageImport) -> Imported:
     """CodeChat-Eval's replication package: a file of sessions for each model and dataset (out=FOLDER)."""
-    files = _files(Path(config.source))
+    files = _files(config)
     records = _records(files, config.columns)
     kinds, said = _kinds(files), Counter[str]()
     remarks = list(_recognised(records, config))
@@ -128,7 +126,8 @@ def package(config: PackageImport) -> Imported:
     return Imported([session for part in parts.values() for session in part], [], remarks, dict(parts))
 
 
-def _files(source: Path) -> Mapping[str, bytes]:
+def _files(config: PackageImport) -> Mapping[str, bytes]:
+    source = Path(config.source)
     if source.is_dir():
         paths = [path for path in source.rglob("*") if path.suffix.lower() in (".jsonl", ".json", ".csv")]
         files = {path.relative_to(source).as_posix(): path.read_bytes() for path in sorted(paths)}
@@ -237,15 +236,15 @@ def _turn(record: _Record, kinds: Kinds, said: Counter[str]) -> PublishedTurn:
     if code is None and isinstance(reply, str):
         code = extract(reply, Target()).code
         said["codes are extracted from the replies"] += 1
-    fields: dict[str, Any] = {}
+    own: dict[str, Any] = {}
     if (adhered := _truth(record.get("adherence"), record.place)) is not None:
-        fields["adherence"] = AdherenceRecord(verdict="adhered" if adhered else "violated", by="published", reason="")
+        own["adherence"] = AdherenceRecord(verdict="adhered" if adhered else "violated", by="published", reason="")
     if (instruction := _instruction(record, kinds, said)) is not None:
-        fields["instruction"] = instruction
+        own["instruction"] = instruction
     asked = next((text for part in ("prompt", "instruction") if isinstance(text := record.get(part), str)), "")
     return PublishedTurn(
         code if isinstance(code, str) and code.strip() else None, None,
-        request=[Message("user", asked)] if asked else [], response=reply if isinstance(reply, str) else None, own=fields,
+        request=[Message("user", asked)] if asked else [], response=reply if isinstance(reply, str) else None, own=own,
     )  # fmt: skip
 
 
