@@ -176,9 +176,7 @@ def draw_for_correction(runs: Sequence[Path], size: int, seed: int, options: Opt
         if row["judge_adherence"] != UNDECIDED:
             groups[names[row["cell_id"]]][Group(row["scope"], row["judge_adherence"] == "adhered")].append(row)
     if not groups:
-        raise UserError(
-            "the runs hold no judgement of adherence to draw from", "give cells whose turns have instructions"
-        )
+        raise UserError("the runs hold no judgement of adherence to draw from", "give cells of refinements")
     drawn: list[Row] = []
     for place, (judge, by_group) in enumerate(sorted(groups.items())):
         number = size // len(groups) + (place < size % len(groups))

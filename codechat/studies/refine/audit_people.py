@@ -103,17 +103,13 @@ def read_people(path: Path, cells: Sequence[LoadedCell], options: Options) -> Pe
             said[place].append(float(answer == "adhered"))
             drawn[place] = row
     if not said:
-        raise UserError(
-            f"{path} holds no label of adherence",
-            "label what `codechat audit export … correction=100` drew, and put the file into the folder",
-        )
+        remedy = "label what `codechat audit export … correction=100` drew, and put the file into the folder"
+        raise UserError(f"{path} holds no label of adherence", remedy)
     known = _population(path, {row["cell_id"] for row in rows}, cells, options)
     missing = {cell for cell, _, _ in said} - known.keys()
     if missing:
-        raise UserError(
-            f"{path} labels cells of which nothing else is known: {', '.join(sorted(missing))[:80]}",
-            f"give these cells too (runs=DIR,DIR), or the {POPULATION} that `audit export` wrote with the sample",
-        )
+        message = f"{path} labels cells of which nothing else is known: {', '.join(sorted(missing))[:80]}"
+        raise UserError(message, f"give these cells too (runs=DIR,DIR), or the {POPULATION} of the sample")
     return _people(said, drawn, known)
 
 
@@ -123,10 +119,8 @@ def _people(said: Mapping[Place, list[float]], drawn: Mapping[Place, Row], known
         row, cell = drawn[place], known[place[0]]
         scope, task = row["scope"], row["task_id"]
         if scope not in cell.judged.get(task, {}):
-            raise UserError(
-                f"{POPULATION} knows of no judged change of {task}, which people labelled",
-                f"keep the {POPULATION} that was written with the sample",
-            )
+            message = f"{POPULATION} knows of no judged change of {task}, which people labelled"
+            raise UserError(message, f"keep the {POPULATION} that was written with the sample")
         adhered = row["judge_adherence"] == "adhered"
         labels[cell.judge].append(Label(task, scope, adhered, fmean(values), row["cell_id"]))
     found = {}
@@ -147,15 +141,11 @@ def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise UserError(
-            f"there is no folder {path}", "audit=DIR is where people's labels lie, as `audit export` wrote it"
-        )
+        raise UserError(f"there is no folder {path}", "audit=DIR is the out=DIR of `codechat audit export`")
     found = [file for file in sorted(path.glob("*.csv")) if _holds_labels(file)]
     if not found:
-        raise UserError(
-            f"{path} holds no labels of instructions",
-            "audit=DIR is the out=DIR of `codechat audit export`, with the files that people labelled",
-        )
+        remedy = "audit=DIR is the out=DIR of `codechat audit export`, with the files that people labelled"
+        raise UserError(f"{path} holds no labels of instructions", remedy)
     return found
 
 
@@ -181,9 +171,8 @@ def _population(
         parts = [part for cell in cells for part in cell.parts if part.cell_id in labelled]
         return {part.cell_id: _recorded(part, options) for part in parts}
     except (OSError, ValidationError) as error:
-        raise UserError(
-            f"{file} is damaged: {str(error).splitlines()[0]}", "draw into another folder by the same command"
-        ) from error
+        message = f"{file} is damaged: {str(error).splitlines()[0]}"
+        raise UserError(message, "draw into another folder by the same command") from error
 
 
 def measures_adherence(cell: LoadedCell) -> bool:

@@ -58,10 +58,8 @@ class RefineChapter(Chapter):
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"])
-            raise UserError(
-                f"{path} is not what this version writes: {place}: {first['msg']}",
-                "run the cell again: it calls no model, and writes its metrics anew",
-            ) from error
+            remedy = "run the cell again: it calls no model, and writes its metrics anew"
+            raise UserError(f"{path} is not what this version writes: {place}: {first['msg']}", remedy) from error
 
     def summary(self, measures: Measures, metrics: Mapping[str, Any]) -> Iterator[TextLine]:
         last = len(metrics["pass_at_1"]) - 1

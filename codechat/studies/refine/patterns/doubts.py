@@ -66,7 +66,9 @@ def _of_added_code(rule: Rule, old: Code, new: Code) -> str:
     made = rule.made(rule.subject, new, old)
     name = rule.subject.pattern.name
     if rule.quantifier == "some" and rule.where is not None and name != "guard":
-        if not went.total() and 0 < came.total() < 4 and _asks_for_rework(rule.where, old):
+        places = [one.node for one in rule.where.present(old)]  # statements and expressions, or functions as a whole?
+        rework = any(node is not None and not isinstance(node, (*_DEFINES, ast.arg)) for node in places)
+        if not went.total() and 0 < came.total() < 4 and rework:
             return "what was there stayed as it was"
         around = went.total() == 1 == came.total() and name not in _AROUND_ON_PURPOSE
         if around and not rule.subject.options.get("in_hint") and _is_kept_whole(old, went, new, came):
@@ -95,12 +97,6 @@ def _head(statement: ast.stmt) -> str:
     if isinstance(statement, ast.If | ast.While):
         return f"{kind} {ast.unparse(statement.test)}"
     return f"{kind} {getattr(statement, 'name', '')}" if hasattr(statement, "body") else ast.unparse(statement)
-
-
-def _asks_for_rework(where: Clause, old: Code) -> bool:
-    """Whether the addition was asked for at certain statements or expressions, rather than at functions as a whole."""
-    nodes = [one.node for one in where.present(old)]
-    return any(node is not None and not isinstance(node, (*_DEFINES, ast.arg)) for node in nodes)
 
 
 def _is_kept_whole(old: Code, went: Counter[str], new: Code, came: Counter[str]) -> bool:
@@ -173,7 +169,7 @@ def _of_try(node: ast.Try) -> str:
 
 def _of_other_forms(rule: Rule, old: Code, new: Code) -> str:
     """A doubt if more of a related construct is found than before, or if the removed text is still in the program."""
-    for clause in _clauses(rule.subject.pattern.name):
+    for clause in _kin_of(rule.subject.pattern.name):
         was, now = clause.present(old), clause.present(new)
         if len(now) > len(was):
             return f"there may be another form of it: {clause.count(len(now))}: {clause.list(now)}"
@@ -185,9 +181,9 @@ def _of_other_forms(rule: Rule, old: Code, new: Code) -> str:
 
 
 @cache
-def _clauses(name: str) -> tuple[Clause, ...]:
+def _kin_of(name: str) -> tuple[Clause, ...]:
     around = {"pattern": "use", "names": _WAYS_AROUND}
-    return tuple(clause_of(one) for one in (around, *_KIN.get(name, ())))
+    return tuple(map(clause_of, (around, *_KIN.get(name, ()))))
 
 
 def _words(text: str) -> str:
