@@ -6,7 +6,7 @@ The judge's tokens are those of this scoring.
 """
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ from codechat.base.files import content_hash
 from codechat.base.records import SessionRecord, dataset_in, read_sessions
 from codechat.datasets import load
 from codechat.datasets.tasks import Dataset, Task
+from codechat.models.roles import models_in
 from codechat.report.metrics import Effort, Measures
 from codechat.run.cell import Cell, load_contents, remarks_on
 from codechat.run.cell.fitting import check_judge, check_texts
@@ -60,7 +61,9 @@ class RescoredCell(Cell):
 
     @cached_property
     def protocol(self) -> DialogueProtocol:
-        return Rescoring(super().protocol, self.recording)
+        models = (place for place, _ in models_in(self.config.protocol, "protocol"))
+        anew = {place.rpartition(".")[2] for place in models if self.config.can_change_in_rescoring(place)}
+        return Rescoring(super().protocol, self.recording, anew)
 
     def settings(self) -> dict[str, Any]:
         return {**super().settings(), "rescored_from": self.recording.cell_id}
@@ -68,10 +71,11 @@ class RescoredCell(Cell):
 
 @dataclass(frozen=True)
 class Rescoring:
-    """Recorded dialogues, in place of new ones."""
+    """Recorded dialogues, in place of new ones. `anew`: the protocol's roles that are asked again, such as a judge."""
 
     inner: DialogueProtocol
     recording: Recording
+    anew: Collection[str] = ()
 
     @property
     def measures(self) -> Measures:
@@ -87,12 +91,12 @@ class Rescoring:
         return self.inner.asks(task)
 
     async def run(self, task: Task, kit: Kit) -> None:
-        recorded = SessionRecord.model_validate_json(self.recording.sessions[task.task_id])
-        kit.log.agenda = recorded.agenda
-        await self.inner.score(task, kit, recorded)
-
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        await self.inner.score(task, kit, recorded)
+        kit.recording = SessionRecord.model_validate_json(self.recording.sessions[task.task_id])
+        kit.anew, kit.log.agenda = self.anew, kit.recording.agenda
+        await self.inner.run(task, kit)
+        if len(kit.log.turns) != len(kit.recording.turns):
+            raise kit.changed()
+        kit.log.ended = kit.recording.ended
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
         return self.inner.metrics(sessions, seed=seed, effort=effort)

@@ -62,13 +62,9 @@ class DialogueProtocol(Protocol):
     async def run(self, task: Task, kit: Kit) -> None:
         """Hold the dialogue, writing finished turns to `kit.log`, whose agenda is set.
 
-        Raises `InfrastructureError` if something outside failed: the session is then errored.
-        """
-
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        """Test and judge a recorded dialogue over the task again.
-
-        The requests stay as recorded, even if another verdict would have led to another dialogue.
+        Raises `InfrastructureError` if something outside failed: the session is then errored. A recorded session is
+        scored again by the same method: `kit.ask` returns the recorded replies, requests stay as recorded, and a
+        protocol whose path depends on verdicts follows `kit.recorded(turn)`.
         """
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from codechat.report.metrics.measures import Final, Measures, Series
 from codechat.report.metrics.sums import CellSums, Value, at
 from codechat.report.metrics.tally import Tally
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.run.protocols.grading import Graded, grade_in_order, reply_of, request_of
+from codechat.run.protocols.grading import Graded, grade_in_order, request_of
 from codechat.sandbox.languages import extract
 
 OWN = ("official", "executed", "source_fields")
@@ -99,16 +99,10 @@ class Recorded:
 
     async def run(self, task: Task, kit: Kit) -> None:
         async with grade_in_order() as grading:
-            for turn in self._recorded(task).turns:
+            for turn in (kit.recording or self._recorded(task)).turns:
                 reply = None
                 if turn.response is not None:
                     reply = await kit.ask(UNDER_TEST, turn.turn, request_of(turn))
-                grading.start(partial(self._grade, kit, task, turn, reply))
-
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        async with grade_in_order() as grading:
-            for turn in recorded.turns:
-                reply = None if turn.response is None else reply_of(turn)
                 grading.start(partial(self._grade, kit, task, turn, reply))
 
     async def _grade(

@@ -24,7 +24,7 @@ from codechat.datasets.tasks import Requirement, Task
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.run.protocols.grading import Graded, grade_in_order, reply_of, request_of
+from codechat.run.protocols.grading import Graded, grade_in_order
 from codechat.sandbox.languages import extract, without_thinking
 from codechat.sandbox.languages.python.syntax import parse
 from codechat.sandbox.suites.assertions import Assertions
@@ -130,6 +130,8 @@ class Static:
         codes: list[str] = []
         async with grade_in_order() as grading:
             for turn in range(len(asked) + 1):
+                if (recorded := kit.recorded(turn)) is not None:
+                    self._refuse_other_order(task, turn, recorded)
                 request = layout(self._config, task, asked[:turn], replies)
                 try:
                     is_last = turn == len(asked)
@@ -142,19 +144,11 @@ class Static:
                 replies.append(without_thinking(reply.text))
                 codes.append(extract(reply.text, task.target).code or (codes[-1] if codes else ""))
 
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
+    def _refuse_other_order(self, task: Task, turn: int, recorded: TurnRecord) -> None:
+        """Raises `UserError` if the recorded turn asks for another instruction than the task does now."""
         instructions = (task_requirement(task), *self._asked(task))
-        async with grade_in_order() as grading:
-            for turn, expected in zip(recorded.turns, instructions, strict=False):
-                if recorded_instruction(turn, instructions).id != expected.id:
-                    raise UserError(
-                        f"{task.task_id} asks in another order now", "set dataset.path to the recorded file"
-                    )
-                if turn.response is None:
-                    grading.start(partial(self._overflow, kit, task, turn.turn, request_of(turn)))
-                    break
-                round_ = self._round(task, turn.turn, request_of(turn))
-                grading.start(partial(self._grade, kit, task, round_, reply_of(turn)))
+        if recorded_instruction(recorded, instructions).id != instructions[turn].id:
+            raise UserError(f"{task.task_id} asks in another order now", "set dataset.path to the recorded file")
 
     def _before(self, codes: Sequence[str]) -> str | None:
         """The code that a request builds on, for baselines."""

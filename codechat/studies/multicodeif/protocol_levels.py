@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 from codechat.base.config import original_option
 from codechat.base.domain import Message, Reply
-from codechat.base.errors import ContextOverflow, UserError
+from codechat.base.errors import ContextOverflow
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.datasets.tasks import Task
 from codechat.judging import CONSTRAINT, JudgeConfig
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort, Measures
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.run.protocols.grading import Graded, grade_in_order, reply_of, request_of
+from codechat.run.protocols.grading import Graded, grade_in_order
 from codechat.sandbox.languages import without_thinking
 from codechat.studies.multicodeif.checking import (
     Checking,
@@ -79,21 +79,6 @@ class Levels:
                     return
                 grading.start(partial(self._grade, checking, round_, reply))
                 replies.append(reply.text if self._config.harness == "official" else without_thinking(reply.text))
-
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        checking, levels = Checking(kit, task, self._config.harness), levels_of(task)
-        if len(recorded.turns) != len(levels):
-            raise UserError(
-                f"{task.task_id} has {len(levels)} levels now, and {len(recorded.turns)} in the recording",
-                "set dataset.path to the recorded file",
-            )
-        async with grade_in_order() as grading:
-            for turn, level in zip(recorded.turns, levels, strict=True):
-                round_ = Round(turn.turn, level, request_of(turn))
-                if turn.response is None:
-                    grading.start(partial(self._overflow, checking, round_))
-                    return
-                grading.start(partial(self._grade, checking, round_, reply_of(turn)))
 
     async def _grade(self, checking: Checking, round_: Round, reply: Reply, earlier: Graded | None) -> TurnRecord:
         try:

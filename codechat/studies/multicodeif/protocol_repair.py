@@ -18,7 +18,6 @@ from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort, Measures
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.run.protocols.expecting import length_of
-from codechat.run.protocols.grading import reply_of, request_of
 from codechat.sandbox.languages import fence, without_thinking
 from codechat.studies.multicodeif.checking import (
     Checked,
@@ -123,9 +122,11 @@ class Repair:
         earlier: list[Answered] = []
         for turn in range(self._config.rounds + 1):
             last = earlier[-1] if earlier else None
-            if last is not None and not last.found.unmet:
-                if not self._config.rejudge:
-                    return
+            recorded = kit.recorded(turn)
+            carried = last is not None and not last.found.unmet
+            if recorded is not None:
+                carried = ConstrainedTurn.of(recorded).carried
+            if last is not None and carried:
                 round_, reply = Round(turn, level, (), turn, carried=True), last.reply
             else:
                 request = layout(self._config, task, earlier)
@@ -140,22 +141,12 @@ class Repair:
                     return
             found = await checking.found(round_, reply)
             kit.finish_turn(checking.record(round_, reply, found))
+            if kit.ends(turn, not found.unmet and not self._config.rejudge):
+                return
             if not round_.carried:
                 earlier.append(Answered(round_.request, reply, found))
             elif last is not None:
                 earlier[-1] = Answered(last.request, reply, found)
-
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        level, checking = levels_of(task)[0], Checking(kit, task, self._config.harness)
-        for turn in recorded.turns:
-            carried = ConstrainedTurn.of(turn).carried
-            round_ = Round(turn.turn, level, request_of(turn), turn.turn, carried)
-            if turn.response is None:
-                kit.finish_turn(checking.overflow(round_))
-                kit.log.ended = "context_overflow"
-                return
-            reply = reply_of(turn)
-            kit.finish_turn(checking.record(round_, reply, await checking.found(round_, reply)))
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
         config = self._config
