@@ -1,4 +1,4 @@
-"""Whether two entrants differ, with corrected tests and effect sizes; what one choice, or the language, changes."""
+"""Comparisons of cells: paired tests, one choice or language varied, adherence corrected by people's labels."""
 
 import textwrap
 from collections import defaultdict
@@ -11,19 +11,12 @@ from codechat.base.domain import SCOPES
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.drawing import DASHES, Look, bars, legend, spread
 from codechat.report.generic import paired
+from codechat.report.generic.tables import named_table
+from codechat.report.metrics.powered import FEWEST, JudgeLabels, Powered, powered, powered_difference
 from codechat.report.metrics.statistics import TaskRatio, percent_change, sustained
+from codechat.report.metrics.tally import size
 from codechat.report.variants import RESCORED
-from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison
-
-Survival = tuple[Sequence[int], int]
-"""How many turns each session passed from turn 0 on, and N, the turns there are.
-
-A session that passed all N has not failed yet: it is censored.
-"""
-BY_TASK = (
-    " A pair with several samples of a task is tested by the tasks that both completed, with a variance that takes a "
-    "task's sessions, of both entrants, as dependent."
-)
+from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison
 
 
 def differences(compared: list[paired.Pair[Outcomes]]) -> Table:
@@ -74,92 +67,6 @@ def turns(compared: list[paired.Pair[Outcomes]]) -> Table:
         "Odds ratio: tasks that only A passes per task that only B passes; a dash where B has none."
         f"{paired.note_on_samples(compared)}",
     ))  # fmt: skip
-
-
-def survival(comparison: RefineComparison, compared: list[paired.Pair[Outcomes]]) -> Table:
-    """The log-rank test: all entrants of a dataset at once, then pair by pair."""
-    columns = (
-        *paired.NAMES[:3],
-        *columns_of("d", sessions_a="Sessions A", sessions_b="Sessions B"),
-        *(Column("chi2", "χ²", ".2f"), Column("p", "p", "p")),
-    )
-    whole: list[paired.Row] = []
-    for dataset in comparison.datasets:
-        entrants = comparison.on(dataset)
-        single = len(entrants) > 2 and all(found.cell.samples == 1 for found in entrants)
-        test = log_rank([_curve(found) for found in entrants]) if single else None
-        if test:
-            whole.append((dataset, "all entrants", "", None, None, *test))
-    rows: list[paired.Row] = []
-    for pair in compared:
-        test = log_rank_by_task(pair) if pair.repeated else log_rank([_curve(pair.a), _curve(pair.b)])
-        rows.append((*pair.names[:3], len(pair.a.tasks), len(pair.b.tasks), *(test or (None, None))))
-    return paired.corrected(Table(
-        "pairs_survival", "Log-rank test between survival curves", columns, (*whole, *rows), group="pairs",
-        note="A session has failed at the first turn that does not pass; one that passes to the end is censored. Over "
-        "the turns that the curves share. The test takes the sessions of two entrants as independent, though they "
-        "share their tasks; the paired tests do not. Holm-corrected over all pairs of a dataset; bold: below 0.05."
-        f"{BY_TASK if any(pair.repeated for pair in compared) else ''}",
-    ), whole=len(whole))  # fmt: skip
-
-
-def _curve(found: Outcomes) -> Survival:
-    return found.sustained, found.cell.turns
-
-
-def log_rank(groups: Sequence[Survival]) -> tuple[float, float] | None:
-    """χ² and p of the test that the curves are one, over the turns they share; a degree of freedom less than curves.
-
-    None if no session ever fails, a group is empty, or the variance is singular, as when all at risk fail together.
-    """
-    import numpy as np
-    from statsmodels.duration.survfunc import survdiff
-
-    shared = min(turns for _, turns in groups)
-    times, failed, members = [], [], []
-    for number, (lasted, _) in enumerate(groups):
-        # the first failing turn, counted from 1: a session that fails at turn 0 has time 1
-        times += [min(turns, shared) + 1 for turns in lasted]
-        failed += [int(turns < shared) for turns in lasted]
-        members += [number] * len(lasted)
-    if not any(failed) or len(set(members)) < len(groups):
-        return None
-    try:
-        chi2, p = survdiff(times, failed, members)
-    except np.linalg.LinAlgError:
-        return None
-    return float(chi2), float(p)
-
-
-def log_rank_by_task(pair: paired.Pair[Outcomes]) -> tuple[float, float] | None:
-    """χ² and p of the log-rank test whose variance is that of the tasks' contributions (Lin and Wei's).
-
-    None if no session of a shared task ever fails, or no task speaks for either.
-    """
-    from scipy.stats import chi2
-
-    lasted = [[[sustained(row) for row in samples] for samples in side] for side in pair.verdicts]
-    flat = [[turns for samples in side for turns in samples] for side in lasted]
-    at_risk = [[sum(turns >= turn for turns in side) for turn in range(pair.turns)] for side in flat]
-    failed = [sum(side.count(turn) for side in flat) for turn in range(pair.turns)]
-    of_a = [mine / (mine + its) if mine + its else 0.0 for mine, its in zip(*at_risk, strict=True)]
-    hazard = [count / (mine + its) if count else 0.0 for count, mine, its in zip(failed, *at_risk, strict=True)]
-
-    def part(turns: int, is_a: bool) -> float:
-        """What a session adds to the observed minus the expected failures of A."""
-        weights = [is_a - share for share in of_a]
-        seen = -sum(weights[turn] * hazard[turn] for turn in range(min(turns + 1, pair.turns)))
-        return seen + (weights[turns] if turns < pair.turns else 0.0)
-
-    tasks = [
-        sum(part(turns, True) for turns in mine) + sum(part(turns, False) for turns in its)
-        for mine, its in zip(*lasted, strict=True)
-    ]
-    spread = sum(each**2 for each in tasks)
-    if not spread:
-        return None
-    statistic = sum(tasks) ** 2 / spread
-    return statistic, float(chi2.sf(statistic, 1))
 
 
 # What can vary, with the words for it, and how a cell is called in such a table.
@@ -248,13 +155,10 @@ def _values(found: Outcomes) -> tuple[Value, ...]:
     )
 
 
-Measured = tuple[float | None, Sequence[float] | None]
-
-
 def _share(found: Outcomes) -> Measured:
     mst, ends = found.measured("mst")
     share = None if mst is None else mst / found.cell.turns
-    return share, ends and [end / found.cell.turns for end in ends]
+    return share, ends and Interval(*(end / found.cell.turns for end in ends))
 
 
 MEASURES: Mapping[str, Callable[[Outcomes], Measured]] = {
@@ -367,3 +271,79 @@ def _sustained(pair: paired.Pair[Outcomes], side: Sequence[Sequence[tuple[bool |
 
 def _both(pair: paired.Pair[Outcomes], a: TaskRatio, b: TaskRatio) -> tuple[Value, ...]:
     return a.rate, b.rate, paired.minus(a.rate, b.rate), paired.difference(pair.ratios(a), pair.ratios(b))
+
+
+MEANING = (
+    "Corrected: the share of judged instructions that applied and were followed, as people would say. "
+    "Prediction-powered (PPI++): the cell's own labels, with all verdicts of the judge to reduce the variance. It "
+    "assumes that the labels are a random draw of this cell's decisions, as `audit export` makes it, and nothing of "
+    f"the judge. It needs {FEWEST} labels of each verdict in the cell itself. Intervals: 95 %, by task."
+)
+
+
+def has_labels(comparison: RefineComparison) -> bool:
+    """Whether the report was given people's labels."""
+    return any(found.cell.labels is not None for found in comparison.cells)
+
+
+def corrected(found: Outcomes, scope: str = "") -> Powered | str | None:
+    """The corrected adherence, or the reason why it is missing; None without labels."""
+    labels = found.cell.labels
+    if not isinstance(labels, JudgeLabels):
+        return labels
+    judged = {scope: found.judged[scope]} if scope else found.judged
+    return powered(labels, {part.cell_id for part in found.cell.parts}, judged)
+
+
+def measured(share: Powered | str | None) -> Measured:
+    """The share with its interval, if there is one."""
+    return (share.value, Interval.of(share.interval)) if isinstance(share, Powered) else (None, None)
+
+
+def corrected_rates(comparison: RefineComparison) -> Table:
+    columns = (
+        *columns_of(of="Of"), Column("judged", "Judged", "d"), *with_interval("raw", "Raw", ".3f"),
+        *with_interval("powered", "PPI++", ".3f"), *columns_of(note="Note"),
+    )  # fmt: skip
+    rows = []
+    for found in comparison.in_order():
+        # a cell without labels says so once
+        for scope in ("", *SCOPES) if isinstance(found.cell.labels, JudgeLabels) else ("",):
+            whole = found.judged[scope] if scope else found.adherence
+            if whole.by_task:
+                share = corrected(found, scope)
+                name = scope or "all turns"
+                rows.append((found, (name, size(whole), *found.counted(whole), *measured(share), _note(share))))
+    return named_table(
+        comparison, columns, rows, name="adherence_corrected",
+        title="Adherence, raw and corrected for the judge's errors", group="adherence",
+        note=f"{MEANING} A reply without code follows nothing, which needs no judge.",
+    )  # fmt: skip
+
+
+def _note(*shares: Powered | str | None) -> str:
+    return "; ".join(dict.fromkeys(f"not corrected: {share}" for share in shares if isinstance(share, str)))
+
+
+def corrected_differences(compared: Sequence[paired.Pair[Outcomes]]) -> Table:
+    """Adherence of A minus B, on all tasks of either."""
+    columns = (
+        *columns_of(dataset="Dataset", a="A", b="B"), *with_interval("raw", "Raw, A − B", "+.3f"),
+        *with_interval("powered", "PPI++", "+.3f"), *columns_of(note="Note"),
+    )  # fmt: skip
+    rows: list[tuple[Value, ...]] = []
+    for pair in compared:
+        raw: list[TaskRatio] = [found.adherence for found in (pair.a, pair.b)]
+        shares = [corrected(found) for found in (pair.a, pair.b)]
+        estimates = [share for share in shares if isinstance(share, Powered)]
+        value, ends = powered_difference(*estimates) if len(estimates) == 2 else (None, None)
+        rows.append((
+            pair.a.cell.dataset, pair.a.cell.label, pair.b.cell.label, paired.minus(raw[0].rate, raw[1].rate),
+            paired.difference(*map(pair.ratios, raw)), value, Interval.of(ends), _note(*shares),
+        ))  # fmt: skip
+    return Table(
+        "adherence_differences", "Differences of adherence, raw and by people's labels", columns, tuple(rows),
+        group="adherence",
+        note="Raw: as the judge decided, which is right only if it errs equally, and little, in both cells; else the "
+        f"difference may be one of the judge's leniency. {MEANING}",
+    )  # fmt: skip

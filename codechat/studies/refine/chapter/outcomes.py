@@ -69,12 +69,12 @@ class Outcomes(SessionVerdicts):
         """Sessions that have passed at every turn up to this one."""
         return self.figure([length > turn for length in self.sustained])
 
-    def measured(self, place: str) -> tuple[float | None, Interval | None]:
+    def measured(self, place: str) -> "Measured":
         """A value of metrics.json with its interval; `place` joins its keys by dots."""
         measure = Final(place, "")
         return value_of(self.cell.metrics, measure), Interval.of(interval_of(self.cell.metrics, measure))
 
-    def counted(self, figure: TaskRatio) -> tuple[float | None, Interval | None]:
+    def counted(self, figure: TaskRatio) -> "Measured":
         """The rate of one of the cell's figures with its 95 % interval, resampled by task."""
         return figure.rate, Interval.of(self.resamples.interval(figure))
 
@@ -85,7 +85,10 @@ class Outcomes(SessionVerdicts):
         for before, turn in pairwise(session.turns):
             if session.has_answer(turn):
                 self._add_transition(session.task_id, before, turn)
-                self._add_adherence(session.task_id, turn)
+                if turn.adherence is not None and turn.adherence.verdict != "undecided":
+                    scope = turn.instruction.scope if turn.instruction and turn.code is not None else NO_CODE
+                    for figure in (self.adherence, self.adherence_at[turn.turn], self.judged[scope]):
+                        figure.count(session.task_id, turn.adherence.verdict == "adhered")
 
     def _add_transition(self, task: str, before: TurnRecord, turn: TurnRecord) -> None:
         if before.passed is None or turn.passed is None:
@@ -100,12 +103,6 @@ class Outcomes(SessionVerdicts):
                 breaking = self.instructions.setdefault(asked.id, Breaking(asked))
                 breaking.met += 1
                 breaking.broke += not turn.passed
-
-    def _add_adherence(self, task: str, turn: TurnRecord) -> None:
-        if turn.adherence is not None and turn.adherence.verdict != "undecided":
-            scope = turn.instruction.scope if turn.instruction is not None and turn.code is not None else NO_CODE
-            for figure in (self.adherence, self.adherence_at[turn.turn], self.judged[scope]):
-                figure.count(task, turn.adherence.verdict == "adhered")
 
 
 RefineComparison = Comparison[Outcomes]

@@ -9,7 +9,7 @@ from codechat.report.metrics.loaded import LOADED
 from codechat.report.metrics.powered import Powered, powered_mean
 from codechat.report.metrics.statistics import TaskRatio, mean_of_all, percent_change, percentile_interval, rate
 from codechat.report.metrics.tally import size
-from codechat.studies.refine.chapter import corrected
+from codechat.studies.refine.chapter import comparisons
 from codechat.studies.refine.chapter.outcomes import (
     MEAN,
     Breaking,
@@ -72,7 +72,7 @@ def leaderboard(comparison: RefineComparison) -> Table:
         *columns_of(".3f", pass_first="Pass@1 turn 0", pass_last=f"Pass@1 turn {last}"),
         Column("delta_pct", f"Δ0→{last} %", "+.1f"),
         *columns_of(".3f", regression="Regression", self_correction="Self-correction", adherence="Adherence"),
-        *(with_interval("adherence_corrected", "corrected", ".3f") if corrected.asked(comparison) else ()),
+        *(with_interval("adherence_corrected", "corrected", ".3f") if comparisons.has_labels(comparison) else ()),
         *columns_of("d", completed="Completed", errored="Errored"),
     )  # fmt: skip
     rows: list[tuple[Value, ...]] = []
@@ -110,9 +110,9 @@ def _block(
 
 def corrected_mean(cells: Mapping[str, Outcomes]) -> tuple[float | None, Interval | None]:
     """The mean of the corrected adherence over datasets, with its interval."""
-    shares = [corrected.corrected(found) for found in cells.values()]
+    shares = [comparisons.corrected(found) for found in cells.values()]
     known = [share for share in shares if isinstance(share, Powered)]
-    return corrected.measured(powered_mean(known) if len(known) == len(shares) else None)
+    return comparisons.measured(powered_mean(known) if len(known) == len(shares) else None)
 
 
 def _samples(cells: Mapping[str, Outcomes]) -> str:

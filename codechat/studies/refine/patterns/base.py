@@ -122,23 +122,24 @@ Named: TypeAlias = tuple[str, str, str]
 """A pattern's name, its noun, and the noun's plural, which is empty if adding an s makes it."""
 
 
-def pair(these: Named, others: Named, *, on_tokens: bool = False) -> Callable[[Sorter], Sorter]:
-    """Register two patterns with one function, which yields places and says of each whether it belongs to the first."""
+def pair(
+    these: Named, others: Named, *, register: Callable[..., Any] = pattern, **options: bool
+) -> Callable[[Sorter], Sorter]:
+    """Register two patterns with one function, which yields places and whether each belongs to the first pattern."""
+
+    def half(sorter: Sorter, wanted: bool) -> Finder:
+        @wraps(sorter)
+        def find(code: Readable, **options: Any) -> Iterable[Occurrence]:
+            return (place for place, found in sorter(code, **options) if found is wanted)
+
+        return find
 
     def remember(sorter: Sorter) -> Sorter:
-        for (name, noun, plural), wanted in ((these, True), (others, False)):
-            pattern(name, noun, plural, on_tokens=on_tokens)(_half(sorter, wanted))
+        for names, wanted in ((these, True), (others, False)):
+            register(*names, **options)(half(sorter, wanted))
         return sorter
 
     return remember
-
-
-def _half(sorter: Sorter, wanted: bool) -> Finder:
-    @wraps(sorter)
-    def find(code: Code, **options: Any) -> Iterable[Occurrence]:
-        return (place for place, found in sorter(code, **options) if found is wanted)
-
-    return find
 
 
 @cache

@@ -30,7 +30,8 @@ from codechat.studies.refine.patterns.finders.functions import helper
 from codechat.studies.refine.patterns.reading.code import Code, read
 from codechat.studies.refine.patterns.reading.neutral import TreeCode, read_tree
 from codechat.studies.refine.patterns.reading.tree import FUNCTIONS
-from codechat.studies.refine.patterns.trees import doubt_in, tree_clause
+from codechat.studies.refine.patterns.trees import tree_clause
+from codechat.studies.refine.patterns.trees.flow import doubt_in
 
 PYTHON = "python"
 BY = "rules"
@@ -130,7 +131,11 @@ def adherence(before: str, after: str, instruction: Instruction) -> Adherence:
     if fault:
         return Adherence("violated", BY, fault)
     done = _done(old, new, rule)
-    unseen = doubt(rule, old, new) if isinstance(old, Code) and isinstance(new, Code) else doubt_in(old, new)
+    if isinstance(old, TreeCode) and isinstance(new, TreeCode):
+        unseen = doubt_in(old, new)
+    else:
+        assert isinstance(old, Code) and isinstance(new, Code)
+        unseen = doubt(rule, old, new)
     if unseen:
         return Adherence("undecided", BY, f"{done}, but {unseen}")
     return Adherence("adhered", BY, done)

@@ -7,29 +7,27 @@ from collections.abc import Callable
 import libcst as cst
 
 from codechat.sandbox.languages.python.syntax import parameters
-from codechat.studies.refine.baselines.refactoring.base import (
-    Refusal,
-    Source,
-    define,
-    insert,
-    same_tree,
-    top_line,
-    transforms,
-)
 from codechat.studies.refine.baselines.refactoring.trees import (
     LOOKERS,
     Made,
+    Refusal,
+    Source,
+    define,
     has,
+    insert,
     nodes,
     replace,
     rewrite,
+    same_tree,
     text_of,
+    top_line,
+    transforms,
     unjoin,
     variables,
 )
 from codechat.studies.refine.patterns import patterns
-from codechat.studies.refine.patterns.finders.comments import Place, Statement, commented
-from codechat.studies.refine.patterns.finders.names import local_bindings
+from codechat.studies.refine.patterns.finders.functions import local_bindings
+from codechat.studies.refine.patterns.finders.layout import Place, Statement, commented
 from codechat.studies.refine.patterns.reading.tree import Function, docstring, first_line
 
 # -- comments and docstrings -------------------------------------------------------------------------------------------

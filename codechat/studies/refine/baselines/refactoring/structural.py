@@ -7,19 +7,22 @@ from string import Template
 import libcst as cst
 
 from codechat.studies.refine.baselines.refactoring import trees
-from codechat.studies.refine.baselines.refactoring.base import Refusal, Source, define, transforms
 from codechat.studies.refine.baselines.refactoring.trees import (
     LOOKERS,
     SPACE,
     Made,
+    Refusal,
+    Source,
     block,
     body_of,
+    define,
     entry,
     has,
     nodes,
     replace,
     statements,
     text_of,
+    transforms,
     whole,
 )
 

@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from codechat.studies.refine.patterns.base import Finder, Occurrence, at, pattern
-from codechat.studies.refine.patterns.finders.names import is_real_read
+from codechat.studies.refine.patterns.finders.functions import is_real_read
 from codechat.studies.refine.patterns.reading.code import Code
 from codechat.studies.refine.patterns.reading.tree import COMPREHENSIONS, FUNCTIONS, LOOPS, blocks, own_nodes
 

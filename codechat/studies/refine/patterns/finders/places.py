@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from codechat.sandbox.languages.python.syntax import parameters
 from codechat.studies.refine.patterns.base import Occurrence, at, pattern
-from codechat.studies.refine.patterns.finders.names import local_bindings
+from codechat.studies.refine.patterns.finders.functions import local_bindings
 from codechat.studies.refine.patterns.finders.usage import TRAVERSING, call
 from codechat.studies.refine.patterns.reading.code import Code, is_hint
 from codechat.studies.refine.patterns.reading.tree import COMPREHENSIONS, LOOPS, Function, own_nodes, walk

@@ -1,22 +1,254 @@
-"""Things that a program makes use of: built-ins, library functions, methods, collections."""
+"""Type annotations, docstrings, and what a program uses: built-ins, library functions, methods, collections."""
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from codechat.studies.refine.patterns.base import Occurrence, at, pattern
-from codechat.studies.refine.patterns.finders.hints import parts
-from codechat.studies.refine.patterns.reading.code import Code, is_hint
+from codechat.sandbox.languages.python.syntax import parameters
+from codechat.studies.refine.patterns.base import Occurrence, Regex, at, pair, pattern
+from codechat.studies.refine.patterns.finders.functions import local_bindings
+from codechat.studies.refine.patterns.finders.layout import followed, is_placeholder
+from codechat.studies.refine.patterns.reading.code import Code, is_hint, read
 from codechat.studies.refine.patterns.reading.tree import (
     COMPREHENSIONS,
     FUNCTIONS,
     LOOPS,
+    Function,
     body_without_docstring,
+    docstring,
     own_nodes,
+    walk,
 )
 from codechat.studies.refine.patterns.reading.use import assignments
+
+LEGACY = {"List", "Dict", "Set", "FrozenSet", "Tuple", "Type", "Deque", "DefaultDict"}
+_QUOTED = re.compile(r"[\w., |\[\]]+")
+"""An annotation in quotes."""
+_GENERICS = {"list", "dict", "set", "frozenset", "tuple", "type", "deque", "defaultdict"}
+
+
+@pair(
+    ("parameter_hint", "parameter with a type hint", "parameters with a type hint"),
+    ("bare_parameter", "parameter without a type hint", "parameters without a type hint"),
+)
+def parameter_hint(code: Code) -> Iterable[tuple[Occurrence, bool]]:
+    """Parameters except `self` and `cls` of methods, divided by whether they are annotated.
+
+    `...`, "" and 0 are no annotations.
+    """
+    return ((at(one, f"'{one.arg}'"), _is_hinted(one.annotation)) for _, one in _parameters(code))
+
+
+def _is_hinted(annotation: ast.expr | None) -> bool:
+    """Whether there is an annotation that can name a type."""
+    if not isinstance(annotation, ast.Constant):
+        return annotation is not None and not isinstance(annotation, _NO_TYPES)
+    if not isinstance(annotation.value, str):
+        return annotation.value is None
+    body = tree.body if (tree := read(annotation.value.strip()).tree) else []
+    value = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
+    return value is not None and _is_hinted(value)
+
+
+_NO_TYPES = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.Lambda, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.JoinedStr)
+
+
+def _parameters(code: Code) -> Iterator[tuple[Function, ast.arg]]:
+    for function in code.functions:
+        given = parameters(function)
+        method = isinstance(code.parents.get(function), ast.ClassDef) and given and given[0].arg in ("self", "cls")
+        yield from ((function, one) for one in given[bool(method) :])
+
+
+@pair(
+    ("return_hint", "function with a return type", "functions with a return type"),
+    ("bare_function", "function without a return type", "functions without a return type"),
+)
+def return_hint(code: Code) -> Iterable[tuple[Occurrence, bool]]:
+    """Functions, divided by whether their return type is annotated, in a type comment too.
+
+    `...`, "" and 0 are no annotations.
+    """
+    return ((at(one, one.name), _is_hinted(one.returns) or _has_type_comment(code, one)) for one in code.functions)
+
+
+def _has_type_comment(code: Code, function: Function) -> bool:
+    """Whether `# type: (int) -> str` stands between a function's head and its first statement."""
+    if "# type:" not in code.text:
+        return False
+    lines = code.lines[function.lineno - 1 : function.body[0].lineno]
+    return any(re.search(r"#\s*type:\s*\(.*\)\s*->\s*\w", line) for line in lines)
+
+
+@pattern("local_hint", "annotated local variable")
+def local_hint(code: Code) -> Iterable[Occurrence]:
+    """Annotated assignments to names inside functions."""
+    for node in code.find(ast.AnnAssign):
+        if isinstance(node.target, ast.Name) and code.function_of(node):
+            yield at(node, f"'{node.target.id}'")
+
+
+@pattern("bare_local", "local variable without a type hint", "local variables without a type hint")
+def bare_local(code: Code) -> Iterable[Occurrence]:
+    """Local variables first bound by `name = value` and annotated nowhere in their function."""
+    targets = [node.target for node in code.find(ast.AnnAssign) if _is_hinted(node.annotation)]
+    hinted = {(one.id, code.function_of(one)) for one in targets if isinstance(one, ast.Name)}
+    for name, node, function in local_bindings(code):
+        above = code.parents.get(node)
+        given = above.targets if isinstance(above, ast.Assign) else [getattr(above, "target", None)]
+        plain = isinstance(above, ast.Assign | ast.AnnAssign) and node in given
+        if plain and (name, function) not in hinted:
+            yield at(node, f"'{name}'")
+
+
+@pattern("legacy_hint", "typing alias")
+def legacy_hint(code: Code, kind: Literal["generic", "optional"]) -> Iterable[Occurrence]:
+    """Uses of typing's `List`, `Dict`, … (`generic`) or of its `Optional` and `Union` (`optional`), also in quotes."""
+    wanted = LEGACY if kind == "generic" else {"Optional", "Union"}
+    for node in code.find(ast.Name, ast.Attribute):
+        module, _, name = code.origin(node).rpartition(".")
+        if module == "typing" and name in wanted:
+            yield at(node, name)
+    for part, place in parts(code):
+        name = part.id if isinstance(part, ast.Name) else getattr(part, "attr", "")
+        if part is not place and name in wanted and code.imports.get(name, "typing").startswith("typing"):
+            yield at(place, name)
+
+
+@pattern("modern_hint", "built-in hint")
+def modern_hint(code: Code, kind: Literal["generic", "optional"]) -> Iterable[Occurrence]:
+    """Annotations such as `list[int]` and `list` (`generic`) or `int | None` (`optional`), also in quotes."""
+    for part, place in parts(code):
+        either = isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitOr)
+        if either if kind == "optional" else isinstance(part, ast.Name) and part.id in _GENERICS:
+            yield at(place)
+
+
+def parts(code: Code) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Every node of every annotation, quoted ones included, each with the node of the code where it stands."""
+    for annotation in _annotations(code):
+        for node in walk(annotation):
+            text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            tree = read(text).tree if _QUOTED.fullmatch(text) else None
+            yield from ((part, node) for part in (walk(tree) if tree else [node]))
+
+
+def _annotations(code: Code) -> Iterator[ast.expr]:
+    for node in code.find(ast.arg, ast.AnnAssign):
+        if node.annotation:
+            yield node.annotation
+    for function in code.functions:
+        if function.returns:
+            yield function.returns
+    for call in code.find(ast.Call):
+        yield from call.args[:1] if code.origin(call.func) == "typing.cast" else ()
+    for statement in code.tree.body if code.tree else ():
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Subscript | ast.BinOp):
+            yield from [statement.value] if _is_type(code, statement.value) else []
+
+
+@pattern("type_alias", "type alias", "type aliases")
+def type_alias(code: Code) -> Iterable[Occurrence]:
+    """Module-level names for a type: `Row = list[int]`, `Row: TypeAlias = …`, `type Row = …`."""
+    for statement in code.tree.body if code.tree else []:
+        if type(statement).__name__ == "TypeAlias":
+            yield at(statement)
+        elif isinstance(statement, ast.AnnAssign):
+            if code.origin(statement.annotation).rpartition(".")[2] == "TypeAlias":
+                yield at(statement)
+        elif isinstance(statement, ast.Assign) and _is_type(code, statement.value):
+            yield at(statement)
+
+
+def _is_type(code: Code, value: ast.expr) -> bool:
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr):
+        return _is_type(code, value.left) or _is_type(code, value.right)
+    head = value.value if isinstance(value, ast.Subscript) else value
+    origin = code.origin(head)
+    generic = isinstance(value, ast.Subscript) and origin.rpartition(".")[2] in _GENERICS
+    known = origin.startswith(("typing.", "collections.abc.")) or origin in {"int", "str", "float", "bool", *_GENERICS}
+    return generic or known
+
+
+@pair(
+    ("docstring", "docstring", ""),
+    ("no_docstring", "function without such a docstring", "functions without such a docstring"),
+)
+def docstrings(code: Code, matches: Regex = "", takes_parameters: bool = False) -> Iterable[tuple[Occurrence, bool]]:
+    """Functions, or only those with parameters, divided by whether they have a docstring that `matches` is found in.
+
+    A phrase that ends in a sign, such as `Args:`, must be followed by something.
+    """
+    for function in code.functions:
+        if parameters(function) or not takes_parameters:
+            text = _prose(function)
+            found = not is_placeholder(text) and (not matches or followed(text, re.search(matches, text)))
+            yield at(function.body[0]) if found else at(function, function.name), found
+
+
+def _prose(function: Function) -> str:
+    """The text of a function's docstring; empty if there is none or it is blank."""
+    text = docstring(function)
+    return str(text.value) if text and str(text.value).strip() else ""
+
+
+@pattern("any_docstring", "docstring")
+def any_docstring(code: Code) -> Iterable[Occurrence]:
+    """Docstrings of functions, classes and the module."""
+    return (at(text) for node in code.find(ast.Module, ast.ClassDef, *FUNCTIONS) if (text := docstring(node)))
+
+
+@pattern("module_docstring", "module docstring")
+def module_docstring(code: Code) -> Iterable[Occurrence]:
+    """The module's docstring."""
+    return [at(text)] if code.tree and (text := docstring(code.tree)) else []
+
+
+@pair(
+    ("tall_docstring", "docstring of several lines", "docstrings of several lines"),
+    ("short_docstring", "docstring of one line", "docstrings of one line"),
+)
+def tall_docstring(code: Code) -> Iterable[tuple[Occurrence, bool]]:
+    """Function docstrings, divided by whether their text, or the lines between the quotes, take more than one line."""
+    for function in code.functions:
+        if _prose(function):
+            first = function.body[0]
+            yield at(first), "\n" in _prose(function).strip() or first.end_lineno != first.lineno
+
+
+@pair(
+    ("documented_parameter", "parameter named in its docstring", "parameters named in their docstring"),
+    ("undocumented_parameter", "parameter missing from its docstring", "parameters missing from their docstring"),
+)
+def documented_parameter(code: Code, form: str = r"\b{}\b") -> Iterable[tuple[Occurrence, bool]]:
+    """Parameters, divided by whether their function's docstring mentions them in that form; `{}` is the name."""
+    for function, one in _parameters(code):
+        name = re.escape(one.arg) + (_NO_ARTICLE if one.arg == "a" else "")
+        text = _prose(function)
+        marks = re.finditer(form.replace("{}", name), text)
+        yield at(one, f"'{one.arg}'"), any(followed(text, mark) and not _names_only(text, mark) for mark in marks)
+
+
+def _names_only(text: str, mark: re.Match[str]) -> bool:
+    """Whether a parameter's entry in a list says nothing: `name:` ends the line and no deeper line follows."""
+    rest, _, below = text[mark.end() :].partition("\n")
+    if not re.fullmatch(r"\s*(\([^)]*\))?\s*(:|-+)\s*", rest):
+        return False
+    start = text[: mark.start()].rpartition("\n")[2]
+    indent = len(re.match(r"[ ]*", below)[0])  # type: ignore[index]
+    return indent <= len(re.match(r"[ ]*", start)[0]) or not below.partition("\n")[0].strip()  # type: ignore[index]
+
+
+_NO_ARTICLE = r"(?! (?!and\b|or\b|is\b|to\b|by\b|in\b|from\b)\w)"
+"""Words that follow the name `a` if it is a name: before any other word it would be the article."""
+
+
+@pattern("function", "function")
+def function(code: Code) -> Iterable[Occurrence]:
+    """Functions that do something."""
+    return (at(node, node.name) for node in code.functions if body_without_docstring(node))
 
 
 @pattern("use", "use of {names}", "uses of {names}")
