@@ -12,14 +12,30 @@ _BASE = (
     *("config", "domain", "environment", "errors", "files", "mounts", "plugins", "promises", "records", "registry"),
     *("seal", "seeding", "spreadsheet", "template", "texts"),
 )
+# Modules of `studies.multicodeif` that hold the content of others, and their old names.
+_MERGED = {
+    "metrics": ("metrics_levels", "metrics_repair"),
+    "chapter": ("chapter.tables",),
+    "chapter.published": ("chapter.kept",),
+    "construct.review": ("construct.filtering", "construct.redundancy"),
+    "construct.task": ("construct.demands", "construct.prompts"),
+    "construct.writing": ("construct.drawing", "construct.expanding", "construct.witness"),
+}
 # From old to new names within codechat. What is in a moved package moved with it, unless it has a line of its own.
 MOVED = {
+    **{f"studies.multicodeif.{old}": f"studies.multicodeif.{new}" for new, names in _MERGED.items() for old in names},
     **{name: f"base.{name}" for name in _BASE},
     "tasks": "datasets.tasks",
     "agendas": "studies.refine.agendas",
     "audit": "report.audit",
     "calls": "models.calls",
     "constraints": "studies.multicodeif.constraints",
+    "constraints.answers": "studies.multicodeif.constraints",
+    "constraints.comment": "studies.multicodeif.constraints.coding_style",
+    "constraints.layout": "studies.multicodeif.constraints.coding_style",
+    "constraints.naming": "studies.multicodeif.constraints.coding_style",
+    "constraints.published_types": "studies.multicodeif.constraints.published",
+    "constraints.python_values": "studies.multicodeif.constraints.types",
     "construct": "run.construct",
     "engine": "run",
     "environments": "studies.cab.environments",
@@ -59,9 +75,9 @@ VERBS = {
     "applicable_together": "studies.refine.verbs.applicable_together",
     "build": "studies.cab.verbs.build",
     "command": "studies.cab.verbs.run_command",
-    "comply": "studies.multicodeif.verbs.comply",
+    "comply": "studies.multicodeif.checking.comply",
     "enter": "studies.cab.verbs.enter",
-    "examine": "studies.multicodeif.verbs.examine",
+    "examine": "studies.multicodeif.checking.examine",
 }
 
 

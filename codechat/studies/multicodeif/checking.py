@@ -7,23 +7,50 @@ from typing import ClassVar, Literal
 from pydantic import field_validator
 
 from codechat.base.config import Config, original_option
-from codechat.base.domain import Extraction, Failure, Message, Reply, Spent, Target, Usage, Verdict
+from codechat.base.domain import Compliance, Extraction, Failure, Message, Reply, Spent, Target, Usage, Verdict
+from codechat.base.files import content_hash
 from codechat.base.records import TurnRecord
 from codechat.base.template import fill, require
 from codechat.datasets.tasks import Task
-from codechat.judging import CONSTRAINT, SOLUTION, ConstraintQuestion, JudgeConfig
+from codechat.judging import CONSTRAINT, SOLUTION, ConstraintQuestion, DecidesConstraints, JudgeConfig
 from codechat.models import UNDER_TEST
-from codechat.run.protocols import Ask, Kit
+from codechat.run.protocols import Ask
 from codechat.run.protocols.expecting import PROSE, length_of
+from codechat.run.protocols.kit import Kit, Unit
 from codechat.sandbox.languages import extract, language_of
 from codechat.sandbox.languages.grammar import Parsed
 from codechat.studies.multicodeif.constraints import RULES_VERSION, Constraint, Finding, Harness, constraint_type
-from codechat.studies.multicodeif.constraints.examining import Examination, Inquiry, Parsing
+from codechat.studies.multicodeif.constraints.examining import Examination, Examiner, Inquiry, Parsing
 from codechat.studies.multicodeif.constraints.published import extracted
 from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord, OfficialTurn, all_met
 from codechat.studies.multicodeif.rows import ConstrainedTask, Level
-from codechat.studies.multicodeif.verbs import comply, examine
 from codechat.studies.multicodeif.versions import finding_of, suite_of
+
+
+async def examine(kit: Unit, place: int | str, inquiries: Sequence[Inquiry], *, free: bool = False) -> list[Finding]:
+    """What rules find in codes, in the order of the questions; a rule runs in a process that can be ended."""
+    services = kit.services
+    examiner = services.opened.get("examiner", lambda: Examiner(services.workers))
+    digest = content_hash([inquiry.key for inquiry in inquiries])
+    return await kit.step_at(place, "examine", digest, list[Finding], lambda: examiner.find(inquiries), free=free)
+
+
+async def comply(kit: Kit, turn: int, question: ConstraintQuestion) -> Compliance:
+    """The judge's decision on whether a code keeps a constraint; undecided if the judge decides no constraints."""
+    asked = kit.services.asked()
+    judge = asked.judge
+    if not isinstance(judge, DecidesConstraints):
+        return Compliance(None, "none", "the cell's judge decides no constraints; judge=llm does")
+
+    async def call() -> Compliance:
+        await asked.gate.check()
+        return await judge.constraint(question)
+
+    parts = [question.prompt, question.constraint, question.code, question.reference]
+    digest = content_hash([*parts, question.like_reference] if question.like_reference else parts)
+    name = f"{CONSTRAINT}/{question.index}"
+    return await kit.step_at(turn, name, digest, Compliance, call, payer=CONSTRAINT, free=asked.offline)
+
 
 GUARDED: Harness = "guarded"
 OFFICIAL: Harness = "official"

@@ -26,7 +26,7 @@ from codechat.studies.multicodeif.checking import (
     further_questions,
     levels_of,
 )
-from codechat.studies.multicodeif.metrics_levels import LEVELS, levels_metrics
+from codechat.studies.multicodeif.metrics import LEVELS, levels_metrics
 from codechat.studies.multicodeif.rows import ConstrainedTask
 
 

@@ -32,8 +32,7 @@ from codechat.studies.multicodeif.checking import (
     levels_of,
 )
 from codechat.studies.multicodeif.constraints import constraint_type
-from codechat.studies.multicodeif.metrics import ConstrainedTurn
-from codechat.studies.multicodeif.metrics_repair import REPAIR, repair_metrics
+from codechat.studies.multicodeif.metrics import REPAIR, ConstrainedTurn, repair_metrics
 from codechat.studies.multicodeif.rows import ConstrainedTask, Level
 
 Feedback = Literal["named", "diagnosis", "paper"]

@@ -8,8 +8,17 @@ from codechat.sandbox.languages import is_registered, language_of, languages, pa
 from codechat.sandbox.languages.classifier import Guess, guess, labels_of
 from codechat.sandbox.languages.compiling import Compiled, version_of
 from codechat.sandbox.languages.grammar import Found, Parsed, Tree
-from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, register
-from codechat.studies.multicodeif.constraints.answers import blanked, lacks, last_part, one_of, read_values
+from codechat.studies.multicodeif.constraints import (
+    Answer,
+    ConstraintType,
+    Finding,
+    blanked,
+    lacks,
+    last_part,
+    one_of,
+    read_values,
+    register,
+)
 from codechat.studies.multicodeif.constraints.published import construct_seen, imports_seen, operations_seen
 from codechat.studies.multicodeif.constraints.structures import on_another
 

@@ -4,9 +4,16 @@ from functools import partial
 
 from codechat.sandbox.languages.customs import Customs, parts
 from codechat.sandbox.languages.grammar import Function
-from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, register
-from codechat.studies.multicodeif.constraints.answers import lacks, read_listed, read_values
-from codechat.studies.multicodeif.constraints.published_types import (
+from codechat.studies.multicodeif.constraints import (
+    Answer,
+    ConstraintType,
+    Finding,
+    lacks,
+    read_listed,
+    read_values,
+    register,
+)
+from codechat.studies.multicodeif.constraints.published import (
     SUPPORTED,
     is_of,
     returned_as,
@@ -14,8 +21,7 @@ from codechat.studies.multicodeif.constraints.published_types import (
     takes,
     values_seen,
 )
-from codechat.studies.multicodeif.constraints.python_values import fits, without_annotation
-from codechat.studies.multicodeif.constraints.types import Types, head_of
+from codechat.studies.multicodeif.constraints.types import Types, fits, head_of, without_annotation
 
 _RECEIVERS = frozenset({"self", "cls", "this"})
 _BEGINS_TYPE = frozenset({"chan", "struct", "func", "interface"})

@@ -7,14 +7,17 @@ from functools import lru_cache, partial
 
 from codechat.sandbox.languages.customs import Written
 from codechat.sandbox.languages.grammar import Found, Tree
-from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, register
-from codechat.studies.multicodeif.constraints.answers import (
+from codechat.studies.multicodeif.constraints import (
+    Answer,
+    ConstraintType,
+    Finding,
     blanked,
     code_of,
     lacks,
     last_part,
     read_listed,
     read_values,
+    register,
 )
 from codechat.studies.multicodeif.constraints.published import (
     operations_seen,

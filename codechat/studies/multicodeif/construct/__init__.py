@@ -22,22 +22,16 @@ from codechat.models import ModelConfig
 from codechat.models.roles import role
 from codechat.run.construct import RECIPES, Distributions, Item, Kit, Recipe, RecipeConfig, RecipeRoles, Stage
 from codechat.run.protocols import Ask
+from codechat.studies.multicodeif.checking import examine
 from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 from codechat.studies.multicodeif.constraints.examining import Examination
 from codechat.studies.multicodeif.construct.checking import FAULTS, Check, Fault
-from codechat.studies.multicodeif.construct.drawing import Draw
-from codechat.studies.multicodeif.construct.expanding import Expand
-from codechat.studies.multicodeif.construct.filtering import Filter, chains
 from codechat.studies.multicodeif.construct.pools import Pool, choose_pools, read_pools
-from codechat.studies.multicodeif.construct.prompts import ConstraintsPrompts
-from codechat.studies.multicodeif.construct.redundancy import THRESHOLD
-from codechat.studies.multicodeif.construct.review import Review, Reviews
+from codechat.studies.multicodeif.construct.review import THRESHOLD, Filter, Review, Reviews, chains
 from codechat.studies.multicodeif.construct.seeds import Snippets, read_snippets
-from codechat.studies.multicodeif.construct.task import Made
-from codechat.studies.multicodeif.construct.witness import Witness
-from codechat.studies.multicodeif.construct.writing import Author, Concepts, Written
+from codechat.studies.multicodeif.construct.task import ConstraintsPrompts, Made
+from codechat.studies.multicodeif.construct.writing import Author, Concepts, Draw, Expand, Witness, Written
 from codechat.studies.multicodeif.dataset import read_prompts
-from codechat.studies.multicodeif.verbs import examine
 
 EXPANDED = ["interface_specification", "data_structure", "code_quality"]
 """The categories that the paper expands."""

@@ -14,7 +14,7 @@ from codechat.judging import ConstraintQuestion
 from codechat.run.journal import Journal
 from codechat.run.protocols.kit import Kit
 from codechat.run.protocols.services import Asked, CheckOnce, Services
-from codechat.studies.multicodeif.verbs import comply
+from codechat.studies.multicodeif.checking import comply
 from codechat.studies.refine.verbs import applicable
 
 ASKED = ConstraintQuestion("t", 0, 2, "prompt", "no loops", "x = 1")
