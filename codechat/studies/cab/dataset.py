@@ -24,7 +24,7 @@ from codechat.datasets import DATASETS, DatasetConfig, compared, select
 from codechat.datasets.reading.lines import read_values
 from codechat.datasets.tasks import Dataset, Workspace
 from codechat.sandbox.languages import language_of
-from codechat.studies.cab.environments.git import borrows, git, objects_of
+from codechat.studies.cab.environments.commits import borrows, git, objects_of
 from codechat.studies.cab.sampling import cohort_of, paper_sample
 from codechat.studies.cab.tasks import AssistTask, IssueRow, issue_of, with_replies
 

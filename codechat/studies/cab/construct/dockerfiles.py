@@ -27,9 +27,8 @@ from codechat.judging.deciding import whole_of
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome
 from codechat.studies.cab.dataset import find_clone
 from codechat.studies.cab.environments.build_files import Refused, instructions, recipe
-from codechat.studies.cab.environments.commits import unpacked
+from codechat.studies.cab.environments.commits import git, last_words, unpacked
 from codechat.studies.cab.environments.docker import DockerConfig
-from codechat.studies.cab.environments.git import git, last_words
 from codechat.studies.cab.environments.images import Engine
 
 WORDS = {
