@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from codechat.sandbox.languages import languages
-from codechat.sandbox.languages.customs import Customs
-from codechat.sandbox.languages.grammar import Found, Parsed, Tree
+from codechat.sandbox.languages.grammar import Customs, Found, Parsed, Tree
 from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, register
 from codechat.studies.multicodeif.constraints.answers import code_of, one_of, read_values
 from codechat.studies.multicodeif.constraints.published import comments_kept

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from codechat.sandbox.languages.customs import Written, parts
-from codechat.sandbox.languages.grammar import Function
+from codechat.sandbox.languages.grammar import Function, Written, parts
 
 # What may surround a type without changing what it is of.
 _WRAPPERS = frozenset({
