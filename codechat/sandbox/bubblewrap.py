@@ -57,7 +57,6 @@ def programs() -> list[str]:
 
 
 def _start_with(program: str, config: SandboxConfig, workers: int) -> ZygoteSandbox:
-    """A sandbox by this bubblewrap. Raises `WorkerDied` if its first worker does not start."""
     launch = functools.cache(functools.partial(_launch, program, config))
 
     def launches(tools: tuple[str, ...]) -> Launch:

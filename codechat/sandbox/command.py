@@ -146,10 +146,8 @@ class Outputs:
         return "cpu" if status != 0 and ended.cpu_s >= cpu_limit - CPU_LEFT_S else None
 
 
-COMMANDS = ("/usr/bin", "/bin")
-"""The tools of tests that start the system's commands."""
-PROC = "/proc"
-"""Stands for a /proc that shows a program its own processes, and no others."""
+COMMANDS = ("/usr/bin", "/bin")  # the tools of tests that start the system's commands
+PROC = "/proc"  # stands for a /proc that shows a program its own processes, and no others
 EMPTY = ("/tmp", "/var/tmp", "/dev", "/proc")  # a box has its own
 MOVED = ("/tmp", "/var/tmp")
 ELSEWHERE = "/shown"

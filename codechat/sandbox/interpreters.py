@@ -150,7 +150,6 @@ def _linked_into(base: Path, path: Iterable[str]) -> tuple[str, ...]:
 
 
 def _module_path(base: Path, entries: Iterable[str]) -> tuple[str, ...]:
-    """The standard library and installed packages, never a project's own folder."""
     folders = [str(Path(entry).resolve()) for entry in entries if entry and Path(entry).exists()]
     packages = ("site-packages", "dist-packages")
     return tuple(dict.fromkeys(one for one in folders if one.startswith(str(base)) or one.endswith(packages)))

@@ -175,7 +175,6 @@ class Run:
             self._kill()
 
     def _read(self, output: int) -> bool:
-        """Take the bytes of an output; False if there are none, as at its end."""
         try:
             data = os.read(output, 1 << 16)
         except BlockingIOError:
@@ -383,7 +382,6 @@ def _parent(pid: int) -> int | None:
 
 
 def _children(pid: int, task: int) -> list[int]:
-    """The processes that a thread of a process started."""
     try:
         return [int(word) for word in _read(f"/proc/{pid}/task/{task}/children").split()]
     except OSError:

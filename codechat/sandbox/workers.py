@@ -477,7 +477,6 @@ class _Box:
 
 
 def _probe(worker: Worker) -> None:
-    """Run a trivial program; raises `WorkerDied` if even that fails."""
     kinds: list[bytes] = []
     frames = Frames()
 

@@ -9,7 +9,7 @@ from codechat.cli.words import parse_words
 from codechat.datasets import DATASETS, select
 from codechat.run.cell.libraries import packages_by_task
 from codechat.run.settings.compose import compose
-from codechat.sandbox.languages.python.imports import requirements
+from codechat.sandbox.languages.python.syntax import requirements
 
 VERSIONS = ("fitting", "newest")
 SETTINGS = {"versions": f"{' or '.join(VERSIONS)}: those that the tests are known to fit, or none"}

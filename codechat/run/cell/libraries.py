@@ -9,7 +9,7 @@ from codechat.base.errors import UserError
 from codechat.base.template import counted
 from codechat.datasets.tasks import Task
 from codechat.sandbox import SANDBOXES, Preloading, Sandbox, SandboxConfig, admit
-from codechat.sandbox.languages.python.imports import imported_modules
+from codechat.sandbox.languages.python.syntax import imported_modules
 from codechat.sandbox.suites.assertions import Assertions
 
 # TensorFlow starts threads, which a fork does not take along, and takes over 300 MB; NLTK brings tkinter, for which

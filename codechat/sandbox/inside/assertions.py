@@ -16,10 +16,10 @@ import socket
 import sys
 from typing import Any, NoReturn
 
-from codechat.sandbox.inside import comparing, wire
+from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.candidate import Channel, cache_snippets, describe, load, prepare
 from codechat.sandbox.inside.responder import PROGRAM, write_program
-from codechat.sandbox.inside.snippets import RUNNERS, compile_snippet
+from codechat.sandbox.inside.snippets import RUNNERS, Guarded, compile_snippet
 
 
 def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap) -> NoReturn:
@@ -54,9 +54,8 @@ def _load(job: dict[str, Any], path: str, channel: Channel) -> dict[str, Any] | 
 
 
 def _run_snippets(job: dict[str, Any], own: dict[str, Any], path: str, names: list[str], channel: Channel) -> None:
-    """Run the snippets as the files `names`; raises what they raise."""
     space = own if job["shared"] else dict(own)
-    space.update(__name__="candidate", __file__=path, __builtins__=builtins, **comparing.names(), **RUNNERS)
+    space.update(__name__="candidate", __file__=path, __builtins__=builtins, **names(), **RUNNERS)
     hidden = {name: own[name] for name in job["hidden"] if name in own}
     for index, (name, snippet) in enumerate(zip(names, job["snippets"], strict=True)):
         channel.send(wire.AT, wire.INDEX.pack(index))
@@ -66,4 +65,4 @@ def _run_snippets(job: dict[str, Any], own: dict[str, Any], path: str, names: li
                 space.setdefault(builtin, value)
             elif space.get(builtin) is value:
                 del space[builtin]
-        exec(compile_snippet(snippet, name, job["entry"], job["used"], comparing.Guarded()), space)
+        exec(compile_snippet(snippet, name, job["entry"], job["used"], Guarded()), space)

@@ -130,7 +130,6 @@ def flatten(value: Any, numbered: Numbered, grow: bool = False, depth: int = 0) 
 
 
 def _of_own_class(value: Any, base: type, numbered: Numbered, grow: bool, depth: int) -> Any:
-    """The tree of an object whose class is derived from one that is carried: its name, and what it is there."""
     if base in MUTABLE:
         place = numbered.place(value)
         if place is not None:

@@ -198,7 +198,6 @@ def _rational(value: Any, depth: int) -> Any:
 
 
 def _yielded(value: Any, depth: int) -> Any:
-    """The items that an iterator has still to give."""
     items = [plain(item, depth) for item in islice(value, MOST_YIELDED + 1)]
     if len(items) > MOST_YIELDED:
         return opaque(f"an iterator of more than {MOST_YIELDED} items")

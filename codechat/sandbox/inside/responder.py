@@ -119,7 +119,6 @@ def _serve(space: dict[str, Any], path: str, limit: float, link: Link) -> None:
 
 
 def _describe(space: dict[str, Any], names: list[str]) -> list[list[Any]]:
-    """Those of the names that the program has, each with whether it is a function."""
     return [[name, callable(space[name]) and not isinstance(space[name], type)] for name in names if name in space]
 
 

@@ -29,10 +29,16 @@ from typing import Any, NoReturn
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.candidate import Channel, cache_snippets, describe, prepare
 from codechat.sandbox.inside.carry import NotCarried, Numbered, Reads, build, fill, flatten
-from codechat.sandbox.inside.comparing import CLOSE, Guarded, names_of_arrays
 from codechat.sandbox.inside.decode import decode
 from codechat.sandbox.inside.responder import PROGRAM, Link, write_program
-from codechat.sandbox.inside.snippets import RUNNERS, class_level_names, compile_snippet
+from codechat.sandbox.inside.snippets import (
+    CLOSE,
+    RUNNERS,
+    Guarded,
+    class_level_names,
+    compile_snippet,
+    names_of_arrays,
+)
 from codechat.sandbox.inside.text import SHARED, NotPlain, Text, split_lines
 
 LINES = "lines_of_the_program"  # an attribute of such exceptions
@@ -185,7 +191,6 @@ class Tester:
         return self._text
 
     def _hints(self, name: str) -> dict[str, Any]:
-        """The annotations of a function of the program, for `typing.get_type_hints`."""
         text = self._read_text()
         try:
             return text.annotations(text.function(name), strings=True)
@@ -193,7 +198,6 @@ class Tester:
             self._inside("text")
 
     def _call(self, name: str, positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Call a function of the program; raises what it raises."""
         if self._job["world"][self._index]:
             self._inside("world")
         numbered = Numbered(exhausts=False, reads=self._reads)
@@ -210,7 +214,6 @@ class Tester:
         return self._build(lambda: self._conclude(end, tree, changes, numbered))()
 
     def _conclude(self, end: str, tree: Any, changes: Any, numbered: Numbered) -> Callable[[], Any]:
-        """Change the arguments as they were changed there; a function that returns the result or raises."""
         for place, now in changes:
             if type(place) is not int or not 0 <= place < len(numbered.objects):
                 raise ValueError("a change of no argument")
@@ -424,8 +427,6 @@ def exception_class(described: Any, inside: Inside) -> type[BaseException]:
 
 @functools.cache
 def _own_class(module: str, name: str, base: str, inside: Inside) -> type[BaseException]:
-    """A class of the program's own, by its names."""
-
     def ask(error: BaseException, attribute: str) -> Any:
         if attribute.startswith("__"):
             raise AttributeError(attribute)

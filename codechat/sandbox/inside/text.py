@@ -135,7 +135,6 @@ class Text:
         return inspect.Signature(parameters, return_annotation=notes.get("return", KINDS.empty))
 
     def _evaluate(self, node: ast.expr, strings: bool) -> Any:
-        """The value of an annotation that consists of types, their parameters, and literals."""
         if isinstance(node, ast.Constant):
             return self._constant(node.value, strings)
         if isinstance(node, ast.Name):
@@ -167,7 +166,6 @@ class Text:
         return operator.getitem(of, self._evaluate(node.slice, strings))
 
     def _of_name(self, node: ast.expr) -> Any:
-        """The value of an imported name, or of a member of an imported module. Raises `NotPlain`."""
         if isinstance(node, ast.Name):
             return self.imported(node.id)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and not node.attr.startswith("_"):
@@ -249,7 +247,6 @@ def _kinds(node: Function) -> Iterator[tuple[ast.arg, Any]]:
 
 
 def _parameters(node: Function) -> list[ast.arg]:
-    """The parameters in the order of `__annotations__`."""
     extra = [node.args.vararg, *node.args.kwonlyargs, node.args.kwarg]
     return [*node.args.posonlyargs, *node.args.args, *(one for one in extra if one is not None)]
 

@@ -180,7 +180,6 @@ class Zygote:
             self._around.clear()
 
     def _watch(self, children: list[int], watched: Watched | None) -> None:
-        """Wait for the end of the first child, and of a second, its candidate; kill them on KILL; report."""
         pidfds = [os.pidfd_open(child) for child in children]
         self._wait(pidfds, watched)
         first = os.wait4(children[0], 0)
@@ -201,7 +200,6 @@ class Zygote:
         self._control.send(wire.STATUS.pack(status, *times, max(usage.ru_maxrss for usage in used)))
 
     def _wait(self, pidfds: list[int], watched: Watched | None) -> None:
-        """Wait for the end of the first process; kill all on KILL, or if their folder holds too much."""
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         poll.register(pidfds[0], select.POLLIN)
@@ -339,7 +337,6 @@ def _whole(handle: int) -> bytes:
 
 
 def _write_files(job: dict[str, Any]) -> None:
-    """Write the command's files into the working folder, and go to the folder in which it runs."""
     for name, data in job["files"].items():
         os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
         with open(name, "wb") as stream:

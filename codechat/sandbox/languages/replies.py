@@ -25,8 +25,7 @@ _SAID = re.compile(
 _BEGUN = re.compile(r"[ \t]*<[A-Za-z][\w+#-]{0,40}(?:\s[^<>]{0,1000})?\Z")
 _MOST_LINES_OF_TAG, _DEEPEST_TAGS = 8, 3
 _CDATA = re.compile(r"\A\s*<!\[CDATA\[(.*?)(?:\]\]>\s*)?\Z", re.DOTALL)
-_CLOSE_INDENT = 3
-"""Columns by which a closing fence may be indented more than its opening (CommonMark)."""
+_CLOSE_INDENT = 3  # columns by which a closing fence may be indented more than its opening (CommonMark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +110,7 @@ class _Open:
     fence: _Fence
     tag: str
     lines: list[str] = field(default_factory=list)
-    end: re.Pattern[str] | None = None
-    """What ends it if it is no fence but a tag (`<artifact language="rust">`)."""
+    end: re.Pattern[str] | None = None  # what ends it if it is no fence but a tag (`<artifact language="rust">`)
     page: bool = False
 
     def holds(self, line: str, fence: _Fence | None, fences: Fences) -> bool:
@@ -158,8 +156,6 @@ def _split(text: str, fences: Fences) -> Markdown:
 
 @dataclass(slots=True)
 class _Splitter:
-    """The blocks and the lines outside them so far, and the block that is open."""
-
     fences: Fences
     blocks: list[Block] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
@@ -253,7 +249,6 @@ def _fence(line: str) -> _Fence:
 
 
 def _open_block(fence: _Fence, fences: Fences) -> _Open:
-    """The block that a fence line opens: its info string is a language and attributes, or code."""
     before = fence.before if _LIST_MARKER.match(fence.before.strip()) else ""
     fence = _Fence(before, fence.run, fence.after)
     info = fence.after.strip()
@@ -266,7 +261,6 @@ def _open_block(fence: _Fence, fences: Fences) -> _Open:
 
 
 def _one_line_block(fence: _Fence, fences: Fences) -> Block | None:
-    """A block that opens and closes on one line."""
     body = fence.after.rstrip()
     if fences.code_start is None or fence.before.strip() or not body.endswith(fence.run):
         return None
@@ -282,8 +276,7 @@ _EVENT = re.compile(
     r"|(?P<lead>^[ \t\ufeff]*)?(?P<tag><(?P<slash>/?)think(?:ing)?>)",
     re.IGNORECASE,
 )
-MOST_BEFORE_TAG = 1000
-"""Characters of a line before a tag in which quotation marks are looked for."""
+MOST_BEFORE_TAG = 1000  # characters of a line before a tag in which quotation marks are looked for
 _TAG = re.compile(r"</?think", re.IGNORECASE)
 _REST_BLANK = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
@@ -311,8 +304,7 @@ class _Scan:
     reply: str
     quotes_code: bool
     kept: list[str] = field(default_factory=list)
-    start: int = 0
-    """The start of the text that is not yet kept or removed."""
+    start: int = 0  # the start of the text that is not yet kept or removed
     thinking: bool = False
     ended_once: bool = False
     fence: re.Match[str] | None = None
@@ -390,7 +382,6 @@ def without_prose(reply: str) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
-    """The begin and the end of each run of lines that are not blank."""
     place = 0
     for filled, lines in groupby(text.splitlines(keepends=True), lambda line: bool(line.strip())):
         end = place + sum(map(len, lines))
@@ -400,6 +391,5 @@ def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_prose(paragraph: str) -> bool:
-    """Whether every line of a paragraph begins like a sentence and has no mark of code."""
     lines = [line for line in paragraph.splitlines() if line.strip()]
     return all(not _CODE_MARKS.search(line) and bool(_SENTENCE.fullmatch(line)) for line in lines)

@@ -105,7 +105,6 @@ class Checker:
 
 
 def _remember(verdicts: dict[str, Verdict], key: str, verdict: Verdict) -> None:
-    """Keep a verdict, at the cost of the oldest if there are too many."""
     verdicts[key] = verdict
     if len(verdicts) > REMEMBERED:
         del verdicts[next(iter(verdicts))]

@@ -124,5 +124,4 @@ def _signal(number: int) -> str:
 
 
 def _end(text: str) -> str | None:
-    """The last lines of printed text, or None if there are none."""
     return "\n".join(ADDRESS.sub("0x…", text).strip().splitlines()[-SAID_LINES:]) or None

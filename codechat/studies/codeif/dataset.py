@@ -21,8 +21,7 @@ from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.datasets.reading.lines import read_tasks
 from codechat.datasets.reading.rows import Snippets
 from codechat.datasets.tasks import Dataset, Requirement, Task
-from codechat.sandbox.languages.python.assembly import signature_of
-from codechat.sandbox.languages.python.syntax import parse
+from codechat.sandbox.languages.python.syntax import parse, signature_of
 from codechat.sandbox.suites import Suite
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.repository import Repository

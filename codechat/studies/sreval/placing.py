@@ -14,7 +14,7 @@ from pathlib import Path
 from codechat.base.errors import UserError
 from codechat.sandbox.inside.text import split_lines
 from codechat.sandbox.languages.python.syntax import parse
-from codechat.sandbox.suites.checkout import file_content
+from codechat.sandbox.suites.repository import file_content
 
 OTHERS = "use the repositories that the tasks were made from"
 Function = ast.FunctionDef | ast.AsyncFunctionDef

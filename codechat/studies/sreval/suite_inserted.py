@@ -14,9 +14,8 @@ from codechat.base.files import content_hash
 from codechat.sandbox import Command, Sandbox, SandboxConfig
 from codechat.sandbox.interpreters import Interpreter, interpreter_at
 from codechat.sandbox.suites import SUITES
-from codechat.sandbox.suites.checkout import read_contents, root_of
 from codechat.sandbox.suites.endings import judge_status
-from codechat.sandbox.suites.repository import INSIDE, TOKEN, pytest_command, require_pytest
+from codechat.sandbox.suites.repository import INSIDE, TOKEN, pytest_command, read_contents, require_pytest, root_of
 from codechat.studies.sreval.placing import Place, function_at, insert_tests, names_of_tests, place_function
 
 CEILING = 10  # by the clock, over what the tests may compute and wait: no busy machine needs it

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 import pytest
 
-from codechat.sandbox.inside.comparing import Guarded, names, names_of_arrays
+from codechat.sandbox.inside.snippets import Guarded, names, names_of_arrays
 
 GUARDED: dict[str, bool] = {
     "1 == 1.0": True, "1 == 2": False, "[1, 2] == [1, 2]": True, "[1] != [1]": False, "1 < 2 <= 2 < 3": True,

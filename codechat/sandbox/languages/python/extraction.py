@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codechat.base.domain import Extraction
-from codechat.sandbox.languages.coded import no_code
+from codechat.sandbox.languages import no_code
 from codechat.sandbox.languages.python.program import program
 from codechat.sandbox.languages.python.source import (
     Source,
@@ -125,7 +125,6 @@ def gather(text: str) -> Source | None:
 
 
 def _chunks(text: str, margin: int) -> Iterator[list[str]]:
-    """Runs of lines at the margin that may be code."""
     chunk: list[str] | None = None
     reader = _OpenStatement()
     for raw in text.split("\n"):
@@ -146,7 +145,6 @@ def _chunks(text: str, margin: int) -> Iterator[list[str]]:
 
 
 def _is_code(piece: str) -> bool:
-    """Whether a piece is valid Python that does something."""
     tree = parse(piece).tree
     return tree is not None and bool(tree.body) and all(acts(node) for node in tree.body)
 
@@ -201,7 +199,6 @@ def _last_blocks(markdown: Markdown) -> Markdown:
 
 
 def _is_python(block: Block) -> bool:
-    """Whether a block may be Python: tagged so, or without a tag."""
     return not block.diff and (not block.tag or _FENCES.is_tag(block.tag))
 
 
@@ -252,7 +249,6 @@ def _with_missing(chosen: Source, position: int, blocks: list[Block], entry_poin
 
 
 def _join(texts: list[str]) -> Source:
-    """The texts as one module; `from __future__` imports go first."""
     text = "\n\n".join(texts)
     futures = list(dict.fromkeys(match[0] for match in _FUTURE.finditer(text)))
     return read("\n".join([*futures, _FUTURE.sub("", text)]) if futures else text)
@@ -268,7 +264,6 @@ def _from_remnants(markdown: Markdown, entry_point: str, whole: Source | None) -
 
 
 def _remnants(blocks: tuple[Block, ...], outside: str, whole: Source | None) -> Iterator[tuple[Source | None, str]]:
-    """Other texts that may hold the code, the best guess first, each with its place in the reply."""
     texts = [tidy(block.text) for block in blocks if _is_python(block)]
     if len(texts) > 1:
         yield _join(texts), f"{len(texts)} fenced blocks joined"

@@ -66,7 +66,6 @@ def program(source: Source, entry_point: str, wrapper: Wrapper | None) -> Trimme
 
 
 def _trials(source: Source, entry_point: str, wrapper: Wrapper | None) -> set[int]:
-    """The identities of the top-level statements to leave out."""
     assert source.tree is not None
     tree = source.tree
     entry_calls = {entry_point} | ({f"{wrapper.name}.{entry_point}"} if wrapper else set())
@@ -146,12 +145,10 @@ def _tries(node: ast.stmt, trial_calls: set[str]) -> bool:
 
 
 def _only_names(node: ast.stmt) -> bool:
-    """Whether a statement assigns only to plain variables, not to parts of existing objects."""
     return isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets)
 
 
 def _may_go(node: ast.stmt, entry_calls: set[str], protected: set[str]) -> bool:
-    """Whether a statement may be left out if no remaining statement reads its names."""
     if bound_names(node) & protected:
         return False
     if isinstance(node, Definition):
@@ -166,7 +163,6 @@ def _may_go(node: ast.stmt, entry_calls: set[str], protected: set[str]) -> bool:
 
 
 def _all_bound(node: ast.stmt) -> frozenset[str]:
-    """The names that a statement and its suites bind."""
     if not is_compound(node):
         return frozenset(bound_names(node))
     return frozenset(name for inner in module_level(ast.Module([node], [])) for name in bound_names(inner))

@@ -132,7 +132,6 @@ def is_compound(statement: ast.stmt) -> TypeGuard[Compound]:
 
 
 def _misplaced(tree: ast.Module) -> str:
-    """The error of a misplaced statement or parameter, or an empty text."""
     preamble = True
     for position, statement in enumerate(tree.body):
         future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__" and not statement.level
@@ -169,8 +168,7 @@ class Strength(IntEnum):
     """How well a text defines the entry point; more is better."""
 
     NONE = 0
-    STUB = 1
-    """A body of nothing but a docstring, `pass`, `...` or `raise NotImplementedError`: only a signature."""
+    STUB = 1  # A body of nothing but a docstring, `pass`, `...` or `raise NotImplementedError`: only a signature
     PARTIAL = 2
     """By import: a real alias, or the head of a test file that imports the answer.
 

@@ -194,7 +194,6 @@ def _attributes(node: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def _names(node: ast.AST) -> tuple[str, ...]:
-    """The names that a node uses."""
     if isinstance(node, ast.Name):
         return (node.id,)
     if isinstance(node, ast.Attribute):
@@ -207,7 +206,6 @@ def _names(node: ast.AST) -> tuple[str, ...]:
 
 
 def _members(node: ast.AST) -> tuple[str, ...]:
-    """The names of modules and of members that a node uses."""
     return () if isinstance(node, ast.Name) else _names(node)
 
 

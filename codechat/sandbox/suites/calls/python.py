@@ -78,8 +78,7 @@ class PreparedStore:
         return prepared
 
 
-PREPARED = PreparedStore()
-"""Shared by all sandboxes of this process: references give the same answers in each."""
+PREPARED = PreparedStore()  # shared by all sandboxes of this process: references give the same answers in each
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,9 @@ from codechat.base.errors import BrokenTask, UserError
 from codechat.base.files import content_hash
 from codechat.sandbox import Box, Command, Sandbox, SandboxConfig
 from codechat.sandbox.suites import SUITES
+from codechat.sandbox.suites.compilers import JavaOptions
 from codechat.sandbox.suites.endings import judge_status, run_in_box
-from codechat.sandbox.suites.jdk import JavaOptions
-from codechat.sandbox.suites.junit.compiler import Compiler, Kind
-from codechat.sandbox.suites.junit.toolchain import Toolchain, toolchain
+from codechat.sandbox.suites.junit.toolchain import Compiler, Kind, Toolchain, toolchain
 
 REMEDY = "use sandbox=bubblewrap, or set CODECHAT_CACHE_DIR to a folder that every user can enter, outside of your home"
 LEAST = {"memory_mb": 1024, "open_files": 32, "file_mb": 8, "total_cpu_s": 2}

@@ -7,8 +7,7 @@ from functools import cache
 from itertools import pairwise
 
 from codechat.sandbox.languages import languages
-from codechat.sandbox.languages.customs import Customs
-from codechat.sandbox.languages.grammar import Found, Parsed, Tree
+from codechat.sandbox.languages.grammar import Customs, Found, Parsed, Tree
 from codechat.studies.multicodeif.constraints import (
     Answer,
     ConstraintType,

@@ -2,8 +2,7 @@
 
 from functools import partial
 
-from codechat.sandbox.languages.customs import Customs, parts
-from codechat.sandbox.languages.grammar import Function
+from codechat.sandbox.languages.grammar import Customs, Function, parts
 from codechat.studies.multicodeif.constraints import (
     Answer,
     ConstraintType,

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
-from codechat.sandbox.languages.customs import Written
-from codechat.sandbox.languages.grammar import Found, Tree
+from codechat.sandbox.languages.grammar import Found, Tree, Written
 from codechat.studies.multicodeif.constraints import (
     Answer,
     ConstraintType,

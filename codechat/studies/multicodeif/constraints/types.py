@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from codechat.sandbox.languages.customs import Written, parts
-from codechat.sandbox.languages.grammar import Function
+from codechat.sandbox.languages.grammar import Function, Written, parts
 from codechat.sandbox.languages.python.syntax import parse
 
 # What may surround a type without changing what it is of.

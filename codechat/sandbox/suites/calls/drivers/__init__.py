@@ -22,12 +22,10 @@ from codechat.base.plugins import import_all
 from codechat.sandbox import Box, Command, SandboxConfig
 from codechat.sandbox.languages import language_of
 
-ARGUMENTS = "arguments"
-"""The file with a list of tuples of arguments."""
+ARGUMENTS = "arguments"  # the file with a list of tuples of arguments
 PRINTED = 2048
 """Bytes that are kept of what a program prints: a command writes them to its standard error, after `SAID`."""
-SAID = b"\f"
-"""Comes after what an interpreter itself has to say."""
+SAID = b"\f"  # comes after what an interpreter itself has to say
 
 
 @dataclass(frozen=True)

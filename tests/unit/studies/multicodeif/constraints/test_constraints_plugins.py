@@ -12,8 +12,8 @@ pytest.importorskip("tree_sitter_c", reason="needs codechat[constraints]")
 ROOT = Path(__file__).parents[5]
 LANGUAGE = '''
 from codechat.sandbox.languages import register
-from codechat.sandbox.languages.coded import Coded
-from codechat.sandbox.languages.customs import Customs
+from codechat.sandbox.languages import Coded
+from codechat.sandbox.languages.grammar import Customs
 from codechat.sandbox.languages.grammar import Grammar
 
 QUESTIONS = """
