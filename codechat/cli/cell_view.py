@@ -27,7 +27,7 @@ from codechat.report.tracking.address import Address
 from codechat.run.answering.endpoints import without_query
 from codechat.run.cell import Cell
 from codechat.run.cell.estimate import ASSUMPTIONS, Estimate
-from codechat.run.results.tracked import Tracking
+from codechat.run.results.measured import Tracking
 from codechat.run.settings.words import parse_word, quoted
 
 LONGEST = 1_500  # characters of a text of a sample request

@@ -23,8 +23,7 @@ from codechat.run.cell.budget import Budget
 from codechat.run.cell.estimate import Estimate, estimate_of
 from codechat.run.cell.stopping import check_stop, measures_of
 from codechat.run.journal import Journal
-from codechat.run.results.measured import effort_of, measure, write_metrics
-from codechat.run.results.tracked import Tracking, finished_cell, track
+from codechat.run.results.measured import Tracking, effort_of, finished_cell, measure, track, write_metrics
 from codechat.run.running.observer import Observer, Silent, following
 from codechat.run.running.sessions import Recorded, run_sessions
 from codechat.run.running.shards import Shard, ShardResult, import_steps, lock_shard, merge, share_of

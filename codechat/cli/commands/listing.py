@@ -11,13 +11,11 @@ from codechat.base.environment import data_folder
 from codechat.base.errors import UserError, nearest
 from codechat.base.registry import Registry
 from codechat.cli.app import COMMANDS
-from codechat.cli.terminal import out, plain_table
-from codechat.cli.words import SAMPLES_MEANING
+from codechat.cli.terminal import SAMPLES_MEANING, out, plain_table
 from codechat.datasets.importing import FORMATS
 from codechat.models import MODELS
 from codechat.models.roles import presets_in
-from codechat.run.construct.config import ROOT
-from codechat.run.construct.recipe import RECIPES
+from codechat.run.construct.recipe import RECIPES, ROOT
 from codechat.run.extensions import Listing, extensions
 from codechat.run.launchers import LAUNCHERS
 from codechat.run.run import MISTAKE

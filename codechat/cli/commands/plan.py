@@ -10,8 +10,7 @@ from codechat.base.errors import UserError
 from codechat.base.records import dataset_in
 from codechat.base.template import counted
 from codechat.cli.commands.report import options_of
-from codechat.cli.terminal import err, out, plain_table
-from codechat.cli.words import parse_words
+from codechat.cli.terminal import err, out, parse_words, plain_table
 from codechat.report.comparison import LoadedCell
 from codechat.report.drawing import draw_power
 from codechat.report.loading import load_cells

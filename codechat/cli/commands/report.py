@@ -12,8 +12,7 @@ from rich.table import Table as TerminalTable
 from codechat.base.config import Config
 from codechat.base.errors import UserError
 from codechat.base.template import counted
-from codechat.cli.terminal import err, out
-from codechat.cli.words import parse_words
+from codechat.cli.terminal import err, out, parse_words
 from codechat.report.build import build_report
 from codechat.report.comparison import LoadedCell
 from codechat.report.data import Table

@@ -24,8 +24,7 @@ from codechat.run.cell.fitting import check_fit, check_judge, check_texts, other
 from codechat.run.journal import is_blank
 from codechat.run.protocols import PROTOCOLS, DialogueProtocol, Parts
 from codechat.run.settings.compose import Composed
-from codechat.run.settings.config import CellConfig, cell_ids
-from codechat.run.settings.groups import Content, Group, study_groups
+from codechat.run.settings.config import CellConfig, Content, Group, cell_ids, study_groups
 
 SHARDS = "shards"
 """The folder, within a cell's, of the processes that run parts of it."""

@@ -11,8 +11,7 @@ from codechat.judging import ADHERENCE, APPLICABILITY, CONSTRAINT, JUDGES
 from codechat.models import MODELS, ModelConfig
 from codechat.models.roles import models_in
 from codechat.run.protocols import PROTOCOLS
-from codechat.run.settings.config import CellConfig
-from codechat.run.settings.groups import Content
+from codechat.run.settings.config import CellConfig, Content
 from codechat.run.settings.words import PROMPTS, presets_of
 from codechat.sandbox.languages import language_of
 from codechat.sandbox.languages.grammar import Parsed

@@ -23,8 +23,7 @@ from codechat.report.metrics import Effort, Measures
 from codechat.run.cell import Cell, load_contents, remarks_on
 from codechat.run.cell.fitting import check_judge, check_texts
 from codechat.run.protocols import Ask, DialogueProtocol, Kit
-from codechat.run.settings.config import GROUPS, NEEDED, CellConfig, content_outside
-from codechat.run.settings.groups import study_groups
+from codechat.run.settings.config import GROUPS, NEEDED, CellConfig, content_outside, study_groups
 
 IDENTITY_SCHEMA = 1
 

@@ -17,11 +17,9 @@ from codechat.base.files import content_hash
 from codechat.base.seeding import generator
 from codechat.judging.deciding import Decision, Filled, Form, Question, decide, fill_in
 from codechat.models import Request
-from codechat.run.construct.interface import Dropped, Item, OnQuestion, Settled, Waits
-from codechat.run.construct.people import Answer, question_id
-from codechat.run.protocols.answers import Overflowed
+from codechat.run.construct.interface import Answer, Dropped, Item, OnQuestion, Settled, Waits, question_id
 from codechat.run.protocols.kit import Unit
-from codechat.run.protocols.services import Services
+from codechat.run.protocols.services import Overflowed, Services
 from codechat.sandbox import Command, Ran
 from codechat.sandbox.suites import Suite
 

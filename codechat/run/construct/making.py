@@ -18,10 +18,8 @@ from codechat.models.endpoints import address_of
 from codechat.models.roles import models_in, role_of
 from codechat.report.tracking.address import without_password
 from codechat.run.cell import as_yaml
-from codechat.run.construct.config import ConstructionConfig
-from codechat.run.construct.interface import Item
-from codechat.run.construct.recipe import RECIPES, Recipe, Stage
-from codechat.run.construct.rows import read_rows
+from codechat.run.construct.interface import Item, read_rows
+from codechat.run.construct.recipe import RECIPES, ConstructionConfig, Recipe, Stage
 from codechat.run.journal import Journal
 
 SETTINGS, YIELD = "config.yaml", "yield.json"

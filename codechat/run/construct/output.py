@@ -12,12 +12,12 @@ from codechat.base.template import counted as counted_as
 from codechat.models.roles import role_of
 from codechat.report.metrics import Point
 from codechat.report.metrics.spending import Tariff
-from codechat.run.construct.ends import Calls, End
-from codechat.run.construct.engine import Made
+from codechat.run.construct.engine import Calls, End, Made
 from codechat.run.construct.interface import SEVERAL, Item
 from codechat.run.construct.making import SEAL, STAGE, YIELD, Construction, seal_of
 from codechat.run.journal import Journal
 
+STAGE_HEADS = ("stage", "reached", "passed", "dropped", "waiting", "calls", "tokens", "US dollars")
 ITEMS, DROPPED, QUESTIONS, CARD = "items.jsonl", "dropped.jsonl", "questions.jsonl", "card.md"
 
 
@@ -156,6 +156,7 @@ def _spent(calls: list[Calls], tariff: Tariff) -> dict[str, Any]:
 
 def _card(made: Construction, yields: Mapping[str, Any], counted: Mapping[str, Mapping[str, int]]) -> str:
     """The card in Markdown: how the tasks were made, by whom, how many came through, and their distributions."""
+    funnel = [tuple(row) for row in yields.get("funnel", [[]])]
     lines = [
         f"# {counted_as(yields['kept'], 'task')} by recipe={made.name}",
         "",
@@ -164,11 +165,9 @@ def _card(made: Construction, yields: Mapping[str, Any], counted: Mapping[str, M
         f"Random seed {made.config.seed}; SHA-256 of {ITEMS}: `{yields['content']}`.",
         "",
         *_table(("role", "model"), [(role, model.name) for role, model in sorted(made.roles.items())]),
-        *_table(
-            ("stage", "reached", "passed", "dropped", "waiting", "calls", "tokens", "US dollars"), stage_rows(yields)
-        ),
+        *_table(STAGE_HEADS, stage_rows(yields)),
         *_table(("prompt", "SHA-256, first 16"), list(made.prompts.items())),
-        *(_table(*funnel_of(yields)) if "funnel" in yields else ()),
+        *_table(funnel[0], funnel[1:]),
     ]
     for title, values in counted.items():
         lines += [f"## {title}", "", *_table((title, "tasks"), [(name, str(n)) for name, n in values.items()])]
@@ -186,12 +185,6 @@ def stage_rows(yields: Mapping[str, Any]) -> list[tuple[str, ...]]:
         usd = "not known" if row["usd"] is None else f"{row['usd']:,.4f}"
         rows.append((name, *counts, dropped, str(row.get("waiting", "")), *shown, usd))
     return rows
-
-
-def funnel_of(yields: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Heads and rows of the recipe's own table."""
-    heads, *rows = map(tuple, yields["funnel"])
-    return heads, rows
 
 
 def _table(headers: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:

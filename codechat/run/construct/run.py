@@ -19,14 +19,13 @@ from codechat.run.answering.endpoints import EndpointCheck
 from codechat.run.cell import lock
 from codechat.run.cell.budget import Budget, tariff_of_roles
 from codechat.run.cell.estimate import Estimate, Sizes, sum_of
-from codechat.run.construct.config import ConstructionConfig
-from codechat.run.construct.ends import End
-from codechat.run.construct.engine import Made, Run, Watcher, make
+from codechat.run.construct.engine import End, Made, Run, Watcher, make
+from codechat.run.construct.interface import Answer, read_answers
 from codechat.run.construct.making import SETTINGS, Construction, construction_of
 from codechat.run.construct.output import HEADLINE, points_of, write_output
-from codechat.run.construct.people import Answer, read_answers
+from codechat.run.construct.recipe import ConstructionConfig
 from codechat.run.journal import Journal
-from codechat.run.results.tracked import Tracking, send
+from codechat.run.results.measured import Tracking, send
 from codechat.run.running.observer import Follow, following
 
 DONE, TOO_MANY_ERRORS, INTERRUPTED = 0, 3, 130

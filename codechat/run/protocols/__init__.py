@@ -16,7 +16,7 @@ from codechat.datasets.tasks import Task
 from codechat.judging import ADHERENCE, APPLICABILITY, JudgeConfig
 from codechat.report.metrics import Effort, Measures
 from codechat.run.protocols.kit import Kit
-from codechat.run.protocols.session_log import SessionLog
+from codechat.run.protocols.services import SessionLog
 
 
 @dataclass(frozen=True, slots=True)

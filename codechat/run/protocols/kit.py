@@ -21,10 +21,17 @@ from codechat.datasets.tasks import Task
 from codechat.judging.deciding import Decision, Question, decide
 from codechat.models import UNDER_TEST, BaselineView, Request
 from codechat.moved import moved_verb
-from codechat.run.protocols.answers import Overflowed, by_role, call_record
 from codechat.run.protocols.grading import reply_of
-from codechat.run.protocols.services import Opened, Player, Services
-from codechat.run.protocols.session_log import EqualTurns, SessionLog
+from codechat.run.protocols.services import (
+    EqualTurns,
+    Opened,
+    Overflowed,
+    Player,
+    Services,
+    SessionLog,
+    by_role,
+    call_record,
+)
 from codechat.sandbox import Command, Ran
 from codechat.sandbox.suites import Suite
 

@@ -22,8 +22,7 @@ from codechat.base.texts import writable
 from codechat.datasets import DatasetConfig, load, select
 from codechat.datasets.tasks import Dataset, Task
 from codechat.report.metrics.counts import INSIDE_MEANS, moved_words
-from codechat.run.cell.libraries import sandbox_for
-from codechat.run.cell.references import Defect, References, now_and_then
+from codechat.run.cell.references import Defect, References, now_and_then, sandbox_for
 from codechat.run.running.sessions import unwrap_group
 from codechat.sandbox import Sandbox, SandboxConfig
 from codechat.sandbox.suites import HasCost

@@ -22,18 +22,15 @@ from codechat.models.calls.batches import BATCH_SCHEDULER, BatchScheduler
 from codechat.models.endpoints import ENDPOINT_LISTENER
 from codechat.models.roles import models_in, role_of
 from codechat.run.answering.endpoints import EndpointCheck
-from codechat.run.answering.servers import serving
+from codechat.run.answering.servers import ServerCapacity, capacity_of, serving
 from codechat.run.cell import Cell, session_id
 from codechat.run.cell.budget import Budget
-from codechat.run.cell.libraries import sandbox_for
-from codechat.run.cell.references import References, now_and_then
+from codechat.run.cell.references import References, now_and_then, sandbox_for
 from codechat.run.cell.stopping import checkpoints, tasks_needed
 from codechat.run.journal import Journal
 from codechat.run.protocols import DialogueProtocol, Kit
-from codechat.run.protocols.services import Asked, CheckOnce, Player, Services
-from codechat.run.protocols.session_log import SessionLog
+from codechat.run.protocols.services import Asked, CheckOnce, Player, Services, SessionLog
 from codechat.run.running.observer import Counts, Follow, Observer
-from codechat.run.running.server_capacity import ServerCapacity, capacity_of
 from codechat.sandbox import Sandbox
 from codechat.sandbox.suites.checker import Checker, NoSandbox
 

@@ -16,8 +16,7 @@ from codechat.report.tracking import read_tracking
 from codechat.run.cell import Cell, build_cell, endpoints_of, session_id
 from codechat.run.cell.budget import Budget
 from codechat.run.cell.estimate import _count_replies
-from codechat.run.cell.libraries import sandbox_for
-from codechat.run.cell.references import References
+from codechat.run.cell.references import References, sandbox_for
 from codechat.run.cell.rescored import Recording, RescoredCell
 from codechat.run.journal import Journal
 from codechat.run.results.measured import remeasure

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from codechat.base.config import part_of
 from codechat.base.errors import UserError
-from codechat.cli.launching import split_launcher
+from codechat.cli.run import split_launcher
 from codechat.cli.sweep import different, sweep_name
 from codechat.models.hardware import CELLS_AT_ONCE, HARDWARE, cores
 from codechat.run.launchers import LAUNCHERS, Job, TurnCounts
