@@ -74,8 +74,6 @@ class PackageImport(ImportConfig):
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A row of the package: the file and the line, the columns by part, and the columns that are not read."""
-
     path: PurePosixPath
     line: int
     row: Mapping[str, Any]
@@ -164,7 +162,6 @@ def _records(files: Mapping[str, bytes], chosen: Columns) -> Iterator[_Record]:
 
 
 def _values(name: str, blob: bytes) -> Iterator[tuple[int, Any]]:
-    """The JSON values of a file that is a list, an object, or one value a line."""
     text = blob.decode("utf-8-sig", "replace")
     try:
         yield from enumerate(values if isinstance(values := json.loads(text), list) else [values], 1)
@@ -179,7 +176,7 @@ def _values(name: str, blob: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def _flat(row: dict[str, Any], chosen: Columns, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """The row; of a dialogue's row, which has a list of records and no code, the records with the row's columns."""
+    """The row; of a dialogue's row, the records in its list with the row's columns."""
     lists = {
         name: items for name, value in row.items()
         if isinstance(value, list) and (items := [item for item in value if isinstance(item, dict)])
@@ -250,7 +247,7 @@ def _number(value: Any, path: PurePosixPath) -> int | None:
 
 
 def _model(path: PurePosixPath) -> str:
-    """What is left of the file's name, or of a folder's, without dataset and turn."""
+    """The rest of the file's or a folder's name without dataset and turn."""
     for part in (path.stem, *reversed(path.parts[:-1])):
         left = _DATASET.sub("", _TURN.sub("", part) if _TURN.search(part) else _LAST_NUMBER.sub("", part))
         left = re.sub(r"(?i)\b(?:results?|outputs?|generations?|data|dialogues?)\b", "", left.replace("_", " "))
@@ -306,7 +303,7 @@ def _instruction(record: _Record, kinds: Kinds, said: Counter[str]) -> Instructi
 
 
 def _kinds(files: Mapping[str, bytes]) -> Kinds:
-    """Scope and change of the instructions in the package's CSV files."""
+    """Scope and change by instruction, from the package's CSV files."""
     known: dict[str, tuple[Scope, Change]] = {}
     tables = [blob.decode("utf-8-sig", "replace") for name, blob in files.items() if name.lower().endswith(".csv")]
     for row in (row for table in tables for row in csv.DictReader(io.StringIO(table))):
@@ -336,7 +333,6 @@ def _with_skips(turns: Sequence[PublishedTurn]) -> list[PublishedTurn]:
 
 
 def _recognised(records: Sequence[_Record], config: PackageImport) -> Iterator[str]:
-    """Where each part is read from, and the columns that are not read."""
     named: dict[Part, set[str]] = defaultdict(set)
     for record in records:
         dataset, turn = _DATASET.search(str(record.path)), _number(None, record.path)

@@ -153,10 +153,7 @@ class RefineMetrics(BaseModel):
 
 
 def refine_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effort | None = None) -> dict[str, Any]:
-    """The content of metrics.json for a refinement cell: JSON values in the shape of `RefineMetrics`.
-
-    `seed` seeds the resampling. The sessions are read once, one by one, in any order.
-    """
+    """The content of metrics.json, in the shape of `RefineMetrics`; `seed` seeds the resampling."""
     seen = outlines_of(sessions)
     done, length = seen.completed, seen.length
     passes = [_share(done, turn, lambda scored: scored.passed) for turn in range(length)]
@@ -185,7 +182,6 @@ def refine_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effo
 
 
 def _caps(length: int) -> list[int]:
-    """The lengths to which `mst_at` truncates sessions: every even number of turns, and all."""
     return sorted({*range(2, length + 1, 2), *([length] if length else [])})
 
 
@@ -222,10 +218,7 @@ def _sustained(sessions: Sequence[SessionOutline], cap: int) -> TaskRatio:
 
 
 def _transitions(sessions: Sequence[SessionOutline], *, from_passed: bool) -> ByType[TaskRatio]:
-    """Follow-up turns that changed the verdict, among those whose previous code had passed (or had failed).
-
-    The previous code is that of the turn before; a skipped turn copies it.
-    """
+    """Follow-up turns that changed the verdict, among those whose code before had passed (or failed)."""
     figures = ByType.create(TaskRatio)
     for session in sessions:
         for before, turn in pairwise(session.turns):

@@ -36,7 +36,7 @@ def differences(compared: list[paired.Pair[Outcomes]]) -> Table:
 
 
 def _delta(pair: paired.Pair[Outcomes]) -> tuple[float | None, Interval | None]:
-    """The difference of the changes in Pass@1 from the first to the last shared turn, in percentage points."""
+    """The difference of the changes in Pass@1 over the shared turns, in percentage points."""
     sides = list(zip(pair.at(0), pair.at(-1), strict=True))
     changes = [percent_change(first.rate, last.rate) for first, last in sides]
     drawn = [list(map(percent_change, pair.ratios(first), pair.ratios(last))) for first, last in sides]
@@ -111,7 +111,7 @@ def series(comparison: RefineComparison, axis: str) -> list[Series]:
 
 
 def _is_on(axis: str, key: str) -> bool:
-    """Whether an option belongs to the choice of an axis; what tells only twins apart does not."""
+    """Whether an option belongs to the choice of an axis."""
     if axis == "prompts":
         return key.startswith("protocol.prompts")
     if axis == "turns" or key == "agenda.turns":
@@ -218,10 +218,7 @@ def _draw(panel: Any, members: Sequence[Series], look: Look, measure: Callable[[
 
 
 def by_language(comparison: RefineComparison) -> Table | None:
-    """The table of all pairs of cells of one model and setup in two languages; None if there is none.
-
-    Tasks are paired by their ids, whatever the datasets are called; only those count that both completed.
-    """
+    """All pairs of cells of one model and setup in two languages, tasks paired by id; None without a pair."""
     compared = [
         pair for pair in map(_of_languages, combinations(comparison.in_order(), 2)) if pair is not None and pair.tasks
     ]
@@ -246,7 +243,6 @@ def _sides(key: str, title: str) -> tuple[Column, ...]:
 
 
 def _of_languages(sides: tuple[Outcomes, Outcomes]) -> paired.Pair[Outcomes] | None:
-    """The two cells, if they differ in the language and, but for the dataset, in nothing else."""
     a, b = sorted(sides, key=lambda found: (found.languages != {"python"}, sorted(found.languages)))
     single = len(a.languages) == len(b.languages) == 1
     alike = (a.cell.model, a.cell.setup) == (b.cell.model, b.cell.setup)

@@ -67,7 +67,7 @@ def sizes(setups: Sequence[Together]) -> str:
 def _table(
     setups: Sequence[Together], columns: Sequence[Column], rows: Callable[[Together], Rows], *, note: str, **about: str
 ) -> Table:
-    """The rows of every setup; under its setting if there are several. The note ends with what was averaged."""
+    """The rows of every setup, with its setting if there are several."""
     several = len(setups) > 1
     named = (Column("setting", "Setting"),) if several else ()
     found = tuple((each.setting, *row) if several else row for each in setups for row in rows(each))
@@ -196,7 +196,6 @@ def drawings(setups: Sequence[Together]) -> Iterator[Drawing]:
 
 
 def _draw(comparison: RefineComparison, look: Look, setups: Sequence[Together], rate: str) -> Any:
-    """A row of three panels per setup."""
     places = [(setup, part) for setup in setups for part in PARTS]
     several = len(setups) > 1
     titles = [f"{setup.setting}, {part}" if several else part.capitalize() for setup, part in places]
@@ -212,7 +211,6 @@ def _draw(comparison: RefineComparison, look: Look, setups: Sequence[Together], 
 
 
 def _by_model(panel: Any, look: Look, setup: Together, pick: Pick) -> None:
-    """A point per model, and what all have together as a line."""
     for place, model in enumerate(setup.models):
         bars(panel, [(place, *setup.pooled(pick, [model]))], **_style(look, setup, model))
     whole, _ = setup.pooled(pick)
@@ -222,7 +220,6 @@ def _by_model(panel: Any, look: Look, setup: Together, pick: Pick) -> None:
 
 
 def _by_type(panel: Any, look: Look, setup: Together, picks: Mapping[str, Pick]) -> None:
-    """Per type a point for all together, and beside it one per model."""
     strips(panel, len(picks))
     entrants = [(WHOLE, []), *((_style(look, setup, model), [model]) for model in setup.models)]
     for number, (style, models) in enumerate(entrants):

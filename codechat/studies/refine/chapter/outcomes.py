@@ -133,7 +133,7 @@ def setups_of(cells: Sequence[LoadedCell]) -> list[Setup]:
 
 
 def _alike(cells: Sequence[LoadedCell]) -> list[LoadedCell]:
-    """The cells whose dataset's tasks are those that most cells of its name have."""
+    """The cells with the choice of tasks that most cells of a dataset have."""
     if any(cell.mark for cell in cells):  # different tasks of one name have no mean
         names = [cell.dataset for cell in cells]
         common = max(sorted(set(names)), key=names.count)
@@ -146,13 +146,11 @@ def _alike(cells: Sequence[LoadedCell]) -> list[LoadedCell]:
 
 
 def _selection(cell: LoadedCell) -> str:
-    """Which of the dataset's tasks the cell ran."""
     options = cell.config.get("dataset") or {}
     return json.dumps([options.get("limit"), options.get("tasks")])
 
 
 def _setup(cells: Sequence[LoadedCell]) -> Setup:
-    """The cells of one setup on those datasets that leave the most cells, and of those the most datasets."""
     models: dict[str, list[LoadedCell]] = {}
     for cell in cells:
         models.setdefault(cell.model, []).append(cell)
@@ -249,7 +247,6 @@ class Together:
 
     @cached_property
     def _resamples(self) -> Mapping[str, TaskBootstrap]:
-        """By dataset, of all tasks that a model completed: the models' rates are resampled together."""
         tasks = {name: {task for found in self.on(name) for task in found.tasks} for name in self.datasets}
         return {name: resamples_of(tuple(sorted(found)), name) for name, found in tasks.items()}
 

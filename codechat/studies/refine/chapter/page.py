@@ -76,12 +76,10 @@ def headline(cells: Sequence[LoadedCell], tables: Sequence[Table]) -> Headline:
 
 
 def _mst(cells: Sequence[LoadedCell]) -> float:
-    """The unweighted mean over the datasets."""
     return fmean(cell.metrics["mst"] for cell in cells)
 
 
 def _tested(names: Sequence[str], rivals: Mapping[str, Sequence[LoadedCell]], tables: Sequence[Table]) -> list[str]:
-    """By how much the first is ahead of the second on the same tasks, on which a hard task counts against both."""
     if len(names) != 2:
         return []
     best, second = (rivals[name] for name in names)
@@ -115,7 +113,6 @@ def _joined(words: Iterable[str]) -> str:
 
 
 def _facts(cells: Sequence[LoadedCell]) -> list[tuple[str, str]]:
-    """Figures over the compared cells, each the mean of the cells, and the counts behind them."""
     facts = []
     first, last = (mean_of(cell.metrics["pass_at_1"][turn] for cell in cells) for turn in (0, -1))
     if first is not None and last is not None:
@@ -175,7 +172,6 @@ def sections_of(comparison: RefineComparison, groups: Sequence[str]) -> list[Sec
 
 
 def _corrected_columns(cells: Sequence[LoadedCell], found: Mapping[Path, Outcomes]) -> list[BoardColumn]:
-    """Adherence as people would see it, with its interval, if the report has it."""
     if all(cell.labels is None for cell in cells):
         return []
     shares = [comparisons.corrected(found[cell.folder]) if cell.folder in found else None for cell in cells]
@@ -223,7 +219,6 @@ def _board(cells: Sequence[LoadedCell], found: Mapping[Path, Outcomes]) -> Board
 
 
 def _trend(metrics: Mapping[str, Any]) -> Shown:
-    """The p-value, and how it is shown."""
     trend = metrics["mann_kendall"]["pass_at_1"]
     if trend is None:
         return None
@@ -232,7 +227,6 @@ def _trend(metrics: Mapping[str, Any]) -> Shown:
 
 
 def _adhered(metrics: Mapping[str, Any]) -> float | None:
-    """Adhered turns of all judged ones."""
     phi = metrics["phi"]
     adhered, violated = (phi[f"pass_{kind}"] + phi[f"fail_{kind}"] for kind in ("adhered", "violated"))
     return rate(adhered, adhered + violated)
@@ -256,7 +250,7 @@ TYPES = {"by_scope": SCOPES, "by_change": CHANGES, "all_turns": ("all turns",)}
 
 
 def _curve(name: str, figure: Callable[[Outcomes, int], TaskRatio], first: int, *, steps: bool = False) -> Any:
-    """What draws the curve of a figure that each cell has one of for every turn from `first` on."""
+    """Draws the curve of a figure for every turn from `first` on."""
 
     def values(found: Outcomes) -> list[Point]:
         return [(turn, *found.counted(figure(found, turn))) for turn in range(first, found.cell.turns)]

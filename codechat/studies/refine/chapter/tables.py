@@ -94,10 +94,7 @@ Entry = tuple[Mapping[str, Outcomes], float | None, Interval | None]
 def _block(
     entries: Mapping[str, Entry], naming: Naming, dataset: tuple[str, ...], *, pooled: bool
 ) -> Iterator[tuple[Value, ...]]:
-    """The rows of entrants that are ranked among themselves: an entrant's cells by dataset, its MST, the interval.
-
-    `pooled`: with the number of samples.
-    """
+    """The rows of entrants ranked among themselves: cells by dataset, MST, interval; `pooled`: with samples."""
     firsts = {label: next(iter(cells.values())) for label, (cells, _, _) in entries.items()}
     turns = {label: found.cell.turns for label, found in firsts.items()}
     for label, rank in ranks({label: mst for label, (_, mst, _) in entries.items()}, turns).items():
@@ -116,7 +113,6 @@ def corrected_mean(cells: Mapping[str, Outcomes]) -> tuple[float | None, Interva
 
 
 def _samples(cells: Mapping[str, Outcomes]) -> str:
-    """How many samples of a task there are, on the datasets one after another if they differ."""
     return ", ".join(dict.fromkeys(str(found.cell.samples) for found in cells.values()))
 
 
@@ -160,7 +156,6 @@ def mst(comparison: RefineComparison) -> Table:
 
 
 def _mean_row(comparison: RefineComparison, naming: Naming, models: Together) -> tuple[Value, ...]:
-    """The last row of Table V: the mean over the models of a setup."""
     _, *named = naming.of(next(iter(models.cells.values())))
     names = [*comparison.datasets, MEAN]
     known = {*models.datasets, *([MEAN] if models.datasets == comparison.datasets else [])}
@@ -212,7 +207,7 @@ def _ends(series: Sequence[float | None]) -> tuple[float | None, float | None]:
 def _trend_table(
     comparison: RefineComparison, series: str, columns: Sequence[Column], rows: Sequence[Sequence[Value]], **about: str
 ) -> Table:
-    """The rows, one a cell, each with the Mann–Kendall test of a series."""
+    """A row per cell, with the Mann–Kendall test of a series."""
     test = (Column("mk_s", "S", "d"), Column("mk_z", "Z", ".2f"), Column("mk_p", "p", "p"), Column("trend", "Trend"))
     trends = [found.cell.metrics["mann_kendall"][series] for found in comparison.in_order()]
     tested = [
@@ -250,7 +245,7 @@ def sensitivity(comparison: RefineComparison) -> Table:
 
 
 def _steps(mst_at: Mapping[str, float | None], caps: Sequence[int]) -> list[float | None]:
-    """MST at every cap, each but the first with its change in per cent against the cap before that the cell has."""
+    """MST at every cap, each but the first with the change in per cent from the cap before."""
     values = [mst_at.get(str(cap)) for cap in caps]
     row, before = values[:1], values[0] if values else None
     for value in values[1:]:
@@ -337,10 +332,7 @@ def _rate_values(found: Outcomes, place: str, broken: TaskRatio, mended: TaskRat
 
 
 def breaking(comparison: RefineComparison) -> list[Breaking]:
-    """Every instruction that met passing code, over all cells; the most breaking first.
-
-    Ordered by the lower end of the interval of its rate, so that one broken turn of one does not lead.
-    """
+    """Every instruction that met passing code, ordered by the lower end of the interval of its regression rate."""
     merged: dict[str, Breaking] = {}
     for found in comparison.cells:
         for key, seen in found.instructions.items():

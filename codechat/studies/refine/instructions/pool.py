@@ -208,10 +208,7 @@ class PoolConfig(Config):
 
 @INSTRUCTIONS.register("default", PoolConfig)
 def load(config: PoolConfig) -> Pool:
-    """The embedded pool of refinement instructions, or your own from instructions.path.
-
-    Raises `UserError` naming file and line for any mistake in a file.
-    """
+    """The embedded pool of refinement instructions, or your own from instructions.path. Raises `UserError`."""
     path = Path(config.path) if config.path is not None else EMBEDDED
     return read_pool(path, config.columns, {**VERBS, **{verb.lower(): change for verb, change in config.verbs.items()}})
 
@@ -327,7 +324,7 @@ def _unread(rows: Sequence[Row], columns: Mapping[Field, str], path: Path) -> It
 
 
 def _fields(row: Row, columns: Mapping[Field, str], path: Path) -> dict[str, Any]:
-    """The row's fields by codechat's names: mapped columns; `text` and `scope` are required."""
+    """The row's fields by codechat's names."""
     fields: dict[str, Any] = {}
     for name in get_args(Field):
         source = columns.get(name, name)
@@ -358,7 +355,6 @@ def _scope(fields: dict[str, Any], row: Row, path: Path) -> Scope:
 
 
 def _refusal(fields: dict[str, Any], place: str) -> str:
-    """The reason why a row is not used according to `accepted`; empty if it is used, or has no such column."""
     given = fields.get("accepted")
     if given is None:
         return ""
@@ -371,7 +367,7 @@ def _refusal(fields: dict[str, Any], place: str) -> str:
 
 
 def _change(fields: dict[str, Any], text: str, verbs: Mapping[str, Change], place: str) -> tuple[Change, str]:
-    """The instruction's change, and a warning if it is given and the leading verb means another."""
+    """The change, with a warning if the leading verb means another."""
     given = str(fields.get("change") or "").strip().lower()
     try:
         meant = change_of(text, verbs)
@@ -390,7 +386,6 @@ def _change(fields: dict[str, Any], text: str, verbs: Mapping[str, Change], plac
 
 
 def _languages(fields: dict[str, Any], place: str) -> list[str]:
-    """The languages that the row holds for, by their canonical names; none if it holds for all."""
     given = fields.get("languages") or []
     names = re.split(r"[\s,;]+", given.strip()) if isinstance(given, str) else given
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
@@ -418,7 +413,6 @@ def _rule(fields: dict[str, Any], row: Row, path: Path) -> dict[str, Any] | None
 
 
 def _check_rule(instruction: Instruction, row: Row, path: Path) -> Instruction:
-    """The instruction, if its rule is valid: a mistake shows now, not in the first session that draws it."""
     try:
         rule_of(instruction)
     except UserError as error:

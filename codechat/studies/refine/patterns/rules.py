@@ -160,7 +160,7 @@ def _not_a_revision(old: Readable, new: Readable, rule: Rule) -> str:
 
 
 def _renames_within(old: Readable, name: str, was: list[str], now: list[str], rule: Rule) -> bool:
-    """Whether matching parameters were renamed, and only in functions that nothing outside the program calls."""
+    """Whether only matching parameters of a function without outside callers were renamed."""
     matches = rule.subject.options.get("matches")
     inner = isinstance(old, Code) and name.startswith("_") and any(one.what == name for one in helper(old))
     if matches is None or not inner or len(was) != len(now):
@@ -182,7 +182,7 @@ def _outer(code: Readable) -> dict[str, list[str]]:
 
 
 def _unmet(old: Readable, new: Readable, rule: Rule) -> str:
-    """The part of the request that is not done, in words; empty if all is."""
+    """The part of the request that is not done; empty if all is done."""
     if rule.change == "add":
         assert rule.where is not None
         places = rule.where.present(new.whole) if rule.quantifier == "all" else ()
@@ -196,7 +196,7 @@ def _unmet(old: Readable, new: Readable, rule: Rule) -> str:
 
 
 def _left(rule: Rule, old: Readable, new: Readable) -> str:
-    """The occurrences left, here or under the main guard, in words, although they were to go; empty if none is."""
+    """The occurrences left, here or under the main guard; empty if none is."""
     clause = rule.subject
     was, now = clause.present(old.whole), clause.present(new)
     guarded = clause.present(new.whole)

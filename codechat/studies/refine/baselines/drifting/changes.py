@@ -258,7 +258,7 @@ def rename(program: Program, longest: int) -> Sequence[Edit]:
 
 
 def _renamed(program: Program, name: str, new: str) -> Iterator[Edit]:
-    """The name replaced wherever it stands for a variable: no property, and no field of something."""
+    """The edits of all uses as a variable: no properties and no fields."""
     tree = program.tree
     for node in tree.all("name"):
         if tree.of(node) != name or node.type in ("property_identifier", "private_property_identifier"):
@@ -273,10 +273,7 @@ def _renamed(program: Program, name: str, new: str) -> Iterator[Edit]:
 @serves("cosmetic-move-helpers-below", above_it=True)
 @serves("cosmetic-move-helpers-above", above_it=False)
 def reorder(program: Program, above_it: bool) -> Sequence[Edit]:
-    """Whole functions change places with those that call them, with the comments above them.
-
-    Only declared ones move: what is assigned to a variable is there from then on.
-    """
+    """Declared functions change places with those that call them, with the comments above them."""
     tree, main = program.tree, program.main
     if main is None or not main.type.endswith("declaration"):
         return []
@@ -297,7 +294,7 @@ def reorder(program: Program, above_it: bool) -> Sequence[Edit]:
 
 
 def _span(program: Program, node: Any) -> tuple[int, int]:
-    """The bytes of the lines of a function, from the comments directly above it to the blank lines below."""
+    """The bytes of a function, from the comments directly above it to the blank lines below."""
     tree, first, last = program.tree, node.start_point[0], node.end_point[0] + 1
     before = node.prev_named_sibling
     while tree.is_a(before, "comment") and before.end_point[0] == first - 1:
@@ -342,7 +339,6 @@ def extract_constants(program: Program, most: int) -> Sequence[Edit]:
 
 
 def _head_row(program: Program, node: Any) -> int:
-    """The line of a node with the comments directly above it."""
     row, before = node.start_point[0], node.prev_named_sibling
     while program.tree.is_a(before, "comment") and before.end_point[0] == row - 1:
         row, before = before.start_point[0], before.prev_named_sibling

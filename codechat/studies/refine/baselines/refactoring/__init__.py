@@ -77,7 +77,6 @@ def refactor(code: str, instruction: Instruction, entry_point: str) -> Revision:
 
 
 def _fault(before: str, after: str, instruction: Instruction, entry_point: str) -> str:
-    """The reason not to trust a result; empty if there is none."""
     old, new = read(before).tree, read(after).tree
     if old is None or new is None:
         return "the result does not parse"
@@ -88,7 +87,7 @@ def _fault(before: str, after: str, instruction: Instruction, entry_point: str) 
 
 
 def _signature(tree: ast.Module, entry_point: str) -> str:
-    """Names, kinds and defaults of the entry point's parameters; nothing if it is no function of the module."""
+    """Names, kinds and defaults of the entry point's parameters; empty if the module has no such function."""
     found = [node for node in tree.body if isinstance(node, FUNCTIONS) and node.name == entry_point]
     a = found[-1].args if found else None
     if a is None:
@@ -131,7 +130,6 @@ def add_defect(code: str, draw: random.Random) -> str | None:
 
 
 def _sites(code: Code) -> Iterator[ast.AST]:
-    """The nodes in functions where a slip can show in a result."""
     hidden = (ast.While, ast.Assert, ast.Raise, ast.JoinedStr, ast.arguments, ast.ExceptHandler)
     for node in code.nodes:
         around = [node, *code.ancestors(node)]
@@ -142,7 +140,6 @@ def _sites(code: Code) -> Iterator[ast.AST]:
 
 
 def _is_aside(node: ast.AST) -> bool:
-    """A docstring, or a call that only logs."""
     value = node.value if isinstance(node, ast.Expr) else None
     called = value.func if isinstance(value, ast.Call) else value
     return isinstance(called, ast.Constant) or (isinstance(called, ast.Attribute) and called.attr == "debug")
@@ -199,7 +196,6 @@ def _wrong_initial(code: Code, node: ast.AST) -> Iterator[Defect]:
 
 
 def _dropped_branch(code: Code, node: ast.AST) -> Iterator[Defect]:
-    """An `if` that never holds, if its block does something other than leave a loop."""
     if isinstance(node, ast.If) and not isinstance(node.body[-1], ast.Break | ast.Continue | ast.Raise | ast.Pass):
         yield Defect("dropped branch", *_span(node.test), "False")
 

@@ -34,7 +34,6 @@ from codechat.studies.refine.patterns.reading.tree import Function, docstring, f
 
 
 def _above(source: Source, node: ast.stmt, text: str) -> tuple[int, str]:
-    """The insertion of a comment above a statement."""
     line = first_line(node)
     return line, re.sub(r"\S.*", "", source.code.lines[line - 1]) + f"# {text}"
 
@@ -50,7 +49,6 @@ def comment_above(source: Source, statement: Statement, place: Place = "above") 
 
 
 def _say(node: ast.stmt) -> str:
-    """A statement's head in words."""
     if isinstance(node, ast.For | ast.AsyncFor):
         return f"Go through {_short(node.iter)}, one {_short(node.target)} at a time."
     if isinstance(node, ast.While):
@@ -102,7 +100,6 @@ def remove_comments(source: Source) -> str:
 
 
 def _begun(function: Function, old: str) -> str:
-    """The text so far, or the function's name as a sentence."""
     words = function.name.strip("_").replace("_", " ")
     return old or f"{words[:1].upper()}{words[1:]}."
 
@@ -119,7 +116,6 @@ def _returns(function: Function, old: str) -> str:
 
 
 def _no_examples(function: Function, old: str) -> str:
-    """Without >>> examples and the output that follows them."""
     text = re.sub(r"(?m)^[ \t]*>>>.*\n?(?:[ \t]*\S.*(?:\n|$))*", "", old)
     return _begun(function, re.sub(r"\n{3,}", "\n\n", text).strip()) if ">>>" in old else old
 
@@ -131,10 +127,7 @@ def _no_examples(function: Function, old: str) -> str:
 @transforms("cosmetic-drop-doctests", write=_no_examples)
 @transforms("cosmetic-delete-docstrings", write=lambda function, old: "")
 def write_docstrings(source: Source, write: Callable[[Function, str], str]) -> str:
-    """Every function's docstring set to what `write(function, text so far)` gives; an empty text is none.
-
-    Texts have no common indentation. Behaviour is kept: only `__doc__` changes.
-    """
+    """Every function's docstring set to `write(function, text so far)`, without indentation; an empty text is none."""
     source.without("__doc__")
     lines = list(source.code.lines)
     for function in sorted(source.code.functions, key=lambda one: -one.body[0].lineno):
@@ -154,7 +147,7 @@ def write_docstrings(source: Source, write: Callable[[Function, str], str]) -> s
 
 
 def _literal(text: str, indent: str) -> str:
-    """A docstring's source for a text whose lines carry their own indentation below the first."""
+    """A docstring's source for a text with its own indentation below the first line."""
     if "\\" in text or '"""' in text or text.endswith('"'):
         raise Refusal("the docstring needs escapes")
     first, *others = text.rstrip().split("\n")
@@ -166,7 +159,6 @@ def _literal(text: str, indent: str) -> str:
 
 
 def _lines(source: Source, pattern: str, **options: str) -> set[int]:
-    """The lines in which a pattern is found."""
     return {found.line for found in patterns()[pattern].present(source.code, options)}
 
 
@@ -304,11 +296,7 @@ def _camel(name: str) -> str:
     r"tup|mx|mn)\d*",
 )
 def rename_locals(source: Source, matches: str, better: Callable[[str], str] = _long) -> str:
-    """Every local variable whose name matches, in its function and those inside, under one better name.
-
-    Refuses a name that is more than a variable somewhere in the function: a parameter, a definition, an import, an
-    attribute of a class, or one that is declared global or nonlocal.
-    """
+    """A better name for every matching local variable; refuses a name that is more than a variable in the function."""
     source.without(*LOOKERS)
     functions = [node for node in nodes(source.module) if isinstance(node, cst.FunctionDef)]
     order = sorted(source.code.functions, key=lambda one: (one.lineno, one.col_offset))
@@ -335,6 +323,5 @@ def rename_locals(source: Source, matches: str, better: Callable[[str], str] = _
 
 
 def _names(node: cst.CSTNode) -> set[str]:
-    """The names that a definition or import binds."""
     parts = nodes(node) if isinstance(node, cst.ImportAlias) else [getattr(node, "name", None)]
     return {one.value for one in parts if isinstance(one, cst.Name)}

@@ -119,10 +119,7 @@ def for_to_while(source: Source, only_first: bool = False) -> str:
 
 
 def _computed(tree: cst.CSTNode) -> Iterator[tuple[cst.SimpleStatementLine, cst.BaseExpression, str]]:
-    """The lines in a statement or block, outside loops, that return or assign what they compute.
-
-    Gives line, value and variable, which is empty for a return.
-    """
+    """Line, value and variable ("" for a return) of computed values that are returned or assigned outside loops."""
     stack = [tree]
     while stack:
         node = stack.pop()
@@ -144,7 +141,6 @@ _MAKERS = {"len": "int", "sorted": "list", "str": "str", "list": "list", "set": 
 
 
 def _kind(value: cst.BaseExpression) -> str:
-    """The type of a value as far as its expression alone shows it."""
     return _MAKERS.get(text_of(value.func), "") if isinstance(value, cst.Call) else _KINDS.get(type(value), "")
 
 
@@ -152,10 +148,7 @@ def _kind(value: cst.BaseExpression) -> str:
 @transforms("semantic-add-debug-check", template="if __debug__:\n    assert isinstance({name}, {kind})")
 @transforms("semantic-log-progress", template='logging.getLogger(__name__).debug("{name} is %r", {name})')
 def follow(source: Source, template: str) -> str:
-    """A check of the first value whose type is sure, or a log of the first value; a returned value gets a name first.
-
-    Nothing is logged by a function that calls itself, which would pay for that too often.
-    """
+    """A type check, or a log, of the first value; returned values get a name. Recursive functions log nothing."""
     source.without(*LOOKERS)
     source.builtin("isinstance", *_MAKERS)
     logs = template.startswith("logging")
@@ -197,10 +190,7 @@ _LAZY = (cst.BooleanOperation, cst.IfExp, cst.ListComp, cst.SetComp, cst.DictCom
 @transforms("structural-create-helper", nested=False)
 @transforms("structural-define-nested-helper", nested=True)
 def extract_helper(source: Source, nested: bool) -> str:
-    """The largest computation moved into a function, which is given the variables that it reads.
-
-    A part that may not be evaluated, such as the second one of an `and`, may read only sure variables.
-    """
+    """The largest computation moved into a function; parts that may not be evaluated read only sure variables."""
     source.without(*LOOKERS, "global", "nonlocal", "del")
     module = trees.unjoin(source.module)
     function, table = entry(module, source.entry_point), _table(module.code, source.entry_point)
@@ -229,7 +219,6 @@ def extract_helper(source: Source, nested: bool) -> str:
 
 
 def _table(text: str, name: str) -> symtable.Function:
-    """Python's symbol table of a module's function."""
     tables = symtable.symtable(text, "program", "exec").get_children()
     found = [one for one in tables if isinstance(one, symtable.Function) and one.get_name() == name]
     if not found:
@@ -238,7 +227,6 @@ def _table(text: str, name: str) -> symtable.Function:
 
 
 def _free(value: cst.BaseExpression) -> set[str]:
-    """The names that an expression reads and does not bind."""
     ahead: list[symtable.SymbolTable] = [_table(f"def helper():\n    return {whole(value)}", "helper")]
     free: set[str] = set()
     while ahead:
@@ -280,7 +268,7 @@ def named_constants(source: Source, only_first: bool = False) -> str:
 
 
 def _ordinary(source: Source) -> cst.FunctionDef:
-    """The entry point, if it neither calls itself, which would multiply what is done around it, nor is a generator."""
+    """The entry point; refuses a recursive function and a generator."""
     function = entry(source.module, source.entry_point)
     if source.entry_point in trees.reads(function.body) or trees.has(function.body, cst.Yield, into_functions=False):
         raise Refusal("the function calls itself or is a generator")
@@ -333,10 +321,7 @@ def $logged(function):
 @transforms("structural-use-closure", text=_DECORATOR, imports=["functools", "logging"])
 @transforms("semantic-apply-cache", text="", imports=["functools"])
 def decorate(source: Source, text: str, imports: tuple[str, ...]) -> str:
-    """A decorator that logs every call; or the results cached, if hints say that neither they nor arguments change.
-
-    Values that are equal and of different types, such as 1 and True, are cached apart.
-    """
+    """A decorator that logs every call; or a typed cache, if hints show that arguments and results are immutable."""
     if _ordinary(source).decorators or not (text or _is_cacheable(source)):
         raise Refusal("the function is decorated, or its arguments and results may be changed")
     name = source.namer()("logged", "log_calls")

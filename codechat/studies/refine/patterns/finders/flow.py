@@ -154,17 +154,13 @@ def guard(code: Code) -> Iterable[Occurrence]:
 
 
 def _says_nothing(statement: ast.If) -> bool:
-    """Whether a guard ends in a bare `return`, which is no step by itself."""
     last = statement.body[-1]
     return isinstance(last, ast.Return) and last.value is None
 
 
 @pattern("fast_path", "fast path", "fast paths")
 def fast_path(code: Code) -> Iterable[Occurrence]:
-    """An `if` that returns before its function has gone through anything, with more code to follow.
-
-    The code to follow may stand in its `else`. A case of a `match` in such a place counts too.
-    """
+    """An `if` (or a `match`) that returns before its function has gone through anything, with more code to follow."""
     for function in code.functions:
         body = body_without_docstring(function)
         for place, statement in enumerate(body):
@@ -181,7 +177,6 @@ _WORKING = (*LOOPS, ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
 
 
 def _goes_through(statement: ast.stmt) -> bool:
-    """Whether a statement contains a comprehension."""
     return not isinstance(statement, ast.If | ast.Match | ast.Return | _DEFINES) and any(
         isinstance(one, COMPREHENSIONS) for one in walk(statement)
     )
@@ -199,7 +194,6 @@ def condition(code: Code) -> Iterable[Occurrence]:
 
 
 def _compares(test: ast.expr) -> bool:
-    """Whether a condition compares anything, apart from the arguments of calls."""
     if isinstance(test, ast.BoolOp):
         return any(_compares(value) for value in test.values)
     return isinstance(_without_not(test), ast.Compare | ast.BoolOp)
@@ -238,10 +232,7 @@ def swallowing_handler(code: Code) -> Iterable[Occurrence]:
 
 @pattern("nested_loop", "nested loop")
 def nested_loop(code: Code) -> Iterable[Occurrence]:
-    """Loops inside a loop of the same function, and nested comprehensions.
-
-    A comprehension is nested if it has several `for` clauses, or is run for each item of another.
-    """
+    """Loops inside a loop of the same function, and comprehensions with several `for` clauses or inside each other."""
     for node in code.find(*LOOPS, *COMPREHENSIONS):
         if isinstance(node, COMPREHENSIONS):
             values = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
@@ -254,7 +245,6 @@ def nested_loop(code: Code) -> Iterable[Occurrence]:
 
 
 def _is_in_loop(code: Code, node: ast.AST) -> bool:
-    """Whether a comprehension is run anew in each round of a loop."""
     inner = node
     for above in code.ancestors(node):
         if isinstance(above, FUNCTIONS):
@@ -267,11 +257,7 @@ def _is_in_loop(code: Code, node: ast.AST) -> bool:
 
 @pattern("index_loop", "loop over range(len(...))", "loops over range(len(...))")
 def index_loop(code: Code) -> Iterable[Occurrence]:
-    """Loops and comprehensions over all indices of something: `for i in range(len(x))`.
-
-    `range(0, len(x))` is the same, and so are `list(range(len(x)))`, a name that only ever holds such a range, and
-    `range(n)` for a name that only ever holds a length.
-    """
+    """Loops and comprehensions over all indices, `for i in range(len(x))`, also by a name for range or length."""
     lengths = _lengths(code)
     for node in code.find(ast.For, ast.AsyncFor, ast.comprehension):
         call: ast.AST = node.iter
@@ -292,7 +278,6 @@ _WRAPPING = ("list", "tuple", "iter", "enumerate")
 
 
 def _lengths(code: Code) -> set[str]:
-    """The names that `name = len(...)` binds and nothing else does."""
     found: set[str] = set()
     others = {parameter.arg for parameter in code.find(ast.arg)}
     for name in code.find(ast.Name):
@@ -309,10 +294,7 @@ def _calls_len(code: Code, node: ast.AST | None) -> bool:
 
 @pattern("forward_loop", "loop that runs forward", "loops that run forward")
 def forward_loop(code: Code) -> Iterable[Occurrence]:
-    """`for` statements that run forward: nothing reverses the iterable, neither here nor where it gets its name.
-
-    An iterable that is reversed twice runs forward.
-    """
+    """`for` statements that run forward: the iterable is not reversed, or reversed twice."""
     turned: set[str] = set()
     for assignment in code.find(ast.Assign):
         if _runs_backward(code, assignment.value):
@@ -341,7 +323,7 @@ def _runs_backward(code: Code, node: ast.AST) -> bool:
 
 
 def _in_order(code: Code, node: ast.AST) -> Iterator[ast.AST]:
-    """The expression's nodes without the arguments of functions that decide the order themselves, or have none."""
+    """The expression's nodes without arguments of functions that decide the order, or have none."""
     yield node
     if isinstance(node, ast.Call) and code.origin(node.func) in ("sorted", "set", "frozenset"):
         return
@@ -373,7 +355,6 @@ def backward_iteration(code: Code) -> Iterable[Occurrence]:
 
 
 def _counts_down(loop: ast.While) -> bool:
-    """Whether a variable that the loop tests is lowered in it and used as an index."""
     inside = [*own_nodes(loop)]
     lowered = {
         ast.unparse(one.target) for one in inside if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Sub)
@@ -395,7 +376,6 @@ def collecting_loop(code: Code) -> Iterable[Occurrence]:
 
 
 def _fills_dict(code: Code, loop: ast.For) -> bool:
-    """Whether a loop does nothing but fill a new dict whose entries do not depend on each other."""
     body = loop.body[0].body if len(loop.body) == 1 and isinstance(loop.body[0], ast.If) else loop.body
     target = body[0].targets[0] if len(body) == 1 and isinstance(body[0], ast.Assign) else None
     if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):

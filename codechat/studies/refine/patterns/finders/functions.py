@@ -65,10 +65,7 @@ def shadowing_local(code: Code) -> Iterable[Occurrence]:
 
 @pattern("unused_local", "unused local variable")
 def unused_local(code: Code) -> Iterable[Occurrence]:
-    """Local variables that are assigned, alone or by unpacking, and read nowhere in their function.
-
-    A statement that consists of the name alone reads nothing, nor do `_ = name` and `name = name`.
-    """
+    """Local variables that are assigned and never read; a bare `name`, `_ = name` and `name = name` are no reads."""
     for name, node, function in local_bindings(code):
         above = code.parents.get(node)
         assigned = isinstance(above, ast.Assign | ast.AnnAssign | ast.NamedExpr)
@@ -89,7 +86,6 @@ def is_real_read(code: Code, name: ast.Name) -> bool:
 
 
 def _is_sham(code: Code, name: ast.Name) -> bool:
-    """Whether it is an `assert os and re`, which names variables and uses none."""
     above = next((one for one in code.ancestors(name) if not isinstance(one, ast.BoolOp | ast.Tuple)), None)
     return isinstance(above, ast.Assert)
 
@@ -131,10 +127,7 @@ def assignment_to(code: Code, matches: Regex) -> Iterable[Occurrence]:
 
 @pattern("recursion", "recursive function")
 def recursion(code: Code) -> Iterable[Occurrence]:
-    """Functions that call themselves, directly or through other functions, and lambdas that do so by their name.
-
-    A function that hands itself to another to be called, as in `map(f, rest)`, counts as calling itself.
-    """
+    """Functions and named lambdas that call themselves, also through others, or pass themselves on to be called."""
     for name, value in code.values.items():
         if isinstance(value, ast.Lambda):
             heads = [node.func for node in walk(value.body) if isinstance(node, ast.Call)]
@@ -151,10 +144,7 @@ def recursion(code: Code) -> Iterable[Occurrence]:
 
 
 def _called(code: Code, caller: Function) -> Iterator[Function]:
-    """The program's functions that a function calls by name, or by attribute if they are methods.
-
-    Calls in nested functions are theirs, not the outer one's.
-    """
+    """The functions that a function calls by name, methods by attribute; without the calls of nested functions."""
     own = [*_own(caller)]
     calls = [node for node in own if isinstance(node, ast.Call)]
     heads = [each for node in calls for each in (node.func, *node.args)]
@@ -190,7 +180,6 @@ def helper(code: Code) -> Iterable[Occurrence]:
 
 
 def _outside(code: Code, node: ast.AST, function: Function) -> bool:
-    """Whether a name is read in a function other than the named one."""
     around = [above for above in code.ancestors(node) if isinstance(above, FUNCTIONS)]
     decorates = bool(around) and node in [*around[0].decorator_list]
     return bool(around) and function not in around and not decorates
@@ -222,10 +211,7 @@ def generator_function(code: Code) -> Iterable[Occurrence]:
 
 @pattern("decorated", "decorated definition")
 def decorated(code: Code, by: list[str] | None = None, own: bool = False, fields: bool = False) -> Iterable[Occurrence]:
-    """Functions and classes decorated by one of these names; with `own` by a function or class of the program.
-
-    `f = cache(f)` counts like `@cache`. With `fields` only classes that declare one, as in `name: type`.
-    """
+    """Functions and classes decorated `by` a name or an `own` function, also `f = cache(f)`; `fields`: with a field."""
     definitions = {node.name: node for node in code.find(*FUNCTIONS, ast.ClassDef)}
     decorations = [(node, one) for node in code.find(*FUNCTIONS, ast.ClassDef) for one in node.decorator_list]
     for call in code.find(ast.Call):
@@ -277,7 +263,7 @@ def subclass(
 
 
 def _is_kept(code: Code, call: ast.Call, name: str = "") -> bool:
-    """Whether the result of a call is assigned to `name`, or, if none is given, to any name that is read."""
+    """Whether the result of a call is assigned to `name`, or if none is given to any name that is read."""
     above = code.parents[call]
     target = above.targets[0] if isinstance(above, ast.Assign) else None
     if not isinstance(above, ast.Assign) or not isinstance(target, ast.Name):
@@ -286,7 +272,6 @@ def _is_kept(code: Code, call: ast.Call, name: str = "") -> bool:
 
 
 def _raised(code: Code) -> Iterator[str]:
-    """The names of the exceptions that the program raises where it can be reached, by way of a variable too."""
     for node in code.find(ast.Raise):
         value: ast.AST | None = node.exc
         if isinstance(value, ast.Name):
@@ -297,7 +282,6 @@ def _raised(code: Code) -> Iterator[str]:
 
 
 def _is_caught(code: Code, node: ast.Raise, name: str) -> bool:
-    """Whether an exception is caught by its name right where it is raised."""
     inner: ast.AST = node
     for above in code.ancestors(node):
         if isinstance(above, ast.Try) and inner in above.body:
@@ -308,13 +292,12 @@ def _is_caught(code: Code, node: ast.Raise, name: str) -> bool:
 
 
 def _is_abstract(code: Code, node: ast.ClassDef) -> bool:
-    """Whether a class leaves a method to derived classes: by `abstractmethod`, or because it says so."""
     heads = [head for one in node.body if isinstance(one, FUNCTIONS) for head in one.decorator_list]
     return any(code.origin(head).rpartition(".")[2].startswith("abstract") for head in heads) or _says_abstract(node)
 
 
 def _says_abstract(node: ast.ClassDef) -> bool:
-    """Whether a class is called abstract or a base by its name or docstring, and a method does nothing but raise."""
+    """Whether a name or docstring calls a class abstract or a base, and a method only raises."""
     said = "abstract" in f"{node.name} {ast.get_docstring(node)}".lower() or re.search(r"^Base|Base$", node.name)
     methods = [body_without_docstring(one) for one in node.body if isinstance(one, FUNCTIONS)]
     first = [ast.unparse(body[0]) for body in methods if body]
@@ -322,7 +305,6 @@ def _says_abstract(node: ast.ClassDef) -> bool:
 
 
 def _declares(node: ast.AST) -> bool:
-    """Whether a class body contains `name: type`."""
     return isinstance(node, ast.ClassDef) and any(isinstance(inner, ast.AnnAssign) for inner in node.body)
 
 
@@ -337,7 +319,6 @@ def working_class(code: Code) -> Iterable[Occurrence]:
 
 
 def _works(method: ast.AST) -> bool:
-    """Whether a method other than `__init__` has a statement that is more than a text or `pass`."""
     body = [] if getattr(method, "name", "") == "__init__" else getattr(method, "body", [])
     return any(not isinstance(one, ast.Pass | ast.Expr) for one in body)
 

@@ -52,10 +52,7 @@ def header_comment(code: Code, matches: Regex = "", below_docstring: bool = Fals
 
 
 def followed(text: str, mark: re.Match[str] | None) -> bool:
-    """Whether a phrase that ends in a sign, such as `Args:`, `O(` or `>>>`, is followed by anything.
-
-    The rest may be on the same line or on the next one that is not blank, and must not be a further heading.
-    """
+    """Whether text follows a mark that ends in a sign (`Args:`, `O(`), on its line or the next, and no heading."""
     if mark is None or re.search(r"\w$", mark[0]):
         return mark is not None
     rest = text[mark.end() :].lstrip("\n ").partition("\n")[0] if mark[0].endswith(":") else text[mark.end() :]
@@ -103,7 +100,6 @@ def spoken_code(code: Code) -> frozenset[int]:
 
 
 def _is_call(statement: ast.stmt) -> bool:
-    """Whether a call is of a built-in or a method: `O(n)` is a remark, not code."""
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return False
     called = statement.value.func
@@ -144,7 +140,7 @@ def commented(code: Code, statement: Statement, place: Place = "either") -> Iter
 
 
 def _repeats_name(code: Code, node: ast.stmt) -> bool:
-    """Whether the comments above a function only repeat that it is a function, its name and its parameters' names."""
+    """Whether the comments above a function only repeat its name and its parameters' names."""
     if not isinstance(node, FUNCTIONS):
         return False
     own, line, said = {one.line: one.text for one in code.comments if one.own_line}, first_line(node) - 1, set[str]()
@@ -185,10 +181,7 @@ def blank_line(code: Code) -> Iterable[Occurrence]:
     ("no_blank_before", "{statement} without a blank line before it", "{statement}s without a blank line before them"),
 )
 def blank_before(code: Code, statement: Statement) -> Iterable[tuple[Occurrence, bool]]:
-    """Statements of a kind that are not first in their block, divided by whether a blank line precedes them.
-
-    Comments between are skipped.
-    """
+    """Statements that are not first in their block, divided by whether a blank line precedes (comments are skipped)."""
     comments = {comment.line for comment in code.comments if comment.own_line}
     for owner in code.nodes:
         for block in blocks(owner):
@@ -277,10 +270,7 @@ def quoted(code: Code, quote: Literal["single", "double", "triple_single", "trip
     ("signature_on_line", "signature with parameters sharing a line", "signatures with parameters sharing a line"),
 )
 def signature_over_lines(code: Code) -> Iterable[tuple[Occurrence, bool]]:
-    """Functions with parameters, divided by whether each parameter has a line of its own, below the `def`.
-
-    Functions with a single parameter count only if no other has more.
-    """
+    """Functions, divided by whether each parameter has its own line; single ones count if no function has more."""
     several = any(len(parameters(function)) > 1 for function in code.functions)
     for function in code.functions:
         lines = [parameter.lineno for parameter in parameters(function)]

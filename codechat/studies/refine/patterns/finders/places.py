@@ -25,10 +25,7 @@ _WITHOUT_KEYWORDS = frozenset(_POSITIONAL.split())
 
 @pattern("keyed_call", "call that takes keywords", "calls that take keywords")
 def keyed_call(code: Code) -> Iterator[Occurrence]:
-    """Calls that could pass an argument by keyword.
-
-    Not those of functions that take no keyword, as `len` and `.append`, or no parameter.
-    """
+    """Calls that could pass an argument by keyword: `len` and `.append` take none."""
     for node in code.find(ast.Call):
         origin = code.called(node.func)
         fixed = origin in _WITHOUT_KEYWORDS or origin.startswith("math.")
@@ -62,7 +59,6 @@ _OF_TEXTS = {"upper", "lower", "title", "strip", "capitalize", "format", "split"
 
 
 def _names_looked_into(code: Code, function: Function) -> set[str]:
-    """The names whose value a function goes through, indexes or measures, or whose attributes it reads."""
     held: list[ast.AST] = []
     for node in walk(function):
         if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
@@ -160,7 +156,6 @@ def fixed_values(code: Code) -> Iterator[Occurrence]:
 
 
 def _given_to(code: Code, node: ast.AST) -> set[str]:
-    """The variables and attributes that a value is directly assigned to."""
     above = code.parents.get(node)
     targets = above.targets if isinstance(above, ast.Assign) else [getattr(above, "target", None)]
     return {ast.unparse(one) for one in targets if isinstance(one, ast.Name | ast.Attribute)}
@@ -226,10 +221,7 @@ def keyed_work(code: Code) -> Iterator[Occurrence]:
 
 @pattern("item_walk", "walk through items", "walks through items")
 def item_walk(code: Code) -> Iterator[Occurrence]:
-    """Loops, comprehensions and calls that go through values.
-
-    Loops that only count (a `while`, or a `for` over a range) are left out if nothing is indexed or kept in them.
-    """
+    """Loops, comprehensions and calls that go through values; loops that only count are left out."""
     for node in code.find(*LOOPS, *COMPREHENSIONS):
         head = getattr(node, "iter", None)
         counted = isinstance(node, ast.While) or (isinstance(head, ast.Call) and code.origin(head.func) == "range")

@@ -49,14 +49,13 @@ def mutated_parameter(code: Code) -> Iterable[Occurrence]:
 
 
 def _root(node: ast.AST) -> str:
-    """The variable at the start of an expression: `rows` for `rows[0].cells`."""
     while isinstance(node, ast.Subscript | ast.Attribute | ast.Starred):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def _rebound(code: Code, function: Function, nodes: list[ast.AST]) -> dict[str, int]:
-    """For each name the line from which it no longer is the argument; 0 if it is reassigned in a branch or a loop."""
+    """The line from which each name is no longer the argument; 0 if a branch or loop rebinds it."""
     found: dict[str, int] = {}
     for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and not _extends(code.parents[node]):
@@ -68,7 +67,7 @@ def _rebound(code: Code, function: Function, nodes: list[ast.AST]) -> dict[str, 
 
 
 def _other_names(code: Code, nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
-    """Pairs of a name and the variable whose object, or part of it, it is given by assignment or as a loop's target."""
+    """Pairs of a name and the variable whose object (or part of it) the name gets by assignment or as a loop target."""
     stores: dict[str, int] = {}
     for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -94,13 +93,11 @@ def _other_names(code: Code, nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
 
 
 def _extends(statement: ast.AST) -> bool:
-    """Whether it extends a collection in place, as `items += [...]` and `groups |= {...}` do."""
     displays = ast.List | ast.ListComp | ast.Set | ast.SetComp | ast.Dict | ast.DictComp
     return isinstance(statement, ast.AugAssign) and isinstance(statement.value, displays)
 
 
 def _changed(code: Code, node: ast.AST) -> Iterator[ast.AST]:
-    """The expressions whose objects a node changes in place."""
     if isinstance(node, ast.Call):
         method = node.func if isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS else None
         of_type = method is not None and code.origin(method.value) in _TYPES
@@ -121,7 +118,6 @@ def _is_mutator(value: ast.expr | None) -> bool:
 
 
 def _depends_on_outside(code: Code, node: ast.AST) -> bool:
-    """Whether a node depends on chance, the clock, a file or the system, or prints."""
     origin = code.origin(node.func) if isinstance(node, ast.Call) else ""
     return origin.startswith(("random.", "secrets.", "uuid.", "time.", "datetime.", "os.")) or origin in _OUTSIDE
 
@@ -151,7 +147,6 @@ def cacheable(code: Code) -> Iterable[Occurrence]:
 
 
 def _stores_outside(function: Function) -> bool:
-    """Whether a node stores something in a variable that belongs neither to the function nor to one inside it."""
     inside = walk(function)
     own = {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     own -= {parameter.arg for parameter in parameters(function)}
@@ -162,7 +157,6 @@ def _stores_outside(function: Function) -> bool:
 
 
 def _containers(code: Code, node: ast.AST) -> set[str]:
-    """The names that a node treats as a collection."""
     if isinstance(node, ast.arg):
         return {node.arg} if node.annotation is not None and _head(code, node.annotation) in _UNHASHABLE else set()
     held: list[ast.expr] = []
@@ -187,7 +181,6 @@ _TEXTUAL = {"split", "lower", "upper", "strip", "startswith", "endswith", "isdig
 
 
 def _hashable(code: Code, function: Function) -> set[str]:
-    """The parameters that are annotated as hashable, or used as texts."""
     hinted = {one.arg for one in parameters(function) if one.annotation and _head(code, one.annotation) in _HASHABLE}
     methods = [node for node in walk(function) if isinstance(node, ast.Attribute) and node.attr in _TEXTUAL]
     named = {node.value.id for node in methods if isinstance(node.value, ast.Name)}
@@ -201,7 +194,6 @@ def _hashable(code: Code, function: Function) -> set[str]:
 
 
 def _is_character(function: Function, name: str) -> bool:
-    """Whether a method is called on a variable that only makes sense for a single character."""
     asked = {"isalpha", "isdigit", "islower", "isupper", "isalnum", "isspace"}
     return any(
         (isinstance(one, ast.Attribute) and one.attr in asked and ast.unparse(one.value) == name)
@@ -238,7 +230,6 @@ def module_cache(code: Code) -> Iterable[Occurrence]:
 
 
 def _is_kept_by_key(code: Code, name: str) -> bool:
-    """Whether a function stores values under keys that it is given."""
     stores = (one for one in code.find(ast.Subscript) if isinstance(one.ctx, ast.Store))
     return any(
         ast.unparse(one.value) == name and isinstance(code.parents[one], ast.Assign)
@@ -260,10 +251,7 @@ def _uses_in_functions(code: Code) -> Iterator[tuple[ast.Name, str]]:
 
 @pattern("stack", "list used as a stack", "lists used as stacks")
 def stack(code: Code) -> Iterable[Occurrence]:
-    """Names and attributes, deques excepted, on which `.append(...)` and `.pop()` or `.pop(-1)` are called.
-
-    The two calls may use different names for the same object.
-    """
+    """Names and attributes, deques excepted, with calls of `.append(...)` and of `.pop()` or `.pop(-1)`."""
     pushed: dict[str, ast.Call] = {}
     popped: set[str] = set()
     bound = {
@@ -306,11 +294,7 @@ def table_lookup(code: Code) -> Iterable[Occurrence]:
 
 @pattern("dispatch_table", "table of functions", "tables of functions")
 def dispatch_table(code: Code) -> Iterable[Occurrence]:
-    """Dicts with a value that is a function: a lambda, one of the program's, a built-in, or one of `operator`.
-
-    The dict may be made of pairs, of a `zip` with functions, or of a comprehension over them; an entry may be
-    stored later if the program calls an entry somewhere.
-    """
+    """Dicts with a function as value: made by a display, pairs, `zip` or a comprehension, or stored later."""
     own = {function.name for function in code.functions}
     for node in code.find(ast.Dict, ast.Call, ast.DictComp):
         if isinstance(node, ast.Dict):
@@ -363,7 +347,6 @@ def _makes_list(code: Code, value: ast.expr | None) -> bool:
 
 
 def _memberships(code: Code) -> Iterator[tuple[ast.Compare, ast.expr]]:
-    """Comparisons by `in` and `not in`, each with the collection that is searched."""
     for node in code.find(ast.Compare):
         for operator, right in zip(node.ops, node.comparators, strict=True):
             if isinstance(operator, ast.In | ast.NotIn):
@@ -388,7 +371,6 @@ def frozen_membership(code: Code) -> Iterable[Occurrence]:
 
 
 def _is_frozen(code: Code, node: ast.AST | None) -> bool:
-    """Whether a value is a frozenset: `frozenset(...)`, or the result of such a set's methods and operators."""
     if isinstance(node, ast.BinOp):
         return _is_frozen(code, node.left)
     if not isinstance(node, ast.Call):
@@ -423,7 +405,7 @@ def node_class(code: Code, links: list[str]) -> Iterable[Occurrence]:
 
 
 def _counts(code: Code, links: list[str]) -> bool:
-    """Whether an attribute of such a name is a number that is raised, and not another node."""
+    """Whether an attribute of such a name is a number that is incremented, and not another node."""
     targets = [node.target for node in code.find(ast.AugAssign)]
     return any(isinstance(one, ast.Attribute) and one.attr in links for one in targets)
 

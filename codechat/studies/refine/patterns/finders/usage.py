@@ -34,15 +34,11 @@ _GENERICS = {"list", "dict", "set", "frozenset", "tuple", "type", "deque", "defa
     ("bare_parameter", "parameter without a type hint", "parameters without a type hint"),
 )
 def parameter_hint(code: Code) -> Iterable[tuple[Occurrence, bool]]:
-    """Parameters except `self` and `cls` of methods, divided by whether they are annotated.
-
-    `...`, "" and 0 are no annotations.
-    """
+    """Parameters except `self` and `cls`, divided by whether they have a type hint; `...`, "" and 0 are no hints."""
     return ((at(one, f"'{one.arg}'"), _is_hinted(one.annotation)) for _, one in _parameters(code))
 
 
 def _is_hinted(annotation: ast.expr | None) -> bool:
-    """Whether there is an annotation that can name a type."""
     if not isinstance(annotation, ast.Constant):
         return annotation is not None and not isinstance(annotation, _NO_TYPES)
     if not isinstance(annotation.value, str):
@@ -67,15 +63,11 @@ def _parameters(code: Code) -> Iterator[tuple[Function, ast.arg]]:
     ("bare_function", "function without a return type", "functions without a return type"),
 )
 def return_hint(code: Code) -> Iterable[tuple[Occurrence, bool]]:
-    """Functions, divided by whether their return type is annotated, in a type comment too.
-
-    `...`, "" and 0 are no annotations.
-    """
+    """Functions, divided by whether they have a return type, in a type comment too; `...`, "" and 0 are no types."""
     return ((at(one, one.name), _is_hinted(one.returns) or _has_type_comment(code, one)) for one in code.functions)
 
 
 def _has_type_comment(code: Code, function: Function) -> bool:
-    """Whether `# type: (int) -> str` stands between a function's head and its first statement."""
     if "# type:" not in code.text:
         return False
     lines = code.lines[function.lineno - 1 : function.body[0].lineno]
@@ -177,10 +169,7 @@ def _is_type(code: Code, value: ast.expr) -> bool:
     ("no_docstring", "function without such a docstring", "functions without such a docstring"),
 )
 def docstrings(code: Code, matches: Regex = "", takes_parameters: bool = False) -> Iterable[tuple[Occurrence, bool]]:
-    """Functions, or only those with parameters, divided by whether they have a docstring that `matches` is found in.
-
-    A phrase that ends in a sign, such as `Args:`, must be followed by something.
-    """
+    """Functions (or only those with parameters), divided by whether `matches` is found in a docstring (`followed`)."""
     for function in code.functions:
         if parameters(function) or not takes_parameters:
             text = _prose(function)
@@ -189,7 +178,6 @@ def docstrings(code: Code, matches: Regex = "", takes_parameters: bool = False) 
 
 
 def _prose(function: Function) -> str:
-    """The text of a function's docstring; empty if there is none or it is blank."""
     text = docstring(function)
     return str(text.value) if text and str(text.value).strip() else ""
 
@@ -232,7 +220,7 @@ def documented_parameter(code: Code, form: str = r"\b{}\b") -> Iterable[tuple[Oc
 
 
 def _names_only(text: str, mark: re.Match[str]) -> bool:
-    """Whether a parameter's entry in a list says nothing: `name:` ends the line and no deeper line follows."""
+    """Whether a parameter's entry is empty: `name:` ends the line and no deeper line follows."""
     rest, _, below = text[mark.end() :].partition("\n")
     if not re.fullmatch(r"\s*(\([^)]*\))?\s*(:|-+)\s*", rest):
         return False
@@ -277,7 +265,7 @@ def use(code: Code, names: list[str], in_hint: bool = False) -> Iterable[Occurre
 
 
 def _is_own_method(code: Code, node: ast.Name | ast.Attribute) -> bool:
-    """Whether a method belongs to a class of the program, as the object's variable is bound once, to an instance."""
+    """Whether a method belongs to a class of the program: its variable is bound once, to an instance."""
     base = node.value if isinstance(node, ast.Attribute) else None
     made = code.values.get(base.id) if isinstance(base, ast.Name) else base
     maker = made.func.id if isinstance(made, ast.Call) and isinstance(made.func, ast.Name) else ""
@@ -286,7 +274,6 @@ def _is_own_method(code: Code, node: ast.Name | ast.Attribute) -> bool:
 
 
 def _declares_nothing(code: Code, node: ast.AST) -> bool:
-    """Whether an annotation at module level belongs to a name without a value."""
     statement = next((one for one in code.ancestors(node) if isinstance(one, ast.stmt)), None)
     return isinstance(statement, ast.AnnAssign) and statement.value is None
 
@@ -320,7 +307,7 @@ def imported(code: Code, modules: list[str]) -> Iterable[Occurrence]:
 
 
 def _is_on_top(code: Code, node: ast.Import | ast.ImportFrom) -> bool:
-    """Whether a `__future__` import stands at the top, under the docstring at most: nothing else is allowed."""
+    """Whether a `__future__` import stands at the top, which is the only place allowed."""
     if not isinstance(node, ast.ImportFrom) or node.module != "__future__":
         return True
     body = body_without_docstring(code.tree) if code.tree else []
@@ -354,13 +341,12 @@ def collection(code: Code, kind: Literal["list", "dict", "set", "tuple"]) -> Ite
 
 
 def _becomes_deque(code: Code, node: ast.AST) -> bool:
-    """Whether a list only fills a new deque, as in `deque([start])`."""
     above = code.parents.get(node)
     return isinstance(above, ast.Call) and node in above.args and code.called(above.func) == "collections.deque"
 
 
 def _gives_back_list(code: Code, node: ast.Call) -> bool:
-    """Whether a deque that the program made becomes a list only to be returned."""
+    """Whether a deque of the program becomes a list only to be returned."""
     name = node.args[0].id if len(node.args) == 1 and isinstance(node.args[0], ast.Name) else ""
     made = [
         value for place, targets, value in assignments(code)
@@ -396,11 +382,7 @@ def traversal(code: Code) -> Iterable[Occurrence]:
 
 @pattern("global_counter", "global counter")
 def global_counter(code: Code) -> Iterable[Occurrence]:
-    """Statements that add one to a name that their function declares global: `n += 1` or `n = n + 1`.
-
-    `calls[0] += 1` and `f.calls += 1` on an object of the module, and `next(...)` of an `itertools.count`, count
-    too.
-    """
+    """Additions of 1 to a name declared global, to an object of the module, and `next(...)` of an `itertools.count`."""
     body = code.tree.body if code.tree else []
     outer = {
         one.id for each in body if isinstance(each, ast.Assign) for one in each.targets if isinstance(one, ast.Name)
@@ -425,7 +407,6 @@ def global_counter(code: Code) -> Iterable[Occurrence]:
 
 
 def _raised_by_one(update: ast.stmt, declared: set[str], outer: set[str]) -> str:
-    """The global name, or the module's object, to which a statement adds one; empty if it does not."""
     text = ast.unparse(update)
     raised = re.fullmatch(r"(\w+) (?:\+= 1|= \1 \+ 1|= 1 \+ \1)", text)
     held = re.fullmatch(r"(\w+)(\.\w+|\[(\d+|'.*')\]) \+= 1", text)

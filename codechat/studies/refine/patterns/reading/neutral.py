@@ -63,7 +63,7 @@ class TreeCode:
 
     @cached_property
     def _walked(self) -> tuple[tuple[Any, ...], int]:
-        """The nodes, and how many of them lie within each other; of a tree that is too deep not all."""
+        """The nodes and their greatest depth; of a tree that is too deep only a part."""
         found, deepest, waiting = [], 0, [(self._tree.root, 1)]
         while waiting and deepest <= DEEPEST:
             node, depth = waiting.pop()

@@ -171,7 +171,7 @@ def blank_before(code: TreeCode, *, statement: Statement) -> Iterator[tuple[Occu
 
 
 def _inside(code: TreeCode, *kinds: str) -> set[int]:
-    """The lines, from 0, that are within a node of a kind, its first left out."""
+    """The lines, from 0, within a node of a kind, without its first line."""
     return {row for node in code.all(*kinds) for row in range(node.start_point[0] + 1, node.end_point[0] + 1)}
 
 

@@ -109,7 +109,7 @@ def mergeable_if(code: TreeCode) -> Iterator[Occurrence]:
 
 
 def _values(code: TreeCode, statements: list[Any] | None) -> str | None:
-    """What the only statement of a branch gives a value to: a name, or `return`."""
+    """The name that the only statement of a branch assigns to, or `return`."""
     if not statements or len(statements) != 1:
         return None
     (only,) = statements
@@ -158,7 +158,6 @@ def early_return(code: TreeCode) -> Iterator[Occurrence]:
 
 
 def _returned(code: TreeCode) -> Iterator[tuple[Any, Any]]:
-    """The returns of a value, each with it as it is written."""
     for node in code.all("return"):
         inside = code.statements(node)
         if inside:
