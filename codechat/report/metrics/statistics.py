@@ -1,15 +1,16 @@
 """The statistics that protocols share: rates, trends, association, and intervals by resampling tasks."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from statistics import fmean
 from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from codechat.base.seeding import generator
-from codechat.report.metrics.mann_kendall import original_test
 
 RESAMPLES = 2_000
 CHUNK = 50  # resamples computed at once
@@ -69,23 +70,32 @@ def percent_change(first: float | None, last: float | None) -> float | None:
 
 
 def mann_kendall(series: Iterable[float | None]) -> Trend | None:
-    """The trend of a series, missing values dropped; None below two values, because the test is not defined."""
+    """The trend of a series, missing values dropped; None below two values, because the test is not defined.
+
+    Equal to pymannkendall's `original_test`, whose import of scipy.stats takes longer than a small cell's dialogue.
+    """
     values = [value for value in series if value is not None]
-    if len(values) < 2:
+    if (n := len(values)) < 2:
         return None
-    if len(set(values)) == 1:  # what the test says of it, without a quarter of a second to load it
-        return Trend(s=0, var_s=0.0, z=0.0, p=1.0, trend="no trend")
-    result = original_test()(values, alpha=0.05)
-    return Trend(s=round(result.s), var_s=float(result.var_s), z=float(result.z), p=float(result.p), trend=result.trend)
+    s = sum((later > earlier) - (later < earlier) for earlier, later in combinations(values, 2))
+    ties = Counter(values).values()
+    var_s = (n * (n - 1) * (2 * n + 5) - sum(t * (t - 1) * (2 * t + 5) for t in ties)) / 18
+    if s == 0:
+        return Trend(s=0, var_s=var_s, z=0.0, p=1.0, trend="no trend")
+    from scipy.special import ndtr, ndtri  # the normal distribution's cdf and quantiles
+
+    z = (s - math.copysign(1, s)) / math.sqrt(var_s)
+    clear = abs(z) > ndtri(1 - 0.05 / 2)
+    p = float(2 * (1 - ndtr(abs(z))))
+    return Trend(s=s, var_s=var_s, z=z, p=p, trend="no trend" if not clear else "increasing" if z > 0 else "decreasing")
 
 
 def phi(pass_adhered: int, pass_violated: int, fail_adhered: int, fail_violated: int) -> PhiTable:
     """The Phi coefficient of a 2x2 table; its value is None if a row or a column is empty."""
     rows = (pass_adhered + pass_violated) * (fail_adhered + fail_violated)
     columns = (pass_adhered + fail_adhered) * (pass_violated + fail_violated)
-    value = rate(pass_adhered * fail_violated - pass_violated * fail_adhered, math.sqrt(rows * columns))
     return PhiTable(
-        value=value,
+        value=rate(pass_adhered * fail_violated - pass_violated * fail_adhered, math.sqrt(rows * columns)),
         pass_adhered=pass_adhered,
         pass_violated=pass_violated,
         fail_adhered=fail_adhered,
@@ -142,14 +152,10 @@ class TaskBootstrap:
         sums = self._sums(ratio)
         if sums is None:
             return [None] * RESAMPLES if self._tasks else []
-        hits, totals = sums
-        if totals.all():
-            found: list[float | None] = (hits / totals).tolist()
-            return found
-        return [rate(*counts) for counts in zip(hits.tolist(), totals.tolist(), strict=True)]
+        return [rate(*counts) for counts in zip(*sums.tolist(), strict=True)]
 
     def interval(self, ratio: TaskRatio) -> Interval | None:
-        """The ratio's own interval: that of its `ratios`."""
+        """The central 95 % of `ratios`; None of a single task."""
         import numpy as np
 
         sums = self._sums(ratio)
@@ -200,16 +206,15 @@ def percentile_interval(values: Iterable[float | None]) -> Interval | None:
 
 
 def _central(ordered: Sequence[float]) -> Interval | None:
-    """The central 95 % of ordered values; None if there is none."""
+    """The central 95 % of ordered values, linear between the closest ranks (Hyndman and Fan's type 7, as NumPy)."""
     if not ordered:
         return None
-    low, high = (_quantile(ordered, share) for share in TAILS)
+
+    def quantile(share: float) -> float:
+        position = share * (len(ordered) - 1)
+        below = math.floor(position)
+        above = min(below + 1, len(ordered) - 1)
+        return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
+
+    low, high = map(quantile, TAILS)
     return low, high
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    """Linear between the closest ranks (Hyndman and Fan's type 7, NumPy's default)."""
-    position = share * (len(ordered) - 1)
-    below = math.floor(position)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)

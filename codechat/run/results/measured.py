@@ -10,8 +10,7 @@ from codechat.base.files import write_atomically
 from codechat.base.records import SessionRecord
 from codechat.report import write_tables
 from codechat.report.metrics import Effort
-from codechat.report.metrics.counts import DECIDED, REPLIES, count_decided, count_replies
-from codechat.report.metrics.loaded import LOADED, count_loaded
+from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES, count_decided, count_loaded, count_replies
 from codechat.report.metrics.measures import FIELD, fault_of
 from codechat.report.metrics.spending import Tariff
 from codechat.run.answering.servers import described

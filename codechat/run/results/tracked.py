@@ -122,7 +122,7 @@ def tags_of(cell: Cell) -> dict[str, str]:
              if group.name in cell.contents}  # fmt: skip
     if isinstance(cell, RescoredCell):
         tags["codechat.rescored_from"] = cell.recording.cell_id
-    for library in ("mlflow", "evalplus", "openai", "pymannkendall", "radon", "mccabe", "pycodestyle"):
+    for library in ("mlflow", "evalplus", "openai", "radon", "mccabe", "pycodestyle"):
         try:
             tags[f"codechat.versions.{library}"] = version(library)
         except PackageNotFoundError:

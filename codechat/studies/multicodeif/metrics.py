@@ -10,8 +10,7 @@ from codechat.base.domain import Outcome
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.report.metrics.measures import Breakdown
 from codechat.report.metrics.statistics import TaskRatio
-from codechat.report.metrics.sums import Value
-from codechat.report.metrics.tally import Part, Tally
+from codechat.report.metrics.sums import Part, Tally, Value
 from codechat.studies.multicodeif.constraints import solved_types
 
 GROUPS = ("category", "type", "language", "check")

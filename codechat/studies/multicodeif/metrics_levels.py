@@ -7,8 +7,7 @@ from typing import Any
 from codechat.base.records import SessionRecord
 from codechat.report.metrics.measures import Final, Measures, Series
 from codechat.report.metrics.spending import Effort
-from codechat.report.metrics.sums import CellSums, Mean, Value, at
-from codechat.report.metrics.tally import Tally
+from codechat.report.metrics.sums import CellSums, Mean, Tally, Value, at
 from codechat.studies.multicodeif.metrics import (
     UNDECIDED_DECISIONS,
     ConstrainedTurn,

@@ -8,8 +8,7 @@ from codechat.base.records import SessionRecord
 from codechat.report.metrics.measures import Final, Measures, Series
 from codechat.report.metrics.spending import Effort
 from codechat.report.metrics.statistics import TaskRatio
-from codechat.report.metrics.sums import CellSums, Value
-from codechat.report.metrics.tally import Tally
+from codechat.report.metrics.sums import CellSums, Tally, Value
 from codechat.studies.multicodeif.metrics import (
     NO_LANGUAGE,
     UNDECIDED_DECISIONS,

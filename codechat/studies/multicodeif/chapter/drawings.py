@@ -8,7 +8,7 @@ from codechat.report.comparison import Comparison
 from codechat.report.data import Drawing
 from codechat.report.drawing import Look, bars, heat_map, legend, panels, spread, strips, wrapped
 from codechat.report.metrics.measures import FEW, size_text, sizes_text
-from codechat.report.metrics.tally import size
+from codechat.report.metrics.sums import size
 from codechat.studies.multicodeif.chapter.kept import (
     ALL,
     FEWEST,

@@ -12,7 +12,7 @@ from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, 
 from codechat.report.data import Interval
 from codechat.report.generic.overview import rivals_of
 from codechat.report.metrics.statistics import TaskRatio, mean_of, percentile_interval
-from codechat.report.metrics.tally import Tally
+from codechat.report.metrics.sums import Tally
 from codechat.studies.multicodeif.chapter.published import Weights, paper
 from codechat.studies.multicodeif.constraints import constraint_types
 from codechat.studies.multicodeif.metrics import ConstrainedTurn, is_open, turn_parts

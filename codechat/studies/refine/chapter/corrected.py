@@ -8,7 +8,7 @@ from codechat.report.generic.paired import Pair, difference, minus, pairs
 from codechat.report.generic.tables import named_table
 from codechat.report.metrics.powered import FEWEST, JudgeLabels, Powered, powered, powered_difference
 from codechat.report.metrics.statistics import TaskRatio
-from codechat.report.metrics.tally import size
+from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison
 
 GROUP = "adherence"

@@ -23,7 +23,7 @@ from codechat.report.drawing import (
 )
 from codechat.report.generic.figures import points_of
 from codechat.report.metrics.statistics import TaskRatio
-from codechat.report.metrics.tally import size
+from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter.comparisons import AXES, ablation_figure
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison
 from codechat.studies.refine.chapter.tables import breaking, wilson
