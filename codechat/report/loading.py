@@ -19,8 +19,7 @@ from codechat.base.records import GROUP_TAG, SessionRecord, dataset_in, read_ses
 from codechat.base.seal import edited
 from codechat.report.chapters import chapter_of
 from codechat.report.comparison import REPLAYED, LoadedCell
-from codechat.report.metrics.counts import DECIDED, REPLIES
-from codechat.report.metrics.loaded import LOADED
+from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES
 from codechat.report.metrics.measures import FIELD, measures_in, value_of
 from codechat.report.metrics.sequences import STOPPED
 from codechat.report.variants import (

@@ -16,8 +16,7 @@ from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.report.metrics.measures import Final, Measures, Series
-from codechat.report.metrics.sums import CellSums, Value, at
-from codechat.report.metrics.tally import Tally
+from codechat.report.metrics.sums import CellSums, Tally, Value, at
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.run.protocols.grading import Graded, grade_in_order, request_of
 from codechat.sandbox.languages import extract

@@ -14,7 +14,7 @@ from codechat.report.comparison import Comparison, SessionVerdicts
 from codechat.report.data import Column, Interval, Table, Value
 from codechat.report.generic.tables import INTERVALS, SPECS, named_table
 from codechat.report.metrics.statistics import mean_of, percentile_interval
-from codechat.report.metrics.tally import Tally, size
+from codechat.report.metrics.sums import Tally, size
 from codechat.studies.codeif.metrics import DYNAMIC, Conversations
 
 MEAN, ALL = "mean of the pairs", "all rounds"

@@ -15,8 +15,7 @@ from codechat.base.domain import Decided, Outcome
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
 from codechat.report.metrics.spending import Effort
-from codechat.report.metrics.sums import CellSums, Value, at
-from codechat.report.metrics.tally import WHOLE, Part, Tally
+from codechat.report.metrics.sums import WHOLE, CellSums, Part, Tally, Value, at
 
 TASK = "task"
 """The id of the task itself, the first instruction of every conversation."""

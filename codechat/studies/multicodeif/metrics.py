@@ -11,8 +11,7 @@ from codechat.base.records import SessionRecord, TurnRecord
 from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
 from codechat.report.metrics.spending import Effort
 from codechat.report.metrics.statistics import TaskRatio
-from codechat.report.metrics.sums import CellSums, Mean, Value, at
-from codechat.report.metrics.tally import Part, Tally
+from codechat.report.metrics.sums import CellSums, Mean, Part, Tally, Value, at
 from codechat.studies.multicodeif.constraints import solved_types
 
 GROUPS = ("category", "type", "language", "check")

@@ -8,7 +8,7 @@ from codechat.report.comparison import Comparison
 from codechat.report.data import Drawing
 from codechat.report.drawing import Look, bars, heat_map, legend, panels, spread, strips, wrapped
 from codechat.report.metrics.measures import FEW, size_text, sizes_text
-from codechat.report.metrics.tally import size
+from codechat.report.metrics.sums import size
 from codechat.studies.multicodeif.chapter import published
 from codechat.studies.multicodeif.chapter.published import ALL, LEVELS, REPAIR, Kept, Models, words
 from codechat.studies.multicodeif.metrics import BY_CATEGORY

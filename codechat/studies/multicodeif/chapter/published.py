@@ -16,7 +16,7 @@ from codechat.report.data import Column, Interval, Table, Value
 from codechat.report.generic import beside
 from codechat.report.generic.overview import rivals_of
 from codechat.report.metrics.statistics import TaskRatio, mean_of, percentile_interval
-from codechat.report.metrics.tally import Tally
+from codechat.report.metrics.sums import Tally
 from codechat.studies.multicodeif.constraints import constraint_types
 from codechat.studies.multicodeif.dataset import PUBLISHED
 from codechat.studies.multicodeif.metrics import ConstrainedTurn, is_open, turn_parts

@@ -17,8 +17,7 @@ from codechat.report.generic.figures import write_cell_figures
 from codechat.report.generic.paired import pairs
 from codechat.report.generic.tables import costs, counts
 from codechat.report.metrics import Measures
-from codechat.report.metrics.counts import DECIDED, REPLIES
-from codechat.report.metrics.loaded import LOADED
+from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES
 from codechat.report.metrics.measures import FIELD
 from codechat.studies.refine.chapter import comparisons, means, tables
 from codechat.studies.refine.chapter.comparisons import AXES, ablation_table

@@ -14,7 +14,7 @@ from codechat.report.generic import paired
 from codechat.report.generic.tables import named_table
 from codechat.report.metrics.powered import FEWEST, JudgeLabels, Powered, powered, powered_difference
 from codechat.report.metrics.statistics import TaskRatio, percent_change, sustained
-from codechat.report.metrics.tally import size
+from codechat.report.metrics.sums import size
 from codechat.report.variants import RESCORED
 from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison
 

@@ -8,7 +8,7 @@ from codechat.base.domain import CHANGES, SCOPES
 from codechat.report.data import Column, Drawing, Table, Value, columns_of, with_interval
 from codechat.report.drawing import EDGE, SPREAD, Look, bars, from_zero, name_groups, panels, spread, strips
 from codechat.report.metrics.statistics import TaskRatio, phi
-from codechat.report.metrics.tally import size
+from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter.outcomes import (
     MEAN,
     Outcomes,

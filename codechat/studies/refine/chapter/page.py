@@ -36,7 +36,7 @@ from codechat.report.generic.overview import (
     use_columns,
 )
 from codechat.report.metrics.statistics import TaskRatio, mean_of, rate
-from codechat.report.metrics.tally import size
+from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter import comparisons
 from codechat.studies.refine.chapter.comparisons import AXES, ablation_figure
 from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison, setups_of

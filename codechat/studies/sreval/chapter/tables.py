@@ -10,7 +10,7 @@ from codechat.report.comparison import Comparison, LoadedCell
 from codechat.report.data import Column, Table, Value
 from codechat.report.generic.beside import MEASURED, NOWHERE, PUBLISHED, said_apart
 from codechat.report.generic.tables import best_in
-from codechat.report.metrics.loaded import LOADED
+from codechat.report.metrics.counts import LOADED
 from codechat.studies.sreval.chapter.published import (
     DATA,
     LEVELS,
