@@ -31,8 +31,7 @@ from codechat.report.audit.kinds import (
     whole,
 )
 from codechat.report.comparison import LoadedCell
-from codechat.report.loading import content_notes, load_cells
-from codechat.report.variants import Options
+from codechat.report.loading import Options, content_notes, load_cells
 from codechat.run.journal import read_values
 from codechat.studies.refine.audit_allocation import Group, allocation
 from codechat.studies.refine.audit_people import (

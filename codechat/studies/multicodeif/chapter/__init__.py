@@ -8,8 +8,8 @@ from typing import Any
 from codechat.report.chapters import Chapter, register
 from codechat.report.comparison import Comparison, LoadedCell
 from codechat.report.data import Drawing, Headline, Section, Table
-from codechat.report.generic.labels import Asked, labels_table
 from codechat.report.generic.overview import charts_of, rivals_of, section_of, standing
+from codechat.report.generic.published import Asked, labels_table
 from codechat.report.metrics import Measures
 from codechat.studies.multicodeif.chapter import tables
 from codechat.studies.multicodeif.chapter.drawings import by_level, drawings, types

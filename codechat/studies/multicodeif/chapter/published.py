@@ -9,7 +9,7 @@ from typing import Any, Literal
 from codechat.base.files import from_yaml
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts
 from codechat.report.data import Column, Table, Value
-from codechat.report.generic.beside import NOWHERE, PUBLISHED, beside, plain_name, said_apart
+from codechat.report.generic.published import NOWHERE, PUBLISHED, beside, plain_name, said_apart
 from codechat.studies.multicodeif.dataset import PUBLISHED as PUBLISHED_TASKS
 
 DATA = Path(__file__).with_name("published.yaml")

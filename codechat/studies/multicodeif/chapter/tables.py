@@ -5,7 +5,7 @@ from typing import Any
 
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts
 from codechat.report.data import Column, Interval, Table, Value
-from codechat.report.generic.beside import per_cent
+from codechat.report.generic.published import per_cent
 from codechat.report.generic.tables import named_table
 from codechat.studies.multicodeif.chapter.kept import ALL, Kept, Models, categories_of, models_of, sizes_of, words
 from codechat.studies.multicodeif.chapter.published import (

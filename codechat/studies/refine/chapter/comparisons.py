@@ -11,8 +11,8 @@ from codechat.base.domain import SCOPES
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.drawing import DASHES, Look, bars, legend, spread
 from codechat.report.generic import paired
+from codechat.report.loading import RESCORED
 from codechat.report.metrics.statistics import TaskRatio, percent_change, sustained
-from codechat.report.variants import RESCORED
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison
 
 Survival = tuple[Sequence[int], int]

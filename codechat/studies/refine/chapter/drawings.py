@@ -6,9 +6,8 @@ from functools import partial
 from typing import Any
 
 from codechat.base.domain import CHANGES, SCOPES
-from codechat.report.data import Drawing, Interval
+from codechat.report.data import Drawing, Ends, Interval
 from codechat.report.drawing import (
-    Ends,
     Look,
     Point,
     curves,
@@ -17,11 +16,11 @@ from codechat.report.drawing import (
     legend,
     panels,
     points,
+    points_of,
     share_range,
     whiskers,
     wrapped,
 )
-from codechat.report.generic.figures import points_of
 from codechat.report.metrics.statistics import TaskRatio
 from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter.comparisons import AXES, ablation_figure
