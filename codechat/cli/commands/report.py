@@ -153,7 +153,7 @@ def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[st
 def _terminal_tables(table: Table) -> Iterator[TerminalTable]:
     """A table for the terminal, one per dataset; a wide one without intervals."""
     wide = len(table.columns) > MOST_COLUMNS
-    places = [place for place in table.told_apart if not (wide and table.columns[place].key.endswith(("_ci", "_n")))]
+    places = [place for place in table.shown_columns if not (wide and table.columns[place].key.endswith(("_ci", "_n")))]
     for name, numbers in table.blocks:
         title = escape(f"{table.title}: {name}" if name else table.title)
         shown = TerminalTable(title=f"\n{title}", title_justify="left", box=None, padding=(0, 2, 0, 0))

@@ -18,8 +18,7 @@ from codechat.base.template import counted
 from codechat.datasets import DATASETS
 from codechat.datasets.tasks import Task
 from codechat.report.comparison import LoadedCell
-from codechat.report.loading import content_notes, load_cells
-from codechat.report.variants import Options
+from codechat.report.loading import Options, content_notes, load_cells
 
 WORDS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "undecided"}
 """The words for a judge's decision."""

@@ -33,10 +33,9 @@ from codechat.report.audit.kinds import (
     whole,
 )
 from codechat.report.comparison import LoadedCell
-from codechat.report.loading import content_notes, load_cells
+from codechat.report.loading import Options, content_notes, load_cells
 from codechat.report.metrics.powered import FEWEST
 from codechat.report.metrics.statistics import rate
-from codechat.report.variants import Options
 from codechat.run.journal import read_values
 from codechat.studies.refine.audit_people import (
     ADHERENCE,

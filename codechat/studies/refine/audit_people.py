@@ -20,8 +20,8 @@ from codechat.base.records import JUDGE_TAG, tags_in
 from codechat.report.audit.kinds import Question, Row
 from codechat.report.audit.labels import read_labels
 from codechat.report.comparison import LoadedCell
+from codechat.report.loading import Options, settings_text
 from codechat.report.metrics.powered import JudgeLabels, Label
-from codechat.report.variants import Options, settings_text
 
 APPLICABILITY = Question("applicability", "applicable", drawn=("both", "applicability"))
 ADHERENCE = Question(

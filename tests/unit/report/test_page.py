@@ -21,8 +21,7 @@ from codechat.base.records import SessionRecord, TurnRecord
 from codechat.report import page
 from codechat.report.build import comparisons_of, sections_of
 from codechat.report.comparison import LoadedCell
-from codechat.report.page import SCRIPTS, STYLES
-from codechat.report.page.archive import Index, archive, as_json, body_of, packed, shortened
+from codechat.report.page import SCRIPTS, STYLES, Index, archive, as_json, body_of, packed, shortened
 from support.page_input import cell_of, made_cell, made_report, made_session
 
 HOSTILE = "</script><script>alert(1)</script><!--<script> &lt;b&gt; &#60;i> \u2028\\ud800 {{style}} 𝒳 ]]> \x00"

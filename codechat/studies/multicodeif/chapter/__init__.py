@@ -8,9 +8,8 @@ from typing import Any
 from codechat.report.chapters import Chapter, register
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts
 from codechat.report.data import Column, Drawing, Headline, Interval, Section, Table, Value
-from codechat.report.generic.beside import per_cent
-from codechat.report.generic.labels import Asked, labels_table
 from codechat.report.generic.overview import charts_of, rivals_of, section_of, standing
+from codechat.report.generic.published import Asked, labels_table, per_cent
 from codechat.report.generic.tables import named_table
 from codechat.report.metrics import Measures
 from codechat.studies.multicodeif.chapter import drawings, published

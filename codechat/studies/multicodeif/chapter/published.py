@@ -13,12 +13,12 @@ from codechat.base.files import from_yaml
 from codechat.base.records import SessionRecord
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, resamples_of
 from codechat.report.data import Column, Interval, Table, Value
-from codechat.report.generic import beside
 from codechat.report.generic.overview import rivals_of
+from codechat.report.generic.published import NOWHERE, PUBLISHED, beside, plain_name, said_apart
 from codechat.report.metrics.statistics import TaskRatio, mean_of, percentile_interval
 from codechat.report.metrics.sums import Tally
 from codechat.studies.multicodeif.constraints import constraint_types
-from codechat.studies.multicodeif.dataset import PUBLISHED
+from codechat.studies.multicodeif.dataset import PUBLISHED as PUBLISHED_TASKS
 from codechat.studies.multicodeif.metrics import ConstrainedTurn, is_open, turn_parts
 
 TASKS, CHAINS = 1526, 165
@@ -52,13 +52,13 @@ class Paper:
 
     def name_of(self, model: str) -> str:
         """The paper's name of a model; empty for a model that the paper lacks."""
-        return self.known.get(beside.plain_name(model), "")
+        return self.known.get(plain_name(model), "")
 
     def weights_of(self, model: str) -> Weights | None:
         """Whether a model's weights are open; None if the name does not show it."""
         if name := self.name_of(model):
             return self.weights[name]
-        fitting = [begin for begin in self.beginnings if beside.plain_name(model).startswith(begin)]
+        fitting = [begin for begin in self.beginnings if plain_name(model).startswith(begin)]
         return self.beginnings[max(fitting, key=len)] if fitting else None
 
 
@@ -105,19 +105,19 @@ def beside_table(
         for each in comparison.in_order()
     ]
     printed = {
-        model: row(model, datasets.get(model, cells[-1].dataset), beside.PUBLISHED, values)
+        model: row(model, datasets.get(model, cells[-1].dataset), PUBLISHED, values)
         for model, values in (published.items() if stands else ())
     }
     heads = (Column("model", "Model"), *([Column("dataset", "Dataset")] if several else []), Column("source", "Source"))
-    lacking = "" if stands else beside.NOWHERE + beside.said_apart((cell.label, apart(cell)) for cell in cells)
-    rows = tuple(beside.beside(measured, printed))
+    lacking = "" if stands else NOWHERE + said_apart((cell.label, apart(cell)) for cell in cells)
+    rows = tuple(beside(measured, printed))
     return Table(name, title, (*heads, *columns), rows, f"{note} {SOURCE}{needs}.{lacking}", group)
 
 
 def is_whole(cell: LoadedCell, sessions: int, *, chains: bool = False) -> bool:
     """Whether a cell has all single tasks of MultiCodeIF as published, or all chains."""
     dataset = cell.config.get("dataset") or {}
-    known = cell.content in PUBLISHED and (dataset.get("part", "single") != "single") == chains
+    known = cell.content in PUBLISHED_TASKS and (dataset.get("part", "single") != "single") == chains
     return known and cell.metrics["sessions"] == sessions
 
 

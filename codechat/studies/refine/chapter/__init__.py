@@ -11,9 +11,9 @@ from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
 from codechat.report.chapters import Chapter, register
 from codechat.report.data import Column, Drawing, Headline, Interval, Section, Table, Value
+from codechat.report.drawing import write_cell_figures
 from codechat.report.formats import as_csv
 from codechat.report.generic import NONE, TextLine, ends_text, outcomes_text, repeats, sessions_text, value_text
-from codechat.report.generic.figures import write_cell_figures
 from codechat.report.generic.paired import pairs
 from codechat.report.generic.tables import costs, counts
 from codechat.report.metrics import Measures

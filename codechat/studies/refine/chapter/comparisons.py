@@ -12,10 +12,10 @@ from codechat.report.data import Column, Interval, Table, Value, columns_of, wit
 from codechat.report.drawing import DASHES, Look, bars, legend, spread
 from codechat.report.generic import paired
 from codechat.report.generic.tables import named_table
+from codechat.report.loading import RESCORED
 from codechat.report.metrics.powered import FEWEST, JudgeLabels, Powered, powered, powered_difference
 from codechat.report.metrics.statistics import TaskRatio, percent_change, sustained
 from codechat.report.metrics.sums import size
-from codechat.report.variants import RESCORED
 from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison
 
 

@@ -24,8 +24,7 @@ from codechat.report.data import (
     Shown,
     Table,
 )  # fmt: skip
-from codechat.report.drawing import Look, Point
-from codechat.report.generic.figures import points_of
+from codechat.report.drawing import Look, Point, points_of
 from codechat.report.generic.overview import (
     SESSIONS,
     count_columns,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from codechat.base.files import from_yaml
 from codechat.report.comparison import REPLAYED, Comparison, LoadedCell
-from codechat.report.generic.beside import MEASURED, PUBLISHED, beside
+from codechat.report.generic.published import MEASURED, PUBLISHED, beside
 from codechat.studies.sreval.dataset import PUBLISHED as PUBLISHED_TASKS
 from codechat.studies.sreval.protocol import paper_context
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from codechat.base.files import from_yaml
 from codechat.report.comparison import Comparison, LoadedCell
 from codechat.report.data import Column, Table, Value
-from codechat.report.generic.beside import MEASURED, NOWHERE, PUBLISHED, said_apart
+from codechat.report.generic.published import MEASURED, NOWHERE, PUBLISHED, said_apart
 from codechat.report.generic.tables import best_in
 from codechat.report.metrics.counts import LOADED
 from codechat.studies.sreval.chapter.published import (
