@@ -16,75 +16,16 @@ from codechat.base.plugins import import_all
 from codechat.sandbox.languages import language_of, too_much
 from codechat.sandbox.languages.grammar import Found, Grammar, Parsed, Tree
 
-
-@lru_cache(maxsize=8)
-def code_of(tree: Tree) -> bytes:
-    """The code's bytes with spaces for those of its comments; lines and places stay."""
-    return _spaced(tree, tree.comments)
-
-
-@lru_cache(maxsize=8)
-def blanked(tree: Tree) -> str:
-    """The code with spaces for the bytes of its comments and strings; lines stay."""
-    return _spaced(tree, (*tree.comments, *tree.strings)).decode("utf-8", "replace")
-
-
-def _spaced(tree: Tree, left_out: Iterable[Found]) -> bytes:
-    data = bytearray(tree.data)
-    for found in left_out:
-        kept = data[found.start : found.end].split(b"\n")
-        data[found.start : found.end] = b"\n".join(b" " * len(line) for line in kept)
-    return bytes(data)
-
-
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
-
-
-def tree_of(grammar: Grammar, code: str) -> Tree:
-    """The tree of a code; open brackets are closed first, if more of the code can be read then.
-
-    They are closed at the code's end, so that places stay the same; if the last line prevents that, it is left out.
-    """
-    code = grammar.within(code)
-    tree = grammar.parse(code)
-    if not tree.broken:
-        return tree
-    kept = (code.rstrip(), code.rstrip().rpartition("\n")[0])
-    closed = [f"{each}{closing}\n" for each in kept if (closing := _closing(grammar.parse(each)))]
-    return max(
-        (tree, *map(grammar.parse, closed)), key=lambda each: (not each.broken, len(each.functions) + len(each.classes))
-    )
-
-
-def _closing(tree: Tree) -> str:
-    """The brackets that would close the open ones of a code."""
-    opened: list[str] = []
-    for character in blanked(tree):
-        if character in _CLOSING:
-            opened.append(_CLOSING[character])
-        elif opened and character == opened[-1]:
-            opened.pop()
-    return "".join(reversed(opened))
-
-
-def last_part(path: str) -> str:
-    """The last part of an imported path, which may have quotes: `array` of `numpy.array`, `http` of `"net/http"`."""
-    return re.split(r"\W+", path.strip("\"'`"))[-1]
-
-
-def lacks(*questions: str) -> Callable[["Answer"], str]:
-    """A function that says, of an answer, why no rule knows its language: its grammar leaves a question open."""
-
-    def said(answer: Answer) -> str:
-        open_ = [question for question in questions if not answer.grammar.answers(question)]
-        return f"no rule knows {answer.language}'s {open_[0]}s" if open_ else ""
-
-    return said
+RULES_VERSION = 2
+"""The number of changes of rules that can change a verdict: cells of two versions are never pooled."""
+Harness = Literal["official", "guarded"]
+By = Literal["rule", "judge", "classifier", "compiler"]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer as written, its language's canonical name (empty if it names none), and its values after that."""
+    """A published answer, `language;value;…`: as written, the language's canonical name (empty if it names none), and
+    the values after that."""
 
     raw: str
     language: str = ""
@@ -99,56 +40,19 @@ class Answer:
         return language.grammar
 
     def tree(self, code: str) -> Tree:
-        """The tree of a code in the language; code that breaks off is closed first."""
-        return tree_of(self.grammar, code)
+        """The tree of a code in the language; open brackets are closed first, if more of the code can be read then.
 
-
-def read_values(raw: str, count: int, form: str) -> Answer:
-    """The answer with `count` values after its language. Raises `ValueError` that quotes the `form` of a right one."""
-    language, *values = (part.strip() for part in raw.strip().strip(";").split(";"))
-    if len(values) != count or not language or not all(values):
-        raise ValueError(f"the answer '{raw:.60}' is not of the form {form}")
-    answer = Answer(raw, language_of(language).names[0], tuple(values))
-    if not isinstance(language_of(language), Parsed):
-        raise ValueError(f"no rule reads the language '{language}'")
-    return answer
-
-
-def read_listed(raw: str, form: str) -> Answer:
-    """The answer whose values are a name and the entries of a list. Raises `ValueError` as `read_values`."""
-    answer = read_values(raw, 2, form)
-    return replace(answer, values=(answer.values[0], *_entries(answer.values[1])))
-
-
-def one_of(answer: Answer, value: str, known: tuple[str, ...] | frozenset[str]) -> Answer:
-    """The answer, if its value is one that is known. Raises `ValueError` otherwise."""
-    if value.lower() not in {each.lower() for each in known}:
-        raise ValueError(f"'{value}' is none of {', '.join(sorted(known))}")
-    return answer
-
-
-def _entries(text: str) -> tuple[str, ...]:
-    """The entries of a list such as `[int, map[string]bool]`; commas within brackets divide nothing."""
-    inner = text.strip()
-    if not (inner.startswith("[") and inner.endswith("]")):
-        raise ValueError(f"'{text:.60}' is not a list in square brackets")
-    entries, depth = [""], 0
-    for character in inner[1:-1]:
-        depth += (character in "[(<{") - (character in "])>}")
-        if character == "," and depth == 0:
-            entries.append("")
-        else:
-            entries[-1] += character
-    found = tuple(entry.strip().strip("'\"") for entry in entries)
-    if not all(found):
-        raise ValueError(f"'{text:.60}' has an empty entry")
-    return found
-
-
-RULES_VERSION = 2
-"""A count of the changes of rules that can change a verdict: cells of two versions are never pooled."""
-Harness = Literal["official", "guarded"]
-By = Literal["rule", "judge", "classifier", "compiler"]
+        They are closed at the code's end, so that places stay the same; a last line that prevents this is left out.
+        """
+        grammar = self.grammar
+        code = grammar.within(code)
+        tree = grammar.parse(code)
+        if not tree.broken:
+            return tree
+        kept = (code.rstrip(), code.rstrip().rpartition("\n")[0])
+        closed = [f"{each}{closing}\n" for each in kept if (closing := _closing(grammar.parse(each)))]
+        trees = (tree, *map(grammar.parse, closed))
+        return max(trees, key=lambda each: (not each.broken, len(each.functions) + len(each.classes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +70,11 @@ Rule = Callable[[Answer, str], Finding]
 class ConstraintType:
     """A type of constraint.
 
-    `published` is its category and type as the benchmark writes them. `solved`: its published answer is a whole
-    solution, which no model under test may see. `read` reads a published answer and raises `ValueError` if it is
-    none; `words` states the constraint. `guarded` checks code as is right, `official` as the published harness
-    does, faults included; None if nothing was published. `unknown` says why no rule knows an answer's language, so
-    that every code is undecided; empty if one does. `form` is that of an answer, and `examples` are some.
+    `published` is the category and type as the benchmark writes them. `solved`: the published answer is a whole
+    solution, which no model under test may see. `read` reads a published answer and raises `ValueError` for a
+    malformed one; `words` states the constraint. `guarded` checks code correctly, `official` as the published harness
+    does, faults included; None if nothing was published. `unknown` returns why no rule knows an answer's language, so
+    that every code is undecided; empty if one does. `form` is the form of an answer, `examples` are answers.
     """
 
     name: str
@@ -187,11 +91,11 @@ class ConstraintType:
     examples: tuple[str, ...] = ()
 
     def reads(self, language: str) -> bool:
-        """Whether something decides answers in a language, as its examples are: no model, but a rule or a compiler."""
+        """Whether a rule, a classifier or a compiler decides answers in a language, by the examples."""
         for example in self.examples if self.by != "judge" else ():
-            _, mark, rest = example.partition(";")
+            _, mark, values = example.partition(";")
             try:
-                if not self.unknown(self.read(f"{language}{mark}{rest}")):
+                if not self.unknown(self.read(f"{language}{mark}{values}")):
                     return True
             except ValueError:
                 continue
@@ -243,10 +147,18 @@ def constraint_type(name: str) -> ConstraintType:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A constraint on code: its type's name, and what it demands."""
+    """A constraint on code: the name of the type, and the demand."""
 
     type: str
     answer: Answer
+
+    @classmethod
+    def of(cls, name: str, answer: str) -> "Constraint":
+        """A type's constraint by its answer as written. Raises `ValueError` for an unknown type or malformed answer."""
+        try:
+            return cls(name, constraint_type(name).read(answer))
+        except UserError as error:
+            raise ValueError(", ".join(str(error).splitlines())) from None
 
     @property
     def words(self) -> str:
@@ -291,7 +203,88 @@ class Constraint:
             return Finding(None, f"the published harness has no rule for {self.answer.language}")
 
 
-__all__ = [
-    "RULES_VERSION", "Answer", "Constraint", "ConstraintType", "Finding", "Harness", "constraint_type",
-    "constraint_types", "register", "solved_types",
-]  # fmt: skip
+def read_values(raw: str, count: int, form: str) -> Answer:
+    """The answer with `count` values after its language. Raises `ValueError` that quotes the `form` of a right one."""
+    language, *values = (part.strip() for part in raw.strip().strip(";").split(";"))
+    if len(values) != count or not language or not all(values):
+        raise ValueError(f"the answer '{raw:.60}' is not of the form {form}")
+    if not isinstance(language_of(language), Parsed):
+        raise ValueError(f"no rule reads the language '{language}'")
+    return Answer(raw, language_of(language).names[0], tuple(values))
+
+
+def read_listed(raw: str, form: str) -> Answer:
+    """The answer whose values are a name and the entries of a list. Raises `ValueError` as `read_values`."""
+    answer = read_values(raw, 2, form)
+    name, text = answer.values
+    if not (text.startswith("[") and text.endswith("]")):
+        raise ValueError(f"'{text:.60}' is not a list in square brackets")
+    entries, depth = [""], 0
+    for character in text[1:-1]:  # commas within brackets divide nothing, as in `[int, map[string]bool]`
+        depth += (character in "[(<{") - (character in "])>}")
+        if character == "," and depth == 0:
+            entries.append("")
+        else:
+            entries[-1] += character
+    listed = [entry.strip().strip("'\"") for entry in entries]
+    if not all(listed):
+        raise ValueError(f"'{text:.60}' has an empty entry")
+    return replace(answer, values=(name, *listed))
+
+
+def one_of(answer: Answer, value: str, known: Iterable[str]) -> Answer:
+    """The answer, if the value is known. Raises `ValueError` otherwise."""
+    if value.lower() not in {each.lower() for each in known}:
+        raise ValueError(f"'{value}' is none of {', '.join(sorted(known))}")
+    return answer
+
+
+def lacks(*questions: str) -> Callable[[Answer], str]:
+    """A function that returns why no rule knows an answer's language: its grammar leaves one of the questions open."""
+
+    def reason(answer: Answer) -> str:
+        open_ = [question for question in questions if not answer.grammar.answers(question)]
+        return f"no rule knows {answer.language}'s {open_[0]}s" if open_ else ""
+
+    return reason
+
+
+@lru_cache(maxsize=8)
+def code_of(tree: Tree) -> bytes:
+    """The code's bytes with spaces in place of comments; lines and places stay."""
+    return _spaced(tree, tree.comments)
+
+
+@lru_cache(maxsize=8)
+def blanked(tree: Tree) -> str:
+    """The code with a space for each byte of comments and strings; lines stay."""
+    return _spaced(tree, (*tree.comments, *tree.strings)).decode("utf-8", "replace")
+
+
+def text_of(tree: Tree, start: int, end: int) -> str:
+    """The text between two places of the code, in bytes."""
+    return tree.data[max(0, start) : end].decode("utf-8", "replace")
+
+
+def _spaced(tree: Tree, left_out: Iterable[Found]) -> bytes:
+    data = bytearray(tree.data)
+    for found in left_out:
+        lines = data[found.start : found.end].split(b"\n")
+        data[found.start : found.end] = b"\n".join(b" " * len(line) for line in lines)
+    return bytes(data)
+
+
+def _closing(tree: Tree) -> str:
+    """The brackets that would close the open ones of a code."""
+    opened: list[str] = []
+    for character in blanked(tree):
+        if character in "([{":
+            opened.append({"(": ")", "[": "]", "{": "}"}[character])
+        elif opened and character == opened[-1]:
+            opened.pop()
+    return "".join(reversed(opened))
+
+
+def last_part(path: str) -> str:
+    """The last part of an imported path, which may have quotes: `array` of `numpy.array`, `http` of `"net/http"`."""
+    return re.split(r"\W+", path.strip("\"'`"))[-1]

@@ -105,17 +105,13 @@ def _guarded_parameter(answer: Answer, code: str) -> Finding:
     return Finding(False, f"line {functions[0].name.line}: {name} takes {taken}, and no {wanted}")
 
 
-register(
-    ConstraintType(
-        *("parameter_type", "interface_specification", ("input_output", "input_type"), "rule"),
-        _read_type,
-        lambda answer: f"A parameter of {answer.values[0]} must be of the type {answer.values[1]}.",
-        *(_official_parameter, _guarded_parameter),
-        unknown=_unknown,
-        form=f"language;function;type, one of {', '.join(sorted(SUPPORTED))} or Struct:NAME",
-        examples=("typescript;countWords;Integer",),
-    )
-)
+register(ConstraintType(
+    "parameter_type", "interface_specification", ("input_output", "input_type"), "rule",
+    _read_type, lambda answer: f"A parameter of {answer.values[0]} must be of the type {answer.values[1]}.",
+    _official_parameter, _guarded_parameter, unknown=_unknown,
+    form=f"language;function;type, one of {', '.join(sorted(SUPPORTED))} or Struct:NAME",
+    examples=("typescript;countWords;Integer",),
+))  # fmt: skip
 
 
 _read_types = partial(read_listed, form="language;function;[type,…]")
@@ -151,15 +147,11 @@ def _guarded_parameters(answer: Answer, code: str) -> Finding:
     return Finding(False, f"line {functions[0].name.line}: {name} takes {taken}, and not {', '.join(wanted)}")
 
 
-register(
-    ConstraintType(
-        *("parameter_signature", "interface_specification", ("input_output", "input_order"), "rule"),
-        *(_read_types, _words_parameters, _official_parameters, _guarded_parameters),
-        unknown=_unknown,
-        form="language;function;[type,…]",
-        examples=("rust;paginate;[List,Integer]",),
-    )
-)
+register(ConstraintType(
+    "parameter_signature", "interface_specification", ("input_output", "input_order"), "rule",
+    _read_types, _words_parameters, _official_parameters, _guarded_parameters, unknown=_unknown,
+    form="language;function;[type,…]", examples=("rust;paginate;[List,Integer]",),
+))  # fmt: skip
 
 
 def _official_result(answer: Answer, code: str) -> Finding:
@@ -192,17 +184,13 @@ def _fits_one(wanted: str, values: list[str]) -> bool | None:
     return fits("tuple" if len(values) > 1 else values[0] if values else "None", wanted)
 
 
-register(
-    ConstraintType(
-        *("return_type", "interface_specification", ("input_output", "output_type"), "rule"),
-        _read_type,
-        lambda answer: f"{answer.values[0]} must return the type {answer.values[1]}.",
-        *(_official_result, _guarded_result),
-        unknown=_unknown,
-        form=f"language;function;type, one of {', '.join(sorted(SUPPORTED))} or Struct:NAME",
-        examples=("kotlin;load;Map",),
-    )
-)
+register(ConstraintType(
+    "return_type", "interface_specification", ("input_output", "output_type"), "rule",
+    _read_type, lambda answer: f"{answer.values[0]} must return the type {answer.values[1]}.",
+    _official_result, _guarded_result, unknown=_unknown,
+    form=f"language;function;type, one of {', '.join(sorted(SUPPORTED))} or Struct:NAME",
+    examples=("kotlin;load;Map",),
+))  # fmt: skip
 
 
 def _words_results(answer: Answer) -> str:
@@ -288,12 +276,8 @@ def _is_value(types: Types, text: str, wanted: str) -> bool | None:
     return same or types.is_kind(text, wanted)
 
 
-register(
-    ConstraintType(
-        *("return_cardinality", "interface_specification", ("input_output", "output_order"), "rule"),
-        *(_read_types, _words_results, _official_results, _guarded_results),
-        unknown=_unknown,
-        form="language;function;[type,…]",
-        examples=("go;divide;[int,error]",),
-    )
-)
+register(ConstraintType(
+    "return_cardinality", "interface_specification", ("input_output", "output_order"), "rule",
+    _read_types, _words_results, _official_results, _guarded_results, unknown=_unknown,
+    form="language;function;[type,…]", examples=("go;divide;[int,error]",),
+))  # fmt: skip

@@ -275,11 +275,6 @@ def operations_seen(code: str, language: str, names: list[str]) -> bool:
     return all(name.split(mark)[-1] in found for name in names)
 
 
-def structure_seen(name: str, code: str, language: str) -> bool:
-    """The same for a structure that is bounded: Rust's and Go's names are searched as they are written."""
-    return (name if language in ("rust", "go") else name.lower()) in structures_seen(code, language)
-
-
 _PYTHON = {
     "generator and yield": (ast.Yield, ast.YieldFrom),
     "list comprehension": (ast.ListComp,),

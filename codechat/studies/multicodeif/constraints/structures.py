@@ -6,24 +6,9 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from codechat.sandbox.languages.grammar import Found, Tree, Written
-from codechat.studies.multicodeif.constraints import (
-    Answer,
-    ConstraintType,
-    Finding,
-    blanked,
-    code_of,
-    lacks,
-    last_part,
-    read_listed,
-    read_values,
-    register,
-)
-from codechat.studies.multicodeif.constraints.published import (
-    operations_seen,
-    structure_seen,
-    structures_seen,
-    without_comments,
-)
+from codechat.studies.multicodeif import constraints
+from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, blanked, code_of, register
+from codechat.studies.multicodeif.constraints.published import operations_seen, structures_seen, without_comments
 from codechat.studies.multicodeif.constraints.types import Types
 
 # Data structures with a name of their own; what is declared as an interface, such as `List`, may be any of several.
@@ -50,7 +35,6 @@ _DECLARED = (
 _BEFORE = re.compile(
     r"(?<![\w.)\]>])(?:(?:self|this|cls)\s*(?:\.|->)\s*)?(?P<name>[^\W\d]\w*)\s*(?:\?|!!?)?(?:\.|->)\s*\Z"
 )
-_LITERALS = {"list", "dict", "set", "tuple"}
 
 
 def on_another(call: Found, wanted: str, tree: Tree) -> bool:
@@ -63,17 +47,16 @@ def on_another(call: Found, wanted: str, tree: Tree) -> bool:
     held = _held(tree).get(receiver["name"], set()) if receiver else set()
     if not held or wanted in held:
         return False
-    kinds = [_kinds(tree, name) for name in held]
-    return (wanted in CONCRETE and not held.isdisjoint(CONCRETE)) or (
-        bool(_kinds(tree, wanted)) and all(kinds) and _kinds(tree, wanted).isdisjoint(set().union(*kinds))
-    )
+    if wanted in CONCRETE and not held.isdisjoint(CONCRETE):
+        return True
+    own, kinds = _kinds(tree, wanted), [_kinds(tree, name) for name in held]
+    return bool(own) and all(kinds) and own.isdisjoint(set().union(*kinds))
 
 
 def _is_bare(call: Found, tree: Tree, packages: Sequence[str]) -> bool:
     """Whether a function is called by its name alone, or as one of the packages."""
-    before = re.search(
-        r"(\w*)\s*\.\s*\Z", code_of(tree)[max(0, call.start - 80) : call.start].decode("utf-8", "replace")
-    )
+    text = code_of(tree)[max(0, call.start - 80) : call.start].decode("utf-8", "replace")
+    before = re.search(r"(\w*)\s*\.\s*\Z", text)
     return before is None or before[1] in packages
 
 
@@ -98,13 +81,13 @@ def _held(tree: Tree) -> dict[str, set[str]]:
             if any(word not in own and (word in CONCRETE or _kinds(tree, word)) for word in words):
                 within = re.split(r"[;={(\n]", text[found.start("word") : found.start("word") + 300], maxsplit=1)[0]
                 words |= set(re.findall(r"\w+", within.lower()))
-                held.setdefault(found["name"], set()).update(
-                    word for word in words if word in CONCRETE or _kinds(tree, word)
-                )
+                words = {word for word in words if word in CONCRETE or _kinds(tree, word)}
+                held.setdefault(found["name"], set()).update(words)
     for mark, made in tree.marked("makes"):
-        before = tree.data[max(0, made.start - 200) : made.start].decode("utf-8", "replace")
-        variable = re.search(r"([^\W\d]\w*)\s*(?::[^=\n]*)?=\s*\Z", before)
-        if variable and mark in _LITERALS:
+        variable = re.search(
+            r"([^\W\d]\w*)\s*(?::[^=\n]*)?=\s*\Z", constraints.text_of(tree, made.start - 200, made.start)
+        )
+        if variable and mark in ("list", "dict", "set", "tuple"):
             held.setdefault(variable[1], set()).add(mark)
     return held
 
@@ -127,7 +110,10 @@ def use_of(name: str, answer: Answer, code: str) -> Found | None:
     if wanted in customs.modules:
         imported = any(found.text == wanted for found in tree.imports)
         return next((call for call in tree.calls if imported and re.match(customs.modules[wanted], call.text)), None)
-    names = {wanted, *(called.lower() for called, own in tree.aliases.items() if last_part(own).lower() == wanted)}
+    names = {
+        wanted,
+        *(called.lower() for called, own in tree.aliases.items() if constraints.last_part(own).lower() == wanted),
+    }
     named = [found for found in (*tree.types, *tree.classes) if found.text.lower() in names]
     made = [found for mark, found in tree.marked("makes") if mark == wanted]
     made += [call for call in tree.calls if call.text in customs.builders.get(wanted, "").split()]
@@ -161,9 +147,7 @@ def operation_of(name: str, answer: Answer, code: str) -> int | None:
     packages = customs.built_in.get(answer.values[0].lower())
     if packages is not None:
         places = [found for found in places if _is_bare(found, tree, packages.split())]
-    elif (
-        customs.built_in
-    ):  # what is called by its name alone is the language's own function, unless the program has one
+    elif customs.built_in:  # a bare call is of the language's own function, unless the program defines one
         defined = {function.name.text for function in tree.functions}
         places = [found for found in places if found.text in defined or not _is_bare(found, tree, ())]
     if own or not customs.has_method(structure, wanted):
@@ -196,17 +180,13 @@ def _guarded_type(answer: Answer, code: str) -> Finding:
     return Finding(use is not None, f"line {use.line} uses {name}" if use else f"nothing in the code uses {name}")
 
 
-register(
-    ConstraintType(
-        *("data_structure_type", "data_structure", ("data_structure", "type"), "rule"),
-        partial(read_values, count=1, form="language;structure"),
-        lambda answer: f"The code must use the data structure {answer.values[0]} of {answer.language}.",
-        *(_official_type, _guarded_type),
-        unknown=lacks("type"),
-        form="language;structure",
-        examples=("typescript;Map",),
-    )
-)
+register(ConstraintType(
+    "data_structure_type", "data_structure", ("data_structure", "type"), "rule",
+    partial(constraints.read_values, count=1, form="language;structure"),
+    lambda answer: f"The code must use the data structure {answer.values[0]} of {answer.language}.",
+    _official_type, _guarded_type, unknown=constraints.lacks("type"),
+    form="language;structure", examples=("typescript;Map",),
+))  # fmt: skip
 
 
 def _words_operation(answer: Answer) -> str:
@@ -236,16 +216,12 @@ def _guarded_operation(answer: Answer, code: str) -> Finding:
     return Finding(True, f"line {use.line} uses {name}: {done}")
 
 
-register(
-    ConstraintType(
-        *("data_structure_operation", "data_structure", ("data_structure", "operation"), "rule"),
-        partial(read_listed, form="language;structure;['operation', …]"),
-        *(_words_operation, _official_operation, _guarded_operation),
-        unknown=lacks("type", "call"),
-        form="language;structure;['operation', …]",
-        examples=("rust;Vec;['push', 'pop']",),
-    )
-)
+register(ConstraintType(
+    "data_structure_operation", "data_structure", ("data_structure", "operation"), "rule",
+    partial(constraints.read_listed, form="language;structure;['operation', …]"),
+    _words_operation, _official_operation, _guarded_operation, unknown=constraints.lacks("type", "call"),
+    form="language;structure;['operation', …]", examples=("rust;Vec;['push', 'pop']",),
+))  # fmt: skip
 
 
 _NUMBER = re.compile(r"(?<![\w.])(\d[\d_']*)(?:[uUlL]{1,3}|[iu](?:8|16|32|64|128|size))?(?![\w.]|'\d)")
@@ -285,7 +261,7 @@ _NAMED = re.compile(r"\b([^\W\d]\w*)\s*(?::[^=\n;{}]{0,60})?:?=\s*\Z|#\s*define\
 
 
 def _read_size(raw: str) -> Answer:
-    answer = read_values(raw, 2, "language;structure;size")
+    answer = constraints.read_values(raw, 2, "language;structure;size")
     if not answer.values[1].isascii() or not answer.values[1].isdigit():
         raise ValueError(f"the size '{answer.values[1]}' is not a whole number")
     return replace(answer, values=(answer.values[0], str(int(answer.values[1]))))
@@ -302,8 +278,9 @@ def _official_size(answer: Answer, code: str) -> Finding:
     Those are searched among names in lower case, so that `HashMap` is never found.
     """
     name, size = answer.values
+    written = name if answer.language in ("rust", "go") else name.lower()
     code = without_comments(code, answer.language)
-    found, bounded = structure_seen(name, code, answer.language), size in code
+    found, bounded = written in structures_seen(code, answer.language), size in code
     return Finding(found and bounded, f"the published harness sees {name}: {found}, the digits {size}: {bounded}")
 
 
@@ -325,20 +302,24 @@ def _guarded_size(answer: Answer, code: str) -> Finding:
             if met:
                 return Finding(True, f"line {use.line} uses {name}, line {line} says {size}")
             unsure = unsure or (line if met is None else 0)
+    uses = f"line {use.line} uses {name}, but"
     if unsure:
-        return Finding(
-            None, f"line {use.line} uses {name}, but nothing tells whether {size} in line {unsure} bounds it"
-        )
-    return Finding(False, f"line {use.line} uses {name}, but no number that may bound it is {size}")
+        return Finding(None, f"{uses} nothing tells whether {size} in line {unsure} bounds it")
+    return Finding(False, f"{uses} no number that may bound it is {size}")
 
 
 _KIND_MADE = re.compile(r"\bmake\s*\(\s*(map\b|chan\b|\[)[^;\n]*,\s*\Z")
 _LENGTH_OF = re.compile(rf"\b(?:len|cap)\s*\(\s*(?:\w{{1,80}}\.)?(\w{{1,80}})\s*\){_COMPARISON}\Z")
 
 
+def _around(text: str, start: int, end: int) -> tuple[str, str]:
+    """The 120 characters before a place in a text, and the 80 after it."""
+    return text[max(0, start - 120) : start], text[end : end + 80]
+
+
 def _of_another(text: str, number: re.Match[str], wanted: str) -> bool:
     """Whether a number surely bounds another of the language's own structures, made with it or of its length."""
-    before, after = text[max(0, number.start() - 120) : number.start()], text[number.end() : number.end() + 80]
+    before, after = _around(text, *number.span())
     kind = found[1] if (found := _KIND_MADE.search(before)) else ""
     if not kind and (compared := _LENGTH_OF.search(before)):
         declared = re.search(rf"\b{compared[1]}\s*(?::?=\s*(?:make\s*\(\s*)?|\s)\s*(map\b|chan\b|\[)", text)
@@ -349,44 +330,33 @@ def _of_another(text: str, number: re.Match[str], wanted: str) -> bool:
 
 
 def _bounds(text: str, number: re.Match[str], others: frozenset[str], made_by: set[str]) -> bool | None:
-    """Whether a number bounds a structure, by its surroundings: what is compared with it, or made or named with it.
+    """Whether a number bounds a structure, by its surroundings; None if these do not show it.
 
-    A plain value and the size of other structures do not; None if the surroundings do not tell. A name that is set to
-    the number bounds it wherever it stands.
+    A plain value and the size of other structures do not. A name with this value bounds the structure at every use.
     """
-    before, after = text[max(0, number.start() - 120) : number.start()], text[number.end() : number.end() + 80]
+    before, after = _around(text, *number.span())
     made, declares = _MADE.search(before), _DECLARES.search(before)
     one_of_many = re.search(r"\d\s*,\s*\Z", before) and re.match(r"\s*,\s*\d|\s*[}\]]", after)
     if _NO_SIZE.search(before) or _COMPUTED.search(before) or one_of_many or (made and made[1].lower() in others):
         return False
     method = made is not None and before[: made.start()].endswith(".")
-    if (made and (made[1].lower() in made_by or (made[1][0].isupper() and not method))) or (
-        declares and declares[1].lower() in made_by
-    ):
+    if made and (made[1].lower() in made_by or (made[1][0].isupper() and not method)):
         return True
-    if _LIMITED.search(before) or _LIMITS.match(after):
+    if (declares and declares[1].lower() in made_by) or _LIMITED.search(before) or _LIMITS.match(after):
         return True
     named = _NAMED.search(before)
     if named is None:
         return False if re.search(r"[=!]=\s*\Z", before) else None
-    end, used = number.end(), re.finditer(rf"\b{named[1] or named[2]}\b", text[number.end() :])
-    return any(_bounds_by_name(text, end + name.start(), end + name.end(), made_by) for name in used)
+    for name in re.compile(rf"\b{named[1] or named[2]}\b").finditer(text, number.end()):
+        before, after = _around(text, *name.span())
+        made = _MADE.search(before)
+        if _LIMITED.search(before) or _LIMITS.match(after) or (made and made[1].lower() in made_by):
+            return True
+    return False
 
 
-def _bounds_by_name(text: str, start: int, end: int, made_by: set[str]) -> bool:
-    """Whether a name for a number stands as a number would that bounds a structure."""
-    before = text[max(0, start - 120) : start]
-    made = _MADE.search(before)
-    limits = _LIMITED.search(before) or _LIMITS.match(text[end : end + 80])
-    return bool(limits or (made and made[1].lower() in made_by))
-
-
-register(
-    ConstraintType(
-        *("data_structure_size", "data_structure", ("data_structure", "size"), "rule"),
-        *(_read_size, _words_size, _official_size, _guarded_size),
-        unknown=lacks("type"),
-        form="language;structure;size",
-        examples=("java;HashMap;100",),
-    )
-)
+register(ConstraintType(
+    "data_structure_size", "data_structure", ("data_structure", "size"), "rule",
+    _read_size, _words_size, _official_size, _guarded_size, unknown=constraints.lacks("type"),
+    form="language;structure;size", examples=("java;HashMap;100",),
+))  # fmt: skip
