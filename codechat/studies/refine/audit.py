@@ -18,35 +18,15 @@ from codechat.base.files import content_hash
 from codechat.base.records import SessionRecord
 from codechat.base.seeding import generator
 from codechat.base.template import counted
-from codechat.report.audit.kinds import (
-    DEFAULT,
-    UNDECIDED,
-    WORDS,
-    Drawn,
-    Kind,
-    Row,
-    Stratum,
-    draw_by_stratum,
-    kinds,
-    register,
-    shuffled,
-    whole,
-)
+from codechat.report.audit import kinds
+from codechat.report.audit.kinds import DEFAULT, UNDECIDED, WORDS, Drawn, Kind, Row, draw_by_stratum, shuffled
 from codechat.report.comparison import LoadedCell
 from codechat.report.loading import Options, content_notes, load_cells
 from codechat.report.metrics.powered import FEWEST
 from codechat.report.metrics.statistics import rate
 from codechat.run.journal import read_values
-from codechat.studies.refine.audit_people import (
-    ADHERENCE,
-    APPLICABILITY,
-    POPULATION,
-    judge_of,
-    measures_adherence,
-    population_json,
-    read_people,
-    with_labels,
-)
+from codechat.studies.refine import audit_people
+from codechat.studies.refine.audit_people import ADHERENCE, APPLICABILITY, judge_of, read_people
 from codechat.studies.refine.instructions import INSTRUCTIONS
 from codechat.studies.refine.judge_hybrid import DISAGREES
 
@@ -84,7 +64,7 @@ class _Instructions(Kind):
         }
 
     def concerns(self, cell: LoadedCell) -> bool:
-        return measures_adherence(cell)
+        return audit_people.measures_adherence(cell)
 
     def key(self, columns: Mapping[str, str]) -> str:
         where = [columns["cell_id"], columns["task_id"], int(columns["turn"]), columns["instruction_id"]]
@@ -95,9 +75,8 @@ class _Instructions(Kind):
 
     def draw(self, runs: Sequence[Path], values: Mapping[str, str], seed: int, options: Options) -> Drawn:
         """One sample for both questions, one for each question that is named, or one for the correction."""
-        sizes = {
-            key: whole(key, values[key]) for key in ("n", "applicability", "adherence", "correction") if key in values
-        }
+        named = [key for key in ("n", "applicability", "adherence", "correction") if key in values]
+        sizes = {key: kinds.whole(key, values[key]) for key in named}
         if "correction" in sizes and len(sizes) > 1:
             other = next(key for key in sizes if key != "correction")
             raise UserError(f"correction draws by verdict, {other} by the decisions' shares", "leave one out")
@@ -110,14 +89,14 @@ class _Instructions(Kind):
         else:
             sample = draw_apart(runs, sizes.get("applicability", 0), sizes.get("adherence", 0), seed)
         found = sample.population
-        files = {POPULATION: population_json(found.cells, options)}
+        files = {audit_people.POPULATION: audit_people.population_json(found.cells, options)}
         return Drawn(sample.rows, _summary(sample), tuple(content_notes(found.cells)), files)
 
     def correct(
         self, cells: Sequence[LoadedCell], folder: Path, options: Options
     ) -> tuple[list[LoadedCell], Sequence[str]]:
         people = read_people(folder, cells, options)
-        found = with_labels(cells, people, options)
+        found = audit_people.with_labels(cells, people, options)
         missed = [cell for cell in found if isinstance(cell.labels, str)]
         why = [f"Adherence of {cell.label} on {cell.dataset} is not corrected: {cell.labels}." for cell in missed]
         return found, [*people.notes, *why]
@@ -131,7 +110,7 @@ DECISIONS = _Instructions(
     ask="1. Does the instruction apply to this code?",
     disputed=DISAGREES,
 )
-register(DECISIONS)
+kinds.register(DECISIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +230,7 @@ def _deviation(group: Group, sizes: Mapping[Group, int]) -> float:
 
 
 def _fitting(found: Population, size: int, seed: int) -> list[Row]:
-    strata: list[Stratum] = [(row["scope"], row["change"], row["judge"]) for row in found.decisions]
+    strata: list[kinds.Stratum] = [(row["scope"], row["change"], row["judge"]) for row in found.decisions]
     return draw_by_stratum(found.decisions, strata, size, seed, "audit/sample")
 
 
@@ -292,7 +271,7 @@ def _population_of(runs: Sequence[Path]) -> Population:
                 unknown += row is None
                 decisions += [] if row is None else [row]
     if not decisions:
-        with_protocols = (kind for kind in kinds().values() if kind.protocols)
+        with_protocols = (kind for kind in kinds.kinds().values() if kind.protocols)
         others = (f"of {' and '.join(one.protocols)}, {one.name}=100 draws {one.several}" for one in with_protocols)
         remedy = "; ".join(("give cells whose turns have instructions, after the first turn", *others))
         raise UserError("the runs hold no decision of a judge about an instruction to draw from", remedy)

@@ -10,21 +10,11 @@ from pydantic import BaseModel, ConfigDict
 
 from codechat.base.domain import CHANGES, OUTCOMES, SCOPES, Outcome
 from codechat.base.records import SessionRecord
+from codechat.report.metrics import statistics
 from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
 from codechat.report.metrics.outline import SessionOutline, SessionOutlines, TurnOutline, outlines_of
 from codechat.report.metrics.spending import Costs, Effort, Tokens, spending_of
-from codechat.report.metrics.statistics import (
-    Interval,
-    PhiTable,
-    TaskBootstrap,
-    TaskRatio,
-    Trend,
-    mann_kendall,
-    percent_change,
-    percentile_interval,
-    phi,
-    sustained,
-)
+from codechat.report.metrics.statistics import Interval, PhiTable, TaskBootstrap, TaskRatio, Trend, percent_change
 
 _BREAKS = "follow-up turns that break the code, of those whose code before passed"
 _MENDS = "follow-up turns that mend the code, of those whose code before failed"
@@ -171,7 +161,7 @@ def refine_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effo
         mst_at={str(cap): _sustained(done, cap).rate for cap in _caps(length)},
         delta_pct=_change(pass_at_1),
         iar_delta_pct=_change(iar),
-        mann_kendall=Trends(pass_at_1=mann_kendall(pass_at_1), iar=mann_kendall(iar)),
+        mann_kendall=Trends(pass_at_1=statistics.mann_kendall(pass_at_1), iar=statistics.mann_kendall(iar)),
         regression=regression.map(lambda figure: figure.rate),
         self_correction=_transitions(done, from_passed=False).map(lambda figure: figure.rate),
         phi=_association(done),
@@ -213,7 +203,7 @@ def _sustained(sessions: Sequence[SessionOutline], cap: int) -> TaskRatio:
     """The passing turns from turn 0 on, at most `cap`, per session."""
     figure = TaskRatio()
     for session in sessions:
-        figure.count(session.task_id, sustained(turn.passed for turn in session.turns[:cap]))
+        figure.count(session.task_id, statistics.sustained(turn.passed for turn in session.turns[:cap]))
     return figure
 
 
@@ -231,7 +221,7 @@ def _transitions(sessions: Sequence[SessionOutline], *, from_passed: bool) -> By
 def _association(sessions: Sequence[SessionOutline]) -> PhiTable:
     """Phi between correctness and adherence over the judged follow-up turns (paper VI-B)."""
     judged = Counter((turn.passed, turn.adhered) for session in sessions for turn in session.turns[1:])
-    return phi(judged[True, True], judged[True, False], judged[False, True], judged[False, False])
+    return statistics.phi(judged[True, True], judged[True, False], judged[False, True], judged[False, False])
 
 
 def _intervals(
@@ -243,7 +233,7 @@ def _intervals(
         deltas = [percent_change(first, last) for first, last in ends]
     return Intervals(
         mst=bootstrap.interval(mst),
-        delta_pct=percentile_interval(deltas),
+        delta_pct=statistics.percentile_interval(deltas),
         pass_at_1=[bootstrap.interval(figure) for figure in passes],
         regression=regression.map(bootstrap.interval),
     )

@@ -9,16 +9,8 @@ from codechat.report.data import Column, Drawing, Table, Value, columns_of, with
 from codechat.report.drawing import EDGE, SPREAD, Look, bars, from_zero, name_groups, panels, spread, strips
 from codechat.report.metrics.statistics import TaskRatio, phi
 from codechat.report.metrics.sums import size
-from codechat.studies.refine.chapter.outcomes import (
-    MEAN,
-    Outcomes,
-    Pick,
-    RefineComparison,
-    Together,
-    change,
-    passing,
-    sustained_turns,
-)
+from codechat.studies.refine.chapter import outcomes
+from codechat.studies.refine.chapter.outcomes import MEAN, Outcomes, Pick, RefineComparison, Together, change, passing
 
 GROUP = "models"
 ALL = "all together"  # in place of a dataset's name: turns are pooled, not averaged
@@ -94,7 +86,7 @@ def by_dataset(setups: Sequence[Together]) -> Table:
 def _means(models: Together) -> Rows:
     for name in models.blocks(MEAN):
         first, last = (models.mean(partial(passing, turn=turn), name) for turn in (0, -1))
-        shown = (first, last, change(first, last), models.mean(sustained_turns, name))
+        shown = (first, last, change(first, last), models.mean(outcomes.sustained_turns, name))
         yield (name, len(models.models), *(value for each in shown for value in each.measured))
 
 

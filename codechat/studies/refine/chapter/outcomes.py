@@ -12,18 +12,10 @@ from codechat.base.records import InstructionRecord, SessionRecord, TurnRecord
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, resamples_of
 from codechat.report.data import Interval
 from codechat.report.generic.overview import rivals_of
-from codechat.report.metrics import Final
+from codechat.report.metrics import Final, statistics
 from codechat.report.metrics.measures import interval_of, value_of
 from codechat.report.metrics.powered import NO_CODE
-from codechat.report.metrics.statistics import (
-    TaskBootstrap,
-    TaskRatio,
-    mean_of,
-    mean_of_all,
-    percent_change,
-    percentile_interval,
-    sustained,
-)
+from codechat.report.metrics.statistics import TaskBootstrap, TaskRatio, mean_of, mean_of_all, percent_change, sustained
 from codechat.studies.refine.metrics import ByType
 
 
@@ -177,7 +169,7 @@ class Draws(NamedTuple):
     @property
     def measured(self) -> Measured:
         """The value with its 95 % interval."""
-        return self.value, None if self.value is None else Interval.of(percentile_interval(self.resampled))
+        return self.value, None if self.value is None else Interval.of(statistics.percentile_interval(self.resampled))
 
 
 def change(first: Draws, last: Draws) -> Draws:

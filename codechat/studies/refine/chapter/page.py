@@ -25,15 +25,7 @@ from codechat.report.data import (
     Table,
 )  # fmt: skip
 from codechat.report.drawing import Look, Point, points_of
-from codechat.report.generic.overview import (
-    SESSIONS,
-    count_columns,
-    if_it_varies,
-    inside_columns,
-    pooling_notes,
-    samples_columns,
-    use_columns,
-)
+from codechat.report.generic import overview
 from codechat.report.metrics.statistics import TaskRatio, mean_of, rate
 from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter import comparisons
@@ -161,7 +153,7 @@ def sections_of(comparison: RefineComparison, groups: Sequence[str]) -> list[Sec
     charts = [Chart("", "Alive", lines, name) for name, lines in drawn.items() if lines]
     cards = [_card(line, [x for x in lines if x is not line]) for lines in panels.values() for line in lines]
     meaning = [comparisons.MEANING] if comparisons.has_labels(comparison) else []
-    notes = (BOARD_NOTE, *meaning, *pooling_notes(comparison.loaded))
+    notes = (BOARD_NOTE, *meaning, *overview.pooling_notes(comparison.loaded))
     return [
         Section("leaderboard", "Leaderboard", "Leaderboard", (*notes, _board(comparison.loaded, found))),
         Section("survival", "How long code stays alive", "", (ALIVE_NOTE, charts)),
@@ -191,10 +183,10 @@ def _board(cells: Sequence[LoadedCell], found: Mapping[Path, Outcomes]) -> Board
     mst = f"MST of {longest}" if {cell.turns for cell in cells} == {longest} else "MST of N"
     columns = [
         BoardColumn("Model", cells, "cell"),
-        *if_it_varies("Dataset", [cell.dataset for cell in cells]),
-        *if_it_varies("Agenda", [cell.agenda for cell in cells]),
-        *if_it_varies("Setting", [cell.setting_without("agenda") for cell in cells]),
-        *samples_columns(cells),
+        *overview.if_it_varies("Dataset", [cell.dataset for cell in cells]),
+        *overview.if_it_varies("Agenda", [cell.agenda for cell in cells]),
+        *overview.if_it_varies("Setting", [cell.setting_without("agenda") for cell in cells]),
+        *overview.samples_columns(cells),
         BoardColumn(mst, [m["mst"] for m in metrics], "number", SUSTAINED, "mean sustained turns", strong=True),
         BoardColumn("95 % interval", [(m["mst"], m["ci"]["mst"]) for m in metrics], "number", SUSTAINED,
                     most=longest, ends=True),
@@ -208,11 +200,11 @@ def _board(cells: Sequence[LoadedCell], found: Mapping[Path, Outcomes]) -> Board
         *followed,
         *(BoardColumn(scope, [m["regression"]["by_scope"][scope] for m in metrics], "share", "Regression rate",
                       f"{scope} changes that break working code") for scope in SCOPES),
-        *count_columns(cells, "Sessions", **SESSIONS),
-        *count_columns(cells, "Turns", skipped_turns=("skipped", "turns without an applicable instruction"),
+        *overview.count_columns(cells, "Sessions", **overview.SESSIONS),
+        *overview.count_columns(cells, "Turns", skipped_turns=("skipped", "turns without an applicable instruction"),
                        undecided=("undecided", "turns without a readable verdict on adherence")),
-        *inside_columns(cells),
-        *use_columns(cells),
+        *overview.inside_columns(cells),
+        *overview.use_columns(cells),
     ]  # fmt: skip
     return Board("Leaderboard", columns, sort=mst)
 

@@ -19,14 +19,8 @@ from codechat.studies.refine.patterns.reading.tree import FUNCTIONS, docstring, 
 _DEFINES = (*FUNCTIONS, ast.ClassDef)
 _AROUND_ON_PURPOSE = ("backward_iteration", "collection", "keyword_argument", "keyed_call")
 """Patterns that properly go around an existing value: `reversed(values)`, `tuple(values)`, one more argument."""
-_JOINED = (
-    "arithmetic",
-    "augmented_assignment",
-    "listed_membership",
-    "mergeable_if",
-    "old_formatting",
-    "passing_variable",
-)
+_JOINED = ("arithmetic", "augmented_assignment", "listed_membership", "mergeable_if", "old_formatting",
+           "passing_variable")  # fmt: skip
 """Patterns of which several may properly merge into a single replacement."""
 _WAYS_AROUND = ["__import__", "importlib.*", "slice", "AssertionError", "sys.std*.write", "os.write", "operator.not_",
                 "operator.getitem", ".__*__", "exec", "globals", "locals", "vars"]  # fmt: skip

@@ -7,24 +7,8 @@ from collections.abc import Callable
 import libcst as cst
 
 from codechat.sandbox.languages.python.syntax import parameters
-from codechat.studies.refine.baselines.refactoring.trees import (
-    LOOKERS,
-    Made,
-    Refusal,
-    Source,
-    define,
-    has,
-    insert,
-    nodes,
-    replace,
-    rewrite,
-    same_tree,
-    text_of,
-    top_line,
-    transforms,
-    unjoin,
-    variables,
-)
+from codechat.studies.refine.baselines.refactoring import trees
+from codechat.studies.refine.baselines.refactoring.trees import Made, Refusal, Source, insert, same_tree, transforms
 from codechat.studies.refine.patterns import patterns
 from codechat.studies.refine.patterns.finders.functions import local_bindings
 from codechat.studies.refine.patterns.finders.layout import Place, Statement, commented
@@ -73,7 +57,7 @@ def text_at_top(source: Source, text: str) -> str:
     """A comment or docstring at the top of the file."""
     if not text.startswith("#"):
         source.without("__doc__")
-    return insert(source.code.lines, [(top_line(source), text.format(entry=source.entry_point))])
+    return insert(source.code.lines, [(trees.top_line(source), text.format(entry=source.entry_point))])
 
 
 @transforms("cosmetic-add-comment")
@@ -192,7 +176,7 @@ def indent_by(source: Source, unit: str) -> str:
     def change(original: cst.CSTNode, node: cst.CSTNode) -> Made:
         return node.with_changes(indent=None) if isinstance(node, cst.IndentedBlock) else node
 
-    return same_tree(source, rewrite(source.module, change).with_changes(default_indent=unit).code)
+    return same_tree(source, trees.rewrite(source.module, change).with_changes(default_indent=unit).code)
 
 
 @transforms("cosmetic-convert-to-single-quotes", old='"', new="'")
@@ -208,18 +192,18 @@ def requote(source: Source, old: str, new: str) -> str:
         if isinstance(node, cst.SimpleString) and node.quote == old and fits(str(node.raw_value)):
             return node.with_changes(value=f"{node.prefix}{new}{node.raw_value}{new}")
         if isinstance(original, cst.FormattedString) and isinstance(node, cst.FormattedString):
-            if node.quote != old or not fits("".join(map(text_of, original.parts))):
+            if node.quote != old or not fits("".join(map(trees.text_of, original.parts))):
                 return original
             return node.with_changes(start=node.prefix + new, end=new)
         return node
 
-    return same_tree(source, rewrite(source.module, change).code)
+    return same_tree(source, trees.rewrite(source.module, change).code)
 
 
 @transforms("cosmetic-prohibit-joined-statements")
 def one_a_line(source: Source) -> str:
     """Every statement on a line of its own."""
-    return unjoin(source.module).code
+    return trees.unjoin(source.module).code
 
 
 _READERS = ("__annotations__", "get_type_hints", "singledispatch", "signature", "dataclass", "NamedTuple", "TypedDict")
@@ -239,7 +223,7 @@ def strip_hints(source: Source, what: type[cst.CSTNode]) -> str:
             return node.with_changes(annotation=None, equal=tight if node.default else cst.MaybeSentinel.DEFAULT)
         return node
 
-    return rewrite(source.module, change).code
+    return trees.rewrite(source.module, change).code
 
 
 @transforms("cosmetic-add-future-annotations")
@@ -259,7 +243,7 @@ def define_all(source: Source) -> str:
     """`__all__` with every function of the module."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     names = {source.entry_point, *(node.name for node in source.tree.body if isinstance(node, functions))}
-    return define(source, f"__all__ = {sorted(names)!r}")
+    return trees.define(source, f"__all__ = {sorted(names)!r}")
 
 
 # -- names of local variables ------------------------------------------------------------------------------------------
@@ -297,8 +281,8 @@ def _camel(name: str) -> str:
 )
 def rename_locals(source: Source, matches: str, better: Callable[[str], str] = _long) -> str:
     """A better name for every matching local variable; refuses a name that is more than a variable in the function."""
-    source.without(*LOOKERS)
-    functions = [node for node in nodes(source.module) if isinstance(node, cst.FunctionDef)]
+    source.without(*trees.LOOKERS)
+    functions = [node for node in trees.nodes(source.module) if isinstance(node, cst.FunctionDef)]
     order = sorted(source.code.functions, key=lambda one: (one.lineno, one.col_offset))
     if [one.name for one in order] != [one.name.value for one in functions]:
         raise Refusal("the functions cannot be told apart")
@@ -307,21 +291,21 @@ def rename_locals(source: Source, matches: str, better: Callable[[str], str] = _
     chosen = [one for one in local_bindings(source.code) if re.fullmatch(matches, one.name)]
     for name, _, function in sorted(chosen, key=lambda one: order.index(one.function)):
         body = functions[order.index(function)].body
-        found = [one for one in variables(body) if one.value == name]
+        found = [one for one in trees.variables(body) if one.value == name]
         if not found or found[0] in swaps:
             continue
         definitions = (cst.Param, cst.FunctionDef, cst.ClassDef, cst.NameItem, cst.ImportAlias)
-        others = {one for node in nodes(body) if isinstance(node, definitions) for one in _names(node)}
-        if name in others or has(body, cst.ClassDef):
+        others = {one for node in trees.nodes(body) if isinstance(node, definitions) for one in _names(node)}
+        if name in others or trees.has(body, cst.ClassDef):
             raise Refusal(f"'{name}' is more than a variable")
         wanted = better(name)
         new = namer(wanted, f"{wanted}_value", f"current_{wanted}", f"inner_{wanted}", f"further_{wanted}")
         if re.fullmatch(matches, new):
             raise Refusal(f"no better name than {new}")
         swaps |= {one: one.with_changes(value=new) for one in found}
-    return replace(source.module, swaps).code
+    return trees.replace(source.module, swaps).code
 
 
 def _names(node: cst.CSTNode) -> set[str]:
-    parts = nodes(node) if isinstance(node, cst.ImportAlias) else [getattr(node, "name", None)]
+    parts = trees.nodes(node) if isinstance(node, cst.ImportAlias) else [getattr(node, "name", None)]
     return {one.value for one in parts if isinstance(one, cst.Name)}

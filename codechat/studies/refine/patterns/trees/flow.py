@@ -7,15 +7,7 @@ from typing import Any
 
 from codechat.studies.refine.patterns.base import Occurrence
 from codechat.studies.refine.patterns.reading.neutral import CONTROL, LOOPS, TreeCode
-from codechat.studies.refine.patterns.trees import (
-    LEAVING,
-    at,
-    called,
-    each_of,
-    is_else_if,
-    tree_pair,
-    tree_pattern,
-)
+from codechat.studies.refine.patterns.trees import LEAVING, at, called, each_of, is_else_if, tree_pair, tree_pattern
 
 _BITS = {"&", "|", "^", "~", "<<", ">>", ">>>", "&=", "|=", "^=", "<<=", ">>=", ">>>="}
 _ARITHMETIC = {"+", "-", "*", "/", "%", "**", "++", "--"}
