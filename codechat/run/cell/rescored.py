@@ -1,8 +1,8 @@
 """Score recorded dialogues again: extract, test and judge the adherence of their replies.
 
-No model under test is asked. Decisions that chose the path of a dialogue are not made again, because another decision
-would have led to another dialogue: candidates, instructions, requests, skips and context overflows stay as recorded.
-The judge's tokens are those of this scoring.
+No model under test is asked. Decisions on the path of a dialogue are not made again, because another decision would
+have led to another dialogue: candidates, instructions, requests, skips and context overflows stay as recorded. The
+judge's tokens count this scoring alone.
 """
 
 import random
@@ -32,8 +32,7 @@ IDENTITY_SCHEMA = 1
 class Recording:
     """The completed sessions of a cell, as lines of JSON by task id; `errored` ones have no whole dialogue to score.
 
-    `openings` are their first requests by task id, as far as they are recorded; `content` is the hash of the dataset
-    then, None if it is not known.
+    `openings`: recorded first requests by task id. `content`: hash of the dataset at that time, None if unknown.
     """
 
     cell_id: str
@@ -165,7 +164,7 @@ def rescored_cell(
 
 
 def other_tests(cell: RescoredCell) -> str:
-    """A remark if the tasks are no longer those of the recording; empty if they are, or it is not known."""
+    """A remark if the tasks have changed since the recording; empty if they have not, or it is unknown."""
     then, now = cell.recording.content, cell.dataset.content_hash
     if then in (None, now):
         return ""
@@ -176,11 +175,11 @@ def other_tests(cell: RescoredCell) -> str:
 
 
 def _refuse_other_questions(dataset: Dataset, tasks: Iterable[Task], recording: Recording) -> None:
-    """Raise `UserError` if a task of a changed dataset asks something else than what was answered."""
+    """Raise `UserError` if a task of a changed dataset asks another question than the recorded one."""
     for task in tasks:
         asked = recording.openings.get(task.task_id)
         if asked is not None and task.prompt.strip("\n") not in asked:
             raise UserError(
                 f"the task {task.task_id} of {dataset.name} was another when its replies were recorded",
-                "dataset.path=FILE names the tasks of that time; or run the cell on those of now",
+                "dataset.path=FILE names the tasks of that time; or run the cell on the present tasks",
             )

@@ -96,10 +96,10 @@ class Parts:
 class ProtocolTraits:
     """The properties of a protocol that are known before it is built.
 
-    `uses` names the groups besides model and dataset that can change its results: `judge`, `sandbox`, and those of
-    studies. Only these are built, checked, admitted and part of the cell id. `questions` are those that it asks the
-    judge: models for others are left out of its cells. `further` gives those that its options add. `over` is the type
-    of its tasks. `settle` gives the options once the dataset's are known, before the cell has its id.
+    `uses`: config groups, in addition to model and dataset, that can change its results (`judge`, `sandbox`, groups of
+    studies). Only these are built, checked, admitted and part of the cell id. `questions`: questions to the judge; a
+    cell leaves out judge models for other questions. `further` returns the questions that the options add. `over`: the
+    type of its tasks. `settle` completes the options by the dataset's, before the cell has its id.
     """
 
     uses: frozenset[str] = frozenset()
@@ -115,7 +115,7 @@ PROTOCOLS: Registry[DialogueProtocol, ProtocolTraits] = Registry(
 
 
 def questions_of(config: Config) -> frozenset[str]:
-    """What a protocol asks its judge: the questions of its traits, and those that its options add."""
+    """The questions of a protocol to its judge: by its traits and by its options."""
     traits = PROTOCOLS.of(config).traits
     return traits.questions | traits.further(config)
 

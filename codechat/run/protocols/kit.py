@@ -113,7 +113,7 @@ class Unit:
         return await self.step_at(place, "run", command.key, Ran, lambda: self.services.tests.run(command))
 
     async def aclose(self) -> None:
-        """Close what was opened for the unit."""
+        """Close the resources that were opened for the unit."""
         await self.opened.aclose()
 
 
@@ -177,7 +177,7 @@ class Kit(Unit):
         )
 
     def recall(self, turn: TurnRecord) -> None:
-        """Keep the recorded calls of a turn that is scored again, except those of roles that are asked again."""
+        """Keep the recorded calls of a turn that is scored again, except calls of roles that are asked again."""
         self._calls[turn.turn][:0] = [call for call in turn.calls() if call.role not in self.anew]
 
     async def ask(
@@ -193,9 +193,9 @@ class Kit(Unit):
     ) -> Reply:
         """The reply of the model that plays a role (`UNDER_TEST`, or one that the protocol declares).
 
-        Only baselines see `instruction`, the current `code` and `reference` (that of this turn, if not the task's).
+        Only baselines see `instruction`, the current `code` and `reference` (this turn's own, if it is not the task's).
         `final`: no later request repeats the last message. Raises `ContextOverflow`. A session that is scored again
-        gets the recorded replies of all roles but those of `anew`.
+        gets the recorded replies, except for the roles `anew`.
         """
         if role not in self.anew and (recorded := self.recorded(turn)) is not None:
             return reply_of(recorded) if role == UNDER_TEST else self._recall(recorded, role)
@@ -253,7 +253,7 @@ class Kit(Unit):
     async def _check(
         self, turn: int, program: Program, suite: Suite, check: Callable[[Program, Suite], Awaitable[Verdict]]
     ) -> Verdict:
-        """The step of a check, the same whoever wrote the program."""
+        """The step of a check. It does not depend on the author of the program."""
         digest = content_hash([program.source, suite.key])
         return await self.step_at(turn, f"check/{suite.kind}", digest, Verdict, lambda: check(program, suite))
 
