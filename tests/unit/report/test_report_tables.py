@@ -252,7 +252,7 @@ def test_every_figure_is_there_twice_and_says_what_it_shows(report: Any) -> None
     names = [figure.of.name for figure in report[1].figures]
     assert names == [
         "figure_3_pass_at_1", "survival", "figure_4_regression_by_scope", "figure_5_regression_by_change",
-        "regression_heat_map", "regression_by_turn", "breaking_instructions", "figure_7_self_correction",
+        "regression_by_turn", "figure_7_self_correction",
         "figure_6_adherence", "models_self_correction", "models_regression",
     ]  # fmt: skip
     for figure in report[1].figures:
@@ -319,15 +319,14 @@ def test_an_entrant_without_one_of_the_datasets_has_no_mean_and_no_rank(tmp_path
 @pytest.mark.parametrize(
     ("made", "without"),
     [
-        (Made("m", tasks=1, turns=2, first=1.1, breaks=0.0), {"breaking_instructions", "figure_7_self_correction"}),
+        (Made("m", tasks=1, turns=2, first=1.1, breaks=0.0), {"figure_7_self_correction"}),
         (
             Made("m", tasks=4, turns=3, first=0.0, mends=0.0),
             {
-                *("figure_4_regression_by_scope", "figure_5_regression_by_change", "regression_heat_map"),
-                *("regression_by_turn", "breaking_instructions"),
+                *("figure_4_regression_by_scope", "figure_5_regression_by_change", "regression_by_turn"),
             },
         ),
-        (Made("m", tasks=4, turns=3, first=1.1, breaks=0.0), {"breaking_instructions", "figure_7_self_correction"}),
+        (Made("m", tasks=4, turns=3, first=1.1, breaks=0.0), {"figure_7_self_correction"}),
     ],
     ids=["tiny", "never", "always"],
 )

@@ -1,6 +1,5 @@
 """The page and the figures of refinement: headline, leaderboard, curves, rates by type (paper, Figs. 3 to 7)."""
 
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -27,11 +26,9 @@ from codechat.report.data import (
 from codechat.report.drawing import Look, Point, points_of
 from codechat.report.generic import overview
 from codechat.report.metrics.statistics import TaskRatio, mean_of, rate
-from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter import comparisons
 from codechat.studies.refine.chapter.comparisons import AXES, ablation_figure
 from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison, setups_of
-from codechat.studies.refine.chapter.tables import breaking, wilson
 from codechat.studies.refine.metrics import REFINE
 
 PAIRS = "pairs_mst"  # the table of paired comparisons
@@ -235,8 +232,6 @@ def _card(alive: Line, others: Sequence[Line]) -> Card:
     return Card(cell, (("MST", metrics["mst"], "number", of), ("Δ", metrics["delta_pct"], "change", " %")), lines)
 
 
-MOST_INSTRUCTIONS = 15
-SCOPE_COLOURS = {"cosmetic": "#56B4E9", "structural": "#E69F00", "semantic": "#882255"}
 TYPES = {"by_scope": SCOPES, "by_change": CHANGES, "all_turns": ("all turns",)}
 
 
@@ -277,55 +272,6 @@ def _mended(breakdown: str, found: Outcomes, name: str) -> Measured:
     return found.counted(rates.overall if breakdown == "all_turns" else getattr(rates, breakdown)[name])
 
 
-def scope_by_change(comparison: RefineComparison, look: Look) -> Any:
-    """The regression rate by scope and change: one map per entrant and dataset, all on one scale."""
-    cells = [found for dataset in comparison.datasets for found in comparison.on(dataset)]
-    titles = [drawing.wrapped(f"{found.cell.label}\n{found.cell.dataset}") for found in cells]
-    figure, axes = drawing.panels(titles, width=2.7, height=2.7, columns=4)
-    rates = [[[found.regression.by_cell[f"{s}/{c}"] for c in CHANGES] for s in SCOPES] for found in cells]
-    known = [cell.rate for found in rates for row in found for cell in row if cell.rate is not None]
-    if not known:
-        return None
-    image = None
-    for panel, found, title in zip(axes, rates, titles, strict=True):
-        shares = [[cell.rate for cell in row] for row in found]
-        texts = [["–" if cell.rate is None else f"{cell.rate:.2f}\nn={size(cell)}" for cell in row] for row in found]
-        image = drawing.heat_map(panel, shares, texts, rows=SCOPES, columns=CHANGES, top=max(*known, 0.05),
-                                 size=8)  # fmt: skip
-        panel.set_title(title, loc="left", fontsize=9)
-    figure.colorbar(image, ax=axes, label="Regression rate", shrink=0.8, pad=0.02)
-    return figure
-
-
-def instructions(comparison: RefineComparison, look: Look) -> Any:
-    """The instructions that break most, by the lower end of the interval of their regression rate."""
-    from matplotlib.figure import Figure as Canvas
-    from matplotlib.lines import Line2D
-
-    top = [seen for seen in breaking(comparison) if seen.broke][:MOST_INSTRUCTIONS]
-    if not top:
-        return None
-    figure = Canvas(figsize=(8.6, 1.3 + 0.42 * len(top)), layout="constrained")
-    panel = figure.subplots()
-    highs = []
-    for place, seen in enumerate(top):
-        share = seen.broke / seen.met
-        ends = wilson(seen.broke, seen.met) or (share, share)
-        highs.append(ends[1])
-        panel.errorbar([share], [place], xerr=drawing.whiskers([share], [ends]), marker="o", capsize=2.5,
-                       color=SCOPE_COLOURS[seen.instruction.scope])  # fmt: skip
-        panel.annotate(f"{seen.broke} of {seen.met}", (ends[1], place), xytext=(6, 0), textcoords="offset points",
-                       va="center", fontsize=8, color="#555555")  # fmt: skip
-    labels = [textwrap.shorten(seen.instruction.text, 64, placeholder="…") for seen in top]
-    panel.set_yticks(range(len(top)), labels, fontsize=9)
-    panel.invert_yaxis()
-    panel.set(xlabel="Regression rate (95 % Wilson interval)", xlim=(0, 1.18 * max(highs)))
-    panel.grid(visible=False, axis="y")
-    handles = [Line2D([], [], color=colour, marker="o", label=scope) for scope, colour in SCOPE_COLOURS.items()]
-    figure.legend(handles=handles, loc="outside upper right", ncols=3)
-    return figure
-
-
 DRAWINGS = (
     Drawing("figure_3_pass_at_1", "Pass@1 over the turns (paper, Fig. 3)",
         "The share of sessions whose code passes the whole test suite at each turn; bands or whiskers: 95 % by task.",
@@ -339,15 +285,9 @@ DRAWINGS = (
     Drawing("figure_5_regression_by_change", "Regression by change (paper, Fig. 5)",
         "The share of turns that broke passing code, by the change asked for; whiskers: 95 % by task.",
         "breaks", partial(regression, breakdown="by_change")),
-    Drawing("regression_heat_map", "Regression by scope and change",
-        "The regression rate of each cell of the taxonomy; n: turns whose code had passed before.",
-        "breaks", scope_by_change),
     Drawing("regression_by_turn", "Regression by turn position",
         "The share of passing code that each turn breaks; bands or whiskers: 95 % by task.",
         "breaks", _curve("Regression rate", lambda found, turn: found.regression_at[turn], 1)),
-    Drawing("breaking_instructions", "The most breaking instructions",
-        "Over all cells, ordered by the lower end of the interval; one label counts broken turns of those met.",
-        "breaks", instructions),
     Drawing("figure_7_self_correction", "Self-correction, dataset by dataset (paper, Fig. 7)",
         "The share of turns that mended failing code: by model, scope and change; whiskers: 95 % by task.",
         "breaks", self_correction),

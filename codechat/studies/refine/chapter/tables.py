@@ -112,13 +112,8 @@ def _means(cells: Mapping[str, Outcomes]) -> Sequence[float | None]:
     metrics = [found.cell.metrics for found in cells.values()]
     first, last = (mean_of_all([m["pass_at_1"][turn] for m in metrics]) for turn in (0, -1))
     rates = [mean_of_all([m[key]["overall"] for m in metrics]) for key in ("regression", "self_correction")]
-    return [
-        first,
-        last,
-        percent_change(first, last),
-        *rates,
-        mean_of_all([found.adherence.rate for found in cells.values()]),
-    ]
+    followed = mean_of_all([found.adherence.rate for found in cells.values()])
+    return [first, last, percent_change(first, last), *rates, followed]
 
 
 def mst(comparison: RefineComparison) -> Table:
@@ -323,20 +318,15 @@ def _rate_values(found: Outcomes, place: str, broken: TaskRatio, mended: TaskRat
     return (broken.rate, interval, size(broken), *found.counted(mended), size(mended))
 
 
-def breaking(comparison: RefineComparison) -> list[Breaking]:
-    """Every instruction that met passing code, ordered by the lower end of the interval of its regression rate."""
-    merged: dict[str, Breaking] = {}
-    for found in comparison.cells:
-        for key, seen in found.instructions.items():
-            known = merged.setdefault(key, Breaking(seen.instruction))
-            known.met += seen.met
-            known.broke += seen.broke
-    floor = {key: (wilson(seen.broke, seen.met) or (0.0,))[0] for key, seen in merged.items()}
-    return [merged[key] for key in sorted(merged, key=lambda key: (-floor[key], -merged[key].met, key))]
-
-
 def breaking_table(comparison: RefineComparison) -> Table:
-    """Every instruction with how often it broke code that passed."""
+    """How often each instruction broke code that passed, ordered by the lower end of the interval of its rate."""
+    merged: dict[str, Breaking] = {}
+    for key, seen in (item for found in comparison.cells for item in found.instructions.items()):
+        known = merged.setdefault(key, Breaking(seen.instruction))
+        known.met += seen.met
+        known.broke += seen.broke
+    floor = {key: (wilson(seen.broke, seen.met) or (0.0,))[0] for key, seen in merged.items()}
+    order = sorted(merged, key=lambda key: (-floor[key], -merged[key].met, key))
     columns = (
         *columns_of(instruction="Instruction", id="Id", scope="Scope", change="Change"),
         *columns_of("d", passed_before="Passed before", broke="Broke"),
@@ -345,7 +335,7 @@ def breaking_table(comparison: RefineComparison) -> Table:
     rows = [
         (what.text, what.id, what.scope, what.change, seen.met, seen.broke, seen.broke / seen.met,
          wilson(seen.broke, seen.met))
-        for seen in breaking(comparison) for what in [seen.instruction]
+        for seen in map(merged.__getitem__, order) for what in [seen.instruction]
     ]  # fmt: skip
     return Table(
         "instructions", "The most breaking instructions", columns, tuple(rows), group="breaks",

@@ -64,7 +64,13 @@ class Pattern:
                 )
         for parameter in taken:
             if parameter.name in options:
-                _check(f"{self.name}.{parameter.name}", options[parameter.name], parameter.annotation)
+                value = options[parameter.name]
+                try:
+                    _adapter(parameter.annotation).validate_python(value, strict=True)
+                except ValidationError as error:
+                    problem = error.errors()[0]["msg"].removeprefix("Value error, ")
+                    place = f"the option {self.name}.{parameter.name}"
+                    raise UserError(f"{place}: {problem} (got {value!r:.60})") from error
             elif parameter.default is parameter.empty:
                 raise UserError(f"the pattern '{self.name}' needs '{parameter.name}'", f"add `{parameter.name}: …`")
 
@@ -80,14 +86,6 @@ def _options(find: Finder) -> Sequence[inspect.Parameter]:
 
 
 _adapter = cache(TypeAdapter)  # of equal kinds of options one checks all
-
-
-def _check(name: str, value: Any, kind: Any) -> None:
-    try:
-        _adapter(kind).validate_python(value, strict=True)
-    except ValidationError as error:
-        problem = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise UserError(f"the option {name}: {problem} (got {value!r:.60})") from error
 
 
 def _regex(text: str) -> str:
@@ -115,6 +113,17 @@ def pattern(name: str, noun: str, plural: str = "", *, on_tokens: bool = False) 
         return finder
 
     return remember
+
+
+def each_of(
+    name: str, noun: str, *kinds: type[ast.AST], plural: str = "", when: Callable[[Code, Any], bool] | None = None
+) -> None:
+    """Register the pattern of all nodes of some kinds that fulfil `when`."""
+
+    def find(code: Code) -> Iterable[Occurrence]:
+        return (at(node) for node in code.find(*kinds) if when is None or when(code, node))
+
+    pattern(name, noun, plural)(find)
 
 
 Sorter = Callable[..., Iterable[tuple[Occurrence, bool]]]

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from codechat.studies.refine.patterns.base import Occurrence, at, pair, pattern
+from codechat.studies.refine.patterns.base import Occurrence, at, each_of, pair, pattern
 from codechat.studies.refine.patterns.finders.layout import is_elif
 from codechat.studies.refine.patterns.reading.code import Code
 from codechat.studies.refine.patterns.reading.tree import (
@@ -19,7 +19,6 @@ from codechat.studies.refine.patterns.reading.tree import (
 )
 
 _NESTING = (ast.If, *LOOPS, ast.With, ast.AsyncWith, ast.Try, ast.Match)
-_DEFINES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
@@ -41,24 +40,10 @@ def _depth(code: Code, node: ast.AST) -> int:
     return depth
 
 
-@pattern("if_statement", "if statement")
-def if_statement(code: Code) -> Iterable[Occurrence]:
-    """Every `if` statement; its `elif` branches are not counted separately."""
-    return (at(node) for node in code.find(ast.If) if not is_elif(code, node))
-
-
-@pattern("elif", "elif branch", "elif branches")
-def elif_branch(code: Code) -> Iterable[Occurrence]:
-    """Every `elif` branch."""
-    return (at(node) for node in code.find(ast.If) if is_elif(code, node))
-
-
-@pattern("if_chain", "chain of conditions", "chains of conditions")
-def if_chain(code: Code) -> Iterable[Occurrence]:
-    """`if` statements with at least one `elif`."""
-    for node in code.find(ast.If):
-        if not is_elif(code, node) and len(node.orelse) == 1 and is_elif(code, node.orelse[0]):
-            yield at(node)
+each_of("if_statement", "if statement", ast.If, when=lambda code, node: not is_elif(code, node))
+each_of("elif", "elif branch", ast.If, plural="elif branches", when=is_elif)
+each_of("if_chain", "chain of conditions", ast.If, plural="chains of conditions",
+        when=lambda code, node: any(is_elif(code, one) for one in node.orelse) and not is_elif(code, node))  # fmt: skip
 
 
 @pair(
@@ -87,8 +72,7 @@ def else_after_exit(code: Code) -> Iterable[Occurrence]:
 def mergeable_if(code: Code) -> Iterable[Occurrence]:
     """`if` statements that contain nothing but another `if`; neither has an `else`."""
     for node in code.find(ast.If):
-        inner = node.body[0]
-        if len(node.body) == 1 and isinstance(inner, ast.If) and not node.orelse and not inner.orelse:
+        if len(node.body) == 1 and isinstance(inner := node.body[0], ast.If) and not node.orelse and not inner.orelse:
             yield at(node)
 
 
@@ -147,15 +131,11 @@ def guard(code: Code) -> Iterable[Occurrence]:
         for statement, after in pairwise(body):
             if not isinstance(statement, ast.If) or statement.orelse or isinstance(after, FUNCTIONS):
                 continue
-            leaves = isinstance(statement.body[-1], ast.Return | ast.Raise)
-            rest = max(1, len(body) - 1 - body.index(statement)) + _says_nothing(statement)
-            if leaves and len(statement.body) <= rest:
+            last = statement.body[-1]
+            empty = isinstance(last, ast.Return) and last.value is None  # no step by itself
+            after_it = max(1, len(body) - 1 - body.index(statement))
+            if isinstance(last, ast.Return | ast.Raise) and len(statement.body) <= after_it + empty:
                 yield at(statement)
-
-
-def _says_nothing(statement: ast.If) -> bool:
-    last = statement.body[-1]
-    return isinstance(last, ast.Return) and last.value is None
 
 
 @pattern("fast_path", "fast path", "fast paths")
@@ -169,17 +149,13 @@ def fast_path(code: Code) -> Iterable[Occurrence]:
                 yield from [at(statement)] if statement.orelse or not last else []
             elif isinstance(statement, ast.Match) and isinstance(statement.cases[0].body[-1], ast.Return):
                 yield at(statement)
-            if isinstance(statement, _WORKING) or _goes_through(statement):
+            inside = () if isinstance(statement, _PLAIN) else walk(statement)
+            if isinstance(statement, _WORKING) or any(isinstance(one, COMPREHENSIONS) for one in inside):
                 break
 
 
 _WORKING = (*LOOPS, ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
-
-
-def _goes_through(statement: ast.stmt) -> bool:
-    return not isinstance(statement, ast.If | ast.Match | ast.Return | _DEFINES) and any(
-        isinstance(one, COMPREHENSIONS) for one in walk(statement)
-    )
+_PLAIN = (ast.If, ast.Match, ast.Return, *FUNCTIONS, ast.ClassDef)
 
 
 @pattern("condition", "spelled-out condition")

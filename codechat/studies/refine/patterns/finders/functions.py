@@ -13,6 +13,7 @@ from codechat.studies.refine.patterns.reading.code import Code, is_hint
 from codechat.studies.refine.patterns.reading.tree import FUNCTIONS, Function, body_without_docstring, own_nodes, walk
 from codechat.studies.refine.patterns.reading.use import idle, is_read
 
+_JOINING = (ast.BoolOp, ast.Tuple)  # `assert os and re` names variables and uses none
 _BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_"))
 
 
@@ -44,9 +45,7 @@ def bound_name(node: ast.AST) -> str | None:
         return node.id if isinstance(node.ctx, ast.Store) else None
     if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
         return node.name
-    if isinstance(node, ast.MatchMapping):
-        return node.rest
-    return None
+    return node.rest if isinstance(node, ast.MatchMapping) else None
 
 
 @pattern("local_name", "local variable with such a name", "local variables with such names")
@@ -85,18 +84,14 @@ def is_real_read(code: Code, name: ast.Name) -> bool:
     return isinstance(name.ctx, ast.Load) and not isinstance(above, ast.Expr) and targets not in ([name.id], ["_"])
 
 
-def _is_sham(code: Code, name: ast.Name) -> bool:
-    above = next((one for one in code.ancestors(name) if not isinstance(one, ast.BoolOp | ast.Tuple)), None)
-    return isinstance(above, ast.Assert)
-
-
 @pattern("unused_import", "unused import")
 def unused_import(code: Code) -> Iterable[Occurrence]:
     """Imported names that are never read, or only by a statement of the name alone; `__future__` and `*` excepted."""
     whole = code.whole
     read = {
         node.id for node in whole.find(ast.Name)
-        if is_real_read(code, node) and not _is_sham(code, node) and not whole.is_own(node, inner=True)
+        if is_real_read(code, node) and not whole.is_own(node, inner=True)
+        and not isinstance(next((n for n in code.ancestors(node) if not isinstance(n, _JOINING)), None), ast.Assert)
     }  # fmt: skip
     exported = set[str]()
     for text in code.find(ast.Constant):
@@ -145,7 +140,10 @@ def recursion(code: Code) -> Iterable[Occurrence]:
 
 def _called(code: Code, caller: Function) -> Iterator[Function]:
     """The functions that a function calls by name, methods by attribute; without the calls of nested functions."""
-    own = [*_own(caller)]
+    own = [
+        node for outer in own_nodes(caller)
+        for node in (outer, *(walk(outer.body) if isinstance(outer, ast.Lambda) else ()))
+    ]  # fmt: skip
     calls = [node for node in own if isinstance(node, ast.Call)]
     heads = [each for node in calls for each in (node.func, *node.args)]
     named = {one.id for one in heads if isinstance(one, ast.Name)}
@@ -161,28 +159,19 @@ def _called(code: Code, caller: Function) -> Iterator[Function]:
             yield function
 
 
-def _own(function: Function) -> Iterator[ast.AST]:
-    for node in own_nodes(function):
-        yield node
-        if isinstance(node, ast.Lambda):
-            yield from walk(node.body)
-
-
 @pattern("helper", "helper function")
 def helper(code: Code) -> Iterable[Occurrence]:
     """Functions at module level that another function of the program names."""
     for function in code.functions:
         if isinstance(code.parents.get(function), ast.ClassDef) or code.function_of(function):
             continue
-        named = [node for node in code.find(ast.Name) if node.id == function.name and is_real_read(code, node)]
-        if any(_outside(code, node, function) and not code.is_own(node, inner=True) for node in named):
-            yield at(function, function.name)
-
-
-def _outside(code: Code, node: ast.AST, function: Function) -> bool:
-    around = [above for above in code.ancestors(node) if isinstance(above, FUNCTIONS)]
-    decorates = bool(around) and node in [*around[0].decorator_list]
-    return bool(around) and function not in around and not decorates
+        for node in code.find(ast.Name):
+            if node.id != function.name or not is_real_read(code, node) or code.is_own(node, inner=True):
+                continue
+            around = [above for above in code.ancestors(node) if isinstance(above, FUNCTIONS)]
+            if around and function not in around and node not in around[0].decorator_list:
+                yield at(function, function.name)
+                break
 
 
 @pattern("nested_function", "nested function")
@@ -251,7 +240,11 @@ def subclass(
         wanted = len(call.args) > 1 and any(fnmatchcase(code.origin(call.func), name) for name in of)
         yield from [at(call)] if wanted and _is_kept(code, call) else []
     for node in code.find(ast.ClassDef):
-        if (fields and not _declares(node)) or (derived and (node.name not in bases or not _is_abstract(code, node))):
+        heads = [head for one in node.body if isinstance(one, FUNCTIONS) for head in one.decorator_list]
+        abstract = any(code.origin(head).rpartition(".")[2].startswith("abstract") for head in heads)
+        if (fields and not _declares(node)) or (
+            derived and (node.name not in bases or not (abstract or _says_abstract(node)))
+        ):
             continue
         if raised and node.name not in thrown:
             continue
@@ -291,11 +284,6 @@ def _is_caught(code: Code, node: ast.Raise, name: str) -> bool:
     return False
 
 
-def _is_abstract(code: Code, node: ast.ClassDef) -> bool:
-    heads = [head for one in node.body if isinstance(one, FUNCTIONS) for head in one.decorator_list]
-    return any(code.origin(head).rpartition(".")[2].startswith("abstract") for head in heads) or _says_abstract(node)
-
-
 def _says_abstract(node: ast.ClassDef) -> bool:
     """Whether a name or docstring calls a class abstract or a base, and a method only raises."""
     said = "abstract" in f"{node.name} {ast.get_docstring(node)}".lower() or re.search(r"^Base|Base$", node.name)
@@ -314,13 +302,9 @@ def working_class(code: Code) -> Iterable[Occurrence]:
     for node in code.find(ast.ClassDef):
         named = [list(code.ancestors(name)) for name in code.find(ast.Name) if name.id == node.name]
         used = any(node not in around and any(isinstance(one, FUNCTIONS) for one in around) for around in named)
-        if used and any(isinstance(inner, FUNCTIONS) and _works(inner) for inner in node.body):
+        methods = (one for one in node.body if isinstance(one, FUNCTIONS) and one.name != "__init__")
+        if used and any(not isinstance(one, ast.Pass | ast.Expr) for method in methods for one in method.body):
             yield at(node, node.name)
-
-
-def _works(method: ast.AST) -> bool:
-    body = [] if getattr(method, "name", "") == "__init__" else getattr(method, "body", [])
-    return any(not isinstance(one, ast.Pass | ast.Expr) for one in body)
 
 
 @pattern("closure", "closure")

@@ -149,7 +149,8 @@ def fixed_values(code: Code) -> Iterator[Occurrence]:
         looked = looked and not isinstance(test.left, ast.Constant)
         yield from [at(test)] if looked and ast.unparse(test.comparators[0]) not in changed | {*code.values} else []
     for function in code.functions:
-        texts = {one.value for one in own_nodes(function) if isinstance(one, ast.Constant) and _is_telling(one.value)}
+        texts = {one.value for one in own_nodes(function) if isinstance(one, ast.Constant)}
+        texts = {one for one in texts if not isinstance(one, bool) and one not in (None, 0, 1, -1, 2, "", " ")}
         kept = [one for one in own_nodes(function) if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)]
         if len(texts) > 2 or (len(kept) > 1 and function.name == "__init__"):
             yield at(function, function.name)
@@ -159,10 +160,6 @@ def _given_to(code: Code, node: ast.AST) -> set[str]:
     above = code.parents.get(node)
     targets = above.targets if isinstance(above, ast.Assign) else [getattr(above, "target", None)]
     return {ast.unparse(one) for one in targets if isinstance(one, ast.Name | ast.Attribute)}
-
-
-def _is_telling(value: object) -> bool:
-    return not isinstance(value, bool) and value is not None and value not in (0, 1, -1, 2, "", " ")
 
 
 @pattern("shared_state", "function that changes what outlives a call", "functions that change what outlives a call")
@@ -219,19 +216,21 @@ def keyed_work(code: Code) -> Iterator[Occurrence]:
             yield at(loop)
 
 
+_TAKING = (".pop", ".popleft", "next", ".append", ".readline")
+
+
 @pattern("item_walk", "walk through items", "walks through items")
 def item_walk(code: Code) -> Iterator[Occurrence]:
     """Loops, comprehensions and calls that go through values; loops that only count are left out."""
     for node in code.find(*LOOPS, *COMPREHENSIONS):
         head = getattr(node, "iter", None)
         counted = isinstance(node, ast.While) or (isinstance(head, ast.Call) and code.origin(head.func) == "range")
-        if not counted or any(isinstance(one, ast.Subscript) or _takes(code, one) for one in walk(node)):
+        if not counted or any(
+            isinstance(one, ast.Subscript) or (isinstance(one, ast.Call) and code.called(one.func) in _TAKING)
+            for one in walk(node)
+        ):
             yield at(node)
     yield from call(code, [name for name in TRAVERSING if name != "range"])
-
-
-def _takes(code: Code, node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and code.called(node.func) in (".pop", ".popleft", "next", ".append", ".readline")
 
 
 @pattern("selecting", "walk that selects", "walks that select")

@@ -103,8 +103,10 @@ def _changed(code: Code, node: ast.AST) -> Iterator[ast.AST]:
         of_type = method is not None and code.origin(method.value) in _TYPES
         if method is not None and not of_type:
             yield method.value
-        elif isinstance(node.func, ast.Name) and _is_mutator(code.values.get(node.func.id)):
-            yield getattr(code.values[node.func.id], "value", node)
+        elif (
+            isinstance(bound := code.values.get(getattr(node.func, "id", "")), ast.Attribute) and bound.attr in MUTATORS
+        ):
+            yield bound.value
         elif of_type or any(fnmatchcase(code.called(node.func), name) for name in _MUTATING):
             yield from node.args[:1]
     elif isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
@@ -113,15 +115,7 @@ def _changed(code: Code, node: ast.AST) -> Iterator[ast.AST]:
         yield node.target
 
 
-def _is_mutator(value: ast.expr | None) -> bool:
-    return isinstance(value, ast.Attribute) and value.attr in MUTATORS
-
-
-def _depends_on_outside(code: Code, node: ast.AST) -> bool:
-    origin = code.origin(node.func) if isinstance(node, ast.Call) else ""
-    return origin.startswith(("random.", "secrets.", "uuid.", "time.", "datetime.", "os.")) or origin in _OUTSIDE
-
-
+_OUTSIDE_MODULES = ("random.", "secrets.", "uuid.", "time.", "datetime.", "os.")
 _OUTSIDE = ("open", "input", "print", ".read", ".readline", ".write")
 _SIZED = {"len", "sum", "min", "max", "sorted", "list", "tuple", "set", "enumerate", "zip", "map", "filter", "reversed"}
 
@@ -140,7 +134,8 @@ def cacheable(code: Code) -> Iterable[Occurrence]:
         lasting = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
         if not gives or isinstance(function, ast.AsyncFunctionDef) or any(isinstance(node, lasting) for node in own):
             continue
-        if any(_depends_on_outside(code, node) for node in own):
+        origins = [code.origin(node.func) for node in own if isinstance(node, ast.Call)]
+        if any(origin in _OUTSIDE or origin.startswith(_OUTSIDE_MODULES) for origin in origins):
             continue
         if not _stores_outside(function) and not any(names & _containers(code, node) for node in walk(function)):
             yield at(function, function.name)
@@ -394,7 +389,8 @@ def node_class(code: Code, links: list[str]) -> Iterable[Occurrence]:
                 held.add(inner.value)  # an entry of __slots__
             elif isinstance(inner, ast.Assign):
                 held.update(target.id for target in inner.targets if isinstance(target, ast.Name))
-        if held.issuperset(links) and not _counts(code, links):
+        raised = [one.target.attr for one in code.find(ast.AugAssign) if isinstance(one.target, ast.Attribute)]
+        if held.issuperset(links) and not set(links) & {*raised}:  # a number that is raised is no other node
             yield at(node, node.name)
     for call in code.find(ast.Call):  # `Node = namedtuple("Node", "value next")`
         if code.origin(call.func) in _CLASS_MAKERS:
@@ -402,12 +398,6 @@ def node_class(code: Code, links: list[str]) -> Iterable[Occurrence]:
             words = {word for text in texts for word in text.replace(",", " ").split()}
             words.update(one.arg or "" for one in call.keywords)
             yield from [at(call)] if words.issuperset(links) else []
-
-
-def _counts(code: Code, links: list[str]) -> bool:
-    """Whether an attribute of such a name is a number that is incremented, and not another node."""
-    targets = [node.target for node in code.find(ast.AugAssign)]
-    return any(isinstance(one, ast.Attribute) and one.attr in links for one in targets)
 
 
 _CLASS_MAKERS = (

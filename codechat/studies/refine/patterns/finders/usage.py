@@ -64,14 +64,10 @@ def _parameters(code: Code) -> Iterator[tuple[Function, ast.arg]]:
 )
 def return_hint(code: Code) -> Iterable[tuple[Occurrence, bool]]:
     """Functions, divided by whether they have a return type, in a type comment too; `...`, "" and 0 are no types."""
-    return ((at(one, one.name), _is_hinted(one.returns) or _has_type_comment(code, one)) for one in code.functions)
-
-
-def _has_type_comment(code: Code, function: Function) -> bool:
-    if "# type:" not in code.text:
-        return False
-    lines = code.lines[function.lineno - 1 : function.body[0].lineno]
-    return any(re.search(r"#\s*type:\s*\(.*\)\s*->\s*\w", line) for line in lines)
+    for function in code.functions:
+        head = code.lines[function.lineno - 1 : function.body[0].lineno] if "# type:" in code.text else []
+        commented = any(re.search(r"#\s*type:\s*\(.*\)\s*->\s*\w", line) for line in head)
+        yield at(function, function.name), _is_hinted(function.returns) or commented
 
 
 @pattern("local_hint", "annotated local variable")
@@ -251,7 +247,9 @@ def use(code: Code, names: list[str], in_hint: bool = False) -> Iterable[Occurre
         inner = isinstance(code.parents.get(node), ast.Attribute)
         origin = code.origin(node) if isinstance(node.ctx, ast.Load) and not inner else ""
         matched = origin and any(fnmatchcase(origin, name) for name in names) and is_hint(code, node) is in_hint
-        local = origin == "typing.Final" and (code.function_of(node) is not None or _declares_nothing(code, node))
+        statement = next((one for one in code.ancestors(node) if isinstance(one, ast.stmt)), None)
+        valueless = isinstance(statement, ast.AnnAssign) and statement.value is None
+        local = origin == "typing.Final" and (code.function_of(node) is not None or valueless)
         if matched and not local and (origin not in _CONSTANTS or origin in names) and not _is_own_method(code, node):
             yield at(node, origin.removeprefix("."))
     for part, place in parts(code) if in_hint else ():  # in quotes
@@ -271,11 +269,6 @@ def _is_own_method(code: Code, node: ast.Name | ast.Attribute) -> bool:
     maker = made.func.id if isinstance(made, ast.Call) and isinstance(made.func, ast.Name) else ""
     classes = [one for one in code.find(ast.ClassDef) if one.name == maker] if maker else []
     return any(getattr(each, "name", "") == getattr(node, "attr", None) for one in classes for each in one.body)
-
-
-def _declares_nothing(code: Code, node: ast.AST) -> bool:
-    statement = next((one for one in code.ancestors(node) if isinstance(one, ast.stmt)), None)
-    return isinstance(statement, ast.AnnAssign) and statement.value is None
 
 
 _CONSTANTS = {f"math.{name}" for name in ("pi", "e", "inf", "nan", "tau")} | {
@@ -336,13 +329,10 @@ def collection(code: Code, kind: Literal["list", "dict", "set", "tuple"]) -> Ite
         else:
             index = getattr(code.parents.get(node), "slice", None) is node
             made = isinstance(getattr(node, "ctx", ast.Load()), ast.Load) and not index and not is_hint(code, node)
-        if made and not (kind == "list" and _becomes_deque(code, node)):
+        above = code.parents.get(node)
+        given = isinstance(above, ast.Call) and node in above.args and code.called(above.func) == "collections.deque"
+        if made and not (kind == "list" and given):  # `deque([start])`: the list only fills the deque
             yield at(node)
-
-
-def _becomes_deque(code: Code, node: ast.AST) -> bool:
-    above = code.parents.get(node)
-    return isinstance(above, ast.Call) and node in above.args and code.called(above.func) == "collections.deque"
 
 
 def _gives_back_list(code: Code, node: ast.Call) -> bool:
