@@ -154,7 +154,11 @@ def draw_apart(runs: Sequence[Path], applicability: int, adherence: int, seed: i
     strata = [(row["scope"], row["change"], row["adherence_judge"]) for row in judged]
     followed = {row["sample"] for row in draw_by_stratum(judged, strata, adherence, seed, "audit/adherence")}
     both = {row["sample"] for row in fits}
-    drawn = [row if row["sample"] in followed else _without_change(row) for row in fits]
+    gone = {"judge_adherence": "", "adherence_judge": "", "adherence_reason": "", "counts_for": "applicability"}
+    drawn = [
+        row if row["sample"] in followed else DECISIONS.row({**row.texts, "code_after": ""}, **{**row.columns, **gone})
+        for row in fits
+    ]  # a decision that was drawn for applicability alone does not show the change that followed
     drawn += [_drawn_for(row, "adherence") for row in judged if row["sample"] in followed - both]
     return Sample(tuple(shuffled(drawn, seed)), found)
 
@@ -236,11 +240,6 @@ def _fitting(found: Population, size: int, seed: int) -> list[Row]:
 
 def _drawn_for(row: Row, question: str) -> Row:
     return DECISIONS.row(row.texts, **{**row.columns, "counts_for": question})
-
-
-def _without_change(row: Row) -> Row:
-    gone = {"judge_adherence": "", "adherence_judge": "", "adherence_reason": "", "counts_for": "applicability"}
-    return DECISIONS.row({**row.texts, "code_after": ""}, **{**row.columns, **gone})
 
 
 def _summary(sample: Sample) -> str:

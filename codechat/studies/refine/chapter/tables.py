@@ -1,7 +1,6 @@
 """The refinement's tables of single cells: the paper's Tables III to VII, the leaderboard, and where code breaks."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.generic.tables import Naming, named_table
@@ -91,8 +90,9 @@ def _block(
     turns = {label: found.cell.turns for label, found in firsts.items()}
     for label, rank in ranks({label: mst for label, (_, mst, _) in entries.items()}, turns).items():
         cells, mst, interval = entries[label]
+        samples = ", ".join(dict.fromkeys(str(found.cell.samples) for found in cells.values()))
         counts = (sum(found.cell.metrics[key] for found in cells.values()) for key in ("completed", "errored"))
-        named = (*naming.of(firsts[label]), *dataset, *([_samples(cells)] if pooled else []))
+        named = (*naming.of(firsts[label]), *dataset, *([samples] if pooled else []))
         followed = corrected_mean(cells) if any(found.cell.labels is not None for found in cells.values()) else ()
         yield (rank, *named, mst, interval, *_means(cells), *followed, *counts)
 
@@ -102,10 +102,6 @@ def corrected_mean(cells: Mapping[str, Outcomes]) -> tuple[float | None, Interva
     shares = [comparisons.corrected(found) for found in cells.values()]
     known = [share for share in shares if isinstance(share, Powered)]
     return comparisons.measured(powered_mean(known) if len(known) == len(shares) else None)
-
-
-def _samples(cells: Mapping[str, Outcomes]) -> str:
-    return ", ".join(dict.fromkeys(str(found.cell.samples) for found in cells.values()))
 
 
 def _means(cells: Mapping[str, Outcomes]) -> Sequence[float | None]:
@@ -196,19 +192,14 @@ def _trend_table(
 ) -> Table:
     """A row per cell, with the Mann–Kendall test of a series."""
     test = (Column("mk_s", "S", "d"), Column("mk_z", "Z", ".2f"), Column("mk_p", "p", "p"), Column("trend", "Trend"))
-    trends = [found.cell.metrics["mann_kendall"][series] for found in comparison.in_order()]
-    tested = [
-        (found, (*row, *_trend(trend))) for found, row, trend in zip(comparison.in_order(), rows, trends, strict=True)
-    ]
-    strong = [(row, len(columns) + 2) for row, trend in enumerate(trends) if trend is not None and trend["p"] < ALPHA]
-    return named_table(comparison, (*columns, *test), tested, strong, note=MANN_KENDALL_NOTE, **about)
-
-
-def _trend(trend: Mapping[str, Any] | None) -> tuple[Value, ...]:
-    if trend is None:
-        return (None,) * 4
     arrows = {"decreasing": "↓ decreasing", "increasing": "↑ increasing"}
-    return (trend["s"], trend["z"], trend["p"], arrows.get(trend["trend"], trend["trend"]))
+    tested, strong = [], []
+    for number, (found, row) in enumerate(zip(comparison.in_order(), rows, strict=True)):
+        trend = found.cell.metrics["mann_kendall"][series] or dict.fromkeys(("s", "z", "p", "trend"))
+        direction = trend["trend"] and arrows.get(trend["trend"], trend["trend"])
+        tested.append((found, (*row, trend["s"], trend["z"], trend["p"], direction)))
+        strong += [(number, len(columns) + 2)] if trend["p"] is not None and trend["p"] < ALPHA else []
+    return named_table(comparison, (*columns, *test), tested, strong, note=MANN_KENDALL_NOTE, **about)
 
 
 def sensitivity(comparison: RefineComparison) -> Table:
@@ -243,12 +234,8 @@ def _steps(mst_at: Mapping[str, float | None], caps: Sequence[int]) -> list[floa
 
 def turns(comparison: RefineComparison) -> Table:
     """Every curve's values: one row per cell and turn."""
-    titles = {
-        "pass_at_1": "Pass@1",
-        "surviving": "Passing since turn 0",
-        "adherence": "Adherence",
-        "regression": "Regression",
-    }
+    titles = {"pass_at_1": "Pass@1", "surviving": "Passing since turn 0", "adherence": "Adherence",
+              "regression": "Regression"}  # fmt: skip
     columns = [Column("turn", "Turn", "d"), *(each for item in titles.items() for each in with_interval(*item, ".3f"))]
     rows = [(found, _turn(found, turn)) for found in comparison.in_order() for turn in range(found.cell.turns)]
     return named_table(
@@ -283,9 +270,6 @@ def association(comparison: RefineComparison) -> Table:
     )  # fmt: skip
 
 
-BREAKDOWNS = ("by_scope", "by_change", "by_cell")
-
-
 def transitions(comparison: RefineComparison) -> Table:
     """Regression and self-correction by type of instruction, with what they are shares of (the paper's RQ2)."""
     columns = (
@@ -295,7 +279,10 @@ def transitions(comparison: RefineComparison) -> Table:
         *with_interval("self_correction", "Self-correction", ".3f"),
         Column("failed_before", "Failed before", "d"),
     )
-    rows = [(found, row) for found in comparison.in_order() for row in _type_rows(found)]
+    rows = [
+        (found, _transition(found, place, broken, mended)) for found in comparison.in_order()
+        for (place, broken), (_, mended) in zip(found.regression.items(), found.self_correction.items(), strict=True)
+    ]  # fmt: skip
     return named_table(
         comparison, columns, rows,
         name="transitions", title="Regression and self-correction by type of instruction", group="breaks",
@@ -304,18 +291,11 @@ def transitions(comparison: RefineComparison) -> Table:
     )  # fmt: skip
 
 
-def _type_rows(found: Outcomes) -> Iterator[tuple[Value, ...]]:
-    regression, correction = found.regression, found.self_correction
-    yield ("overall", "all", *_rate_values(found, "overall", regression.overall, correction.overall))
-    for breakdown in BREAKDOWNS:
-        for name, figure in getattr(regression, breakdown).items():
-            mended = getattr(correction, breakdown)[name]
-            yield (breakdown.removeprefix("by_"), name, *_rate_values(found, f"{breakdown}.{name}", figure, mended))
-
-
-def _rate_values(found: Outcomes, place: str, broken: TaskRatio, mended: TaskRatio) -> tuple[Value, ...]:
+def _transition(found: Outcomes, place: str, broken: TaskRatio, mended: TaskRatio) -> tuple[Value, ...]:
+    breakdown, _, name = place.removeprefix("by_").partition(".")
     interval = found.measured(f"regression.{place}")[1]
-    return (broken.rate, interval, size(broken), *found.counted(mended), size(mended))
+    rates = (broken.rate, interval, size(broken), *found.counted(mended), size(mended))
+    return (breakdown, name or "all", *rates)
 
 
 def breaking_table(comparison: RefineComparison) -> Table:
@@ -368,7 +348,9 @@ def datasets(comparison: RefineComparison) -> Table | None:
     for each in comparison.in_order():
         counts = each.cell.metrics.get(LOADED)
         if counts is not None:
-            found[each.cell.dataset, *_sizes(counts)] = None
+            counted, original, added = (counts[key] for key in ("counted", "original_tests", "added_tests"))
+            means = (rate(tests, counted) for tests in (original, added, original + added))
+            found[each.cell.dataset, counts["tasks"], counted, *means] = None
     if not found:
         return None
     columns = (
@@ -378,8 +360,3 @@ def datasets(comparison: RefineComparison) -> Table | None:
     return Table(
         "table_3_datasets", "Datasets (paper, Table III)", columns, tuple(found), note=DATASETS_NOTE, group="data"
     )
-
-
-def _sizes(counts: Mapping[str, int]) -> tuple[Value, ...]:
-    counted, original, added = (counts[key] for key in ("counted", "original_tests", "added_tests"))
-    return (counts["tasks"], counted, *(rate(tests, counted) for tests in (original, added, original + added)))

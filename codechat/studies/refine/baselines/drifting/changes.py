@@ -184,12 +184,10 @@ def uncomment(
 def blank_before(program: Program, statement: Any) -> Sequence[Edit]:
     tree, edits = program.tree, []
     for node in placed(tree, statement):
-        before, first = node.prev_named_sibling, node
-        while tree.is_a(before, "comment") and before.end_point[0] == first.start_point[0] - 1:
-            before, first = before.prev_named_sibling, before
-        apart = before is not None and not tree.lines[first.start_point[0] - 1].strip()
+        row, before = tree.head(node)
+        apart = before is not None and not tree.lines[row - 1].strip()
         if tree.is_a(node.parent, "block") and before is not None and not apart:
-            edits.append(above(tree, first, ""))
+            edits.append(Edit(line_start(tree, row), line_start(tree, row), "\n"))
     return edits
 
 
@@ -295,13 +293,10 @@ def reorder(program: Program, above_it: bool) -> Sequence[Edit]:
 
 def _span(program: Program, node: Any) -> tuple[int, int]:
     """The bytes of a function, from the comments directly above it to the blank lines below."""
-    tree, first, last = program.tree, node.start_point[0], node.end_point[0] + 1
-    before = node.prev_named_sibling
-    while tree.is_a(before, "comment") and before.end_point[0] == first - 1:
-        first, before = before.start_point[0], before.prev_named_sibling
+    tree, last = program.tree, node.end_point[0] + 1
     while last < len(tree.lines) - 1 and not tree.lines[last].strip():
         last += 1
-    return line_start(tree, first), min(line_start(tree, last), len(tree.text.encode()))
+    return line_start(tree, tree.head(node)[0]), min(line_start(tree, last), len(tree.text.encode()))
 
 
 # -- structural and semantic changes ---
@@ -333,16 +328,8 @@ def extract_constants(program: Program, most: int) -> Sequence[Edit]:
         body: Any = outer.child_by_field_name("body")
         return [*edits, Edit(body.start_byte + 1, body.start_byte + 1, "".join(f"\n{UNIT}{each}" for each in lines))]
     first = next((node for node in tree.statements(tree.nodes[0]) if not tree.of(node).startswith(("'", '"'))), None)
-    row = _head_row(program, first) if first is not None else 0
-    start = line_start(tree, row)
+    start = line_start(tree, tree.head(first)[0] if first is not None else 0)
     return [*edits, Edit(start, start, "".join(f"{each}\n" for each in lines) + "\n")]
-
-
-def _head_row(program: Program, node: Any) -> int:
-    row, before = node.start_point[0], node.prev_named_sibling
-    while program.tree.is_a(before, "comment") and before.end_point[0] == row - 1:
-        row, before = before.start_point[0], before.prev_named_sibling
-    return int(row)
 
 
 @serves("structural-inline-passing-variables", "structural-eliminate-passing-variables")

@@ -122,9 +122,8 @@ def add_defect(code: str, draw: random.Random) -> str | None:
     source = read(code)
     found: dict[str, list[Defect]] = {}
     for node in _sites(source):
-        for find in _KINDS:
-            for defect in find(source, node):
-                found.setdefault(defect.kind, []).append(defect)
+        for defect in (*_of_statement(source, node), *_of_expression(source, node)):
+            found.setdefault(defect.kind, []).append(defect)
     edited = (lambda defect: _edited(source, defect), lambda code: read(code).tree is not None)
     return first_that_parses(found, draw, *edited)
 
@@ -135,14 +134,10 @@ def _sites(code: Code) -> Iterator[ast.AST]:
         around = [node, *code.ancestors(node)]
         if any(isinstance(one, hidden) for one in around) or not any(isinstance(one, FUNCTIONS) for one in around[1:]):
             continue
-        if not any(_is_aside(one) for one in around):
+        asides = [one.value for one in around if isinstance(one, ast.Expr)]  # docstrings, and calls that only log
+        called = [one.func if isinstance(one, ast.Call) else one for one in asides]
+        if not any(isinstance(one, ast.Constant) or getattr(one, "attr", "") == "debug" for one in called):
             yield node
-
-
-def _is_aside(node: ast.AST) -> bool:
-    value = node.value if isinstance(node, ast.Expr) else None
-    called = value.func if isinstance(value, ast.Call) else value
-    return isinstance(called, ast.Constant) or (isinstance(called, ast.Attribute) and called.attr == "debug")
 
 
 def _span(node: ast.expr | ast.stmt) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -156,53 +151,40 @@ def _operator(code: Code, left: ast.expr, right: ast.expr, kind: str, text: str)
         yield Defect(kind, (first, begin), (last, end), f" {text} ")
 
 
-def _lost_return(code: Code, node: ast.AST) -> Iterator[Defect]:
+def _of_statement(code: Code, node: ast.AST) -> Iterator[Defect]:
+    """A lost return, another augmented operator, a wrong initial value, a dropped branch."""
     if isinstance(node, ast.Return) and node.value is not None and ast.unparse(node.value) != "None":
         after = code.lines[node.lineno - 1].encode()[node.col_offset + 6 :]
         end = node.col_offset + 6 + len(after) - len(after.lstrip())
         yield Defect("lost return", (node.lineno, node.col_offset), (node.lineno, end), "")
-
-
-def _flipped_comparison(code: Code, node: ast.AST) -> Iterator[Defect]:
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        yield from _operator(code, node.left, node.comparators[0], "flipped comparison", _OPPOSITE[type(node.ops[0])])
-
-
-def _wrong_operator(code: Code, node: ast.AST) -> Iterator[Defect]:
-    if isinstance(node, ast.BinOp) and type(node.op) in _WRONG:
-        yield from _operator(code, node.left, node.right, "wrong operator", _WRONG[type(node.op)])
     elif isinstance(node, ast.AugAssign) and type(node.op) in _WRONG:
         yield from _operator(code, node.target, node.value, "wrong operator", f"{_WRONG[type(node.op)]}=")
+    elif isinstance(node, ast.Assign | ast.AnnAssign):
+        value = node.value
+        if isinstance(value, ast.Constant) and isinstance(value.value, int | str):
+            other = not value.value if isinstance(value.value, bool) else value.value
+            text = '"?"' if isinstance(other, str) else repr(other if isinstance(value.value, bool) else other + 1)
+            yield Defect("wrong initial value", *_span(value), text)
+        elif isinstance(value, ast.List) and not value.elts:
+            yield Defect("wrong initial value", *_span(value), "[0]")
+    elif isinstance(node, ast.If) and not isinstance(node.body[-1], ast.Break | ast.Continue | ast.Raise | ast.Pass):
+        yield Defect("dropped branch", *_span(node.test), "False")  # its block does more than leave a loop
 
 
-def _off_by_one(code: Code, node: ast.AST) -> Iterator[Defect]:
+def _of_expression(code: Code, node: ast.AST) -> Iterator[Defect]:
+    """A flipped comparison, another operator, an off-by-one."""
     elsewhere = (ast.Assign, ast.AnnAssign, ast.Dict, ast.MatchValue, ast.Slice, ast.keyword)
-    if isinstance(node, ast.Constant) and type(node.value) is int and not isinstance(code.parents.get(node), elsewhere):
-        yield Defect("off by one", *_span(node), repr(node.value + 1))
-    if isinstance(node, ast.Call) and code.origin(node.func) == "range" and len(node.args) in (1, 2):
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        yield from _operator(code, node.left, node.comparators[0], "flipped comparison", _OPPOSITE[type(node.ops[0])])
+    elif isinstance(node, ast.BinOp) and type(node.op) in _WRONG:
+        yield from _operator(code, node.left, node.right, "wrong operator", _WRONG[type(node.op)])
+    elif isinstance(node, ast.Constant):
+        if type(node.value) is int and not isinstance(code.parents.get(node), elsewhere):
+            yield Defect("off by one", *_span(node), repr(node.value + 1))
+    elif isinstance(node, ast.Call) and code.origin(node.func) == "range" and len(node.args) in (1, 2):
         end = _span(node.args[-1])[1]
         if not isinstance(node.args[-1], ast.Starred | ast.Constant):
             yield Defect("off by one", end, end, " - 1")
-
-
-def _wrong_initial(code: Code, node: ast.AST) -> Iterator[Defect]:
-    value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
-    if isinstance(value, ast.Constant) and isinstance(value.value, int | str):
-        other = not value.value if isinstance(value.value, bool) else value.value
-        text = '"?"' if isinstance(other, str) else repr(other if isinstance(value.value, bool) else other + 1)
-        yield Defect("wrong initial value", *_span(value), text)
-    elif isinstance(value, ast.List) and not value.elts:
-        yield Defect("wrong initial value", *_span(value), "[0]")
-
-
-def _dropped_branch(code: Code, node: ast.AST) -> Iterator[Defect]:
-    if isinstance(node, ast.If) and not isinstance(node.body[-1], ast.Break | ast.Continue | ast.Raise | ast.Pass):
-        yield Defect("dropped branch", *_span(node.test), "False")
-
-
-_KINDS: tuple[Callable[[Code, ast.AST], Iterator[Defect]], ...] = (
-    _lost_return, _flipped_comparison, _wrong_operator, _off_by_one, _wrong_initial, _dropped_branch,
-)  # fmt: skip
 
 
 def _edited(code: Code, defect: Defect) -> str:

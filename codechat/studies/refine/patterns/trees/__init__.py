@@ -161,12 +161,8 @@ def commented(code: TreeCode, *, statement: Statement, place: Place = "either") 
 )
 def blank_before(code: TreeCode, *, statement: Statement) -> Iterator[tuple[Occurrence, bool]]:
     for node in placed(code, statement):
-        row, before = node.start_point[0], node.prev_named_sibling
-        if not code.is_a(node.parent, "block"):
-            continue
-        while code.is_a(before, "comment") and before.end_point[0] == row - 1:  # comments of the statement
-            row, before = before.start_point[0], before.prev_named_sibling
-        if before is not None:
+        row, before = code.head(node)
+        if code.is_a(node.parent, "block") and before is not None:
             yield at(node), not code.lines[row - 1].strip()
 
 
@@ -310,13 +306,12 @@ def helper_above(code: TreeCode) -> Iterator[tuple[Occurrence, bool]]:
 def _helpers(code: TreeCode) -> Iterator[tuple[str, Any, Any]]:
     """Outer functions that are called from elsewhere: the name, the function and the first such call."""
     for name, node in code.functions.items():
-        calls = (call for call in code.all("call") if called(code, call) == name and not _lies_in(call, node))
+        calls = (
+            call for call in code.all("call")
+            if called(code, call) == name and not node.start_byte <= call.start_byte < node.end_byte
+        )  # fmt: skip
         if code.around(node, "function") is None and (first := next(calls, None)) is not None:
             yield name, node, first
-
-
-def _lies_in(node: Any, outer: Any) -> bool:
-    return bool(outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte)
 
 
 def called(code: TreeCode, call: Any) -> str:

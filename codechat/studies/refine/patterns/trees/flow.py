@@ -292,16 +292,15 @@ def subclass(code: TreeCode, *, of: list[str], raised: bool = False) -> Iterator
 
 def doubt_in(old: TreeCode, new: TreeCode) -> str:
     """The reason why reading cannot decide a change: the addition may never run, or may be hidden in a text."""
-    for why, count in (("code in a condition that never holds", _dead), ("code in a text that is run", _texts)):
+
+    def dead(code: TreeCode) -> int:
+        return sum(code.of(node) in ("false", "0", "!true", "null") for node in _conditions(code))
+
+    def texts(code: TreeCode) -> int:
+        made = [code.of(node.child_by_field_name("constructor")) for node in code.all("new")].count("Function")
+        return made + sum(called(code, node) in ("eval", "Function") for node in code.all("call"))
+
+    for why, count in (("code in a condition that never holds", dead), ("code in a text that is run", texts)):
         if count(new) > count(old):
             return f"there is {why}"
     return ""
-
-
-def _dead(code: TreeCode) -> int:
-    return sum(code.of(node) in ("false", "0", "!true", "null") for node in _conditions(code))
-
-
-def _texts(code: TreeCode) -> int:
-    made = (code.of(node.child_by_field_name("constructor")) for node in code.all("new"))
-    return sum(called(code, node) in ("eval", "Function") for node in code.all("call")) + list(made).count("Function")
