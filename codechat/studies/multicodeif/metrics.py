@@ -13,7 +13,7 @@ from codechat.report.metrics.spending import Effort
 from codechat.report.metrics.statistics import TaskRatio
 from codechat.report.metrics.sums import CellSums, Mean, Value, at
 from codechat.report.metrics.tally import Part, Tally
-from codechat.studies.multicodeif.constraints import solved_types
+from codechat.studies.multicodeif.constraints import Constraint, constraint_type, solved_types
 
 GROUPS = ("category", "type", "language", "check")
 """The groupings of constraints; `check` is what decides them."""
@@ -46,6 +46,14 @@ class ConstraintRecord(_Part):
     reason: str
     guarded: bool | None
     official: bool | None
+
+    @classmethod
+    def of(
+        cls, constraint: Constraint, met: bool | None, reason: str, guarded: bool | None, official: bool | None
+    ) -> "ConstraintRecord":
+        """The record of the verdicts on a constraint."""
+        kind, verdicts = constraint_type(constraint.type), {"guarded": guarded, "official": official}
+        return cls(type=kind.name, category=kind.category, by=kind.by, met=met, reason=reason, **verdicts)
 
 
 class OfficialTurn(_Part):
@@ -91,6 +99,11 @@ class ConstrainedTurn(_Part):
 def all_met(found: Sequence[bool | None]) -> bool | None:
     """Whether all constraints are met: one unmet decides; None if none is known to be unmet, but one is undecided."""
     return False if False in found else None if None in found else True
+
+
+def outcome_of(passed: bool | None) -> Literal["pass", "fail"] | None:
+    """The outcome of a verdict on all constraints; None if it is undecided."""
+    return None if passed is None else "pass" if passed else "fail"
 
 
 def _breakdowns(parses: str, *metrics: tuple[str, str, str]) -> tuple[Breakdown, ...]:
