@@ -3,7 +3,7 @@
 Below it are the rules of the benchmark's own harness: how it extracts code, which tests it appends, its time limit.
 They keep their faults, so that published verdicts can be reproduced: a fence counts only if its opening line is exactly
 "```python", a test that does not parse fails every program, and the verdict is an exit status, which the tested code
-can choose. The verdict that codechat trusts, of the suite `assertions`, is recorded beside it.
+can choose. The verdict that codechat trusts, of the suite `assertions`, is recorded too.
 """
 
 import random
@@ -47,12 +47,9 @@ from codechat.studies.codeif.metrics import conversation_metrics, static_measure
 Mode = Literal["base", "single_round", "multi_round", "n_round"]
 
 WALL_S = 3.0
-UNSCORED = "Functionality Extension"  # its requirement may contradict the task's own tests
-
+UNSCORED = "Functionality Extension"  # such a requirement may contradict the tests of the task
 _FENCE = re.compile(r"```python\r?\n(.*?)```", re.DOTALL)
 _DOCSTRING = re.compile(r' {4}"""\r?\n.*?"""', re.DOTALL)
-
-
 Context = Literal["full", "single", "multi", "n_round"]
 
 
@@ -78,7 +75,7 @@ class StaticConfig(Config):
     )
     harness: Literal["guarded", "official"] = original_option(
         "guarded",
-        "official: code is extracted by CodeIF-Bench's own harness, its verdict recorded beside the guarded one",
+        "official: code is extracted by CodeIF-Bench's own harness, whose verdict is recorded next to the guarded one",
     )
     prompts: StaticPrompts = original_option(..., "a preset by its name, or each prompt as a text or @FILE")
 
@@ -261,9 +258,9 @@ def _ids(instructions: Sequence[Requirement]) -> frozenset[str]:
 
 
 def official_code(mode: Mode, reply: str) -> str:
-    """The code that the harness takes from a reply: the first ```python fence, else the whole reply.
+    """The code that the harness extracts from a reply: the first ```python fence, else the whole reply.
 
-    Except in `base`, two things are deleted: docstrings in triple double quotes behind four spaces whose text begins on
+    Except in `base`, two things are deleted: docstrings in triple double quotes after four spaces whose text begins on
     the line after the quotes, then blank lines.
     """
     fence = _FENCE.search(reply)
@@ -278,22 +275,21 @@ def official_tests(
 ) -> tuple[str, ...] | None:
     """The snippets that the harness appends; None if it gives no verdict.
 
-    `asked` are the requirements so far in the dialogue, the current one last. An extension of the function is tested
-    only by its own test; in `n_round` it has no verdict and does not count in later turns.
+    `asked` are the requirements so far, the current one last. An extension of the function is tested only by its own
+    test; in `n_round` it has no verdict and does not count in later turns.
     """
     if current is None:
         return task.snippets
     if mode != "n_round":
-        own = _snippets(current)
-        return own if current.strategy == UNSCORED else (*task.snippets, *own)
+        snippets = _snippets(current)
+        return snippets if current.strategy == UNSCORED else (*task.snippets, *snippets)
     if current.strategy == UNSCORED:
         return None
-    kept = [one for one in asked if one.strategy != UNSCORED]
-    return (*task.snippets, *(snippet for one in kept for snippet in _snippets(one)))
+    return (*task.snippets, *(text for each in asked if each.strategy != UNSCORED for text in _snippets(each)))
 
 
 def _snippets(requirement: Requirement) -> tuple[str, ...]:
-    """Its assertions; the harness knows no tests of repositories."""
+    """The assertions of a requirement; the harness has no tests of repositories."""
     return requirement.suite.snippets if isinstance(requirement.suite, Assertions) else ()
 
 

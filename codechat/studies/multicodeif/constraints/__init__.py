@@ -110,12 +110,12 @@ def register(kind: ConstraintType) -> ConstraintType:
 
     A type that is decided by a rule or by a classifier needs the rule `guarded`; others have none.
     """
-    if _REGISTERED.setdefault(kind.name, kind) != kind:
-        raise ValueError(f"the constraint type '{kind.name}' is registered twice")
     if (kind.guarded is not None) != (kind.by in ("rule", "classifier")):
         raise ValueError(f"the constraint type '{kind.name}' needs the rule guarded if rules decide it, else none")
     if kind.official is not None and kind.guarded is None:
         raise ValueError(f"the constraint type '{kind.name}' has the rule official, and no rules decide it")
+    if _REGISTERED.setdefault(kind.name, kind) != kind:
+        raise ValueError(f"the constraint type '{kind.name}' is registered twice")
     return kind
 
 

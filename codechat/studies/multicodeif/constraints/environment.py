@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 
 from codechat.base.errors import UserError
 from codechat.sandbox.languages import is_registered, language_of, languages, parses
@@ -29,6 +29,7 @@ def _read_language(raw: str) -> Answer:
 def _by_guess(decide: Callable[[Answer, str, Guess, str], Finding]) -> Rule:
     """A rule that decides by a guess of the language, which comes in words too; undecided without a classifier."""
 
+    @wraps(decide)
     def rule(answer: Answer, code: str) -> Finding:
         try:
             guessed = guess(code)

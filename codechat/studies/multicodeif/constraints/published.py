@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -104,27 +104,27 @@ def calls(language: str, code: str) -> set[str]:
 
 _SINGLE, _MULTI = "Token.Comment.Single", "Token.Comment.Multiline"
 _DECLARED = re.compile(r"(?:func|type|var|const)\s+(\w+)")
-_BEGINNINGS = ("//", "#", "/*")
 
 
 def comments_kept(style: str, code: str, language: str) -> bool:
     """Whether the published harness finds comments in a style, which is given in lower case."""
-    checks: dict[str, Callable[[], bool]] = {
-        "single-line comment": lambda: _kinds(code, language) == {_SINGLE},
-        "multi-line comment": lambda: _kinds(code, language) == {_MULTI},
-        "inline comment": lambda: _inline(code, language),
-        "block comment": lambda: _block(code.splitlines()),
-        "python docstring": lambda: _docstrings(code),
-        "godoc": lambda: _godoc(code.split("\n")),
-        "rustdoc": lambda: _rustdoc(code),
-        "javadoc": lambda: _javadoc(code, language),
-        "kotlindoc": lambda: _javadoc(code, language),
+    checks: dict[str, Callable[[str, str], bool]] = {
+        "single-line comment": partial(_only, _SINGLE),
+        "multi-line comment": partial(_only, _MULTI),
+        "inline comment": _inline,
+        "block comment": _block,
+        "python docstring": _docstrings,
+        "godoc": _godoc,
+        "rustdoc": _rustdoc,
+        "javadoc": _javadoc,
+        "kotlindoc": _javadoc,
     }
-    return checks[style]()
+    return checks[style](code, language)
 
 
-def _kinds(code: str, language: str) -> set[str]:
-    return {kind for kind, _ in tokens(code, language)} & {_SINGLE, _MULTI}
+def _only(wanted: str, code: str, language: str) -> bool:
+    """Whether there are comments of the wanted kind, and no others."""
+    return {kind for kind, _ in tokens(code, language)} & {_SINGLE, _MULTI} == {wanted}
 
 
 def _inline(code: str, language: str) -> bool:
@@ -139,9 +139,9 @@ def _inline(code: str, language: str) -> bool:
     return all({_SINGLE, _MULTI}.isdisjoint(kinds) or set(kinds) - {_SINGLE, _MULTI} for kinds in lines.values())
 
 
-def _block(lines: list[str]) -> bool:
+def _block(code: str, language: str) -> bool:
     """Whether a line that is neither blank nor a comment follows a comment that begins its line."""
-    number = 0
+    lines, number = code.splitlines(), 0
     while number < len(lines) - 1:
         line = lines[number].strip()
         if line.startswith("/*"):
@@ -154,23 +154,27 @@ def _block(lines: list[str]) -> bool:
             number += 1
             continue
         following = lines[number + 1].strip() if number + 1 < len(lines) else ""
-        if following and not following.startswith(_BEGINNINGS):
+        if following and not following.startswith(("//", "#", "/*")):
             return True
         number += 1
     return False
 
 
-def _docstrings(code: str) -> bool:
+def _nodes(code: str) -> list[ast.AST]:
+    """The nodes of Python code; empty if it does not parse."""
     tree = parse(code)
-    return tree is not None and all(
-        ast.get_docstring(node)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-    )
+    return [] if tree is None else list(ast.walk(tree))
 
 
-def _godoc(lines: list[str]) -> bool:
+def _docstrings(code: str, language: str) -> bool:
+    documented = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    nodes = _nodes(code)
+    return bool(nodes) and all(ast.get_docstring(node) for node in nodes if isinstance(node, documented))
+
+
+def _godoc(code: str, language: str) -> bool:
     """Whether the line above each declared name begins with that name; methods are not examined."""
+    lines = code.split("\n")
     for before, line in zip(["", *lines], lines, strict=False):
         declared = _DECLARED.match(line.strip())
         above = before.strip()
@@ -179,7 +183,7 @@ def _godoc(lines: list[str]) -> bool:
     return True
 
 
-def _rustdoc(code: str) -> bool:
+def _rustdoc(code: str, language: str) -> bool:
     """Whether there is a documentation comment and no other."""
     found = tokens(code, "rust")
     documented = any(kind == "Token.Literal.String.Doc" and text.strip().startswith("///") for kind, text in found)
@@ -210,17 +214,15 @@ def names_seen(code: str, language: str) -> dict[str, set[str]]:
 
 def imports_seen(name: str, code: str, language: str) -> bool:
     """Whether the published harness sees an import of a library."""
-    if language == "python":
-        return name in _imported(code)
-    nodes = captured(language, TABLES["imports"][language], code, "name")
-    return any(name in node.text.decode("utf-8", "replace") for node in nodes)
-
-
-def _imported(code: str) -> set[str]:
-    tree = parse(code)
-    nodes = [] if tree is None else list(ast.walk(tree))
-    whole = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    return whole | {node.module.split(".")[0] for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    if language != "python":
+        nodes = captured(language, TABLES["imports"][language], code, "name")
+        return any(name in node.text.decode("utf-8", "replace") for node in nodes)
+    for node in _nodes(code):
+        if isinstance(node, ast.Import) and name in {alias.name for alias in node.names}:
+            return True
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == name:
+            return True
+    return False
 
 
 def structures_seen(code: str, language: str) -> set[str]:
@@ -229,24 +231,12 @@ def structures_seen(code: str, language: str) -> set[str]:
     In Python these are only calls of a few names, and imports from `collections`; elsewhere type names without
     their package or namespace. So it never finds Python's `[]` and `{}`, nor Go's own `map` and slices.
     """
-    if language == "python":
-        return {name.lower() for name in _python_seen(code)}
-    nodes = captured(language, "(type_identifier) @type", code, "type")
-    return {node.text.decode("utf-8", "replace").lower() for node in nodes}
-
-
-def _python_seen(code: str) -> set[str]:
-    tree = parse(code)
-    if tree is None:
-        return set()
-    nodes = list(ast.walk(tree))
-    aliases = {
-        alias.asname or alias.name: "collections"
-        for node in nodes
-        if isinstance(node, ast.Import)
-        for alias in node.names
-        if alias.name == "collections"
-    }
+    if language != "python":
+        captures = captured(language, "(type_identifier) @type", code, "type")
+        return {node.text.decode("utf-8", "replace").lower() for node in captures}
+    nodes = _nodes(code)
+    imported = [alias for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    aliases = {alias.asname or alias.name: "collections" for alias in imported if alias.name == "collections"}
     found: set[str] = set()
     for node in nodes:
         match node:
@@ -256,7 +246,7 @@ def _python_seen(code: str) -> set[str]:
                 found.add(name)
             case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)):
                 found |= {f"{aliases.get(module, module)}.{name}"} & {*TABLES["python_library"]}
-    return found
+    return {name.lower() for name in found}
 
 
 def operations_seen(code: str, language: str, names: list[str]) -> bool:
@@ -265,11 +255,11 @@ def operations_seen(code: str, language: str, names: list[str]) -> bool:
     if language != "python":
         found = calls(language, code)
     else:
-        tree = parse(code)
-        nodes = [] if tree is None else [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        found = {node.id for node in nodes if isinstance(node, ast.Name)}
-        found |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-        if tree is None:
+        nodes = _nodes(code)
+        called = [node.func for node in nodes if isinstance(node, ast.Call)]
+        found = {node.id for node in called if isinstance(node, ast.Name)}
+        found |= {node.attr for node in called if isinstance(node, ast.Attribute)}
+        if not nodes:
             return False
     mark = ":" if language in ("rust", "cpp") else "."
     return all(name.split(mark)[-1] in found for name in names)
@@ -288,23 +278,17 @@ def construct_seen(construct: str, code: str, language: str) -> bool:
     code = without_comments(code, language)
     if construct in TABLES["tokens"]:
         words_of = tokens(code, language)
-        found = all(
+        return all(
             any(text == word and (kind.startswith(of) if of.endswith(".") else kind == of) for kind, text in words_of)
             for of, word in TABLES["tokens"][construct]
         )
-    elif construct in _PYTHON:
-        tree = parse(code)
-        found = tree is not None and any(isinstance(node, _PYTHON[construct]) for node in ast.walk(tree))
-    else:
-        found = bool(captured(language, TABLES["nodes"][construct], code, "name"))
-    return found
+    if construct in _PYTHON:
+        return any(isinstance(node, _PYTHON[construct]) for node in _nodes(code))
+    return bool(captured(language, TABLES["nodes"][construct], code, "name"))
 
 
 SUPPORTED = frozenset(
-    {
-        *("List", "Set", "Map", "Tuple", "Matrix", "Tree", "Graph", "Struct", "String", "JSONObject"),
-        *("Boolean", "Integer", "Float"),
-    }
+    re.findall(r"\w+", "List Set Map Tuple Matrix Tree Graph Struct String JSONObject Boolean Integer Float")
 )
 
 
@@ -312,15 +296,9 @@ SUPPORTED = frozenset(
 class Seen:
     """A function as the published harness sees it: the texts of its types; None if no return type is written."""
 
-    parameters: tuple[str, ...]
+    typed: tuple[tuple[str, bool], ...]
+    """The text of each parameter's type, and whether it is declared as an array, which only C++ has."""
     returns: str | None
-    arrays: tuple[bool, ...] = ()
-    """Whether each parameter is declared as an array; only in C++."""
-
-    @property
-    def typed(self) -> list[tuple[str, bool]]:
-        """The text of each parameter's type, and whether it is declared as an array."""
-        return list(zip(self.parameters, self.arrays or (False,) * len(self.parameters), strict=True))
 
 
 def seen(code: str, language: str, name: str) -> list[Seen]:
@@ -330,12 +308,12 @@ def seen(code: str, language: str, name: str) -> list[Seen]:
 
 
 def _python_functions(code: str, name: str) -> list[Seen]:
-    tree = parse(code)
     found = []
-    for node in [] if tree is None else ast.walk(tree):
+    for node in _nodes(code):
         if isinstance(node, ast.FunctionDef) and node.name == name:
             written = [ast.unparse(each.annotation) if each.annotation else "" for each in node.args.args]
-            found.append(Seen(tuple(written), ast.unparse(node.returns) if node.returns else None))
+            typed = tuple((text, False) for text in written)
+            found.append(Seen(typed, ast.unparse(node.returns) if node.returns else None))
     return found
 
 
@@ -358,10 +336,9 @@ def _other_functions(code: str, language: str, name: str) -> list[Seen]:
         if named is None or cut(code, named) != name:
             continue
         inside = [] if listed is None else [each for each in listed.children if each.type == _PARAMETERS[language]]
-        typed = [(each, each.child_by_field_name("type")) for each in inside]
-        texts = tuple(cut(code, kind).strip() for _, kind in typed if kind is not None)
-        arrays = tuple(_is_array(each) for each, kind in typed if kind is not None)
-        found.append(Seen(texts, cut(code, returns) if returns is not None else None, arrays))
+        kinds = [(each, each.child_by_field_name("type")) for each in inside]
+        typed = tuple((cut(code, kind).strip(), _is_array(each)) for each, kind in kinds if kind is not None)
+        found.append(Seen(typed, cut(code, returns) if returns is not None else None))
     return found
 
 
@@ -415,10 +392,8 @@ def _go_returned(code: str, name: str) -> list[str] | None:
         if result is None or result.type == "type_identifier":
             return [] if result is None else [cut(code, result)]
         if result.type == "parameter_list":
-            kinds = [
-                each.child_by_field_name("type") for each in result.children if each.type == "parameter_declaration"
-            ]
-            return [cut(code, kind) for kind in kinds]
+            listed = [each for each in result.children if each.type == "parameter_declaration"]
+            return [cut(code, each.child_by_field_name("type")) for each in listed]
     return None
 
 

@@ -9,54 +9,52 @@ from functools import cache
 from codechat.sandbox.languages.grammar import Function, Written, parts
 from codechat.sandbox.languages.python.syntax import parse
 
-# What may surround a type without changing what it is of.
-_WRAPPERS = frozenset({
-    "optional", "option", "box", "rc", "arc", "refcell", "cell", "mutex", "rwlock", "shared_ptr", "unique_ptr",
-    "future", "completablefuture", "task", "promise", "result", "union", "annotated", "final", "awaitable", "cow",
-    "pin",
-})  # fmt: skip
-_KINDS: dict[str, frozenset[str]] = {
-    "list": frozenset({
-        "list", "vec", "vector", "arraylist", "linkedlist", "sequence", "iterable", "collection", "slice", "array",
-        "deque", "vecdeque", "smallvec", "arrayvec", "span", "mutablesequence",
-    }),
-    "set": frozenset({
-        "set", "hashset", "treeset", "linkedhashset", "btreeset", "unordered_set", "frozenset", "sortedset",
-        "abstractset", "mutableset", "multiset", "unordered_multiset",
-    }),
-    "map": frozenset({
-        "map", "dict", "hashmap", "treemap", "linkedhashmap", "btreemap", "unordered_map", "mapping", "sortedmap",
-        "concurrenthashmap", "defaultdict", "ordereddict", "counter", "mutablemapping", "multimap", "concurrentmap",
-    }),
-    "tuple": frozenset({"tuple", "pair", "triple", "entry", "simpleentry", "simpleimmutableentry", "namedtuple"}),
-    "string": frozenset({"str", "string", "string_view", "charsequence", "wstring", "cstr"}),
-    "json": frozenset({"jsonobject", "objectnode", "jsonnode", "json", "ordered_json", "jsonvalue"}),
-    "boolean": frozenset({"bool", "boolean"}),
-    "integer": frozenset({
-        "int", "integer", "long", "short", "byte", "size_t", "usize", "isize", "biginteger", "unsigned", "rune", "uint",
-        *(f"{sign}{size}" for sign in "iu" for size in (8, 16, 32, 64, 128)),
-        *(f"{sign}int{size}{tail}" for sign in ("", "u") for size in (8, 16, 32, 64) for tail in ("", "_t")),
-    }),
-    "float": frozenset({"float", "double", "f32", "f64", "float32", "float64", "decimal", "bigdecimal", "long double"}),
-}  # fmt: skip
-_WHOLE_WORDS = frozenset({"unsigned", "signed", "long", "short", "int"})
-_ANYTHING = frozenset(
-    {"any", "object", "value", "interface", "interface{}", "unknown", "json", "jsonvalue", "jsonnode", "?"}
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\S+", text))
+
+
+# Types around another type that do not change its kind.
+_WRAPPERS = _words(
+    "optional option box rc arc refcell cell mutex rwlock shared_ptr unique_ptr future completablefuture task promise "
+    "result union annotated final awaitable cow pin"
 )
-_ADJACENT = frozenset({"list", "vector", "vec", "arraylist"})
-_NAMES = {
-    "dict": "map", "dictionary": "map", "str": "string", "bool": "boolean", "int": "integer", "jsonobject": "json",
-}  # fmt: skip
+_KINDS = {
+    "list": _words(
+        "list vec vector arraylist linkedlist sequence iterable collection slice array deque vecdeque smallvec "
+        "arrayvec span mutablesequence"
+    ),
+    "set": _words(
+        "set hashset treeset linkedhashset btreeset unordered_set frozenset sortedset abstractset mutableset multiset "
+        "unordered_multiset"
+    ),
+    "map": _words(
+        "map dict hashmap treemap linkedhashmap btreemap unordered_map mapping sortedmap concurrenthashmap defaultdict "
+        "ordereddict counter mutablemapping multimap concurrentmap"
+    ),
+    "tuple": _words("tuple pair triple entry simpleentry simpleimmutableentry namedtuple"),
+    "string": _words("str string string_view charsequence wstring cstr"),
+    "json": _words("jsonobject objectnode jsonnode json ordered_json jsonvalue"),
+    "boolean": _words("bool boolean"),
+    "integer": _words("int integer long short byte size_t usize isize biginteger unsigned rune uint")
+    | {f"{sign}{size}" for sign in "iu" for size in (8, 16, 32, 64, 128)}
+    | {f"{sign}int{size}{tail}" for sign in ("", "u") for size in (8, 16, 32, 64) for tail in ("", "_t")},
+    "float": _words("float double f32 f64 float32 float64 decimal bigdecimal") | {"long double"},
+}
+_WHOLE_WORDS = _words("unsigned signed long short int")
+_ANYTHING = _words("any object value interface interface{} unknown json jsonvalue jsonnode ?")
+_ADJACENT = _words("list vector vec arraylist")
+_NAMES = {"dict": "map", "dictionary": "map", "str": "string", "bool": "boolean", "int": "integer"}
+_NAMES |= {"jsonobject": "json"}
 _LEADING = re.compile(
     r"(?:&\s*'\w+\s*|&&?|\*|'\w+\s+|(?:const|mut|final|struct|static|inline|virtual|impl|dyn|typename|constexpr|extern)\b\s*"
     r"|@\w+\s*|->\s*)+"
 )
 _TAIL = re.compile(r"(?:\s|\*|&|\bconst\b|\.\.\.)+$")
-_LONGEST = 1000  # characters of a type that are looked at
-_DEEPEST = 5  # types within each other that are looked at
+_LONGEST = 1000  # characters of a type that are read
+_DEEPEST = 5  # types within each other that are read
 _PLAIN = ("integer", "float", "boolean", "string")
 _PLAIN_TYPES = Written()
-_INFERRED = frozenset({"auto", "var", "decltype"})
 
 
 def stripped(text: str) -> str:
@@ -92,7 +90,7 @@ def head_of(text: str) -> tuple[str, list[str]]:
 @cache
 def _names(written: Written) -> dict[str, frozenset[str]]:
     """The names of each kind in a language, in lower case: those of every language, and its own."""
-    kinds = {"wrapper": _WRAPPERS, "inferred": _INFERRED, **_KINDS}
+    kinds = {"wrapper": _WRAPPERS, "inferred": _words("auto var decltype"), **_KINDS}
     return {kind: names | set(written.kinds.get(kind, "").split()) for kind, names in kinds.items()}
 
 
@@ -184,37 +182,21 @@ Values = list[str]
 """The types of the values of one `return`, as they would be written; empty for one that is unknown."""
 
 _CALLS = {
-    **{name: name for name in ("int", "float", "str", "bool", "list", "dict", "set", "tuple", "frozenset", "bytes")},
-    **dict.fromkeys(("len", "ord", "hash", "id"), "int"),
-    **dict.fromkeys(("any", "all", "isinstance", "issubclass", "callable", "hasattr"), "bool"),
-    **dict.fromkeys(
-        ("sorted", "split", "rsplit", "splitlines", "readlines", "most_common", "findall", "tolist"), "list"
-    ),
-    **dict.fromkeys(
-        ("join", "strip", "lower", "upper", "title", "replace", "format", "hexdigest", "input", "dumps"), "str"
-    ),
-    **dict.fromkeys(
-        ("startswith", "endswith", "isdigit", "isalpha", "isalnum", "isupper", "islower", "exists"), "bool"
-    ),
-    **dict.fromkeys(("time", "perf_counter", "mean", "sqrt", "total_seconds"), "float"),
-    **{name: name for name in ("defaultdict", "deque")},
+    **{name: name for name in _words("int float str bool list dict set tuple frozenset bytes defaultdict deque")},
+    **dict.fromkeys(_words("len ord hash id"), "int"),
+    **dict.fromkeys(_words("any all isinstance issubclass callable hasattr"), "bool"),
+    **dict.fromkeys(_words("startswith endswith isdigit isalpha isalnum isupper islower exists"), "bool"),
+    **dict.fromkeys(_words("sorted split rsplit splitlines readlines most_common findall tolist"), "list"),
+    **dict.fromkeys(_words("join strip lower upper title replace format hexdigest input dumps"), "str"),
+    **dict.fromkeys(_words("time perf_counter mean sqrt total_seconds"), "float"),
 }
 # Kinds that nothing but themselves can be, unlike a graph or a tree, which may be built of anything.
-_ALONE = frozenset({
-    "int", "integer", "float", "str", "string", "bool", "boolean", "list", "set", "dict", "map", "tuple",
-    "collections.counter", "queue.queue",
-})  # fmt: skip
-_METHODS_ONLY = frozenset({"join", "strip", "lower", "upper", "title", "replace", "format", "split", "time"})
+_ALONE = _words("int integer float str string bool boolean list set dict map tuple collections.counter queue.queue")
+_METHODS_ONLY = _words("join strip lower upper title replace format split time")
 _LITERALS: dict[type[ast.expr], str] = {
-    ast.List: "list",
-    ast.Dict: "dict",
-    ast.DictComp: "dict",
-    ast.Set: "set",
-    ast.SetComp: "set",
-    ast.Tuple: "tuple",
-    ast.JoinedStr: "str",
-    ast.Compare: "bool",
-}
+    **dict.fromkeys((ast.Dict, ast.DictComp), "dict"), **dict.fromkeys((ast.Set, ast.SetComp), "set"),
+    ast.List: "list", ast.Tuple: "tuple", ast.JoinedStr: "str", ast.Compare: "bool",
+}  # fmt: skip
 
 
 def returned(code: str, name: str) -> list[tuple[int, Values | None]] | None:
@@ -241,13 +223,13 @@ def without_annotation(code: str, name: str, fits: Callable[[Values], bool | Non
     if not found:
         return False, f"{name} returns nothing"
     fitting = [(line, None if values is None else fits(values)) for line, values in found]
-    wrong = [line for line, fit in fitting if fit is False]
-    right = [line for line, fit in fitting if fit]
-    if wrong:
-        return False, f"line {wrong[0]}: {name} returns something else, as far as its statements tell"
-    if right:
-        return True, f"line {right[0]}: {name} returns what is asked for"
-    return None, f"line {fitting[0][0]}: what {name} returns has no written type, and its statements do not tell it"
+    line, fit = min(fitting, key=lambda pair: (False, True, None).index(pair[1]))  # the first of the worst
+    texts = {
+        False: f"{name} returns something else, as far as its statements tell",
+        True: f"{name} returns what is asked for",
+        None: f"what {name} returns has no written type, and its statements do not tell it",
+    }
+    return fit, f"line {line}: {texts[fit]}"
 
 
 def fits(kind: str, wanted: str) -> bool | None:

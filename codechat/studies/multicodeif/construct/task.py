@@ -70,7 +70,7 @@ class Demanded:
     @property
     def constraint(self) -> Constraint:
         """The constraint for rules and judges."""
-        return Constraint(self.type, constraint_type(self.type).read(self.answer))
+        return Constraint.of(self.type, self.answer)
 
     @property
     def words(self) -> str:

@@ -63,7 +63,7 @@ class Draw:
             pool = self._pools[name]
             for value, _ in pool.pairs({language}):
                 answer = pool.answer_to(value, language, function)
-                if relation(Constraint(name, pool.kind.read(answer)), earlier) is None:
+                if relation(Constraint.of(name, answer), earlier) is None:
                     free.setdefault(name, []).append(Demanded(name, value, language, answer))
         generator = kit.generator(f"expand/{made.level + 1}")
         return generator.choice(free[generator.choice(sorted(free))]) if free else None
@@ -213,7 +213,7 @@ class Expand:
 def _related(made: Made, written: Written, wanted: Demanded) -> Dropped | None:
     """How the written answer repeats or contradicts an earlier one, in the chain's own language."""
     try:
-        new = Constraint(wanted.type, constraint_type(wanted.type).read(written.answer))
+        new = Constraint.of(wanted.type, written.answer)
     except ValueError:
         return None
     found = relation(new, made.constraints) if new.answer.language in ("", made.language) else None
