@@ -12,9 +12,8 @@ import pytest
 from codechat.report.build import build_report, comparisons_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Column, Interval, ReportData, Value
-from codechat.report.drawing import Look, share_range
+from codechat.report.drawing import share_range
 from codechat.report.loading import load_cells
-from codechat.studies.refine.chapter.comparisons import ablation_figure
 from codechat.studies.refine.chapter.page import DRAWINGS
 from support.recount import near, recount
 from support.refine_cells import Made, paper, write_cell
@@ -280,14 +279,6 @@ def test_ablations_put_single_choices_side_by_side(tmp_path: Path) -> None:
     (comparison,) = comparisons_of(load_cells([tmp_path / "runs"]))
     tables = {table.name: table for table in chapter_of("refine").tables(comparison)}
     assert "ablation_judge" not in tables
-    look = Look(comparison)
-    assert [ablation_figure(comparison, look, axis) is None for axis in ("agenda", "turns", "judge")] == [
-        False,
-        False,
-        True,
-    ]
-    titles = [panel.get_title("left") for panel in ablation_figure(comparison, look, "agenda").axes]
-    assert titles == [f"humaneval: {name}" for name in ("MST", "Δ Pass@1, %", "Regression rate")]
     agenda = tables["ablation_agenda"]
     assert [row[:4] for row in agenda.rows[:3]] == [
         ("humaneval", "a", "turns=4", "balanced"),
@@ -335,10 +326,7 @@ def test_extremes_are_drawn_without_a_warning_and_nothing_is_drawn_empty(
 ) -> None:
     write_cell(made, tmp_path / "runs")
     data = build_report(load_cells([tmp_path / "runs"]), tmp_path)
-    assert {drawing.name for drawing in DRAWINGS} - {figure.of.name for figure in data.figures} == {
-        *("ablation_agenda", "ablation_turns", "ablation_judge", "ablation_prompts"),
-        *without,
-    }
+    assert {drawing.name for drawing in DRAWINGS} - {figure.of.name for figure in data.figures} == without
 
 
 @pytest.mark.long

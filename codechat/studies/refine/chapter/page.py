@@ -27,7 +27,6 @@ from codechat.report.drawing import Look, Point, points_of
 from codechat.report.generic import overview
 from codechat.report.metrics.statistics import TaskRatio, mean_of, rate
 from codechat.studies.refine.chapter import comparisons
-from codechat.studies.refine.chapter.comparisons import AXES, ablation_figure
 from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison, setups_of
 from codechat.studies.refine.metrics import REFINE
 
@@ -294,10 +293,4 @@ DRAWINGS = (
     Drawing("figure_6_adherence", "Instruction adherence over the turns (paper, Fig. 6)",
         "The share of judged turns that did what was asked, correctness aside; bands or whiskers: 95 % by task.",
         "adherence", _curve("Instruction adherence rate", lambda found, turn: found.adherence_at[turn], 1)),
-    *(
-        Drawing(f"ablation_{axis}", f"{words}, side by side",
-                "Cells that differ in this choice alone; whiskers: 95 % by task.",
-                "ablations", partial(ablation_figure, axis=axis))
-        for axis, words in AXES.items()
-    ),
 )  # fmt: skip

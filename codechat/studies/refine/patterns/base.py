@@ -17,6 +17,7 @@ from codechat.base.domain import Change
 from codechat.base.errors import UserError, nearest
 from codechat.studies.refine.patterns.reading.code import Code
 from codechat.studies.refine.patterns.reading.neutral import TreeCode
+from codechat.studies.refine.patterns.reading.tree import Function
 from codechat.studies.refine.patterns.reading.use import idle
 
 _SHOWN = 5
@@ -122,6 +123,15 @@ def each_of(
 
     def find(code: Code) -> Iterable[Occurrence]:
         return (at(node) for node in code.find(*kinds) if when is None or when(code, node))
+
+    pattern(name, noun, plural)(find)
+
+
+def of_functions(name: str, noun: str, plural: str = "", *, when: Callable[[Code, Function], bool]) -> None:
+    """Register the pattern of all functions that fulfil `when`."""
+
+    def find(code: Code) -> Iterable[Occurrence]:
+        return (at(function, function.name) for function in code.functions if when(code, function))
 
     pattern(name, noun, plural)(find)
 

@@ -201,18 +201,14 @@ def _left(rule: Rule, old: Readable, new: Readable) -> str:
     was, now = clause.present(old.whole), clause.present(new)
     guarded = clause.present(new.whole)
     if not was and not rule.unreadable(old):
-        fault = f"there was {clause.count(0)} to begin with"
-    elif rule.quantifier == "all" and now:
-        fault = f"{clause.count(len(now))} left: {clause.list(now)}"
-    elif len(guarded) - len(now) > len(was) - len(clause.present(old)):
-        fault = f"moved under the main guard: {clause.count(len(guarded))}: {clause.list(guarded)}"
-    elif rule.quantifier == "all" and guarded:
-        fault = f"left under the main guard: {clause.count(len(guarded))}: {clause.list(guarded)}"
-    elif len(guarded) >= len(was) and was:
-        fault = f"no fewer than before: {clause.count(len(guarded))}"
-    else:
-        fault = ""
-    return fault
+        return f"there was {clause.count(0)} to begin with"
+    if rule.quantifier == "all" and now:
+        return f"{clause.count(len(now))} left: {clause.list(now)}"
+    moved = len(guarded) - len(now) > len(was) - len(clause.present(old))
+    if moved or (rule.quantifier == "all" and guarded):
+        how = "moved" if moved else "left"
+        return f"{how} under the main guard: {clause.count(len(guarded))}: {clause.list(guarded)}"
+    return f"no fewer than before: {clause.count(len(guarded))}" if len(guarded) >= len(was) > 0 else ""
 
 
 def _not_more(rule: Rule, clause: Clause, old: Readable, new: Readable, fault: str) -> str:

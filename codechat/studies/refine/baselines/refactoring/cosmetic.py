@@ -60,8 +60,7 @@ def text_at_top(source: Source, text: str) -> str:
     return insert(source.code.lines, [(trees.top_line(source), text.format(entry=source.entry_point))])
 
 
-@transforms("cosmetic-add-comment")
-@transforms("cosmetic-add-more-comments")
+@transforms("cosmetic-add-comment", "cosmetic-add-more-comments")
 def comment_in_function(source: Source) -> str:
     """A comment above the first statement of a function."""
     for function in source.code.functions:
@@ -270,8 +269,7 @@ def _camel(name: str) -> str:
     return first + "".join(part.capitalize() for part in others)
 
 
-@transforms("cosmetic-avoid-single-letter-locals", matches="[A-Za-z]")
-@transforms("cosmetic-rename-single-letter-locals", matches="[A-Za-z]")
+@transforms("cosmetic-avoid-single-letter-locals", "cosmetic-rename-single-letter-locals", matches="[A-Za-z]")
 @transforms("cosmetic-rename-short-locals", matches=r"\w{1,4}")
 @transforms("cosmetic-rename-to-camel-case", matches="[a-z0-9]+(_[A-Za-z0-9]+)+", better=_camel)
 @transforms(
@@ -295,7 +293,11 @@ def rename_locals(source: Source, matches: str, better: Callable[[str], str] = _
         if not found or found[0] in swaps:
             continue
         definitions = (cst.Param, cst.FunctionDef, cst.ClassDef, cst.NameItem, cst.ImportAlias)
-        others = {one for node in trees.nodes(body) if isinstance(node, definitions) for one in _names(node)}
+        bound = [node for node in trees.nodes(body) if isinstance(node, definitions)]
+        parts = [
+            each for one in bound for each in (trees.nodes(one) if isinstance(one, cst.ImportAlias) else [one.name])
+        ]
+        others = {one.value for one in parts if isinstance(one, cst.Name)}
         if name in others or trees.has(body, cst.ClassDef):
             raise Refusal(f"'{name}' is more than a variable")
         wanted = better(name)
@@ -304,8 +306,3 @@ def rename_locals(source: Source, matches: str, better: Callable[[str], str] = _
             raise Refusal(f"no better name than {new}")
         swaps |= {one: one.with_changes(value=new) for one in found}
     return trees.replace(source.module, swaps).code
-
-
-def _names(node: cst.CSTNode) -> set[str]:
-    parts = trees.nodes(node) if isinstance(node, cst.ImportAlias) else [getattr(node, "name", None)]
-    return {one.value for one in parts if isinstance(one, cst.Name)}

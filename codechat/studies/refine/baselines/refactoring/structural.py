@@ -29,8 +29,7 @@ def avoid_elif(source: Source) -> str:
     return _without_elif(source.module).code
 
 
-@transforms("structural-transform-ternaries")
-@transforms("structural-avoid-conditional-expressions")
+@transforms("structural-transform-ternaries", "structural-avoid-conditional-expressions")
 def from_ternary(source: Source) -> str:
     """`if` and `else` for every statement whose whole value is a conditional expression."""
     return trees.rewrite(trees.unjoin(source.module), lambda original, node: _spread(node)).code
@@ -69,13 +68,9 @@ def named_conditions(source: Source) -> str:
     return trees.rewrite(_without_elif(trees.unjoin(source.module)), change).code
 
 
-@transforms("structural-convert-for-to-while")
-@transforms("semantic-convert-for-to-iterator")
-@transforms("structural-convert-one-for-to-while", only_first=True)
-@transforms("semantic-use-explicit-iterator", only_first=True)
-@transforms("semantic-use-endless-loop", only_first=True)
-@transforms("semantic-use-break", only_first=True)
-@transforms("semantic-use-sentinel", only_first=True)
+@transforms("structural-convert-for-to-while", "semantic-convert-for-to-iterator")
+@transforms("structural-convert-one-for-to-while", "semantic-use-explicit-iterator", "semantic-use-endless-loop",
+            "semantic-use-break", "semantic-use-sentinel", only_first=True)  # fmt: skip
 def for_to_while(source: Source, only_first: bool = False) -> str:
     """`while True` over an explicit iterator, left by `break` as soon as `next` gives a sentinel."""
     module = trees.unjoin(source.module)
@@ -289,6 +284,8 @@ def wrap(source: Source, before: str = "", template: str = "", module: str = "",
     return trees.replace(tree, {function.body: trees.block([*doc, *first, *rest])}).code
 
 
+_HASHABLE = {"int", "str", "float", "bool", "bytes"}
+_IMPURE = {"global", "nonlocal", "print", "open", "input", "random", "time", "secrets", "datetime", "os", "sys"}
 _DECORATOR = f"""
 def $logged(function):
     @functools.wraps(function)
@@ -301,12 +298,19 @@ def $logged(function):
 """
 
 
-@transforms("structural-implement-decorator", text=_DECORATOR, imports=["functools", "logging"])
-@transforms("structural-use-closure", text=_DECORATOR, imports=["functools", "logging"])
+@transforms(
+    "structural-implement-decorator", "structural-use-closure", text=_DECORATOR, imports=["functools", "logging"]
+)
 @transforms("semantic-apply-cache", text="", imports=["functools"])
 def decorate(source: Source, text: str, imports: tuple[str, ...]) -> str:
     """A decorator that logs every call; or a typed cache, if hints show that arguments and results are immutable."""
-    if _ordinary(source).decorators or not (text or _is_cacheable(source)):
+    function = _ordinary(source)
+    if not text:
+        source.without(*_IMPURE)
+        source.builtin(*_HASHABLE)
+    hints = [node.annotation for node in trees.nodes(function.params) if isinstance(node, cst.Param)]
+    fixed = {trees.text_of(one.annotation) if one else "" for one in (*hints, function.returns)} <= _HASHABLE
+    if function.decorators or not (text or fixed):
         raise Refusal("the function is decorated, or its arguments and results may be changed")
     name = source.namer()("logged", "log_calls")
     decorator = f"@{name}" if text else "@functools.lru_cache(maxsize=None, typed=True)"
@@ -315,18 +319,6 @@ def decorate(source: Source, text: str, imports: tuple[str, ...]) -> str:
     made = statements(f"{decorator}\ndef f():\n    pass")[0].decorators
     function = trees.entry(module, source.entry_point)
     return trees.replace(module, {function: function.with_changes(decorators=made)}).code
-
-
-_HASHABLE = {"int", "str", "float", "bool", "bytes"}
-_IMPURE = {"global", "nonlocal", "print", "open", "input", "random", "time", "secrets", "datetime", "os", "sys"}
-
-
-def _is_cacheable(source: Source) -> bool:
-    source.without(*_IMPURE)
-    source.builtin(*_HASHABLE)
-    function = trees.entry(source.module, source.entry_point)
-    hints = [node.annotation for node in trees.nodes(function.params) if isinstance(node, cst.Param)]
-    return {trees.text_of(one.annotation) if one else "" for one in (*hints, function.returns)} <= _HASHABLE
 
 
 @transforms("semantic-avoid-append")

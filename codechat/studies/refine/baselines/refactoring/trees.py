@@ -88,13 +88,14 @@ class Source:
             raise Refusal(f"the program uses {min(self.words.intersection(words))}")
 
 
-def transforms(instruction: str, **options: Any) -> Callable[[Callable[..., str]], Callable[..., str]]:
-    """Register the transformation of an instruction; stacked, one function serves several, told apart by options."""
+def transforms(*instructions: str, **options: Any) -> Callable[[Callable[..., str]], Callable[..., str]]:
+    """Register the transformation of instructions with options; stacked, one function serves several options."""
 
     def remember(function: Callable[..., str]) -> Callable[..., str]:
-        if instruction in registered:
-            raise ValueError(f"'{instruction}' has two transformations")
-        registered[instruction] = lambda source: function(source, **options)
+        for instruction in instructions:
+            if instruction in registered:
+                raise ValueError(f"'{instruction}' has two transformations")
+            registered[instruction] = lambda source: function(source, **options)
         return function
 
     return remember

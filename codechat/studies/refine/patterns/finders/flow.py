@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from codechat.studies.refine.patterns.base import Occurrence, at, each_of, pair, pattern
+from codechat.studies.refine.patterns.base import Occurrence, at, each_of, of_functions, pair, pattern
 from codechat.studies.refine.patterns.finders.layout import is_elif
 from codechat.studies.refine.patterns.reading.code import Code
 from codechat.studies.refine.patterns.reading.tree import (
@@ -99,19 +99,10 @@ def _returns(function: Function) -> list[ast.Return]:
     return [node for node in own_nodes(function) if isinstance(node, ast.Return)]
 
 
-@pattern("several_returns", "function with several returns", "functions with several returns")
-def several_returns(code: Code) -> Iterable[Occurrence]:
-    """Functions with more than one return statement of their own."""
-    return (at(function, function.name) for function in code.functions if len(_returns(function)) > 1)
-
-
-@pattern("single_return", "function with one return at its end", "functions with one return at their end")
-def single_return(code: Code) -> Iterable[Occurrence]:
-    """Functions whose only return statement is their last statement."""
-    for function in code.functions:
-        returns = _returns(function)
-        if len(returns) == 1 and returns[0] is function.body[-1]:
-            yield at(function, function.name)
+of_functions("several_returns", "function with several returns", "functions with several returns",
+             when=lambda _, one: len(_returns(one)) > 1)  # fmt: skip
+of_functions("single_return", "function with one return at its end", "functions with one return at their end",
+             when=lambda _, one: _returns(one) == one.body[-1:])  # fmt: skip
 
 
 @pattern("early_return", "early return")

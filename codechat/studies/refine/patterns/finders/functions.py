@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from codechat.sandbox.languages.python.syntax import parameters
-from codechat.studies.refine.patterns.base import Occurrence, Regex, at, pattern
+from codechat.studies.refine.patterns.base import Occurrence, Regex, at, of_functions, pattern
 from codechat.studies.refine.patterns.reading.code import Code, is_hint
 from codechat.studies.refine.patterns.reading.tree import FUNCTIONS, Function, body_without_docstring, own_nodes, walk
 from codechat.studies.refine.patterns.reading.use import idle, is_read
@@ -174,10 +174,10 @@ def helper(code: Code) -> Iterable[Occurrence]:
                 break
 
 
-@pattern("nested_function", "nested function")
-def nested_function(code: Code) -> Iterable[Occurrence]:
-    """Functions defined inside a function."""
-    return (at(function, function.name) for function in code.functions if code.function_of(function))
+of_functions("nested_function", "nested function", when=lambda code, one: code.function_of(one) is not None)
+of_functions("generator_function", "generator function", when=lambda _, one: any(
+    isinstance(node, ast.Yield | ast.YieldFrom) and node.value is not None for node in own_nodes(one)
+))  # fmt: skip
 
 
 @pattern("long_function", "long function")
@@ -186,15 +186,6 @@ def long_function(code: Code, statements: int) -> Iterable[Occurrence]:
     for function in code.functions:
         inner = [node for node in walk(function) if isinstance(node, ast.stmt) and node is not function]
         if len(inner) - bool(ast.get_docstring(function)) > statements:
-            yield at(function, function.name)
-
-
-@pattern("generator_function", "generator function")
-def generator_function(code: Code) -> Iterable[Occurrence]:
-    """Functions with a `yield` of their own that gives a value and can be reached."""
-    for function in code.functions:
-        yields = [node for node in own_nodes(function) if isinstance(node, ast.Yield | ast.YieldFrom)]
-        if any(node.value is not None for node in yields):
             yield at(function, function.name)
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from codechat.sandbox.languages.python.syntax import parameters
-from codechat.studies.refine.patterns.base import Occurrence, Regex, at, pair, pattern
+from codechat.studies.refine.patterns.base import Occurrence, Regex, at, each_of, pair, pattern
 from codechat.studies.refine.patterns.reading.code import Code, read
 from codechat.studies.refine.patterns.reading.tree import (
     FUNCTIONS,
@@ -221,12 +221,8 @@ def trailing_space(code: Code) -> Iterable[Occurrence]:
             yield Occurrence(number)
 
 
-@pattern("joined_statements", "line with several statements", "lines with several statements")
-def joined_statements(code: Code) -> Iterable[Occurrence]:
-    """Statements that do not start their line: after a semicolon, or after the colon of a header."""
-    for node in code.find(ast.stmt):
-        if code.lines[node.lineno - 1].encode()[: node.col_offset].strip():
-            yield at(node)
+each_of("joined_statements", "line with several statements", ast.stmt, plural="lines with several statements",
+        when=lambda code, node: bool(code.lines[node.lineno - 1].encode()[: node.col_offset].strip()))  # fmt: skip
 
 
 @pattern("backslash", "backslash continuation")

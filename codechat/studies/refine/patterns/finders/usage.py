@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from codechat.sandbox.languages.python.syntax import parameters
-from codechat.studies.refine.patterns.base import Occurrence, Regex, at, pair, pattern
+from codechat.studies.refine.patterns.base import Occurrence, Regex, at, each_of, of_functions, pair, pattern
 from codechat.studies.refine.patterns.finders.functions import local_bindings
 from codechat.studies.refine.patterns.finders.layout import followed, is_placeholder
 from codechat.studies.refine.patterns.reading.code import Code, is_hint, read
@@ -229,10 +229,7 @@ _NO_ARTICLE = r"(?! (?!and\b|or\b|is\b|to\b|by\b|in\b|from\b)\w)"
 """Words that follow the name `a` if it is a name: before any other word it would be the article."""
 
 
-@pattern("function", "function")
-def function(code: Code) -> Iterable[Occurrence]:
-    """Functions that do something."""
-    return (at(node, node.name) for node in code.functions if body_without_docstring(node))
+of_functions("function", "function", when=lambda _, one: bool(body_without_docstring(one)))
 
 
 @pattern("use", "use of {names}", "uses of {names}")
@@ -348,15 +345,9 @@ def _gives_back_list(code: Code, node: ast.Call) -> bool:
     return returned and code.origin(node.func) == "list" and bool(deques) and all(deques)
 
 
-@pattern("bit_operation", "bitwise operation")
-def bit_operation(code: Code) -> Iterable[Occurrence]:
-    """Uses of `&`, `|`, `^`, `~`, `<<` and `>>` outside annotations."""
-    operators = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.Invert)
-    for node in code.find(ast.BinOp, ast.AugAssign, ast.UnaryOp):
-        if isinstance(node.op, operators) and not is_hint(code, node):
-            yield at(node)
-
-
+_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.Invert)
+each_of("bit_operation", "bitwise operation", ast.BinOp, ast.AugAssign, ast.UnaryOp,
+        when=lambda code, node: isinstance(node.op, _BITS) and not is_hint(code, node))  # fmt: skip
 TRAVERSING = [
     "sum", "min", "max", "any", "all", "map", "filter", "sorted", "reversed", "zip", "enumerate", "range", "list",
     "set", "tuple", "functools.reduce", ".join", ".sort", ".count", ".index", ".reverse",
