@@ -11,7 +11,7 @@ from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Fin
 from codechat.studies.multicodeif.constraints.published import operations_seen, structures_seen, without_comments
 from codechat.studies.multicodeif.constraints.types import Types
 
-# Data structures with a name of their own; what is declared as an interface, such as `List`, may be any of several.
+# Concrete data structures; a variable declared as an interface, such as `List`, may hold any of several.
 CONCRETE = frozenset({
     "arraylist", "linkedlist", "hashmap", "linkedhashmap", "treemap", "concurrenthashmap", "hashset",
     "linkedhashset", "treeset", "arraydeque", "priorityqueue", "stack", "vector", "vec", "vecdeque", "btreemap",
@@ -40,7 +40,7 @@ _BEFORE = re.compile(
 def on_another(call: Found, wanted: str, tree: Tree) -> bool:
     """Whether a call is on a variable that surely holds another structure than the wanted one, given in lower case.
 
-    Of two interfaces it is another one if they are of different kinds, as a list and a set are.
+    Two interfaces differ if their kinds do, as of a list and a set.
     """
     before = code_of(tree)[max(0, call.start - 200) : call.start].decode("utf-8", "replace")
     receiver = _BEFORE.search(before)
@@ -54,21 +54,21 @@ def on_another(call: Found, wanted: str, tree: Tree) -> bool:
 
 
 def _is_bare(call: Found, tree: Tree, packages: Sequence[str]) -> bool:
-    """Whether a function is called by its name alone, or as one of the packages."""
+    """Whether a function is called by its bare name, or in one of the packages."""
     text = code_of(tree)[max(0, call.start - 80) : call.start].decode("utf-8", "replace")
     before = re.search(r"(\w*)\s*\.\s*\Z", text)
     return before is None or before[1] in packages
 
 
 def _kinds(tree: Tree, name: str) -> set[str]:
-    """The kinds of collections that a structure is of, by its name in lower case; empty if none is known."""
+    """The kinds of collections of a structure, by its name in lower case; empty if none is known."""
     types = Types(tree.grammar.customs.types or Written())
     return {kind for kind in ("list", "set", "map", "tuple", "string") if name in types.names(kind)}
 
 
 @lru_cache(maxsize=8)
 def _held(tree: Tree) -> dict[str, set[str]]:
-    """The words of the types that each variable is declared with or set to, if these are concrete."""
+    """The concrete types that each variable is declared with or set to."""
     held: dict[str, set[str]] = {}
     own, builders = {found.text.lower() for found in tree.classes}, tree.grammar.customs.builders
     text = blanked(tree)
@@ -102,7 +102,7 @@ def plain(name: str) -> str:
 
 
 def use_of(name: str, answer: Answer, code: str) -> Found | None:
-    """The first place where a program uses a structure: by a type's name, a literal, or its own class of that name."""
+    """The first use of a structure in a program: a type's name, a literal, or the program's own class of that name."""
     tree, customs = answer.tree(code), answer.grammar.customs
     if customs.structures_qualified:
         return _qualified_use(_SAME.get(name.lower(), name).rpartition("/")[2], tree, customs.packages)
@@ -121,12 +121,12 @@ def use_of(name: str, answer: Answer, code: str) -> Found | None:
 
 
 def _qualified_use(name: str, tree: Tree, packages: Sequence[str]) -> Found | None:
-    """The same, if a language's own `map` differs from `sync.Map` only by what precedes the name."""
-    wanted = name.lower()
+    """The first use in a language whose own `map` differs from `sync.Map` only by the package."""
+    wanted, qualified = name.lower(), [found for _, found in tree.marked("qualified")]
     if "." in wanted:
-        named = [found for _, found in tree.marked("qualified") if found.text.lower() == wanted]
+        named = [found for found in qualified if found.text.lower() == wanted]
     elif wanted in packages:
-        named = [found for _, found in tree.marked("qualified") if found.text.lower().startswith(f"{wanted}.")]
+        named = [found for found in qualified if found.text.lower().startswith(f"{wanted}.")]
     else:
         named = [found for found in (*tree.types, *tree.classes) if found.text == name]
         named += [found for mark, found in tree.marked("makes") if mark == wanted]
@@ -136,8 +136,8 @@ def _qualified_use(name: str, tree: Tree, packages: Sequence[str]) -> Found | No
 def operation_of(name: str, answer: Answer, code: str) -> int | None:
     """The line of an operation in a program: a call of that name, in any case, or the language's own form of it.
 
-    Calls on variables that surely hold another structure do not count. A function that the program itself defines
-    counts if the structure is a class of the program, or has no method of that name.
+    Calls on variables that surely hold another structure do not count. A function of the program itself counts if the
+    structure is a class of the program, or has no method of that name.
     """
     tree = answer.tree(code)
     wanted, structure = re.split(r"\.|::", name.lower())[-1], plain(answer.values[0])
@@ -226,7 +226,7 @@ register(ConstraintType(
 
 _NUMBER = re.compile(r"(?<![\w.])(\d[\d_']*)(?:[uUlL]{1,3}|[iu](?:8|16|32|64|128|size))?(?![\w.]|'\d)")
 
-# What stands before a number that says nothing about a size: it is compared with a value, is waited for, or is put in.
+# Text before a number that bounds no size: a value to compare with, a time to wait, an element to insert.
 _NO_SIZE = re.compile(
     r"\b(?:input|sum|score|grade|value|val|age|price|amount|year|percent\w*|temp\w*|\w*(?:Score|Price|Value|_score|_price"
     r"|_value))\s*(?:[<>]=?|[=!]=)\s*\Z"
@@ -245,7 +245,7 @@ _SIZED = (
     r"\b\w{0,40}(?:size|length|len|count|capacity)\w{0,9}(?:\.\w{1,20})?\s*(?:\(\s*\))?\)?)"
 )
 _COMPARISON = r"\s*(?:[<>]=?|[=!]==?)\s*"
-# What stands before a number that bounds a size: what is compared with it, or is called so.
+# Text before a number that bounds a size: a size to compare with, or a name for a size.
 _LIMITED = re.compile(
     rf"{_SIZED}{_COMPARISON}\Z"
     rf"|\b\w{{0,40}}{_SIZE}\w{{0,40}}\s*(?::[^=\n;{{}}]{{0,60}})?(?::?=|:|\(|\s)\s*\Z|\b[nN]\s*=\s*\Z"

@@ -96,16 +96,16 @@ def _names(written: Written) -> dict[str, frozenset[str]]:
 
 @dataclass(frozen=True)
 class Types:
-    """The types of a program: how its language writes them, and the types that its own names stand for.
+    """The types of a program: how the language writes them, and the types behind the program's own names.
 
-    A name that the program imports stands for itself: what it is of may be unknown.
+    An imported name has no type behind it: its kind may be unknown.
     """
 
     written: Written = _PLAIN_TYPES
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def heads(self, text: str, depth: int = 0) -> Iterator[tuple[str, list[str]]]:
-        """The types that a type stands for: without `Optional` and the like around it, and each member of a union."""
+        """The types within a type: without `Optional` and the like around it, and each member of a union."""
         text = self.written.form(text.strip()[:_LONGEST])
         members = parts(text, "|")
         if len(members) > 1 and depth < _DEEPEST:
@@ -128,47 +128,39 @@ class Types:
     def is_kind(self, text: str, wanted: str) -> bool | None:
         """Whether a written type is of the wanted kind, such as `Matrix`, `Struct:Name`, or a type's own name.
 
-        None if that is unknown: the type is inferred or imported, or the language does not tell such kinds.
+        None if that is unknown: the type is inferred or imported, or the language does not mark such kinds.
         """
         lower, heads = wanted.strip().lower(), list(self.heads(text))
         if lower.startswith("struct:"):
-            own = lower.partition(":")[2].strip()
-            return any(name == own for name, _ in heads)
+            return any(name == lower.partition(":")[2].strip() for name, _ in heads)
         kind = _NAMES.get(lower, lower)
         if any(self._is(name, arguments, kind, text) for name, arguments in heads):
             return True
         return None if any(self._may_be(name, kind, text) for name, _ in heads) else False
 
     def infers(self, function: Function) -> bool:
-        """Whether a function's result has no written type, and may be of any."""
+        """Whether a function's result has no written type, and may have any."""
         inferred = self.written.inferred
         return bool(inferred) and not function.returns and re.match(inferred, function.whole.text) is not None
 
     def _may_be(self, name: str, kind: str, text: str) -> bool:
-        """Whether nothing tells what a type of that name is."""
+        """Whether the kind of a type with that name is unknown."""
         if kind in self.written.untold.split():
             return bool(re.search(r"[*\[]", text)) or not any(name in self.names(each) for each in _PLAIN)
         imported = any(name == own.lower() and own == meant for own, meant in self.aliases.items())
-        return name in self.names("inferred") or (
-            imported and not any(name in names for names in _names(self.written).values())
-        )
-
-    def _inner(self, arguments: list[str]) -> set[str]:
-        """The names of what a collection holds."""
-        return {inner for argument in arguments[-1:] for inner, _ in self.heads(argument)}
+        known = any(name in names for names in _names(self.written).values())
+        return name in self.names("inferred") or (imported and not known)
 
     def _is(self, name: str, arguments: list[str], kind: str, text: str) -> bool:
-        nested, lists = self._inner(arguments), self.names("list")
-        maps = self.names("map")
+        nested = {inner for argument in arguments[-1:] for inner, _ in self.heads(argument)}
+        lists, maps = self.names("list"), self.names("map")
+        collections = lists | self.names("set") | maps
+        anything = name in maps and (name == "dict" or not arguments or bool(nested & _ANYTHING))
         special = {
             "matrix": "matrix" in name or name in ("ndarray", "array2") or (name in lists and bool(nested & lists)),
             "tree": "tree" in name or "node" in name,
-            "graph": "graph" in name
-            or "adj" in name
-            or (name in maps | _ADJACENT and bool(nested & (lists | self.names("set") | maps))),
-            "json": name in self.names("json")
-            or (name == "value" and "json" in text.lower())
-            or (name in maps and (name == "dict" or not arguments or bool(nested & _ANYTHING))),
+            "graph": "graph" in name or "adj" in name or (name in maps | _ADJACENT and bool(nested & collections)),
+            "json": name in self.names("json") or (name == "value" and "json" in text.lower()) or anything,
             "none": name in ("", "none"),
             "node": "node" in name,
             "struct": name != "tuple" and all(name not in self.names(each) for each in _KINDS),
@@ -192,6 +184,7 @@ _CALLS = {
 }
 # Kinds that nothing but themselves can be, unlike a graph or a tree, which may be built of anything.
 _ALONE = _words("int integer float str string bool boolean list set dict map tuple collections.counter queue.queue")
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _METHODS_ONLY = _words("join strip lower upper title replace format split time")
 _LITERALS: dict[type[ast.expr], str] = {
     **dict.fromkeys((ast.Dict, ast.DictComp), "dict"), **dict.fromkeys((ast.Set, ast.SetComp), "set"),
@@ -199,29 +192,21 @@ _LITERALS: dict[type[ast.expr], str] = {
 }  # fmt: skip
 
 
-def returned(code: str, name: str) -> list[tuple[int, Values | None]] | None:
-    """For every `return` of the first function of a name its line and the types of its values, None if unknown.
-
-    None for the whole if the code does not parse or has no such function.
-    """
-    tree = parse(code)
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
-            known = _variables(node)
-            return [(each.lineno, _values(each.value, known)) for each in _own(node) if isinstance(each, ast.Return)]
-    return None
-
-
 def without_annotation(code: str, name: str, fits: Callable[[Values], bool | None]) -> tuple[bool | None, str]:
     """Whether everything that a function returns fits, by its statements; and the reason, in one line.
 
-    `fits` says it of the values of one `return`, None if that is unknown.
+    The first function of the name counts. `fits` decides on the values of one `return`, None if unknown.
     """
-    found = returned(code, name)
-    if found is None:
+    tree = parse(code)
+    nodes = (node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)) if tree else iter(())
+    function = next((node for node in nodes if node.name == name), None)
+    if function is None:
         return None, f"the type that {name} returns is not written, and the code does not parse"
-    if not found:
+    known = _variables(function)
+    returns = [each for each in _own(function) if isinstance(each, ast.Return)]
+    if not returns:
         return False, f"{name} returns nothing"
+    found = [(each.lineno, _values(each.value, known)) for each in returns]
     fitting = [(line, None if values is None else fits(values)) for line, values in found]
     line, fit = min(fitting, key=lambda pair: (False, True, None).index(pair[1]))  # the first of the worst
     texts = {
@@ -233,24 +218,23 @@ def without_annotation(code: str, name: str, fits: Callable[[Values], bool | Non
 
 
 def fits(kind: str, wanted: str) -> bool | None:
-    """Whether a type that the statements show is of the wanted kind; None if it is unknown, or may be.
+    """Whether a type that the statements show is of the wanted kind; None if that is unknown or possible.
 
-    A whole number may stand for another, None for a missing value, a collection for any shape that is built of it.
+    A whole number may be meant as another number, None as a missing value, a collection as any shape built of it.
     """
     types = Types()
     if not kind or types.is_kind(kind, wanted) or head_of(kind) == head_of(wanted):
         return bool(kind) or None
-    simple = kind in ("int", "float", "str", "bool", "bytes")
     if kind == "None" or (kind == "int" and types.is_kind("float", wanted)):
         return None
-    return False if simple or wanted.lower() in _ALONE else None
+    return False if kind in ("int", "float", "str", "bool", "bytes") or wanted.lower() in _ALONE else None
 
 
 def _own(function: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function except those of functions and classes within it."""
     for child in ast.iter_child_nodes(function):
         yield child
-        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        if not isinstance(child, (*_FUNCTIONS, ast.ClassDef, ast.Lambda)):
             yield from _own(child)
 
 
