@@ -49,6 +49,13 @@ MOVED = {
     "suites.maven": "studies.sreval.suite_maven",
     "suites.placing": "studies.sreval.placing",
     "suites.versions": "studies.multicodeif.versions",
+    "studies.cab.config": "studies.cab.stage",
+    "studies.cab.construct.dockerfiles": "studies.cab.construct.roles",
+    "studies.cab.construct.funnel": "studies.cab.construct.repositories",
+    "studies.cab.construct.threads": "studies.cab.construct.github",
+    "studies.cab.references": "studies.cab.judging",
+    "studies.cab.sampling": "studies.cab.tasks",
+    "studies.cab.user": "studies.cab.judging",
     "tracking": "report.tracking",
 }
 

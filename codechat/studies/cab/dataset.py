@@ -25,8 +25,7 @@ from codechat.datasets.reading.lines import read_values
 from codechat.datasets.tasks import Dataset, Workspace
 from codechat.sandbox.languages import language_of
 from codechat.studies.cab.environments.commits import borrows, git, objects_of
-from codechat.studies.cab.sampling import cohort_of, paper_sample
-from codechat.studies.cab.tasks import AssistTask, IssueRow, issue_of, with_replies
+from codechat.studies.cab.tasks import AssistTask, IssueRow, cohort_of, issue_of, paper_sample, with_replies
 
 LAYOUTS = ("{owner}/{name}", "{owner}__{name}", "{name}")
 """Where a repository is looked for in the folder, each without and with `.git` at its end; the first clone counts."""

@@ -15,7 +15,7 @@ from codechat.report.metrics.spending import Effort
 from codechat.report.metrics.statistics import phi
 from codechat.report.metrics.sums import CellSums, Value
 from codechat.report.metrics.tally import WHOLE, Part, Tally
-from codechat.studies.cab.sampling import LONG_THREAD, RECENT_SINCE
+from codechat.studies.cab.tasks import LONG_THREAD, RECENT_SINCE
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn
 
 GRADES = ("correct", "partially_correct", "incorrect")

@@ -17,16 +17,13 @@ from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort, Measures
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.studies.cab.config import JUDGE, USER, AssistConfig
 from codechat.studies.cab.environments import EnvironmentConfig
-from codechat.studies.cab.judging import Ended, judge
+from codechat.studies.cab.judging import Ended, ask_user, judge, references_for
 from codechat.studies.cab.maintainer import Answered, Changes, Maintainer, read_changes
 from codechat.studies.cab.metrics import ASSIST, assist_metrics
-from codechat.studies.cab.references import references_for
-from codechat.studies.cab.stage import Built, Exchange, Stage
+from codechat.studies.cab.stage import JUDGE, USER, AssistConfig, Built, Exchange, Stage
 from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn, BuildRecord, Status, UserReply
-from codechat.studies.cab.user import ask_user
 from codechat.studies.cab.verbs import build, enter
 
 
