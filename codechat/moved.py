@@ -49,6 +49,7 @@ MOVED = {
     "suites.maven": "studies.sreval.suite_maven",
     "suites.placing": "studies.sreval.placing",
     "suites.versions": "studies.multicodeif.versions",
+    "studies.cab.chapter.drawings": "studies.cab.chapter",
     "studies.cab.config": "studies.cab.stage",
     "studies.cab.construct.dockerfiles": "studies.cab.construct.roles",
     "studies.cab.construct.funnel": "studies.cab.construct.repositories",

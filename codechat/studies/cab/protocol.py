@@ -95,7 +95,7 @@ class Assist:
 
 
 def assist_task(task: Task) -> AssistTask:
-    """The task; tasks of another kind are refused before."""
+    """The task. Tasks of another kind were refused before."""
     assert isinstance(task, AssistTask)
     return task
 
@@ -110,7 +110,7 @@ class _Made:
 
 @dataclass
 class _State:
-    """What came of a session so far: all changes, the last build, how often the user replied, and how satisfied."""
+    """The state of a session: all changes, the last build, the number of replies, and the last status."""
 
     changes: Changes = field(default_factory=Changes)
     built: Built = field(default_factory=Built)
@@ -129,7 +129,7 @@ class _State:
         return cls(built=Built(own=own))
 
     async def change(self, stage: Stage, answer: str, turn: int) -> _Made:
-        """Build again if the answer changes something: with the files of earlier answers too."""
+        """Build again if the answer changes a file, with the files of earlier answers too."""
         new, record = read_changes(answer) if stage.builds else Changes(), None
         if new.names:
             self.changes = self.changes.then(new)
@@ -148,7 +148,7 @@ class _State:
 
 
 def _is_over(said: UserReply | None) -> bool:
-    """Whether a dialogue ends: there was no answer, the user is satisfied, or said nothing that can be passed on."""
+    """Whether a dialogue ends: there was no answer, the user is satisfied, or the reply has no text to pass on."""
     return said is None or said.status == "FULLY_SATISFIED" or not said.text
 
 
@@ -189,15 +189,14 @@ def expected_asks(config: AssistConfig, task: AssistTask, *, explores: bool) -> 
     A maintainer that cannot run commands answers at once.
     """
     prompts, conditions = config.prompts, sum(map(len, task.conditions))
-    opening = len(prompts.opening) + len(prompts.explore if explores else prompts.blind) + len(task.prompt)
-    told = replies = 0
-    shared = 0
+    length = len(prompts.opening) + len(prompts.explore if explores else prompts.blind) + len(task.prompt)
+    replies = shared = 0
     for turn in range(config.rounds):
-        told += len(prompts.followup) + len(prompts.again) + REPLIED if turn else 0
+        length += len(prompts.followup) + len(prompts.again) + REPLIED if turn else 0
         for call in range(config.steps_before(turn) + 1 if explores else 1):
-            told += OUTPUTS + len(prompts.outputs) + len(prompts.more) if call else 0
-            yield Ask(UNDER_TEST, turn, opening + told, SAID, replies=replies, shared=shared, shared_replies=replies)
-            replies, shared = replies + 1, opening + told
+            length += OUTPUTS + len(prompts.outputs) + len(prompts.more) if call else 0
+            yield Ask(UNDER_TEST, turn, length, SAID, replies=replies, shared=shared, shared_replies=replies)
+            replies, shared = replies + 1, length
         dialogue = len(task.prompt) + (turn + 1) * SAID + turn * REPLIED
         shown = len(prompts.user) + conditions + dialogue + config.references * REFERENCE
         yield Ask(USER, turn, shown, REPLIED)
