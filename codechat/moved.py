@@ -57,6 +57,10 @@ MOVED = {
     "studies.cab.references": "studies.cab.judging",
     "studies.cab.sampling": "studies.cab.tasks",
     "studies.cab.user": "studies.cab.judging",
+    "studies.sreval.chapter.ablations": "studies.sreval.chapter.tables",
+    "studies.sreval.chapter.published": "studies.sreval.chapter.tables",
+    "studies.sreval.construct.checking": "studies.sreval.construct.algorithm",
+    "studies.sreval.construct.order": "studies.sreval.construct.algorithm",
     "tracking": "report.tracking",
 }
 

@@ -1,4 +1,4 @@
-"""Seeds: finished programs from which steps are made, and the filters of those from repositories (SR-Eval, 3.1.1)."""
+"""Seeds: finished programs from which steps are made, and the filters of functions of repositories (SR-Eval, 3.1.1)."""
 
 import ast
 import textwrap
@@ -16,7 +16,7 @@ from codechat.run.construct import Dropped, Item
 from codechat.sandbox.languages import language_of
 from codechat.sandbox.languages.python.assembly import assemble
 from codechat.sandbox.languages.python.syntax import parse
-from codechat.studies.sreval.construct.checking import Place
+from codechat.studies.sreval.construct.algorithm import Place
 from codechat.studies.sreval.placing import read_source
 
 SETTING = "seeds"
@@ -25,7 +25,7 @@ REMEDY = (
     "BigCodeBench or HumanEval+; or a function of a repository with id, signature, docstring, body, tests, place"
 )
 LEAST_LINES = 10
-"""Lines of code in the body of a repository's function: shorter ones are completed in one go."""
+"""Least lines of code in the body of a repository's function: shorter ones are completed in one go."""
 Tests = Annotated[list[str], BeforeValidator(as_list)]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -35,7 +35,7 @@ class _Row(BaseModel):
 
 
 class OwnRow(_Row):
-    """A seed in words of one's own; `tests` are those of the whole program."""
+    """A user's own seed; `tests` are for the whole program."""
 
     id: str = Field(min_length=1)
     instruction: str = Field(min_length=1)
@@ -50,7 +50,7 @@ class OwnRow(_Row):
 
 
 class BigCodeBenchRow(_Row):
-    """A task of BigCodeBench: the instruction as one gives it to a chat model, and tests of unittest."""
+    """A task of BigCodeBench: the instruction for a chat model, and tests of unittest."""
 
     task_id: str = Field(min_length=1)
     instruct_prompt: str = Field(min_length=1)
@@ -73,7 +73,7 @@ class BigCodeBenchRow(_Row):
 
 
 class HumanEvalRow(_Row):
-    """A task of HumanEval's form; its calls (`base_input`) are no tests of their reference, which gives the results."""
+    """A task of HumanEval's form. Its calls (`base_input`) are no tests, since the reference gives their results."""
 
     task_id: str = Field(min_length=1)
     prompt: str = Field(min_length=1)
@@ -96,7 +96,7 @@ class HumanEvalRow(_Row):
 
 
 class Dependencies(BaseModel):
-    """Names that a function uses, as DevEval lists them: of its class, of its file, and of other files."""
+    """Names that a function uses, in DevEval's form: of its class, of its file, and of other files."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -108,7 +108,7 @@ class Dependencies(BaseModel):
 class RepositoryRow(_Row):
     """A function of a repository. `place` has the fields of the suite `inserted` (Python) or `maven` (Java).
 
-    Its `tests`, which `place` lacks, are those of the whole function. Without an instruction the converter writes one.
+    `tests` are for the whole function; `place` has none. Without an instruction the converter writes one.
     """
 
     id: str = Field(min_length=1)
@@ -145,8 +145,7 @@ class RepositoryRow(_Row):
 def read_seeds(path: Path) -> Iterator[Item]:
     """The seeds of a file, `.jsonl` or `.jsonl.gz`, in order, each in one of the four forms.
 
-    Raises `UserError` with file and line for a row that is none, a solution without a function, and an id that is there
-    twice.
+    Raises `UserError` with file and line for an invalid row, a solution without a function, and a repeated id.
     """
     seen = set[str]()
 
@@ -172,7 +171,7 @@ def read_seeds(path: Path) -> Iterator[Item]:
 
 
 def function_of(data: Mapping[str, Any]) -> str:
-    """The name that every step's program must define; empty in Java, and if there are several without a choice.
+    """The name that every step's program must define; empty in Java, and if there are several functions.
 
     Raises `ValueError` if the solution does not parse, or has no such function.
     """
@@ -193,12 +192,12 @@ def function_of(data: Mapping[str, Any]) -> str:
 
 
 def place_of(data: Mapping[str, Any]) -> Place:
-    """Where the programs of an item stand."""
+    """The place of an item's programs."""
     return Place(data["language"], data["entry_point"], data.get("place"))
 
 
 def refuse_failing(ends: Iterable[tuple[str, Verdict]]) -> None:
-    """Raises `UserError` that names the seeds whose solution does not pass its own tests."""
+    """Raises `UserError` that names the seeds whose solution fails its own tests."""
     wrong = [(name, verdict) for name, verdict in ends if not verdict.passed]
     if not wrong:
         return
@@ -210,7 +209,7 @@ def refuse_failing(ends: Iterable[tuple[str, Verdict]]) -> None:
 
 
 def lines_of_code(body: str, language: str) -> int:
-    """The lines of a body that hold code: not blank, no brace, comment or docstring alone."""
+    """The lines of a body with code: not blank, no brace, comment or docstring alone."""
     marks, lines = ("#",) if language == "python" else ("//", "/*", "*"), body.splitlines()
     tree = parse("def f():\n" + textwrap.indent(textwrap.dedent(body), " ")) if language == "python" else None
     first = next(iter(tree.body[0].body), None) if tree and isinstance(tree.body[0], ast.FunctionDef) else None
@@ -220,9 +219,9 @@ def lines_of_code(body: str, language: str) -> int:
 
 
 def filtered(data: Mapping[str, Any]) -> Dropped | None:
-    """Why a repository's function is no seed, though it passes its tests in place; None if it is one.
+    """The reason to drop a repository's function that passes its tests in place; None if there is none.
 
-    As in the paper: the body is long enough, and it depends on its class or its file, and on no other file. Without a
+    As in the paper: the body must be long enough, and depend on its class or its file, and on no other file. Without a
     list of dependencies only Python's are found.
     """
     lines = lines_of_code(data["body"], data["language"])
@@ -240,7 +239,7 @@ def filtered(data: Mapping[str, Any]) -> Dropped | None:
 
 
 def dependencies_of(place: Mapping[str, Any]) -> Dependencies:
-    """What a function in Python uses of its class, of its file, and of the repository's other files."""
+    """The names that a function in Python uses of its class, of its file, and of the repository's other files."""
     root = Path(place["folder"]).expanduser()
     tree = read_source(root / place["file"]).tree
     imported, own = dict[str, bool](), set[str]()
