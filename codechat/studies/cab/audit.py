@@ -1,7 +1,6 @@
-"""Labels for cells of `assist`: the judge's decisions, the data's conditions, and the simulated user.
+"""Labels for cells of `assist`: the judge's decisions, and the data's conditions as for the paper's Table 4.
 
-Conditions are labelled as for the paper's Table 4: is each accurate, and are they complete? The simulated user is at
-fault if it calls itself satisfied wrongly, or reveals facts that the person who asked could not know.
+Is each condition accurate, and are they complete?
 """
 
 from collections.abc import Callable, Iterator
@@ -69,15 +68,13 @@ def _decisions(cell: LoadedCell, task: AssistTask, session: SessionRecord) -> It
             )
 
 
-def _dialogue(session: SessionRecord, last: int | None = None, *, unreplied: bool = False) -> str:
-    """All answers with the user's replies, up to a turn; `unreplied` leaves out the reply of that turn."""
+def _dialogue(session: SessionRecord) -> str:
+    """All answers with the user's replies."""
     said: list[str] = []
-    for turn in (turn for turn in session.turns if last is None or turn.turn <= last):
-        fields = AssistTurn.of(turn)
-        if fields.answer is not None:
-            said.append(f"maintainer:\n{fields.answer}")
-            if fields.user is not None and not (unreplied and turn.turn == last):
-                said.append(f"user:\n{fields.user.text}")
+    for turn in map(AssistTurn.of, session.turns):
+        if turn.answer is not None:
+            said.append(f"maintainer:\n{turn.answer}")
+            said += [f"user:\n{turn.user.text}"] if turn.user is not None else []
     return "\n\n".join(said)
 
 
@@ -110,27 +107,6 @@ def _completeness(cell: LoadedCell, task: AssistTask, session: SessionRecord) ->
     yield COMPLETENESS.row(
         {**_thread_of(task), "answer": every}, **columns, extracted_conditions=every, judge_complete="yes"
     )
-
-
-def _replies(cell: LoadedCell, task: AssistTask, session: SessionRecord, *, statuses: bool) -> Iterator[Row]:
-    """The user's readable replies: their statuses, or their texts.
-
-    Labellers of a status do not see the reply, which reveals it. Labellers of a text see the conditions and the
-    thread: everything that the user could know.
-    """
-    for turn in session.turns:
-        reply = AssistTurn.of(turn).user
-        if reply is None or reply.status is None:
-            continue
-        columns = {**place_of(cell, session, turn.turn, 0), "language": session.language}
-        columns |= {"judge": _model_of(cell, "user"), "judge_reason": reply.reason}
-        texts = {"question": task.prompt, "answer": _dialogue(session, turn.turn, unreplied=statuses)}
-        if statuses:
-            full = WORDS[reply.status == "FULLY_SATISFIED"]
-            yield STATUSES.row(texts, **columns, user_conditions=_numbered(task), judge_full=full)
-        else:
-            texts = {**_thread_of(task), "conditions": _numbered(task), **texts}
-            yield REPLIES.row(texts, **columns, user_reply=reply.text, judge_fair="yes")
 
 
 def _numbered(task: AssistTask) -> str:
@@ -169,25 +145,5 @@ COMPLETENESS = register(
         ask="Do these conditions say all that the user needs, by the thread?",
         heading="Conditions",
         find=partial(_with_tasks, _completeness),
-    )
-)
-STATUSES = register(
-    _registered(
-        "statuses",
-        one="status of a simulated user",
-        questions=(Question("user_conditions", "full"),),
-        ask="Would a user with these conditions be fully satisfied by what the maintainer has said so far?",
-        heading="Dialogue",
-        find=partial(_with_tasks, partial(_replies, statuses=True)),
-    )
-)
-REPLIES = register(
-    _registered(
-        "replies",
-        one="reply of a simulated user",
-        questions=(Question("user_reply", "fair"),),
-        ask="Does the user's last reply say only what the person who opened the issue could know at that point?",
-        heading="Dialogue",
-        find=partial(_with_tasks, partial(_replies, statuses=False)),
     )
 )

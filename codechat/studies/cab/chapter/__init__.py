@@ -35,11 +35,6 @@ def _drawings() -> Iterator[Drawing]:
             "Shares of the decided issues, stacked; a bar for each entrant, numbered as above. The number of issues "
             "stands above the first of a language.", GROUP, partial(_by_language, names=names),
         )  # fmt: skip
-    yield Drawing(
-        "assist_satisfaction", "Satisfaction by round",
-        "How satisfied the users are at each round, of the dialogues that reach it; their number stands above the bar.",
-        GROUP, _by_round,
-    )  # fmt: skip
 
 
 def _by_language(comparison: Comparison[Any], look: Look, names: Sequence[str]) -> Any:
@@ -90,28 +85,6 @@ def _strip(
         panel.text(x, -0.03, entrant, ha="center", va="top", fontsize=8, color="#666666")
 
 
-def _by_round(comparison: Comparison[Any], look: Look) -> Any:
-    """A panel per entrant and dataset: a bar for each round."""
-    cells = list(comparison.in_order())
-    if len(cells) > MOST:
-        return None
-    many = len(comparison.datasets) > 1
-    titles = [f"{found.cell.label}, {found.cell.dataset}" if many else found.cell.label for found in cells]
-    figure, axes = panels(titles, width=4.4, height=2.9, columns=3)
-    for panel, found in zip(axes, cells, strict=True):
-        metrics, keys = found.cell.metrics, [f"{name}_at" for name in STATUSES]
-        sizes = metrics["n"][keys[0]]
-        for place, size in enumerate(sizes):
-            if size:
-                _stack(panel, place, [metrics[key][place] for key in keys], STATUSES, FILLED)
-                panel.text(place, 1.02, str(size), ha="center", fontsize=8)
-        panel.set_xticks(range(len(sizes)), [str(place + 1) for place in range(len(sizes))])
-        panel.set_xlabel("Round")
-        _shares(panel, len(sizes))
-    legend(figure, axes)
-    return figure
-
-
 def _stack(panel: Any, x: float, shares: Sequence[float], names: Sequence[str], width: float) -> None:
     """One bar of shares, the first at its foot."""
     foot = 0.0
@@ -150,7 +123,6 @@ class AssistChapter(Chapter):
     def tables(self, comparison: Comparison[Any]) -> Iterator[Table]:
         yield tables.correctness(comparison)
         yield tables.languages(comparison)
-        yield tables.satisfaction(comparison)
         yield tables.user_and_judge(comparison)
         yield from tables.labelled(comparison)
         yield from super().tables(comparison)

@@ -189,25 +189,6 @@ def languages(comparison: Comparison[Any]) -> Table:
     )  # fmt: skip
 
 
-def satisfaction(comparison: Comparison[Any]) -> Table:
-    """The users' satisfaction at each round."""
-    keys = ("fully_satisfied_at", "partially_satisfied_at", "not_satisfied_at", "satisfied_by")
-    titles = ("Fully satisfied, %", "Partially, %", "Not, %", "Satisfied so far, %")
-    columns = [Column("round", "Round", "d"), Column("n", "Replies", "d")]
-    columns += [Column(key, title, PER_CENT) for key, title in zip(keys, titles, strict=True)]
-    rows: list[tuple[SessionVerdicts, list[Value]]] = []
-    for found in comparison.in_order():
-        metrics = found.cell.metrics
-        for place, size in enumerate(metrics["n"][keys[0]]):
-            if size:
-                rows.append((found, [place + 1, size, *(100 * metrics[key][place] for key in keys)]))
-    return named_table(
-        comparison, columns, rows, name="assist_satisfaction", group=GROUP, title="Satisfaction by round, %",
-        note="Replies: the dialogues with a readable reply at the round; the first three shares are of these. "
-        "Satisfied so far: of all completed dialogues. Round k is turn k − 1 of the records.",
-    )  # fmt: skip
-
-
 def user_and_judge(comparison: Comparison[Any]) -> Table:
     """Satisfied users against correct verdicts."""
     counts = {
@@ -233,7 +214,7 @@ def user_and_judge(comparison: Comparison[Any]) -> Table:
 
 
 def labelled(comparison: Comparison[Any]) -> Iterator[Table]:
-    """People's labels of the data's conditions and of the simulated user, if the report has any.
+    """People's labels of the data's conditions and of the judge's decisions, if the report has any.
 
     The paper's Table 4 is shown for labels of the published issues alone.
     """
@@ -248,15 +229,11 @@ def labelled(comparison: Comparison[Any]) -> Iterator[Table]:
         "extracted_conditions": Asked(
             "Complete lists", "issues whose conditions say all that the user needs", lists
         ),
-        "user_conditions": Asked(
-            "Right statuses", "replies of the simulated user that are rightly fully satisfied, or rightly not"
-        ),
-        "user_reply": Asked("Fair replies", "replies of the simulated user that say only what a user could know"),
         "condition": Asked("Right decisions", "the judge's decisions on conditions that are right"),
     }  # fmt: skip
     yield from labels_table(
         comparison, asked, "Language", name="assist_labels", group=GROUP,
-        title="People's labels of conditions and of the simulated user (as CodeAssistBench's Table 4)",
+        title="People's labels of conditions (as CodeAssistBench's Table 4)",
         note=f" {TABLE_4 if known else NOWHERE}",
     )  # fmt: skip
 

@@ -17,7 +17,6 @@ from codechat.sandbox.languages import language_of
 from codechat.sandbox.languages.python.assembly import assemble
 from codechat.sandbox.languages.python.syntax import parse
 from codechat.studies.sreval.construct.algorithm import Place
-from codechat.studies.sreval.placing import read_source
 
 SETTING = "seeds"
 REMEDY = (
@@ -221,63 +220,15 @@ def lines_of_code(body: str, language: str) -> int:
 def filtered(data: Mapping[str, Any]) -> Dropped | None:
     """The reason to drop a repository's function that passes its tests in place; None if there is none.
 
-    As in the paper: the body must be long enough, and depend on its class or its file, and on no other file. Without a
-    list of dependencies only Python's are found.
+    As in the paper: the body must be long enough and, if its dependencies are given, depend on its class or its file,
+    and on no other file.
     """
     lines = lines_of_code(data["body"], data["language"])
     if lines < LEAST_LINES:
         return Dropped("short body", f"{lines} lines of code, and {LEAST_LINES} are the least")
-    if "dependencies" in data:
-        found = Dependencies.model_validate(data["dependencies"])
-    elif data["language"] == "python":
-        found = dependencies_of(data["place"])
-    else:
+    if "dependencies" not in data:
         return None
-    if found.cross_file:
-        return Dropped("needs other files", ", ".join(found.cross_file))
-    return None if found.intra_class or found.intra_file else Dropped("stands alone", "it uses nothing of its file")
-
-
-def dependencies_of(place: Mapping[str, Any]) -> Dependencies:
-    """The names that a function in Python uses of its class, of its file, and of the repository's other files."""
-    root = Path(place["folder"]).expanduser()
-    tree = read_source(root / place["file"]).tree
-    imported, own = dict[str, bool](), set[str]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            for alias in node.names:
-                module = node.module if isinstance(node, ast.ImportFrom) else alias.name
-                inside = getattr(node, "level", 0) > 0 or _is_of(root, module or "")
-                imported[(alias.asname or alias.name).partition(".")[0]] = inside
-    for statement in tree.body:
-        if isinstance(statement, Function | ast.ClassDef):
-            own.add(statement.name)
-        own |= {each.id for each in ast.walk(statement) if isinstance(statement, ast.Assign | ast.AnnAssign)
-                and isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}  # fmt: skip
-    function, owner = _function_in(tree, place["function"], place["lines"][0])
-    used = {each.id for each in ast.walk(function) if isinstance(each, ast.Name)}
-    receiver = function.args.args[0].arg if owner is not None and function.args.args else ""
-    attributes = [each for each in ast.walk(function) if isinstance(each, ast.Attribute)]
-    members = {each.attr for each in attributes if isinstance(each.value, ast.Name) and each.value.id == receiver}
-    return Dependencies(
-        intra_class=sorted(members - {function.name}),
-        intra_file=sorted((used & own) - {function.name} - set(imported)),
-        cross_file=sorted(name for name in used if imported.get(name)),
-    )
-
-
-def _is_of(root: Path, module: str) -> bool:
-    top = module.partition(".")[0]
-    return bool(top) and any(
-        (folder / top).is_dir() or (folder / f"{top}.py").is_file() for folder in (root, root / "src")
-    )
-
-
-def _function_in(tree: ast.Module, name: str, line: int) -> tuple[Function, ast.ClassDef | None]:
-    owners: list[ast.Module | ast.ClassDef] = [tree]
-    owners += [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    for owner in owners:
-        for node in owner.body:
-            if isinstance(node, Function) and (node.name, node.lineno) == (name, line):
-                return node, owner if isinstance(owner, ast.ClassDef) else None
-    raise UserError(f"there is no function {name} at line {line}", "mend the seed's place")
+    uses = Dependencies.model_validate(data["dependencies"])
+    if uses.cross_file:
+        return Dropped("needs other files", ", ".join(uses.cross_file))
+    return None if uses.intra_class or uses.intra_file else Dropped("stands alone", "it uses nothing of its file")
