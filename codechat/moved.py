@@ -105,6 +105,18 @@ MOVED = {
     "suites.maven": "studies.sreval.suite_maven",
     "suites.placing": "studies.sreval.placing",
     "suites.versions": "studies.multicodeif.versions",
+    "studies.cab.chapter.drawings": "studies.cab.chapter",
+    "studies.cab.config": "studies.cab.stage",
+    "studies.cab.construct.dockerfiles": "studies.cab.construct.roles",
+    "studies.cab.construct.funnel": "studies.cab.construct.repositories",
+    "studies.cab.construct.threads": "studies.cab.construct.github",
+    "studies.cab.references": "studies.cab.judging",
+    "studies.cab.sampling": "studies.cab.tasks",
+    "studies.cab.user": "studies.cab.judging",
+    "studies.sreval.chapter.ablations": "studies.sreval.chapter.tables",
+    "studies.sreval.chapter.published": "studies.sreval.chapter.tables",
+    "studies.sreval.construct.checking": "studies.sreval.construct.algorithm",
+    "studies.sreval.construct.order": "studies.sreval.construct.algorithm",
     "tracking": "report.tracking",
 }
 

@@ -133,7 +133,7 @@ class Inserted:
 
     @property
     def _owners(self) -> list[str]:
-        """The classes that enclose the test next to which the new ones are inserted."""
+        """The classes around the test `beside`."""
         return self.beside.split("::")[1:-1]
 
 
@@ -153,7 +153,7 @@ class InsertedConfig(Config):
 
 @SUITES.register("inserted", InsertedConfig)
 def inserted(config: InsertedConfig) -> Inserted:
-    """New tests inserted beside a repository's own, run in a copy of it with the program in place of a function."""
+    """New tests inserted into a repository's own, run in a copy of it with the program in place of a function."""
     folder = str(Path(config.folder).expanduser().resolve())
     names_of_tests(config.tests)
     return Inserted(

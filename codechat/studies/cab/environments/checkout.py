@@ -24,7 +24,7 @@ from codechat.studies.cab.environments.inside import furnish
 from codechat.studies.cab.environments.resident import (
     CODE,
     HIDDEN,
-    NOBODY,
+    UNPRIVILEGED,
     VARIABLES,
     Limits,
     Resident,
@@ -105,7 +105,7 @@ class Checkout:
         words = [str(self._program), "--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-uts", "--clearenv"]
         words += ["--hostname", "room"]
         if self._owner is None:
-            words += ["--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY)]
+            words += ["--unshare-user", "--uid", str(UNPRIVILEGED), "--gid", str(UNPRIVILEGED)]
         else:  # the process becomes another user, which its own namespaces then show as one of theirs
             words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
         # the system's programs and libraries, without those in /usr/local

@@ -18,7 +18,7 @@ from codechat.studies.cab.environments.checkout import Checkout
 from codechat.studies.cab.environments.commits import hold_commit
 from codechat.studies.cab.environments.images import HOME_OF_PYTHON, PLACE, Builder, Engine, Image, bundle, words
 from codechat.studies.cab.environments.inside import furnish
-from codechat.studies.cab.environments.resident import NOBODY, VARIABLES, Limits, Resident, ResidentWorktree
+from codechat.studies.cab.environments.resident import UNPRIVILEGED, VARIABLES, Limits, Resident, ResidentWorktree
 
 SPARE_PROCESSES, SPARE_MB = 16, 128  # of the container besides a command's own
 GIVEN = "FROM {image}\nWORKDIR " + furnish.REPOSITORY + "\nCOPY . .\n"
@@ -195,7 +195,16 @@ class Docker:
         # docker passes this machine's name servers to a container, podman this machine's table of names
         if config.network is None:
             options += ["--dns", "127.0.0.1", "--dns-search", "."] if config.program == "docker" else ["--no-hosts"]
-        options += ["--cap-drop", "ALL", "--user", f"{NOBODY}:{NOBODY}", "--workdir", "/", "--env", HOME_OF_PYTHON]
+        options += [
+            "--cap-drop",
+            "ALL",
+            "--user",
+            f"{UNPRIVILEGED}:{UNPRIVILEGED}",
+            "--workdir",
+            "/",
+            "--env",
+            HOME_OF_PYTHON,
+        ]
         paths = "systempaths=unconfined" if config.program == "docker" else "unmask=ALL"
         for profile in ("no-new-privileges", "seccomp=unconfined", "apparmor=unconfined", paths):
             options += ["--security-opt", profile]

@@ -29,7 +29,7 @@ from codechat.datasets.tasks import Workspace
 from codechat.studies.cab.environments.build_files import Refused, parts_of, recipe
 from codechat.studies.cab.environments.cache import folder_of
 from codechat.studies.cab.environments.inside.starter import BLOCK, HeadAndTail
-from codechat.studies.cab.environments.resident import CODE, NOBODY, Limits, boot_code, legible
+from codechat.studies.cab.environments.resident import CODE, UNPRIVILEGED, Limits, boot_code, legible
 
 PLACE = "/codechat"
 """The folder of the interpreter in a container."""
@@ -264,7 +264,7 @@ class Builder:
         """Prepare a built image for worktrees, under a tag. Raises `InfrastructureError`."""
         config = json.loads(self.engine.need("image", "inspect", "--format", "{{json .Config}}", built))
         pairs = (entry.partition("=") for entry in config.get("Env") or ())
-        given = (config.get("WorkingDir") or "/workspace/repository", f"{PLACE}/lower", NOBODY)
+        given = (config.get("WorkingDir") or "/workspace/repository", f"{PLACE}/lower", UNPRIVILEGED)
         code = boot_code(f"furnish import prepare\nprint(prepare{given!r})", PLACE)
         name = f"codechat-{secrets.token_hex(8)}"
         options = ["run", "--name", name, "--network", "none", "--user", "0:0", "--workdir", "/", "--cap-drop", "ALL"]
