@@ -43,6 +43,7 @@ MOVED = {
     "patterns": "studies.refine.patterns",
     "protocols": "run.protocols",
     "report.study": "report.comparison",
+    "sandbox.inside.assertions": "sandbox.inside.tester",
     "sandbox.inside.comparing": "sandbox.inside.snippets",
     "serving": "models.serving",
     "suites": "sandbox.suites",

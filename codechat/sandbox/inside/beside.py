@@ -1,6 +1,4 @@
-"""Programs that run beside other processes of the machine, without namespaces: their folders, and what replaces what a
-namespace of their own would give them.
-"""
+"""Programs among the other processes of the machine: their folders, and what replaces namespaces."""
 
 # No pathlib: every module loaded here is memory that each fork copies.
 # ruff: noqa: PTH101, PTH102, PTH120, PTH104, PTH106, PTH108, PTH116, PTH118, PTH123, PTH208
@@ -28,13 +26,13 @@ SEMAPHORE = 64  # bytes, more than any C library's sem_t has
 
 
 class Beside:
-    """The folders of a zygote's programs, two since two may share a run, and how programs are confined to them.
+    """The folders of a zygote's programs, one for each of two in a run, and how programs are confined to them.
 
-    `place` is what the system grants. Made by the zygote, as the user that programs are.
+    `place` is what the system grants. The zygote makes it as the user of programs.
     """
 
     def __init__(self, folder: str, visible: list[str] | None, hidden: list[str], version: int | None) -> None:
-        """`visible` and `hidden` are those of Landlock, or None: it is not used. `version` limits its interface."""
+        """`visible` and `hidden` are for Landlock; no `visible`: it is not used. `version` limits its interface."""
         isolate.open_more_files()
         self.folders = [os.path.realpath(f"{folder}/{part}") for part in (0, 1)]
         self.version = landlock.version() if version is None else version
@@ -44,15 +42,11 @@ class Beside:
         _share_memory(self._where)
         self._set_folder(self.folders[0])
         self.refusal = ""
-        self.place: seccomp.Place = "bare"
         if visible is not None:
             self._make_rulesets()
         wanted: list[seccomp.Place] = ["landlock", "supervised"] if self._rulesets else ["supervised"]
-        for place in wanted:
-            if self._works(place):
-                self.place = place
-                break
-        else:
+        self.place: seccomp.Place = next(filter(self._works, wanted), "bare")
+        if self.place == "bare":
             self.refusal = self.refusal or "the system lets the sandbox supervise no system calls"
 
     def _make_rulesets(self) -> None:
@@ -66,17 +60,14 @@ class Beside:
             self.refusal = str(error)
 
     def _works(self, place: seccomp.Place) -> bool:
-        """Whether programs can be confined so; tried in a child."""
-        child = os.fork()
-        if child == 0:
-            try:
-                if place == "landlock":
-                    self._rulesets[0].restrict()
-                isolate.filter_of(place).listen(isolate.libc)
-            except OSError:
-                os._exit(1)
-            os._exit(0)
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        """Whether a place confines programs, tried in a child."""
+
+        def confine() -> None:
+            if place == "landlock":
+                self._rulesets[0].restrict()
+            isolate.filter_of(place).listen(isolate.libc)
+
+        return isolate.works(confine)
 
     def enter(self, part: int, alone: bool) -> None:
         """For a child, before the candidate's first line: its own folder, and no other. Raises `OSError`."""
@@ -85,7 +76,7 @@ class Beside:
         if part:
             self._set_folder(folder)
         if "tempfile" in sys.modules:
-            sys.modules["tempfile"].tempdir = None  # type: ignore[attr-defined]  # what was loaded may have looked for it
+            sys.modules["tempfile"].tempdir = None  # type: ignore[attr-defined]  # a loaded module may have set it
         if self.place == "landlock":
             isolate.libc.prctl(isolate.PR_SET_DUMPABLE, 1, 0, 0, 0)  # the supervisor reads addresses of sockets
             if alone:  # seldom, so it is made here
@@ -96,18 +87,18 @@ class Beside:
                 self._rulesets[part].restrict()
 
     def be_supervised(self, asker: socket.socket, limits: dict[str, int], reaps: bool) -> None:
-        """For a child, at last: bind it to the filter, and hand the listener to the zygote. Raises `OSError`."""
-        told = LIMITS.pack(limits["processes"], limits["file"])
-        isolate.be_supervised(self.place, asker, told, limits["open_files"], reaps=reaps)
+        """For a child, last: bind it to the filter, and hand the listener to the zygote. Raises `OSError`."""
+        message = LIMITS.pack(limits["processes"], limits["file"])
+        isolate.be_supervised(self.place, asker, message, limits["open_files"], reaps=reaps)
 
     def _set_folder(self, folder: str) -> None:
-        # Node ends, and others may, where it may not look for the system's configuration of OpenSSL.
+        # Node ends, as other programs may, if it cannot look for the system's OpenSSL configuration.
         os.environ |= {"HOME": folder, "TMPDIR": folder, "OPENSSL_CONF": "/dev/null"}
         isolate.name_folder(folder)
         self._where[:] = [folder]
 
     def clear(self) -> None:
-        """Remove what programs left. None of them is left."""
+        """Remove what ended programs left."""
         for folder in self.folders:
             clear(folder)
 
@@ -120,7 +111,7 @@ class Beside:
 
 
 class Watched:
-    """What the zygote answers and measures while the programs of a run last."""
+    """The zygote's answers and measurements during a run."""
 
     def __init__(self, beside: Beside, children: list[int], askers: list[socket.socket]) -> None:
         self._beside, self._children = beside, children
@@ -136,7 +127,7 @@ class Watched:
             poll.register(handle, select.POLLIN)
 
     def handle(self, ready: int, event: int) -> None:
-        """Take a listener, or answer a call."""
+        """Accept a listener, or answer a call."""
         if ready in self._supervisors:
             if event & select.POLLIN:
                 self._supervisors[ready].answer()
@@ -146,14 +137,13 @@ class Watched:
             return
         part, asker = self._askers[ready]
         self._poll.unregister(ready)
-        told, handles, _, _ = socket.recv_fds(asker, LIMITS.size, 1)
-        if handles:  # else it ended before
-            processes, self._most[self._beside.folders[part]] = LIMITS.unpack(told)
-            supervisor = Supervisor(
-                handles[0], self._children[part], self._children, processes, self._beside.folders[part]
-            )
-            self._supervisors[handles[0]] = supervisor
-            self._poll.register(handles[0], select.POLLIN)
+        message, handles, _, _ = socket.recv_fds(asker, LIMITS.size, 1)
+        for listener in handles:  # none if it ended before
+            folder = self._beside.folders[part]
+            processes, self._most[folder] = LIMITS.unpack(message)
+            supervisor = Supervisor(listener, self._children[part], self._children, processes, folder)
+            self._supervisors[listener] = supervisor
+            self._poll.register(listener, select.POLLIN)
 
     def overfull(self) -> bool:
         """Whether a program's folder holds more than it may, looked at ten times a second."""
@@ -181,7 +171,7 @@ def make_folders(folder: str, user: int | None) -> None:
 
 
 def clear(folder: str) -> None:
-    """Empty a folder, however deep it is and whatever modes it has. Folders in folders are moved up, then removed."""
+    """Empty a folder of any depth and with any modes. Inner folders are moved up, then removed."""
     try:
         names = os.listdir(folder)
     except PermissionError:
@@ -209,8 +199,8 @@ def clear(folder: str) -> None:
 
 
 def used(folder: str, most: int) -> int:
-    """The bytes of a folder on its file system, as a file system in memory would count them, and those of files that
-    were removed and are still open or mapped; more than `most` if it cannot be told."""
+    """The bytes of a folder as a file system in memory would count them, removed files that are still open or mapped
+    included; more than `most` if that is unknown."""
     used = files = 0
     waiting = [folder]
     while waiting:
@@ -231,7 +221,7 @@ def used(folder: str, most: int) -> int:
 
 
 def _removed(device: int) -> int:
-    """The bytes of files on a device that have no name any more and that programs hold, as far as they can be seen."""
+    """The bytes of removed files on a device that programs still hold, of the processes that can be read."""
     open_files: dict[int, int] = {}
     mapped, name = 0, f"{os.major(device):02x}:{os.minor(device):02x}"
     for pid in descendants():
@@ -250,16 +240,15 @@ def _removed(device: int) -> int:
 
 
 class _Heap:
-    """Finds the module `multiprocessing.heap`, and has it keep shared values in a program's folder.
+    """Finds the module `multiprocessing.heap`, and has it keep shared values in a program's folder (item of `where`).
 
-    To load it beforehand would take a tenth of the time that a zygote takes to start.
+    Loading it with the zygote would add a tenth to the start.
     """
 
     def __init__(self, where: list[str]) -> None:
         self._where = where
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Its specification, None for any other module."""
         if name != "multiprocessing.heap":
             return None
         found: Any = PathFinder.find_spec(name, path)
@@ -274,8 +263,8 @@ class _Heap:
 
 
 def _share_memory(where: list[str]) -> None:
-    """Give `multiprocessing` what lies in /dev/shm elsewhere: named memory in the program's folder, which is to be the
-    only item of `where`, and semaphores in memory that only its own forks share."""
+    """Replace the parts of `multiprocessing` that need /dev/shm: named memory is in the program's folder, the only item
+    of `where`, and semaphores in memory that only its forks share."""
     import _multiprocessing  # type: ignore[import-not-found]
     import _posixshmem  # type: ignore[import-not-found]
 

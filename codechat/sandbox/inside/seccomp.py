@@ -188,12 +188,7 @@ def _argument(number: int, which: int, tests: list[Line]) -> list[Line]:
 
 
 def _assemble(lines: list[Line], architecture: int) -> bytes:
-    start = [
-        (LOAD, 0, 0, ARCHITECTURE),
-        (JUMP_EQUAL, 1, 0, architecture),
-        (RETURN, 0, 0, KILL),
-        (LOAD, 0, 0, NUMBER),
-    ]
+    start = [(LOAD, 0, 0, ARCHITECTURE), (JUMP_EQUAL, 1, 0, architecture), (RETURN, 0, 0, KILL), (LOAD, 0, 0, NUMBER)]
     return b"".join(struct.pack("<HBBI", *line) for line in (*start, *lines, (RETURN, 0, 0, ALLOW)))
 
 

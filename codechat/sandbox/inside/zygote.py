@@ -1,8 +1,8 @@
 """The warm interpreter: forks one isolated child per candidate or command, and reports its end.
 
 Read it from `main` down: `Zygote` forks and waits, `_child` confines itself and becomes what the
-job asks for: a program called on inputs (`candidate`), a program with its assertions in one process (`assertions`) or
-in two (`tester` and `responder`), or any command, run as a user would: in a folder with its files, by its exit status.
+job asks for: a program called on inputs (`candidate`), a program with assertions in one process (`tester.run_shared`)
+or in two (`tester` and `responder`), or any command in a folder with its files.
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
@@ -25,7 +25,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from codechat.sandbox.inside import assertions, beside, candidate, isolate, responder, tester, wire
+from codechat.sandbox.inside import beside, candidate, isolate, responder, tester, wire
 from codechat.sandbox.inside.beside import Beside, Watched
 
 # The most imported modules of programs; the child imports any other itself.
@@ -322,7 +322,7 @@ def _child(part: Part, config: dict[str, Any], around: Beside | None) -> NoRetur
     if peer is not None:
         tester.run(job, results, shared, peer)
     if "snippets" in job:
-        assertions.run(job, results, shared)
+        tester.run_shared(job, results, shared)
     candidate.run(job, results, shared)
 
 

@@ -239,6 +239,19 @@ class Function:
     whole: Found
 
 
+class _Captured:
+    """An attribute of `Tree`: what the query captures of one kind; `bare` names lose the backticks around them."""
+
+    def __init__(self, kind: str, bare: bool = False) -> None:
+        self._kind, self._bare = kind, bare
+
+    def __get__(self, tree: "Tree | None", owner: "type[Tree]") -> tuple[Found, ...]:
+        assert tree is not None
+        matches = tree._matches.get(self._kind, ())
+        found = (tree._found(nodes.get(f"{self._kind}.name", nodes[self._kind])) for nodes in matches)
+        return tuple(replace(name, text=name.text.strip("`")) if self._bare else name for name in found)
+
+
 @dataclass(frozen=True, eq=False)
 class Tree:
     """A parsed program. `root` is its tree-sitter node."""
@@ -247,6 +260,15 @@ class Tree:
     root: Any
     data: bytes
     _query: Any
+
+    classes = _Captured("class", bare=True)  # names of declared types
+    variables = _Captured("variable", bare=True)  # names of variables, parameters and fields at their declarations
+    calls = _Captured("call", bare=True)  # called names, without qualifiers
+    types = _Captured("type", bare=True)  # names of used types, each part by itself: `Map` and `List` of `Map<List>`
+    comments = _Captured("comment")  # whole comments
+    strings = _Captured("string")  # string and character literals, with quotes
+    docs = _Captured("doc")  # strings that document the function, class or module around them
+    _brackets, _operators = _Captured("bracket"), _Captured("operator")
 
     @property
     def broken(self) -> bool:
@@ -281,33 +303,6 @@ class Tree:
     def _found(self, node: Any) -> Found:
         return Found(self.text(node), node.start_point[0] + 1, node.start_byte, node.end_byte)
 
-    def _named(self, kind: str) -> tuple[Found, ...]:
-        return tuple(self._found(nodes.get(f"{kind}.name", nodes[kind])) for nodes in self._matches.get(kind, []))
-
-    def _names(self, kind: str) -> tuple[Found, ...]:
-        """As `_named`, without the backticks that a name may stand in: they are no part of it."""
-        return tuple(replace(found, text=found.text.strip("`")) for found in self._named(kind))
-
-    @property
-    def classes(self) -> tuple[Found, ...]:
-        """The names of the types that are declared."""
-        return self._names("class")
-
-    @property
-    def variables(self) -> tuple[Found, ...]:
-        """The names of variables, parameters and fields at their declarations."""
-        return self._names("variable")
-
-    @property
-    def calls(self) -> tuple[Found, ...]:
-        """The names that are called, without what precedes them."""
-        return self._names("call")
-
-    @property
-    def types(self) -> tuple[Found, ...]:
-        """The names of types that are used, each part by itself: `Map` and `List` of `Map<List>`."""
-        return self._names("type")
-
     @property
     def imports(self) -> tuple[Found, ...]:
         """The paths that are imported, with their quotes if they have any."""
@@ -319,16 +314,6 @@ class Tree:
     def aliases(self) -> dict[str, str]:
         """The own names of imported things, by the names that the program gives them."""
         return {self.text(nodes["alias"]): self.text(nodes["alias.of"]) for nodes in self._matches.get("alias", [])}
-
-    @property
-    def comments(self) -> tuple[Found, ...]:
-        """The comments, each whole."""
-        return self._named("comment")
-
-    @property
-    def strings(self) -> tuple[Found, ...]:
-        """The string and character literals, with their quotes."""
-        return self._named("string")
 
     @property
     def blocks(self) -> tuple[Found, ...]:
@@ -343,14 +328,9 @@ class Tree:
     @property
     def operators(self) -> tuple[Found, ...]:
         """Binary operators, assignments and commas; no words such as `and`."""
-        brackets = {found.start for found in self._named("bracket")}
-        found = (each for each in self._named("operator") if not each.text[:1].isalpha())
+        brackets = {found.start for found in self._brackets}
+        found = (each for each in self._operators if not each.text[:1].isalpha())
         return tuple(each for each in found if each.start not in brackets)
-
-    @property
-    def docs(self) -> tuple[Found, ...]:
-        """The strings that document the function, class or module around them, if the language has such."""
-        return self._named("doc")
 
     def marked(self, kind: str) -> Iterator[tuple[str, Found]]:
         """The NAME and the place of every `makes.NAME`, `qualified.NAME` or `feature.NAME`."""

@@ -6,6 +6,7 @@ from the fields of a dataset's row (`suite: {kind: …}` of dataset=jsonl).
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from codechat.base.domain import Program, Verdict
@@ -99,4 +100,5 @@ def syntax_problem(text: str) -> str:
     return ""
 
 
+NOTHING_OUTSIDE: Mapping[str, str] = MappingProxyType({})  # `Suite.outside` if the dataset has all
 SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.sandbox.suites", NoTraits, Suite)

@@ -12,7 +12,7 @@ from codechat.base.config import Config, result_option
 from codechat.base.domain import Program, Verdict
 from codechat.base.files import content_hash
 from codechat.sandbox import PYTHON, Command, Sandbox
-from codechat.sandbox.suites import SUITES, syntax_problem
+from codechat.sandbox.suites import NOTHING_OUTSIDE, SUITES, syntax_problem
 from codechat.sandbox.suites.endings import judge_status
 
 NAME = "script.py"
@@ -27,15 +27,11 @@ class ExitStatus:
 
     snippets: tuple[str, ...] = ()
     wall_s: float = 10.0
-    kind = "exit_status"
+    kind, outside = "exit_status", NOTHING_OUTSIDE
 
     @cached_property
     def key(self) -> str:
         return content_hash([self.kind, self.wall_s, *self.snippets])
-
-    @property
-    def outside(self) -> dict[str, str]:
-        return {}
 
     def unusable(self, entry_point: str) -> Iterator[str]:
         """See `HasSnippets.unusable`; the snippets are one script."""

@@ -156,10 +156,7 @@ PACKAGES: Mapping[str, str] = {
     "yaml": "PyYAML",
 }
 # A module that works only with another package, or is brought by it.
-BROUGHT_BY: Mapping[str, tuple[str, ...]] = {
-    "keras": ("keras", "tensorflow-cpu"),
-    "seaborn": ("seaborn", "matplotlib"),
-}
+BROUGHT_BY: Mapping[str, tuple[str, ...]] = {"keras": ("keras", "tensorflow-cpu"), "seaborn": ("seaborn", "matplotlib")}
 
 
 def requirements(modules: Iterable[str], versions: Mapping[str, str]) -> list[str]:

@@ -19,7 +19,7 @@ from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.snippets import NotRun, imports_of, names_read, refuse_unrun, shares_names, uses_of
 from codechat.sandbox.inside.text import bound_names
 from codechat.sandbox.inside.wire import BY_PROGRAM
-from codechat.sandbox.suites import SUITES, syntax_problem
+from codechat.sandbox.suites import NOTHING_OUTSIDE, SUITES, syntax_problem
 from codechat.sandbox.suites.assertions.constructs import Constructs, describe_all, find_all
 from codechat.sandbox.suites.endings import ADDRESS, SHOWN, explain_end, read_exception, run_in_box
 from codechat.sandbox.watch import Frames, Malformed
@@ -178,16 +178,12 @@ class Assertions:
     cpu_s: float | None = None
     one_file: bool = False
     reference: str | None = field(default=None, compare=False)
-    kind, language = "assertions", "python"
+    kind, language, outside = "assertions", "python", NOTHING_OUTSIDE
 
     @functools.cached_property
     def key(self) -> str:
         asked = [sorted(self.needs), self.cpu_s, self.one_file, *filter(None, [self.reference])]
         return content_hash([self.kind, *([asked] if any(asked) else []), *self.snippets])
-
-    @property
-    def outside(self) -> Mapping[str, str]:
-        return {}
 
     @property
     def test_counts(self) -> tuple[int, int]:
