@@ -37,6 +37,7 @@ MOVED = {
     "languages.customs": "sandbox.languages.grammar",
     "languages.markup": "sandbox.languages.javascript",
     "languages.python.assembly": "sandbox.languages.python.syntax",
+    "languages.python.program": "sandbox.languages.python.source",
     "languages.python.imports": "sandbox.languages.python.syntax",
     "launchers": "run.launchers",
     "metrics": "report.metrics",

@@ -28,12 +28,9 @@ print(json.dumps({
 
 @dataclass(frozen=True)
 class Interpreter:
-    """An interpreter at a `path`, as it describes itself.
-
-    `prefix` is the folder of its environment, `base` that of the interpreter behind it and `program` that one itself;
-    `entries` are its module path. `packages` are names and versions in the order in which it finds them; of two of one
-    name it imports the first.
-    """
+    """An interpreter at a `path`, as it describes itself. `prefix` is the folder of the environment, `base` the folder
+    of the interpreter `program` behind it; `entries` is the module path. `packages` are names and versions in the order
+    of search: of two with one name it imports the first."""
 
     path: str
     version: str
@@ -120,10 +117,8 @@ class Libraries:
 
 @functools.cache
 def libraries_at(python: str | None) -> Libraries:
-    """The libraries of an interpreter, read once a process; None: codechat's own.
-
-    Raises `UserError` if there is none at that path, or if it is too old.
-    """
+    """The libraries of an interpreter, read once a process; None: codechat's own. Raises `UserError` if there is none
+    at that path, or if it is too old."""
     if python is None:
         base, version = Path(sys.base_prefix).resolve(), ".".join(map(str, sys.version_info[:3]))
         program = str(Path(getattr(sys, "_base_executable", "") or sys.executable).resolve())
@@ -143,7 +138,7 @@ def libraries_at(python: str | None) -> Libraries:
 
 
 def _linked_into(base: Path, path: Iterable[str]) -> tuple[str, ...]:
-    """The folder of the standard library's own files, with the libraries beside it, if `base` has links to them."""
+    """The folder with the real files of the standard library and its libraries, if `base` has links to them."""
     modules = (Path(entry, "os.py") for entry in path)
     real = next((module.resolve() for module in modules if module.is_symlink()), None)
     return () if real is None or real.is_relative_to(base) else (str(real.parent.parent),)

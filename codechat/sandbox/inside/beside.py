@@ -26,10 +26,8 @@ SEMAPHORE = 64  # bytes, more than any C library's sem_t has
 
 
 class Beside:
-    """The folders of a zygote's programs, one for each of two in a run, and how programs are confined to them.
-
-    `place` is what the system grants. The zygote makes it as the user of programs.
-    """
+    """The folders of a zygote's programs, one for each of two in a run, and how programs are confined to them. `place`
+    is what the system grants. The zygote makes it as the user of programs."""
 
     def __init__(self, folder: str, visible: list[str] | None, hidden: list[str], version: int | None) -> None:
         """`visible` and `hidden` are for Landlock; no `visible`: it is not used. `version` limits its interface."""
@@ -241,9 +239,7 @@ def _removed(device: int) -> int:
 
 class _Heap:
     """Finds the module `multiprocessing.heap`, and has it keep shared values in a program's folder (item of `where`).
-
-    Loading it with the zygote would add a tenth to the start.
-    """
+    Loading it with the zygote would add a tenth to the start."""
 
     def __init__(self, where: list[str]) -> None:
         self._where = where

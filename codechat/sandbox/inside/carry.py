@@ -32,11 +32,9 @@ class NotCarried(Exception):
 
 
 class Numbered:
-    """The mutable objects of one call's arguments, in order.
-
-    `exhausts`: iterators are used up and sent as their items. `met` counts the references to each object. `reads`: how
-    the values of a program are read for tests; None changes no value.
-    """
+    """The mutable objects of one call's arguments, in order. `exhausts`: iterators are used up and sent as their items.
+    `met` counts the references to each object. `reads`: how the values of a program are read for tests; None changes no
+    value."""
 
     def __init__(self, exhausts: bool = True, reads: "Reads | None" = None) -> None:
         self.objects: list[Any] = []

@@ -25,7 +25,7 @@ NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 36, 38
 SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = 442, -100, 0x8000, 1
-NOBODY = 65534
+NO_USER = 65534
 CAPABILITY_VERSION = 0x20080522
 STACK = 64 << 20
 WARM_FILES = 64 << 20  # bytes of temporary files that libraries may write when they are loaded
@@ -71,10 +71,8 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
 
 
 def reach(paths: list[str], uid: int) -> None:
-    """As root, before the user is dropped: keep the interpreter's folders readable for `uid`.
-
-    A parent folder that others may not enter is covered, for this process, by one that holds only these folders.
-    """
+    """As root, before the user is dropped: keep the interpreter's folders readable for `uid`. A parent folder that
+    others may not enter is covered, for this process, by a folder with only these folders."""
     barred: dict[str, list[str]] = {}
     for path in paths:
         if (closed := barrier(path)) is not None:
@@ -111,17 +109,15 @@ def drop_user(uid: int) -> None:
 
 
 def enter_namespaces(hide: list[str], shown: int | None = None, *, networked: bool = False) -> int:
-    """Move into namespaces of our own and return a handle on the PID namespace; raises `NotGranted` if denied.
-
-    Returns in a child that is the init process there. The tree becomes read-only, and /proc and `hide` empty. The user
-    number there is `shown`, by default the same as here; root becomes `NOBODY`. `networked`: keep the network.
-    """
+    """Move into namespaces of our own and return a handle on the PID namespace; raises `NotGranted` if denied. Returns
+    in a child that is the init process there. The tree becomes read-only, and /proc and `hide` empty. The user number
+    there is `shown`, by default the same as here; root becomes `NO_USER`. `networked`: keep the network."""
     uid, gid = os.getuid(), os.getgid()
     kinds = NEWUSER | NEWNS | NEWUTS | NEWIPC | NEWPID | (0 if networked else NEWNET)
     checked(libc.unshare(kinds), "unshare")
     _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{shown or uid or NOBODY} {uid} 1")
-    _write("/proc/self/gid_map", f"{shown or gid or NOBODY} {gid} 1")
+    _write("/proc/self/uid_map", f"{shown or uid or NO_USER} {uid} 1")
+    _write("/proc/self/gid_map", f"{shown or gid or NO_USER} {gid} 1")
     child = os.fork()
     if child:
         _stand_by(child)
@@ -288,10 +284,8 @@ def _drop_capabilities() -> None:
 
 
 def renounce(limits: Mapping[int, int], place: seccomp.Place = "network") -> None:
-    """For a command in an environment: the limits (by their numbers in `resource`), no capability, the filter.
-
-    Under Landlock the filter follows by `be_supervised`.
-    """
+    """For a command in an environment: the limits (by their numbers in `resource`), no capability, the filter. Under
+    Landlock the filter follows by `be_supervised`."""
     for which, value in limits.items():
         _limit(which, value)
     _drop_capabilities()
@@ -301,10 +295,8 @@ def renounce(limits: Mapping[int, int], place: seccomp.Place = "network") -> Non
 
 def be_supervised(place: seccomp.Place, asker: socket.socket, message: bytes, open_files: int, *, reaps: bool) -> None:
     """Bind this process to the filter of a supervised place, and hand the listener to the supervisor. Raises `OSError`.
-
     Open files are limited afterwards: the kernel sends no descriptor if this user's processes have more in transit than
-    the sender may open, and a hostile program may keep that many in transit.
-    """
+    the sender may open, and a hostile program may keep that many in transit."""
     listener = filter_of(place, reaps).listen(libc)
     socket.send_fds(asker, [message], [listener])
     os.close(listener)
@@ -320,10 +312,8 @@ def open_more_files() -> None:
 
 @functools.cache
 def filter_of(place: seccomp.Place, reaps: bool = False) -> seccomp.Filter:
-    """The filter of a place. Call it before forking, so that no child has to make it.
-
-    A program that `reaps` keeps ended children until it waits for them, so their use is known.
-    """
+    """The filter of a place. Call it before forking, so that no child has to make it. A program that `reaps` keeps
+    ended children until it waits for them, so their use is known."""
     return seccomp.general(place, reaps=reaps)
 
 

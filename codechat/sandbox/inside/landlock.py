@@ -36,11 +36,8 @@ def rights(known: int) -> int:
 
 
 class Ruleset:
-    """What a process keeps: all rights in the folders `own`, and what it is allowed besides.
-
-    A program that is `alone` executes nothing in `own`. Raises `OSError` if the kernel refuses. One ruleset serves many
-    processes.
-    """
+    """The rights of a process: all in the folders `own`, and allowed ones elsewhere. One ruleset serves many processes.
+    A program that is `alone` executes nothing in `own`. Raises `OSError` if the kernel refuses."""
 
     def __init__(self, own: Sequence[str], known: int, *, alone: bool = False) -> None:
         self._all = rights(known)
@@ -64,11 +61,8 @@ class Ruleset:
 
 
 def show(rulesets: Sequence[Ruleset], visible: Iterable[str], hidden: Sequence[str]) -> None:
-    """Allow reading and executing below `visible` but not below `hidden`. Raises `OSError`.
-
-    A folder with something hidden in it can be listed, and its entries have rights one by one. What this user cannot
-    reach is left out.
-    """
+    """Allow reading and executing below `visible` but not below `hidden`. Raises `OSError`. A folder with something
+    hidden in it can be listed, and its entries have rights one by one. What this user cannot reach is left out."""
     covered = [os.path.realpath(one) for one in hidden]
     waiting = [(os.path.realpath(one), READ) for one in visible] + [(one, READ_FILE | WRITE_FILE) for one in DEVICES]
     while waiting:

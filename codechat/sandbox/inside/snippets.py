@@ -76,11 +76,8 @@ RUNNERS = {CASES: run_cases, CLASS: run_class, AWAIT: run_awaitable}  # names th
 def compile_snippet(
     snippet: str, name: str, entry_point: str, used: Collection[str], visitor: ast.NodeTransformer | None = None
 ) -> CodeType | str:
-    """The code of a snippet, with calls of the tests that it only defines.
-
-    `used` are the names that all snippets use; `visitor` changes the tree. The text itself if it does not parse:
-    running it raises the error.
-    """
+    """The code of a snippet, with calls of the tests that it only defines. `used` are the names that all snippets use;
+    `visitor` changes the tree. The text itself if it does not parse: running it raises the error."""
     try:
         tree = read_snippet(snippet, name)
         tree.body += find_calls(tree, entry_point, used)
@@ -335,7 +332,7 @@ class Guarded(ast.NodeTransformer):
 
 
 def _replaced(node: ast.AST, function: str, *arguments: ast.expr) -> ast.expr:
-    """A call in the place of a node."""
+    """A call with the position of a node."""
     call = ast.Call(ast.Name(function, ast.Load()), list(arguments), [])
     return ast.fix_missing_locations(ast.copy_location(call, node))
 
@@ -404,8 +401,8 @@ def _functions(pair: Callable[..., Any], compare: Callable[[str, Any, Any], Any]
 
 
 def _solid(one: Any, other: Any) -> Any:
-    """A value as it is compared with another: a short number of NumPy as one of Python, an empty array as an object
-    that equals only what is empty."""
+    """A value for a comparison: a short number of NumPy as a number of Python; an empty array, unless `other` is empty,
+    as an object that equals nothing."""
     kind = type(one)
     if kind.__module__ != "numpy" or not hasattr(one, "itemsize"):
         return one

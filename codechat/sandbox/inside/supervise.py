@@ -36,11 +36,9 @@ _calls = {number: name for name, number in seccomp.supervised_calls().items()}
 
 
 class Supervisor:
-    """Answers for the program with the first process `main` and the folder `folder`.
-
-    `mains` are the first processes of all programs of the run, and `processes` bounds all their processes and threads.
-    Without a `main`, all processes below this one are the program's, and none is init.
-    """
+    """Answers for the program with the first process `main` and the folder `folder`. `mains` are the first processes of
+    all programs of the run, and `processes` bounds all their processes and threads. Without a `main`, all processes
+    below this one are the program's, and none is init."""
 
     def __init__(self, listener: int, main: int | None, mains: list[int], processes: int, folder: str) -> None:
         self.listener, self._main, self._mains, self._folder = listener, main, mains, folder

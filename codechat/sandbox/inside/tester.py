@@ -184,11 +184,9 @@ class Tester:
             self._inside("builtins")
 
     def _find(self, name: str) -> Any:
-        """A name that a snippet uses and does not bind: the function under test, a builtin, or an imported module.
-
-        With a function `isclose` or `all` of its own the program would decide itself: tests must pass with the
-        builtin, too. Raises `KeyError` if there is no such name.
-        """
+        """A name that a snippet uses and does not bind: the function under test, a builtin, or an imported module. A
+        program that defines `isclose` or `all` would decide itself: tests must pass with the builtin, too. Raises
+        `KeyError` if there is no such name."""
         if name not in self._names:
             return BUILTINS[name]
         if name != self._entry and name in BUILTINS and not name.startswith("__"):
@@ -343,9 +341,7 @@ def make_stub(name: str, path: str, call: Call) -> Any:
 
 def describe_stub(stub: Any, text: Text, reads: Sequence[str], inside: Callable[[str], NoReturn]) -> None:
     """Give a stub the place, documentation, annotations and signature in the program's text that snippets read.
-
-    `inside` is called with the reason if the text is not plain.
-    """
+    `inside` is called with the reason if the text is not plain."""
     try:
         name = stub.__name__
         node = text.plain_function(name) if "definition" in reads else text.function(name)
@@ -420,11 +416,8 @@ def make_exception(tree: Any, build: Callable[[Any], Any], inside: Inside) -> Ba
 
 
 def as_called(error: BaseException, expected: bool) -> BaseException:
-    """The exception as a call raises it.
-
-    If the snippets do not mention `StopIteration` (`expected` is false), it becomes a RuntimeError: otherwise `map` and
-    other iterators would stop silently.
-    """
+    """The exception as a call raises it. If the snippets do not mention `StopIteration` (`expected` is false), it
+    becomes a RuntimeError: otherwise `map` and other iterators would stop silently."""
     if expected or not isinstance(error, StopIteration | StopAsyncIteration):
         return error
     stopped = RuntimeError(f"the program raised {type(error).__name__}")

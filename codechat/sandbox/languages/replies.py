@@ -30,11 +30,8 @@ _CLOSE_INDENT = 3  # columns by which a closing fence may be indented more than 
 
 @dataclass(frozen=True, slots=True)
 class Fences:
-    """A language's fences: its tags, in any case, and how its code begins, if that is certain.
-
-    Models forget line ends: code of a language with a `code_start` is also found after the opening fence,
-    and between two fences of one line.
-    """
+    """A language's fences: its tags, in any case, and how its code begins, if that is certain. Models forget line ends:
+    code of a language with a `code_start` is also found after the opening fence, and between two fences of one line."""
 
     is_tag: Callable[[str], bool]
     code_start: re.Pattern[str] | None = None
@@ -92,10 +89,8 @@ class _Fence(NamedTuple):
 
 
 def split(text: str, fences: Fences) -> Markdown:
-    """Split a reply into blocks. Markdown inside a fence is split again, unless it is the requested language.
-
-    Linear in the length of the text.
-    """
+    """Split a reply into blocks. Markdown inside a fence is split again, unless it is the requested language. Linear in
+    the length of the text."""
     whole = _split(text.replace("\r\n", "\n").replace("\r", "\n"), fences)
     blocks: list[Block] = []
     for block in whole.blocks:
@@ -212,7 +207,7 @@ class _Splitter:
 
 
 def _lines_of_tag(lines: list[str], place: int, fences: Fences) -> int:
-    """How many lines the line at a place makes with those after it: more than one if they are a tag for code."""
+    """The number of lines of the line at a place: more than one for a tag for code that continues."""
     if _BEGUN.match(lines[place]):
         for number in range(2, _MOST_LINES_OF_TAG + 1):
             if ">" in "".join(lines[place + number - 1 : place + number]):
@@ -222,10 +217,8 @@ def _lines_of_tag(lines: list[str], place: int, fences: Fences) -> int:
 
 
 def _element(line: str, fences: Fences) -> _Open | None:
-    """The block that a tag for code opens: one that says a language, or one that its line begins with.
-
-    Names in square brackets count if nothing else is in the line: `[PYTHON]`.
-    """
+    """The block that a tag for code opens: one that says a language, or one that its line begins with. Names in square
+    brackets count if nothing else is in the line: `[PYTHON]`."""
     for found in _ELEMENT.finditer(line) if ">" in line or "]" in line else ():
         before, after, name = line[: found.start()], line[found.end() :], found["name"].lower()
         said = next(
@@ -285,10 +278,10 @@ _LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
 def without_thinking(reply: str, *, quotes_code: bool = False) -> str:
     """The reply for the history: without `<think>…</think>` parts, the rest unchanged.
 
-    An opening tag without an end (a reply cut off) removes all that follows; an end without an opening tag (a
-    template wrote it) removes all that precedes. A tag inside a fence or in quotes does not count; an end alone on a
-    line of a fence does, since a thought may leave its fence open, but not if the reply is one that `quotes_code` of
-    somebody else, as a judge's does. The result is empty if the reply has nothing else. Linear in the reply's length.
+    An opening tag without an end (a reply cut off) removes all that follows; an end without an opening tag (a template
+    wrote it) removes all that precedes. A tag inside a fence or in quotes does not count. An end alone on a line of a
+    fence does, since a thought may leave its fence open, except in a reply that `quotes_code`, such as a judge's. The
+    result is empty if the reply has nothing else. Linear in the reply's length.
     """
     if not _TAG.search(reply):
         return reply

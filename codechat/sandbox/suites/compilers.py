@@ -31,11 +31,8 @@ class JavaOptions(AddedOptions):
 
 
 def find_home(given: str | None, parts: Iterable[str] = ()) -> Path:
-    """The folder of the JDK: the `given` one, else that of the `javac` on the path.
-
-    Raises `UserError` if there is none, if it is too old, or if it lacks one of the `parts`, which are paths in its
-    folder.
-    """
+    """The folder of the JDK: the `given` one, else of the `javac` on the path. Raises `UserError` if there is none, if
+    it is too old, or if it lacks one of the `parts`, which are paths in it."""
     javac = shutil.which("javac")
     if given is None and javac is None:
         raise UserError("tests in Java need a JDK, and there is none", REMEDY)
@@ -88,10 +85,8 @@ class Found:
 
 
 def find_compiler(compiler: Compiler, wanted: Version, config: SandboxConfig) -> Found:
-    """The oldest compiler at hand that can check the version.
-
-    The search covers `sandbox.toolchains`, `sandbox.java.home`, and the path. Raises `Absent` if there is none.
-    """
+    """The oldest compiler at hand that can check the version. The search covers `sandbox.toolchains`,
+    `sandbox.java.home`, and the path. Raises `Absent` if there is none."""
     name = compiler.program.format(version=shown(wanted[:2]))
     own = config.libraries().minor
     if name == f"python{shown(own[: len(wanted)])}":
@@ -148,7 +143,7 @@ def _output_of(place: str, arguments: tuple[str, ...]) -> str:
 
 
 def seen_from(folder: Path) -> Iterator[str]:
-    """A folder and those that the links in it point to, without the folders that every box has."""
+    """A folder and the folders that its links point to, without the folders of every box."""
     yield str(folder)
     for place, folders, files in os.walk(folder):
         for path in (Path(place, name) for name in (*folders, *files)):

@@ -20,10 +20,8 @@ NAME = "script.py"
 
 @dataclass(frozen=True)
 class ExitStatus:
-    """Snippets that follow the program in one file; passed if that ends with status 0 within `wall_s` seconds.
-
-    The seconds are by the clock. Without snippets the program itself is the script.
-    """
+    """Snippets that follow the program in one file; passed if that ends with status 0 within `wall_s` seconds. The
+    seconds are by the clock. Without snippets the program itself is the script."""
 
     snippets: tuple[str, ...] = ()
     wall_s: float = 10.0

@@ -1,4 +1,4 @@
-"""JUnit tests of a Java program: both are one unit, whose tests run in a virtual machine of their own."""
+"""JUnit tests of a Java program: both are one unit, whose tests run in a separate virtual machine."""
 
 import asyncio
 import math
@@ -118,5 +118,5 @@ class JUnitConfig(Config):
 
 @SUITES.register("junit", JUnitConfig)
 def junit(config: JUnitConfig) -> JUnit:
-    """JUnit 5 tests of a Java program, in a virtual machine of their own."""
+    """JUnit 5 tests of a Java program, in a separate virtual machine."""
     return JUnit(config.tests, tuple(config.declares))

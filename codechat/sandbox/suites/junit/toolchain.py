@@ -1,7 +1,7 @@
-"""The tools behind the tests: a JDK, JUnit's jars, and files that are made of both once and cached.
+"""The tools behind the tests: a JDK, JUnit's jars, and files made of both once and cached.
 
-These are a Java runtime with JUnit in a module of its own, whose internals programs cannot reach; it lacks the modules
-by which a program could access the memory of its own process. An archive of loaded classes lets it start faster.
+The runtime has JUnit in a separate module, whose internals programs cannot reach; it lacks the modules by which a
+program could access the memory of its process. An archive of loaded classes makes it start faster.
 """
 
 import contextlib
@@ -52,11 +52,8 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The compiler's answer.
-
-    `text` holds the test classes if the unit was compiled, else a message. `unit` holds the classes: their number,
-    then each one's name and content, preceded by their sizes.
-    """
+    """The compiler's answer. `text` holds the test classes if the unit was compiled, else a message. `unit` holds the
+    classes: their number, then each one's name and content, preceded by their sizes."""
 
     kind: Kind
     text: str
@@ -75,12 +72,9 @@ class Compiler:
         self._lock = threading.Lock()  # held while a unit is compiled
 
     def compile(self, program: str, tests: str, declares: Sequence[str], *, limit_s: float) -> Compiled:
-        """Compile a unit within `limit_s` CPU seconds. A unit that ends two compilers is at fault itself.
-
-        `declares` names types that the program may declare although a library of the tests has them.
-
-        Raises `InfrastructureError` if the compiler cannot be started, or was stopped.
-        """
+        """Compile a unit within `limit_s` CPU seconds. A unit that ends two compilers is at fault itself. `declares`
+        names types that the program may declare although a library of the tests has them. Raises `InfrastructureError`
+        if the compiler cannot be started, or was stopped."""
         request = _request(program, tests, declares)
         with self._lock:
             answer = self._try(request, limit_s)
@@ -91,7 +85,7 @@ class Compiler:
         self._stopped = True
         process = self._process
         if process is not None:
-            process.kill()  # whoever waits for it goes on
+            process.kill()  # a thread that waits for it continues
         with self._lock:
             self._end()
 
@@ -102,7 +96,7 @@ class Compiler:
             process.wait()
             for stream in (process.stdin, process.stdout):
                 if stream is not None:
-                    with contextlib.suppress(OSError):  # what was not sent is not wanted
+                    with contextlib.suppress(OSError):  # unsent data is not needed
                         stream.close()
         self._process = None
 
@@ -257,7 +251,7 @@ _made: dict[tuple[str | None, tuple[str, ...] | None, bool], "Toolchain"] = {}
 
 @dataclass(frozen=True)
 class Toolchain:
-    """The tools of one JDK and its jars, made ready in `folder`."""
+    """The tools of one JDK and its jars, in `folder`."""
 
     folder: Path
     home: Path
@@ -292,7 +286,7 @@ class Toolchain:
         return self._java(memory_mb, words, more or self._of_archive(RUNNER))
 
     def call(self, memory_mb: int, words: Sequence[str], *, more: Sequence[str] = ()) -> list[str]:
-        """The command that calls the unit in the file `unit`; `words` are what `Calls.java` wants besides."""
+        """The command that calls the unit in the file `unit`; `words` are further arguments of `Calls.java`."""
         return self._java(memory_mb, ("codechat.junit.Calls", "unit", *words), more or self._of_archive(CALLS))
 
     def _of_archive(self, name: str) -> tuple[str, ...]:
@@ -318,10 +312,8 @@ class Toolchain:
 
 
 def toolchain(config: JavaConfig, tests: str = "", note: Callable[[str], None] = lambda text: None) -> Toolchain:
-    """The tools for `tests`. The first use on a machine makes them, and `note` gets a message about it.
-
-    Raises `UserError` if something is missing.
-    """
+    """The tools for `tests`. The first use on a machine makes them, and `note` gets a message about it. Raises
+    `UserError` if something is missing."""
     modules = (*MODULES, DESKTOP) if OF_DESKTOP.search(tests) else MODULES
     given = (config.home, None if config.classpath is None else tuple(config.classpath), DESKTOP in modules)
     with _building:
@@ -377,10 +369,8 @@ def _entries(jar: Path) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Build:
-    """Makes the tools in their folder. Each tool inherits the descriptor of the `lock`.
-
-    So one that outlives this process, killed by `kill -9`, holds it until it ends, and the next build waits.
-    """
+    """Makes the tools in their folder. Each tool inherits the descriptor of the `lock`. So one that outlives this
+    process, killed by `kill -9`, holds it until it ends, and the next build waits."""
 
     tools: Toolchain
     junit: Sequence[Path]
