@@ -45,6 +45,7 @@ MOVED = {
     "protocols": "run.protocols",
     "report.study": "report.comparison",
     "sandbox.inside.assertions": "sandbox.inside.tester",
+    "sandbox.inside.landlock": "sandbox.inside.beside",
     "sandbox.inside.comparing": "sandbox.inside.snippets",
     "serving": "models.serving",
     "suites": "sandbox.suites",

@@ -63,10 +63,8 @@ class Command:
 
     def job(self) -> Job:
         """The job for a worker."""
-        job = {
-            "argv": list(self.argv),
-            "files": dict(self.files),
-            "archive": self.archive,
+        job: dict[str, object] = {"argv": list(self.argv), "files": dict(self.files), "archive": self.archive}
+        job |= {
             "folder": self.folder,
             "environment": dict(self.environment),
             "cpu": self.cpu_limit,
@@ -186,9 +184,8 @@ def _check_tool(tool: str, covered: tuple[str, ...], moves: tuple[str, ...]) -> 
     real = path.resolve()
     for folder in (path, real):
         inside = any(folder != Path(place) and folder.is_relative_to(place) for place in moves)
-        remedy = "install it elsewhere, such as in /usr/local or /opt" + (
-            "" if moves else ", or use sandbox=bubblewrap"
-        )
+        remedy = "install it elsewhere, such as in /usr/local or /opt"
+        remedy += "" if moves else ", or use sandbox=bubblewrap"
         if not inside and any(folder.is_relative_to(empty) or Path(empty).is_relative_to(folder) for empty in covered):
             raise UserError(f"the sandbox cannot show the tool {tool}: a program has {folder} for itself", remedy)
     for secret in (cache_root().absolute().resolve(), Path(__file__).resolve().parent.parent, home().resolve()):
@@ -205,9 +202,7 @@ def places(tools: Iterable[str], seen: Iterable[str]) -> tuple[tuple[str, str], 
     place that is not the real path must be a link to it: many programs look for files next to their own."""
     shown = [Path(folder) for folder in seen]
     pairs: list[tuple[str, str]] = []
-    for tool in tools:
-        if tool == PROC:
-            continue
+    for tool in (tool for tool in tools if tool != PROC):
         path, real = Path(tool), Path(tool).resolve()
         for place in dict.fromkeys((real, path)):
             if not any(place.is_relative_to(folder) for folder in shown):

@@ -12,11 +12,84 @@ import stat
 import struct
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from importlib.machinery import PathFinder
 from typing import Any
 
-from codechat.sandbox.inside import isolate, landlock, seccomp
+from codechat.sandbox.inside import isolate, seccomp
+from codechat.sandbox.inside.isolate import checked, libc
 from codechat.sandbox.inside.supervise import Supervisor, descendants
+
+CREATE, ADD_RULE, RESTRICT = 444, 445, 446  # the same numbers on every machine
+VERSION, PATH_BENEATH = 1, 1
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
+ALL_FILES = (1 << 13) - 1  # what the first version knows
+OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE  # the rights that a file can have, unlike a folder
+READ = EXECUTE | READ_FILE | READ_DIR
+REFER, IOCTL = 1 << 13, 1 << 15  # since versions 2 and 5
+NETWORK, SCOPES = 0b11, 0b11  # TCP since version 4; abstract sockets and signals since version 6
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+
+def landlock_version() -> int:
+    """The version of Landlock's interface that the kernel offers; 0 if it offers none."""
+    return max(0, int(libc.syscall(CREATE, None, 0, VERSION)))
+
+
+def rights(known: int) -> int:
+    """All rights on files that a version of the interface can take away."""
+    return ALL_FILES | (REFER if known >= 2 else 0) | (TRUNCATE if known >= 3 else 0) | (IOCTL if known >= 5 else 0)
+
+
+class Ruleset:
+    """The rights of a process: all in the folders `own`, and allowed ones elsewhere. One ruleset serves many processes.
+    A program that is `alone` executes nothing in `own`. Raises `OSError` if the kernel refuses."""
+
+    def __init__(self, own: Sequence[str], known: int, *, alone: bool = False) -> None:
+        self._all = rights(known)
+        attributes = struct.pack("QQQ", self._all, NETWORK if known >= 4 else 0, SCOPES if known >= 6 else 0)
+        size = 24 if known >= 6 else 16 if known >= 4 else 8
+        self._handle = checked(libc.syscall(CREATE, attributes, size, 0), "Landlock")
+        for place in own:
+            handle = os.open(place, os.O_PATH | os.O_CLOEXEC)
+            self.allow(handle, self._all & ~(IOCTL | (EXECUTE if alone else 0)))
+            os.close(handle)
+
+    def allow(self, place: int, granted: int) -> None:
+        """Rights at a place and below it, by a descriptor. Raises `OSError`."""
+        rule = struct.pack("=Qi", granted & self._all, place)
+        checked(libc.syscall(ADD_RULE, self._handle, PATH_BENEATH, rule, 0), "Landlock")
+
+    def restrict(self) -> None:
+        """Bind this process, of one thread, and all that it starts. Needs no_new_privs. Raises `OSError`."""
+        checked(libc.syscall(RESTRICT, self._handle, 0), "Landlock")
+        os.close(self._handle)
+
+
+def allow_reading(rulesets: Sequence[Ruleset], visible: Iterable[str], hidden: Sequence[str]) -> None:
+    """Allow reading and executing below `visible` but not below `hidden`. Raises `OSError`. A folder with something
+    hidden in it can be listed, and its entries have rights one by one. What this user cannot reach is left out."""
+    covered = [os.path.realpath(one) for one in hidden]
+    waiting = [(os.path.realpath(one), READ) for one in visible] + [(one, READ_FILE | WRITE_FILE) for one in DEVICES]
+    while waiting:
+        place, granted = waiting.pop()
+        if any(place == one or place.startswith(one + "/") for one in covered):
+            continue
+        try:
+            handle = os.open(place, os.O_PATH | os.O_CLOEXEC)
+        except (FileNotFoundError, PermissionError):
+            continue
+        try:
+            if not stat.S_ISDIR(os.fstat(handle).st_mode):
+                granted &= OF_FILES
+            elif any(one.startswith(place.rstrip("/") + "/") for one in covered):
+                granted = READ_DIR
+                waiting += [(os.path.join(place, name), READ) for name in os.listdir(place)]
+            for ruleset in rulesets:
+                ruleset.allow(handle, granted)
+        finally:
+            os.close(handle)
+
 
 LOOK_S = 0.1  # between two looks at what a program's folder holds
 BLOCK = 512  # bytes, the unit of st_blocks
@@ -33,29 +106,26 @@ class Beside:
         """`visible` and `hidden` are for Landlock; no `visible`: it is not used. `version` limits its interface."""
         isolate.open_more_files()
         self.folders = [os.path.realpath(f"{folder}/{part}") for part in (0, 1)]
-        self.version = landlock.version() if version is None else version
-        self._rulesets: list[landlock.Ruleset] = []  # by part of a run
+        self.version = landlock_version() if version is None else version
+        self._rulesets: list[Ruleset] = []  # by part of a run
         self._shown = visible or [], hidden
         self._where: list[str] = []  # the program's folder, of the first of two
         _share_memory(self._where)
         self._set_folder(self.folders[0])
         self.refusal = ""
         if visible is not None:
-            self._make_rulesets()
+            try:
+                if self.version < 1:
+                    raise OSError("this kernel has no Landlock")
+                self._rulesets = [Ruleset([folder], self.version) for folder in self.folders]
+                allow_reading(self._rulesets, *self._shown)
+            except OSError as error:
+                self._rulesets.clear()
+                self.refusal = str(error)
         wanted: list[seccomp.Place] = ["landlock", "supervised"] if self._rulesets else ["supervised"]
         self.place: seccomp.Place = next(filter(self._works, wanted), "bare")
         if self.place == "bare":
             self.refusal = self.refusal or "the system lets the sandbox supervise no system calls"
-
-    def _make_rulesets(self) -> None:
-        try:
-            if self.version < 1:
-                raise OSError("this kernel has no Landlock")
-            self._rulesets = [landlock.Ruleset([folder], self.version) for folder in self.folders]
-            landlock.show(self._rulesets, *self._shown)
-        except OSError as error:
-            self._rulesets.clear()
-            self.refusal = str(error)
 
     def _works(self, place: seccomp.Place) -> bool:
         """Whether a place confines programs, tried in a child."""
@@ -78,8 +148,8 @@ class Beside:
         if self.place == "landlock":
             isolate.libc.prctl(isolate.PR_SET_DUMPABLE, 1, 0, 0, 0)  # the supervisor reads addresses of sockets
             if alone:  # seldom, so it is made here
-                ruleset = landlock.Ruleset([folder], self.version, alone=True)
-                landlock.show([ruleset], *self._shown)
+                ruleset = Ruleset([folder], self.version, alone=True)
+                allow_reading([ruleset], *self._shown)
                 ruleset.restrict()
             else:
                 self._rulesets[part].restrict()

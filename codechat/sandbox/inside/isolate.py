@@ -119,8 +119,9 @@ def enter_namespaces(hide: list[str], shown: int | None = None, *, networked: bo
     _write("/proc/self/uid_map", f"{shown or uid or NO_USER} {uid} 1")
     _write("/proc/self/gid_map", f"{shown or gid or NO_USER} {gid} 1")
     child = os.fork()
-    if child:
-        _stand_by(child)
+    if child:  # outside the namespaces: close everything, wait, and end as the inner process does
+        os.closerange(0, 256)
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xFF)
     libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     handle = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     die_first()
@@ -142,13 +143,6 @@ def die_first() -> None:
 def _write(path: str, text: str) -> None:
     with open(path, "w") as stream:
         stream.write(text)
-
-
-def _stand_by(child: int) -> None:
-    """The process outside the namespaces: close everything, wait, and end as the inner process does."""
-    os.closerange(0, 256)
-    _, status = os.waitpid(child, 0)
-    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
 
 def lock_down() -> None:

@@ -185,15 +185,11 @@ def _raised(error: BaseException, numbered: Numbered, path: str) -> Any:
         arguments = flatten(error.args, numbered)
     except NotCarried:
         arguments = None
-    return class_of(kind), arguments, text_of(error), trace_lines(error, {path: ""})
-
-
-def class_of(kind: type[BaseException]) -> Any:
-    """Module and name of an exception's class, and the names of its built-in bases. Raises `NotCarried` for others."""
     bases = [base for base in kind.__mro__ if base.__module__ == "builtins"]
     if not _is_shared(kind) and not set(kind.__mro__[1:]) <= set(bases):
         raise NotCarried("exception")
-    return str(kind.__module__), kind.__qualname__, [base.__name__ for base in bases]
+    described = str(kind.__module__), kind.__qualname__, [base.__name__ for base in bases]
+    return described, arguments, text_of(error), trace_lines(error, {path: ""})
 
 
 def _is_shared(kind: type) -> bool:

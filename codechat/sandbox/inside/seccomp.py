@@ -187,11 +187,6 @@ def _argument(number: int, which: int, tests: list[Line]) -> list[Line]:
     return [(JUMP_EQUAL, 0, len(tests) + 2, number), load, *tests, (LOAD, 0, 0, NUMBER)]
 
 
-def _assemble(lines: list[Line], architecture: int) -> bytes:
-    start = [(LOAD, 0, 0, ARCHITECTURE), (JUMP_EQUAL, 1, 0, architecture), (RETURN, 0, 0, KILL), (LOAD, 0, 0, NUMBER)]
-    return b"".join(struct.pack("<HBBI", *line) for line in (*start, *lines, (RETURN, 0, 0, ALLOW)))
-
-
 class _Filter(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
 
@@ -204,7 +199,9 @@ class Filter:
         self._filter: _Filter | None = None
         if platform.machine() in ARCHITECTURES:
             column, architecture = ARCHITECTURES[platform.machine()]
-            self._code = _assemble(lines(column), architecture)
+            start = [(LOAD, 0, 0, ARCHITECTURE), (JUMP_EQUAL, 1, 0, architecture), (RETURN, 0, 0, KILL)]
+            code = [*start, (LOAD, 0, 0, NUMBER), *lines(column), (RETURN, 0, 0, ALLOW)]
+            self._code = b"".join(struct.pack("<HBBI", *line) for line in code)
             self._filter = _Filter(len(self._code) // 8, self._code)
 
     def install(self, libc: ctypes.CDLL) -> bool:

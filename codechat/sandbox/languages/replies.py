@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
@@ -314,7 +314,9 @@ class _Scan:
             self._fence(event)
         elif self.fence is not None:
             self.opened_in_fence |= opening
-            if not opening and not self.opened_in_fence and self._ends_unseen_thinking(event):
+            # a closing tag alone on its line ends a part without an opening tag, even in an unclosed fence
+            alone = event["lead"] is not None and _REST_BLANK.match(self.reply, event.end())
+            if alone and not (opening or self.opened_in_fence or self.quotes_code or self.ended_once):
                 self._forget(event)
         elif self._quoted(event.start("tag")):
             return
@@ -344,11 +346,6 @@ class _Scan:
         line = self.reply[max(0, place - MOST_BEFORE_TAG) : place].rpartition("\n")[2]
         return line[-1:] in ("`", "'", '"') or line.lstrip()[:1] == ">" or any(line.count(mark) % 2 for mark in '`"')
 
-    def _ends_unseen_thinking(self, event: re.Match[str]) -> bool:
-        """A closing tag alone on its line ends a part without an opening tag, even in an unclosed fence."""
-        seen = self.quotes_code or self.ended_once
-        return not seen and event["lead"] is not None and bool(_REST_BLANK.match(self.reply, event.end()))
-
     def _resume(self, event: re.Match[str]) -> None:
         self.start, self.thinking, self.ended_once, self.removed = event.end(), False, True, True
 
@@ -370,19 +367,15 @@ _CODE_MARKS = re.compile(r"[;{}=]|\(\)|->|::|^\s*(?://|/\*|#include|--)", re.MUL
 
 def without_prose(reply: str) -> str:
     """The reply without the paragraphs of prose before and after its code; empty if it is nothing but prose."""
-    found = [(start, end) for start, end in _paragraphs(reply) if not _is_prose(reply[start:end])]
-    return reply[found[0][0] : found[-1][1]].rstrip() if found else ""
+    place, found = 0, list[int]()
+    for filled, lines in groupby(reply.splitlines(keepends=True), lambda line: bool(line.strip())):
+        paragraph = "".join(lines)
+        if filled and not all(_is_prose(line) for line in paragraph.splitlines()):
+            found += [place, place + len(paragraph)]
+        place += len(paragraph)
+    return reply[found[0] : found[-1]].rstrip() if found else ""
 
 
-def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
-    place = 0
-    for filled, lines in groupby(text.splitlines(keepends=True), lambda line: bool(line.strip())):
-        end = place + sum(map(len, lines))
-        if filled:
-            yield place, end
-        place = end
-
-
-def _is_prose(paragraph: str) -> bool:
-    lines = [line for line in paragraph.splitlines() if line.strip()]
-    return all(not _CODE_MARKS.search(line) and bool(_SENTENCE.fullmatch(line)) for line in lines)
+def _is_prose(line: str) -> bool:
+    """Whether a line begins like a sentence and has no mark of code."""
+    return not _CODE_MARKS.search(line) and bool(_SENTENCE.fullmatch(line))

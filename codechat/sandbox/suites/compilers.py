@@ -1,5 +1,6 @@
 """Compilers and interpreters of this machine, found for the version of a language that is to be checked."""
 
+import functools
 import os
 import shutil
 import subprocess
@@ -59,7 +60,6 @@ def jdk_version(home: Path) -> int:
 THERE = ("/usr/lib", "/lib")  # in every box
 ANSWERS_S = 30.0  # a compiler's own version
 SYSTEM = Path("/usr")
-_asked: dict[tuple[str, str], "Found | None"] = {}
 
 
 class CompilerOptions(AddedOptions):
@@ -112,14 +112,9 @@ def find_compiler(compiler: Compiler, wanted: Version, config: SandboxConfig) ->
     return best
 
 
+@functools.cache
 def _ask(compiler: Compiler, name: str, place: str) -> Found | None:
-    """The compiler's answer about its own version, once a process; None if it is of no use."""
-    if (place, name) not in _asked:
-        _asked[place, name] = _found(compiler, name, place)
-    return _asked[place, name]
-
-
-def _found(compiler: Compiler, name: str, place: str) -> Found | None:
+    """A compiler with its version, asked once a process; None if the answer names none."""
     said = _output_of(place, compiler.asks_version)
     try:
         version = version_of(said)

@@ -370,11 +370,11 @@ def _runnable(source: Source, entry_point: str, where: str) -> Extraction:
     assert source.tree is not None
     at_module_level = entry_point in module_names(source.tree)
     wrapped = None if at_module_level else wrapper(source.tree, entry_point)
-    made = reading.program(source, entry_point, wrapped)
+    text, dropped = reading.program(source, entry_point, wrapped)
     notes = [where, source.how]
     notes.append(f"'{entry_point}' is bound to the method of class {wrapped.name}" if wrapped else "")
-    notes.append(f"{made.dropped} statements of test code left out" if made.dropped else "")
-    return Extraction(source.text, made.text, None, "; ".join(note for note in notes if note))
+    notes.append(f"{dropped} statements of test code left out" if dropped else "")
+    return Extraction(source.text, text, None, "; ".join(note for note in notes if note))
 
 
 def _nothing(answer: str, markdown: Markdown, entry_point: str, whole: Source | None) -> Extraction:

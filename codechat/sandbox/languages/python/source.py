@@ -36,12 +36,6 @@ class Source:
     how: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Variant:
-    text: str
-    how: str
-
-
 def tidy(text: str) -> str:
     """The text with Unix line ends (as Python reads it), without byte order mark and without blank lines around."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
@@ -73,31 +67,31 @@ def read(text: str, indent: int = 0, known: Source | None = None) -> Source:
     """`text`, or the first repaired variant that is valid Python; the error is about the unchanged text. `indent`:
     columns of the fence's indentation (in a list, say). `known`: the text as parsed before."""
     first: Source | None = None
-    for variant in _variants(tidy(text), indent):
-        source = known if known and known.text == variant.text else parse(variant.text)
+    for variant, how in _variants(tidy(text), indent):
+        source = known if known and known.text == variant else parse(variant)
         if source.tree is not None:
-            return Source(source.text, source.tree, how=variant.how)
+            return Source(source.text, source.tree, how=how)
         first = first or source
     assert first is not None
     return first
 
 
-def _variants(text: str, indent: int) -> Iterator[_Variant]:
+def _variants(text: str, indent: int) -> Iterator[tuple[str, str]]:
     if indent:
-        yield _Variant(tidy(textwrap.dedent(text)), "")
+        yield tidy(textwrap.dedent(text)), ""
         if text[:1] in (" ", "\t"):
-            yield _Variant(re.sub(rf"(?m)^[ \t]{{1,{min(indent, 99)}}}", "", text), "indentation removed")
+            yield re.sub(rf"(?m)^[ \t]{{1,{min(indent, 99)}}}", "", text), "indentation removed"
     else:
-        yield _Variant(text, "")
+        yield text, ""
         if text[:1] in (" ", "\t"):
-            yield _Variant(tidy(textwrap.dedent(text)), "indentation removed")
+            yield tidy(textwrap.dedent(text)), "indentation removed"
     if text.lstrip().startswith(">>>"):
         prompts = [match for line in text.split("\n") if (match := _PROMPT.match(line))]
-        yield _Variant(tidy("\n".join(match.string[match.end() :] for match in prompts)), "prompts and output removed")
+        yield tidy("\n".join(match.string[match.end() :] for match in prompts)), "prompts and output removed"
     before, _, after = text.partition("```")
     line = before[before.rfind("\n") + 1 :]
     if after and line.strip() and "#" not in line and after.lstrip("`").startswith("\n"):
-        yield _Variant(tidy(before), "ended by a fence that has no line of its own")
+        yield tidy(before), "ended by a fence that has no line of its own"
 
 
 def _one_line(message: str) -> str:
@@ -262,22 +256,16 @@ _REST_OF_LINE_EMPTY = re.compile(rb"[ \t\f]*(?:#|\n|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
-class Trimmed:
-    """`text` has the line numbers of the code it comes from; `dropped` counts the statements left out."""
-
-    text: str
-    dropped: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Statement:
     node: ast.stmt
     reads: frozenset[str]
     binds: frozenset[str]
 
 
-def program(source: Source, entry_point: str, wrapper: Wrapper | None) -> Trimmed:
-    """The statements of a valid module except tests and demonstrations of the entry point.
+def program(source: Source, entry_point: str, wrapper: Wrapper | None) -> tuple[str, int]:
+    """The statements of a valid module except tests and demonstrations of the entry point, and the number left out.
+
+    The text has the line numbers of the code.
 
     Left out: main guards; bare asserts; calls, as statements, of print, the entry point, `check`, a test function or
     a test runner; and, if no remaining statement reads the names they bind: loops, conditions and `try`s of only these,
@@ -286,7 +274,7 @@ def program(source: Source, entry_point: str, wrapper: Wrapper | None) -> Trimme
     If `entry_point` is empty, nothing is left out.
     """
     if not entry_point:
-        return Trimmed(f"{source.text}\n", 0)
+        return f"{source.text}\n", 0
     assert source.tree is not None
     dropped = _trials(source, entry_point, wrapper)
     text = _without(source, dropped) if dropped else source.text
@@ -295,7 +283,7 @@ def program(source: Source, entry_point: str, wrapper: Wrapper | None) -> Trimme
     if wrapper:
         owner = f"{wrapper.name}()" if wrapper.needs_instance else wrapper.name
         text = f"{text}\n\n{entry_point} = {owner}.{entry_point}"
-    return Trimmed(f"{text}\n", len(dropped))
+    return f"{text}\n", len(dropped)
 
 
 def _trials(source: Source, entry_point: str, wrapper: Wrapper | None) -> set[int]:

@@ -284,16 +284,13 @@ class Assertions:
         least, share = self.cpu_s or 0.0, THREADS_SHARE if "threads" in self.needs else IDLE_SHARE
         load_s = max(config.load_cpu_s, least)
         read, free = _names_read(self.snippets)
-        uses = (
-            uses_of(self.snippets, entry_point, self.names_used(entry_point))
-            if entry_point
-            else [False] * len(self.snippets)
-        )
+        used = self.names_used(entry_point)
+        uses = uses_of(self.snippets, entry_point, used) if entry_point else [False] * len(self.snippets)
         job = {
             "program": source if source.endswith("\n") else source + "\n",  # a style checker requires it
             "entry": entry_point,
             "snippets": list(self.snippets),
-            "used": tuple(sorted(self.names_used(entry_point))),
+            "used": tuple(sorted(used)),
             "read": tuple(sorted(read)),
             "free": free,
             "uses": uses,

@@ -193,14 +193,12 @@ def _names(node: ast.AST) -> tuple[str, ...]:
     return ()
 
 
-def _members(node: ast.AST) -> tuple[str, ...]:
-    return () if isinstance(node, ast.Name) else _names(node)
-
-
 def _inside(node: ast.AST) -> str:
-    for sets, names in ((SHARING, _names(node)), (MEMBERS, _members(node))):
+    names = _names(node)
+    members = () if isinstance(node, ast.Name) else names  # names of modules and of members
+    for sets, used in ((SHARING, names), (MEMBERS, members)):
         for construct, known in sets.items():
-            for name in names:
+            for name in used:
                 if name in known:
                     return f"{construct} ({name})"
     return _identity(node) or _made(node)

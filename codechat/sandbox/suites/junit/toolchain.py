@@ -77,8 +77,8 @@ class Compiler:
         if the compiler cannot be started, or was stopped."""
         request = _request(program, tests, declares)
         with self._lock:
-            answer = self._try(request, limit_s)
-            return answer if answer.kind is not Kind.ENDED else self._try(request, limit_s)
+            answer = self._ask(self._started(), request, limit_s)
+            return answer if answer.kind is not Kind.ENDED else self._ask(self._started(), request, limit_s)
 
     def stop(self) -> None:
         """End it for good, from any thread."""
@@ -123,9 +123,6 @@ class Compiler:
                 raise InfrastructureError("the Java compiler does not compile a sample")
         self._units += 1
         return self._process
-
-    def _try(self, request: bytes, limit_s: float) -> Compiled:
-        return self._ask(self._started(), request, limit_s)
 
     def _ask(self, process: subprocess.Popen[bytes], request: bytes, limit_s: float) -> Compiled:
         before = _cpu_s(process.pid)
@@ -283,16 +280,13 @@ class Toolchain:
     def run(self, memory_mb: int, tests: Sequence[str], *, more: Sequence[str] = ()) -> list[str]:
         """The command that tests the unit in the files `token` and `unit` of the working folder."""
         words = ("codechat.junit.Runner", "token", "unit", *tests)
-        return self._java(memory_mb, words, more or self._of_archive(RUNNER))
+        return self._java(memory_mb, words, RUNNER, more)
 
     def call(self, memory_mb: int, words: Sequence[str], *, more: Sequence[str] = ()) -> list[str]:
         """The command that calls the unit in the file `unit`; `words` are further arguments of `Calls.java`."""
-        return self._java(memory_mb, ("codechat.junit.Calls", "unit", *words), more or self._of_archive(CALLS))
+        return self._java(memory_mb, ("codechat.junit.Calls", "unit", *words), CALLS, more)
 
-    def _of_archive(self, name: str) -> tuple[str, ...]:
-        return (f"-XX:SharedArchiveFile={self.folder / name}",)
-
-    def _java(self, memory_mb: int, words: Sequence[str], more: Sequence[str]) -> list[str]:
+    def _java(self, memory_mb: int, words: Sequence[str], archive: str, more: Sequence[str]) -> list[str]:
         return [
             f"{self.image}/bin/java",
             *(f"-Xmx{memory_mb // 4}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"),
@@ -302,7 +296,7 @@ class Toolchain:
             "-Dfile.encoding=UTF-8",
             # By either a program loads no native library: see Guard.java.
             "-Djava.security.manager=allow" if self.version <= LAST_MANAGED else "--illegal-native-access=deny",
-            *more,
+            *(more or [f"-XX:SharedArchiveFile={self.folder / archive}"]),
             *self._classpath(),
             *words,
         ]

@@ -21,7 +21,7 @@ from codechat.base.environment import cache_root
 from codechat.base.errors import InfrastructureError, UserError
 from codechat.datasets.tasks import Workspace
 from codechat.sandbox.bubblewrap import programs
-from codechat.sandbox.inside import landlock
+from codechat.sandbox.inside.beside import landlock_version
 from codechat.sandbox.interpreters import libraries_at
 from codechat.sandbox.process import another_user
 from codechat.studies.cab.environments import ENVIRONMENTS, Environment, Worktree
@@ -163,7 +163,7 @@ class Checkout:
         self._limits, self._slots, self._overlay = limits, slots or Slots(limits.max_rooms), overlay
         self._owner = another_user()
         self._program = next(filter(_works, programs()), None)
-        if self._program is None and landlock.version() < 1:
+        if self._program is None and landlock_version() < 1:
             raise UserError(
                 "environment=checkout needs bubblewrap with user namespaces, or Landlock, and neither works here",
                 "install the package 'bubblewrap', or choose environment=none or docker",
