@@ -54,7 +54,7 @@ IGNORED = _table("""
     chmod 90 -1, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, utime 132 -1, utimes 235 -1, futimesat 261 -1,
     utimensat 280 88
 """)
-# Answered by `supervise`; denied where nobody supervises.
+# Answered by `supervise`; denied without a supervisor.
 SIGNALS = {"kill": (62, 129), "tgkill": (234, 131)}
 # name: numbers, which argument, its denied values
 DENIED_ARGUMENTS = {"prctl": ((157, 167), 0, (62,))}  # PR_SCHED_CORE keeps others off a processor
@@ -85,8 +85,8 @@ SET_MODE_FILTER, NEW_LISTENER = 1, 8
 SOCK_STREAM, SOCK_SEQPACKET, TYPES = 1, 5, 15
 
 Place = Literal["namespaces", "network", "landlock", "supervised", "bare"]
-"""Where a program runs: in namespaces of its own, also with a network of its own in which it may use the internet's
-protocols; or beside other processes of its user: confined by Landlock and supervised, supervised, or neither."""
+"""The isolation of a program: its own namespaces, also with a network for the internet's protocols; or without
+namespaces: confined by Landlock and supervised, only supervised, or neither."""
 
 
 def _program(place: Place, reaps: bool, column: int) -> list[Line]:
@@ -161,7 +161,7 @@ def supervised_calls() -> dict[str, int]:
 
 
 def _reaping(column: int) -> list[Line]:
-    """Ended children are kept until they are waited for: else nobody knew what they used."""
+    """Ended children stay until the program waits for them: otherwise their use is unknown."""
     handler = FIRST_ARGUMENT + 8
     tests = [
         (JUMP_EQUAL, 0, 5, SIGCHLD),
@@ -187,16 +187,6 @@ def _argument(number: int, which: int, tests: list[Line]) -> list[Line]:
     return [(JUMP_EQUAL, 0, len(tests) + 2, number), load, *tests, (LOAD, 0, 0, NUMBER)]
 
 
-def _assemble(lines: list[Line], architecture: int) -> bytes:
-    start = [
-        (LOAD, 0, 0, ARCHITECTURE),
-        (JUMP_EQUAL, 1, 0, architecture),
-        (RETURN, 0, 0, KILL),
-        (LOAD, 0, 0, NUMBER),
-    ]
-    return b"".join(struct.pack("<HBBI", *line) for line in (*start, *lines, (RETURN, 0, 0, ALLOW)))
-
-
 class _Filter(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
 
@@ -209,7 +199,9 @@ class Filter:
         self._filter: _Filter | None = None
         if platform.machine() in ARCHITECTURES:
             column, architecture = ARCHITECTURES[platform.machine()]
-            self._code = _assemble(lines(column), architecture)
+            start = [(LOAD, 0, 0, ARCHITECTURE), (JUMP_EQUAL, 1, 0, architecture), (RETURN, 0, 0, KILL)]
+            code = [*start, (LOAD, 0, 0, NUMBER), *lines(column), (RETURN, 0, 0, ALLOW)]
+            self._code = b"".join(struct.pack("<HBBI", *line) for line in code)
             self._filter = _Filter(len(self._code) // 8, self._code)
 
     def install(self, libc: ctypes.CDLL) -> bool:
@@ -219,10 +211,8 @@ class Filter:
         return bool(libc.prctl(PR_SET_SECCOMP, FILTER_MODE, ctypes.byref(self._filter), 0, 0) == 0)
 
     def listen(self, libc: ctypes.CDLL) -> int:
-        """Bind this process to the filter for good; the descriptor at which its questions are answered.
-
-        Raises `OSError` if that fails: one process can have one such filter.
-        """
+        """Bind this process to the filter for good; the descriptor at which its questions are answered. Raises
+        `OSError` if that fails: one process can have one such filter."""
         if self._filter is None:
             raise OSError("there is no filter for this machine")
         call = SECCOMP[ARCHITECTURES[platform.machine()][0]]

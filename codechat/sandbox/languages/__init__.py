@@ -45,10 +45,8 @@ _REGISTERED: dict[str, Language] = {}
 
 
 def register(language: Language) -> None:
-    """Register a language by its names.
-
-    Raises `ValueError` for a name that is taken or not in lower case, `UserError` for what is no language.
-    """
+    """Register a language by its names. Raises `ValueError` for a name that is taken or not in lower case, `UserError`
+    for what is no language."""
     _hold(language, language, Language, "")
     for name in language.names:
         if name != name.lower():
@@ -82,10 +80,8 @@ def _discover() -> None:
 
 
 def extract(reply: str, target: Target) -> Extraction:
-    """The code of a reply that should be `target`, and the program to run.
-
-    Raises only as `languages` does, and `UserError` if another package's language gives anything else.
-    """
+    """The code of a reply that should be `target`, and the program to run. Raises only as `languages` does, and
+    `UserError` if another package's language gives anything else."""
     language = language_of(target.language)
     return _hold(language, language.extract(reply, target), Extraction, "the result of extract()")
 
@@ -127,7 +123,7 @@ def parses(language: str, code: str) -> bool | None:
 
 
 def _depth(code: str) -> int:
-    """The most brackets that are open at once, wherever they stand, if that may be too many; pointed ones in a line."""
+    """The most open brackets, pointed ones counted by line, if there may be too many; else 0."""
     if sum(map(code.count, "([{<")) <= DEEPEST_CODE:  # the count is much faster, and enough for nearly every code
         return 0
     depth = deepest = 0

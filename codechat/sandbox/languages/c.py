@@ -41,9 +41,7 @@ QUESTIONS_OF_BOTH = """
 
 def functions(names: str, behind: str = "") -> str:
     """The patterns of functions whose name is one of the kinds `names`, by how many marks of pointer precede it.
-
-    `behind` is a pattern of the code that may follow the parameters.
-    """
+    `behind` is a pattern of the code that may follow the parameters."""
     head = (
         f"(function_declarator declarator: {names} @function.name parameters: (_) @function.parameters"
         f" {behind}) @function.head"

@@ -34,7 +34,7 @@ class Compiler:
         return f"program{self.suffix}"
 
     def errors(self, code: str, output: str) -> tuple[list[str], list[str]]:
-        """The errors, each in one line: first those of the language, then those of missing libraries."""
+        """The errors, each in one line: first errors of the language, then of missing libraries."""
         raise NotImplementedError
 
 
@@ -48,7 +48,7 @@ class Compiled(Protocol):
 
 
 def version_of(text: str) -> Version:
-    """The first version in a text, such as that of `jdk11` or `rustc 1.86.0`. Raises `ValueError` if there is none."""
+    """The first version in a text, such as `jdk11` or `rustc 1.86.0`. Raises `ValueError` if there is none."""
     found = _NUMBERS.search(text)
     if found is None or len(found[0]) > 20:
         raise ValueError(f"'{text:.60}' names no version")
@@ -56,7 +56,7 @@ def version_of(text: str) -> Version:
 
 
 def shown(version: Version) -> str:
-    """A version as it is written."""
+    """A version as text, such as `3.11`."""
     return ".".join(map(str, version))
 
 

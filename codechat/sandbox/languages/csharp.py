@@ -73,9 +73,5 @@ CUSTOMS = Customs(
     )
 )
 register(
-    Coded(
-        ("csharp", "c#", "cs"),
-        Grammar("tree_sitter_c_sharp", QUESTIONS, "csharp", customs=CUSTOMS),
-        labels=("cs",),
-    )
+    Coded(("csharp", "c#", "cs"), Grammar("tree_sitter_c_sharp", QUESTIONS, "csharp", customs=CUSTOMS), labels=("cs",))
 )

@@ -60,11 +60,11 @@ def brackets_end(text: str) -> int:
 class Written:
     """How a language writes types.
 
-    `kinds` has its own names, in lower case, of each kind of data (`integer`, `list`, …), and of what may surround a
-    type without changing what it is of (`wrapper`) or may be any (`inferred`). `form` gives a type in the common form:
-    members of a union are parted by `|`, a tuple stands in round brackets, and arguments in pointed ones. `untold` are
-    kinds that no text of a type tells: whether a pointer is of a list. `inferred` is a regular expression that begins a
-    function whose result may be of any type though none is written; without it such a function returns nothing.
+    `kinds` has the language's names, in lower case, of each kind of data (`integer`, `list`, …), of wrappers that do
+    not change the kind of a type (`wrapper`), and of types that may be any (`inferred`). `form` returns a type in the
+    common form: `|` between members of a union, a tuple in round brackets, arguments in pointed ones. `untold` are
+    kinds that no type text shows: a pointer may be a list. `inferred` is a regular expression at the beginning of
+    functions that may return any type although none is written; other such functions return nothing.
     """
 
     kinds: Mapping[str, str] = field(default_factory=dict)
@@ -75,23 +75,20 @@ class Written:
 
 @dataclass(frozen=True)
 class Customs:
-    """The customs of one language; the defaults are those of most.
+    """The conventions of one language; the defaults fit most languages.
 
     `documentation` is the name of its documentation comments (`godoc`), and `documents` a regular expression of how one
-    begins; if `named`, the name that it documents comes next. With `docstrings` a text within documents instead, and
-    comments of several lines are lines of comments.
-    `braces`: blocks stand in braces. `types` is how types are written, None if no rule knows. `typed`: results have
-    written types.
-    `results_named`: results in round brackets may have names. `results_listed`: several may stand in square brackets.
-    `built_in` are structures without methods: by structure, the packages whose functions work on it.
-    `constructs` are its own constructs, each with the features of the grammar that make it up.
-    `structures_qualified`: data structures are told apart by what precedes a name; those of `packages` by that alone.
-    `modules` are structures that functions of a module stand for, with a regular expression of these functions.
-    `written` are operations without a call, each with a query whose capture `set` is the operation; what it walks
-    through (`over`) must be declared as the structure. `methods` are those that structures have, in lower case: by
-    structure, under `""` of all.
-    `builders` are functions that make structures: by structure, in lower case, their names.
-    `imports` says whether a path that code imports is of a library; `sources` are what a page of it loads, with lines.
+    begins; if `named`, the documented name comes next. With `docstrings` a text within documents instead, and comments
+    of several lines are lines of comments. `braces`: blocks have braces. `types`: how types are written, None if no
+    rule reads them. `typed`: results have written types. `results_named`: results in round brackets may have names.
+    `results_listed`: several may be in square brackets. `built_in`: by structure without methods, the packages whose
+    functions work on it. `constructs`: by construct of the language, its features in the grammar.
+    `structures_qualified`: a qualifier separates data structures; in `packages` it is enough. `modules`: by module with
+    functions for a structure, a regular expression of these. `written`: by operation without a call, a query with the
+    operation as capture `set`; the sequence of a loop (`over`) must be declared as the structure. `methods` of
+    structures, in lower case: by structure, or under `""` of all. `builders`: by structure, in lower case, the
+    functions that make it. `imports(library, path)`: whether an imported path is of a library; `sources`: what a page
+    of code loads, with lines.
     """
 
     documentation: str = ""
@@ -124,12 +121,11 @@ REMEDY = "pip install 'codechat[constraints]'"
 
 @dataclass(frozen=True)
 class Grammar:
-    """A grammar: the module of its wheel, the function in it that gives the grammar, and the questions' query.
+    """A grammar: the module of its wheel, the function in it that returns the grammar, and the query.
 
-    `lexer` is the language's name in Pygments. `within` is for a language that may stand within another, as scripts do
-    in a page: it replaces all other text by blanks, so that the length stays.
-    `customs` are the language's answers to further questions of constraints. `kinds` are the names of nodes by what
-    they are in any language, such as `loop`, for those who read the tree itself; empty if nobody reads it.
+    `lexer` is the language's name in Pygments. `within` is for a language within another, such as scripts in a page: it
+    replaces all other text by blanks, so that the length stays. `customs` answer further questions of constraints.
+    `kinds` are names of nodes by a kind common to all languages, such as `loop`, for readers of the tree; may be empty.
     """
 
     module: str
@@ -143,9 +139,7 @@ class Grammar:
     @cached_property
     def release(self) -> str:
         """The package of the grammar with its version, such as `tree-sitter-go 0.25.0`; empty if it is not installed.
-
-        Two versions may read one code differently.
-        """
+        Two versions may read one code differently."""
         package = self.module.replace("_", "-")
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             return f"{package} {importlib.metadata.version(package)}"
@@ -239,6 +233,19 @@ class Function:
     whole: Found
 
 
+class _Captured:
+    """An attribute of `Tree`: what the query captures of one kind; `bare` names lose the backticks around them."""
+
+    def __init__(self, kind: str, bare: bool = False) -> None:
+        self._kind, self._bare = kind, bare
+
+    def __get__(self, tree: "Tree | None", owner: "type[Tree]") -> tuple[Found, ...]:
+        assert tree is not None
+        matches = tree._matches.get(self._kind, ())
+        found = (tree._found(nodes.get(f"{self._kind}.name", nodes[self._kind])) for nodes in matches)
+        return tuple(replace(name, text=name.text.strip("`")) if self._bare else name for name in found)
+
+
 @dataclass(frozen=True, eq=False)
 class Tree:
     """A parsed program. `root` is its tree-sitter node."""
@@ -247,6 +254,15 @@ class Tree:
     root: Any
     data: bytes
     _query: Any
+
+    classes = _Captured("class", bare=True)  # names of declared types
+    variables = _Captured("variable", bare=True)  # names of variables, parameters and fields at their declarations
+    calls = _Captured("call", bare=True)  # called names, without qualifiers
+    types = _Captured("type", bare=True)  # names of used types, each part by itself: `Map` and `List` of `Map<List>`
+    comments = _Captured("comment")  # whole comments
+    strings = _Captured("string")  # string and character literals, with quotes
+    docs = _Captured("doc")  # strings that document the function, class or module around them
+    _brackets, _operators = _Captured("bracket"), _Captured("operator")
 
     @property
     def broken(self) -> bool:
@@ -281,33 +297,6 @@ class Tree:
     def _found(self, node: Any) -> Found:
         return Found(self.text(node), node.start_point[0] + 1, node.start_byte, node.end_byte)
 
-    def _named(self, kind: str) -> tuple[Found, ...]:
-        return tuple(self._found(nodes.get(f"{kind}.name", nodes[kind])) for nodes in self._matches.get(kind, []))
-
-    def _names(self, kind: str) -> tuple[Found, ...]:
-        """As `_named`, without the backticks that a name may stand in: they are no part of it."""
-        return tuple(replace(found, text=found.text.strip("`")) for found in self._named(kind))
-
-    @property
-    def classes(self) -> tuple[Found, ...]:
-        """The names of the types that are declared."""
-        return self._names("class")
-
-    @property
-    def variables(self) -> tuple[Found, ...]:
-        """The names of variables, parameters and fields at their declarations."""
-        return self._names("variable")
-
-    @property
-    def calls(self) -> tuple[Found, ...]:
-        """The names that are called, without what precedes them."""
-        return self._names("call")
-
-    @property
-    def types(self) -> tuple[Found, ...]:
-        """The names of types that are used, each part by itself: `Map` and `List` of `Map<List>`."""
-        return self._names("type")
-
     @property
     def imports(self) -> tuple[Found, ...]:
         """The paths that are imported, with their quotes if they have any."""
@@ -319,16 +308,6 @@ class Tree:
     def aliases(self) -> dict[str, str]:
         """The own names of imported things, by the names that the program gives them."""
         return {self.text(nodes["alias"]): self.text(nodes["alias.of"]) for nodes in self._matches.get("alias", [])}
-
-    @property
-    def comments(self) -> tuple[Found, ...]:
-        """The comments, each whole."""
-        return self._named("comment")
-
-    @property
-    def strings(self) -> tuple[Found, ...]:
-        """The string and character literals, with their quotes."""
-        return self._named("string")
 
     @property
     def blocks(self) -> tuple[Found, ...]:
@@ -343,14 +322,9 @@ class Tree:
     @property
     def operators(self) -> tuple[Found, ...]:
         """Binary operators, assignments and commas; no words such as `and`."""
-        brackets = {found.start for found in self._named("bracket")}
-        found = (each for each in self._named("operator") if not each.text[:1].isalpha())
+        brackets = {found.start for found in self._brackets}
+        found = (each for each in self._operators if not each.text[:1].isalpha())
         return tuple(each for each in found if each.start not in brackets)
-
-    @property
-    def docs(self) -> tuple[Found, ...]:
-        """The strings that document the function, class or module around them, if the language has such."""
-        return self._named("doc")
 
     def marked(self, kind: str) -> Iterator[tuple[str, Found]]:
         """The NAME and the place of every `makes.NAME`, `qualified.NAME` or `feature.NAME`."""

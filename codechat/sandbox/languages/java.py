@@ -49,7 +49,7 @@ class Javac(Compiler):
         return (("--release", str(release)),)
 
     def file_name(self, code: str) -> str:
-        """That of the first public type."""
+        """The name of the first public type."""
         public = _PUBLIC.search(code)
         return f"{public[1] if public and public[1].isascii() else 'Program'}.java"
 

@@ -142,7 +142,7 @@ register(
             kinds=KINDS_OF_JAVASCRIPT,
         ),
         labels=("javascript", "typescript"),
-    ),
+    )
 )
 
 

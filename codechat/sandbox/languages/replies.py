@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
@@ -30,11 +30,8 @@ _CLOSE_INDENT = 3  # columns by which a closing fence may be indented more than 
 
 @dataclass(frozen=True, slots=True)
 class Fences:
-    """A language's fences: its tags, in any case, and how its code begins, if that is certain.
-
-    Models forget line ends: code of a language with a `code_start` is also found after the opening fence,
-    and between two fences of one line.
-    """
+    """A language's fences: its tags, in any case, and how its code begins, if that is certain. Models forget line ends:
+    code of a language with a `code_start` is also found after the opening fence, and between two fences of one line."""
 
     is_tag: Callable[[str], bool]
     code_start: re.Pattern[str] | None = None
@@ -92,10 +89,8 @@ class _Fence(NamedTuple):
 
 
 def split(text: str, fences: Fences) -> Markdown:
-    """Split a reply into blocks. Markdown inside a fence is split again, unless it is the requested language.
-
-    Linear in the length of the text.
-    """
+    """Split a reply into blocks. Markdown inside a fence is split again, unless it is the requested language. Linear in
+    the length of the text."""
     whole = _split(text.replace("\r\n", "\n").replace("\r", "\n"), fences)
     blocks: list[Block] = []
     for block in whole.blocks:
@@ -212,7 +207,7 @@ class _Splitter:
 
 
 def _lines_of_tag(lines: list[str], place: int, fences: Fences) -> int:
-    """How many lines the line at a place makes with those after it: more than one if they are a tag for code."""
+    """The number of lines of the line at a place: more than one for a tag for code that continues."""
     if _BEGUN.match(lines[place]):
         for number in range(2, _MOST_LINES_OF_TAG + 1):
             if ">" in "".join(lines[place + number - 1 : place + number]):
@@ -222,10 +217,8 @@ def _lines_of_tag(lines: list[str], place: int, fences: Fences) -> int:
 
 
 def _element(line: str, fences: Fences) -> _Open | None:
-    """The block that a tag for code opens: one that says a language, or one that its line begins with.
-
-    Names in square brackets count if nothing else is in the line: `[PYTHON]`.
-    """
+    """The block that a tag for code opens: one that says a language, or one that its line begins with. Names in square
+    brackets count if nothing else is in the line: `[PYTHON]`."""
     for found in _ELEMENT.finditer(line) if ">" in line or "]" in line else ():
         before, after, name = line[: found.start()], line[found.end() :], found["name"].lower()
         said = next(
@@ -285,10 +278,10 @@ _LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
 def without_thinking(reply: str, *, quotes_code: bool = False) -> str:
     """The reply for the history: without `<think>…</think>` parts, the rest unchanged.
 
-    An opening tag without an end (a reply cut off) removes all that follows; an end without an opening tag (a
-    template wrote it) removes all that precedes. A tag inside a fence or in quotes does not count; an end alone on a
-    line of a fence does, since a thought may leave its fence open, but not if the reply is one that `quotes_code` of
-    somebody else, as a judge's does. The result is empty if the reply has nothing else. Linear in the reply's length.
+    An opening tag without an end (a reply cut off) removes all that follows; an end without an opening tag (a template
+    wrote it) removes all that precedes. A tag inside a fence or in quotes does not count. An end alone on a line of a
+    fence does, since a thought may leave its fence open, except in a reply that `quotes_code`, such as a judge's. The
+    result is empty if the reply has nothing else. Linear in the reply's length.
     """
     if not _TAG.search(reply):
         return reply
@@ -321,7 +314,9 @@ class _Scan:
             self._fence(event)
         elif self.fence is not None:
             self.opened_in_fence |= opening
-            if not opening and not self.opened_in_fence and self._ends_unseen_thinking(event):
+            # a closing tag alone on its line ends a part without an opening tag, even in an unclosed fence
+            alone = event["lead"] is not None and _REST_BLANK.match(self.reply, event.end())
+            if alone and not (opening or self.opened_in_fence or self.quotes_code or self.ended_once):
                 self._forget(event)
         elif self._quoted(event.start("tag")):
             return
@@ -351,11 +346,6 @@ class _Scan:
         line = self.reply[max(0, place - MOST_BEFORE_TAG) : place].rpartition("\n")[2]
         return line[-1:] in ("`", "'", '"') or line.lstrip()[:1] == ">" or any(line.count(mark) % 2 for mark in '`"')
 
-    def _ends_unseen_thinking(self, event: re.Match[str]) -> bool:
-        """A closing tag alone on its line ends a part without an opening tag, even in an unclosed fence."""
-        seen = self.quotes_code or self.ended_once
-        return not seen and event["lead"] is not None and bool(_REST_BLANK.match(self.reply, event.end()))
-
     def _resume(self, event: re.Match[str]) -> None:
         self.start, self.thinking, self.ended_once, self.removed = event.end(), False, True, True
 
@@ -377,19 +367,15 @@ _CODE_MARKS = re.compile(r"[;{}=]|\(\)|->|::|^\s*(?://|/\*|#include|--)", re.MUL
 
 def without_prose(reply: str) -> str:
     """The reply without the paragraphs of prose before and after its code; empty if it is nothing but prose."""
-    found = [(start, end) for start, end in _paragraphs(reply) if not _is_prose(reply[start:end])]
-    return reply[found[0][0] : found[-1][1]].rstrip() if found else ""
+    place, found = 0, list[int]()
+    for filled, lines in groupby(reply.splitlines(keepends=True), lambda line: bool(line.strip())):
+        paragraph = "".join(lines)
+        if filled and not all(_is_prose(line) for line in paragraph.splitlines()):
+            found += [place, place + len(paragraph)]
+        place += len(paragraph)
+    return reply[found[0] : found[-1]].rstrip() if found else ""
 
 
-def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
-    place = 0
-    for filled, lines in groupby(text.splitlines(keepends=True), lambda line: bool(line.strip())):
-        end = place + sum(map(len, lines))
-        if filled:
-            yield place, end
-        place = end
-
-
-def _is_prose(paragraph: str) -> bool:
-    lines = [line for line in paragraph.splitlines() if line.strip()]
-    return all(not _CODE_MARKS.search(line) and bool(_SENTENCE.fullmatch(line)) for line in lines)
+def _is_prose(line: str) -> bool:
+    """Whether a line begins like a sentence and has no mark of code."""
+    return not _CODE_MARKS.search(line) and bool(_SENTENCE.fullmatch(line))

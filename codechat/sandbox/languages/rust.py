@@ -114,7 +114,7 @@ class _Missing:
 
     @classmethod
     def of(cls, code: str, imported: list[str]) -> "_Missing":
-        """A name that is imported and used nowhere is taken for a trait, whose methods are used."""
+        """An imported name that is never used counts as a trait, whose methods are used."""
         every = any("*" in names for names in imported)
         words = Counter(re.findall(r"\w+", code))
         unused = any(words[word] == 1 for names in imported for word in re.findall(r"\b[A-Z]\w*", names))

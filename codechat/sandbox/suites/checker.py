@@ -72,7 +72,7 @@ class Checker:
         return await asyncio.shield(self._running[key])
 
     async def check_anew(self, program: Program, suite: Suite) -> Verdict:
-        """The suite's verdict on the program, run again whatever is known of it. Raises as `Suite.check`."""
+        """The suite's verdict on the program, run again even if it is known. Raises as `Suite.check`."""
         return await _checked(suite).check(program, self._sandbox)
 
     async def check_reference(self, program: Program, suite: Suite) -> Verdict:

@@ -1,5 +1,6 @@
 """Compilers and interpreters of this machine, found for the version of a language that is to be checked."""
 
+import functools
 import os
 import shutil
 import subprocess
@@ -31,11 +32,8 @@ class JavaOptions(AddedOptions):
 
 
 def find_home(given: str | None, parts: Iterable[str] = ()) -> Path:
-    """The folder of the JDK: the `given` one, else that of the `javac` on the path.
-
-    Raises `UserError` if there is none, if it is too old, or if it lacks one of the `parts`, which are paths in its
-    folder.
-    """
+    """The folder of the JDK: the `given` one, else of the `javac` on the path. Raises `UserError` if there is none, if
+    it is too old, or if it lacks one of the `parts`, which are paths in it."""
     javac = shutil.which("javac")
     if given is None and javac is None:
         raise UserError("tests in Java need a JDK, and there is none", REMEDY)
@@ -62,7 +60,6 @@ def jdk_version(home: Path) -> int:
 THERE = ("/usr/lib", "/lib")  # in every box
 ANSWERS_S = 30.0  # a compiler's own version
 SYSTEM = Path("/usr")
-_asked: dict[tuple[str, str], "Found | None"] = {}
 
 
 class CompilerOptions(AddedOptions):
@@ -88,10 +85,8 @@ class Found:
 
 
 def find_compiler(compiler: Compiler, wanted: Version, config: SandboxConfig) -> Found:
-    """The oldest compiler at hand that can check the version.
-
-    The search covers `sandbox.toolchains`, `sandbox.java.home`, and the path. Raises `Absent` if there is none.
-    """
+    """The oldest compiler at hand that can check the version. The search covers `sandbox.toolchains`,
+    `sandbox.java.home`, and the path. Raises `Absent` if there is none."""
     name = compiler.program.format(version=shown(wanted[:2]))
     own = config.libraries().minor
     if name == f"python{shown(own[: len(wanted)])}":
@@ -117,14 +112,9 @@ def find_compiler(compiler: Compiler, wanted: Version, config: SandboxConfig) ->
     return best
 
 
+@functools.cache
 def _ask(compiler: Compiler, name: str, place: str) -> Found | None:
-    """The compiler's answer about its own version, once a process; None if it is of no use."""
-    if (place, name) not in _asked:
-        _asked[place, name] = _found(compiler, name, place)
-    return _asked[place, name]
-
-
-def _found(compiler: Compiler, name: str, place: str) -> Found | None:
+    """A compiler with its version, asked once a process; None if the answer names none."""
     said = _output_of(place, compiler.asks_version)
     try:
         version = version_of(said)
@@ -148,7 +138,7 @@ def _output_of(place: str, arguments: tuple[str, ...]) -> str:
 
 
 def seen_from(folder: Path) -> Iterator[str]:
-    """A folder and those that the links in it point to, without the folders that every box has."""
+    """A folder and the folders that its links point to, without the folders of every box."""
     yield str(folder)
     for place, folders, files in os.walk(folder):
         for path in (Path(place, name) for name in (*folders, *files)):

@@ -156,10 +156,8 @@ class Repository:
         return replace(verdict, inside=INSIDE)
 
     def command(self, source: str) -> Command:
-        """The command that runs the tests in a copy of the repository with the program's code.
-
-        Raises `UserError` if there is no such repository, file or line, or no pytest.
-        """
+        """The command that runs the tests in a copy of the repository with the program's code. Raises `UserError` if
+        there is no such repository, file or line, or no pytest."""
         require_pytest()
         root = root_of(self.folder)
         names = read_contents(root).names
@@ -197,16 +195,14 @@ class RepositoryConfig(Config):
 
 
 def require_pytest() -> None:
-    """Raises `UserError` if pytest is not installed beside codechat."""
+    """Raises `UserError` if pytest is not installed next to codechat."""
     if importlib.util.find_spec("pytest") is None:
         raise UserError("the tests of repositories need pytest, which is not installed", "pip install pytest")
 
 
 def pytest_command(root: Path, changed: Mapping[str, bytes], nodes: Sequence[str]) -> Command:
-    """The command that runs pytest ids in a copy of a repository with other content in the files `changed`.
-
-    It prints the content of its file `TOKEN` if every one of them passed. Raises `UserError`.
-    """
+    """The command that runs pytest ids in a copy of a repository with other content in the files `changed`. It prints
+    the content of its file `TOKEN` if every one of them passed. Raises `UserError`."""
     archive = packed_with(root, changed)
     return Command(
         argv=(PYTHON, f"../{SCRIPT}", *nodes),

@@ -47,7 +47,7 @@ def runners() -> Iterator[Tuple[Any, Any]]:
 
 
 def members() -> Dict[Any, Set[str]]:
-    """The names of what can act in each class of what runs tests, without those of the language's own."""
+    """The names that can act in each class that runs tests, without the names of every Python class."""
     return {
         place: {name for name, own in vars(value).items() if not (name.startswith("__") or isinstance(own, PLAIN))}
         for place, value in runners()
@@ -56,7 +56,7 @@ def members() -> Dict[Any, Set[str]]:
 
 
 class Watch:
-    """A plugin that notes which of the named tests passed, which did not, and what was tampered with."""
+    """A plugin that notes which of the named tests passed, which did not, and manipulations of the run."""
 
     def __init__(self, nodes: List[str]) -> None:
         self.start, self.named = os.getcwd(), {os.path.normpath(node) for node in nodes}

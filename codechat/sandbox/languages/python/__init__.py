@@ -1,8 +1,7 @@
 """Python: extracts its code from replies and analyses its text.
 
-`extraction` has the rules, `source` reads text that may be Python and finds the names that it binds, `program` leaves
-out the tests in it. Here are the grammar's questions for constraints, and how an interpreter checks a version.
-`syntax` is for other rooms.
+`extraction` has the rules; `source` reads text that may be Python and makes the program without trial code. Here are
+the grammar's questions for constraints, and how an interpreter checks a version. `syntax` is for other rooms.
 """
 
 import re

@@ -6,38 +6,39 @@ first that finds the entry point decides):
 1. a whole reply that is valid Python is the code;
 2. else, after removal of `<think>` parts, the last fenced Python block that parses and defines the entry point with
    a body (models revise themselves, and show usage last); a block that only imports it, or shows its signature, counts
-   only if there is nothing better. Blocks that define names which it lacks are joined with it, in the reply's order;
-3. else the joined Python blocks; blocks with another tag; the statements among the prose of an unclosed block; those
-   outside all blocks.
+   only if there is nothing better. Blocks that define missing names are joined with it, in the reply's order;
+3. else the joined Python blocks; blocks with another tag; the statements among the prose of an unclosed block; the
+   statements outside all blocks.
 
 Of an interactive session only the input lines count. A patch is never applied: the whole code was asked for. A function
 bound by assignment or import, or under `if` or `try`, is defined; one in a main guard is not.
 
-If no entry point is asked for, the same rules look for code that does something. A function or a class with a body
-that is no test replaces the entry point; statements that define none count less, and mere signatures least. Statements
-beside a definition that does not parse are no answer, and neither are those of a block with another tag. The program is
-then the whole code, because its output or trial may be the answer.
+Without an entry point, the same rules look for code that does something. A function or a class with a body that is no
+test replaces the entry point; statements that define none count less, and mere signatures least. Statements next to a
+definition that does not parse are no answer, nor are statements of a block with another tag. The program is then the
+whole code, because its output or trial may be the answer.
 """
 
+import ast
+import builtins
 import re
+import symtable
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codechat.base.domain import Extraction
 from codechat.sandbox.languages import no_code
-from codechat.sandbox.languages.python.program import program
+from codechat.sandbox.languages.python import source as reading
 from codechat.sandbox.languages.python.source import (
+    Definition,
     Source,
     Strength,
-    acts,
-    missing_names,
+    Wrapper,
     module_names,
     parse,
     read,
-    strength,
     tidy,
-    wrapper,
 )
 from codechat.sandbox.languages.python.syntax import LONGEST_SOURCE
 from codechat.sandbox.languages.replies import Block, Fences, Markdown, split, without_thinking
@@ -95,11 +96,9 @@ def code_start(text: str) -> int | None:
 
 
 def gather(text: str) -> Source | None:
-    """The statements of a text that is partly prose, without the prose, or None.
-
-    A function or class that is not valid Python is broken code, not prose: the result is None. All code is taken to
-    have the indentation of its first line. Each piece is parsed once: linear.
-    """
+    """The statements of a text that is partly prose, without the prose, or None. A function or class that is not valid
+    Python is broken code, not prose: the result is None. All code is taken to have the indentation of its first line.
+    Each piece is parsed once: linear."""
     start = code_start(text)
     if start is None:
         return None
@@ -147,6 +146,96 @@ def _chunks(text: str, margin: int) -> Iterator[list[str]]:
 def _is_code(piece: str) -> bool:
     tree = parse(piece).tree
     return tree is not None and bool(tree.body) and all(acts(node) for node in tree.body)
+
+
+def strength(tree: ast.Module, name: str) -> Strength:
+    """How well `name` is defined at module level, else as a method of the only class that has it. If `name` is empty:
+    how well the module defines anything at all."""
+    if not name:
+        return max(map(_strength_of, reading.module_level(tree)), default=Strength.NONE)
+    at_module_level = max((_binds(node, name) for node in reading.module_level(tree)), default=Strength.NONE)
+    if at_module_level:
+        return at_module_level
+    found = wrapper(tree, name)
+    return found.strength if found and not found.obstacle else Strength.NONE
+
+
+def wrapper(tree: ast.Module, name: str) -> Wrapper | None:
+    """The class whose method answers the task (`class Solution:`), if exactly one top-level class has it."""
+    found = [
+        (node, method)
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        for method in node.body
+        if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and method.name == name
+    ]
+    classes = {node.name for node, _ in found}
+    if not found:
+        return None
+    node, method = found[-1]
+    decorators = {inner.id for inner in method.decorator_list if isinstance(inner, ast.Name)}
+    unbound = bool(decorators & {"staticmethod", "classmethod"})
+    obstacle = ""
+    if len(classes) > 1:
+        obstacle = f"several classes have a method '{name}': {', '.join(sorted(classes))}"
+    elif not unbound and _needs_arguments(node):
+        obstacle = f"'{name}' is a method of class {node.name}, whose constructor needs arguments"
+    return Wrapper(node.name, not unbound, _body_strength(method.body), obstacle)
+
+
+def _needs_arguments(node: ast.ClassDef) -> bool:
+    for method in node.body:
+        if isinstance(method, ast.FunctionDef) and method.name in ("__init__", "__new__"):
+            arguments = method.args
+            positional = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+            itself = 1 if arguments.posonlyargs or arguments.args else 0
+            if positional > itself or any(default is None for default in arguments.kw_defaults):
+                return True
+    return False
+
+
+def acts(node: ast.stmt) -> bool:
+    """Whether a statement does something; prose that parses by chance is a name, a tuple or a bare annotation."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Call)
+    return not (isinstance(node, ast.AnnAssign) and node.value is None)
+
+
+def _strength_of(node: ast.stmt) -> Strength:
+    if isinstance(node, Definition):
+        return Strength.PARTIAL if reading.is_test(node) else _body_strength(node.body)
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return Strength.STUB
+    return Strength.PARTIAL if acts(node) and not isinstance(node, ast.Pass) else Strength.NONE
+
+
+def _binds(node: ast.stmt, name: str) -> Strength:
+    if name not in reading.bound_names(node) or reading.is_main_guard(node):
+        return Strength.NONE
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return Strength.PARTIAL
+    return _body_strength(node.body) if isinstance(node, Definition) else Strength.FULL
+
+
+def _body_strength(body: list[ast.stmt]) -> Strength:
+    return Strength.STUB if all(_says_nothing(statement) for statement in body) else Strength.FULL
+
+
+def _says_nothing(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Raise):
+        error = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        return isinstance(error, ast.Name) and error.id == "NotImplementedError"
+    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+
+
+_BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__"}
+
+
+def missing_names(text: str) -> set[str]:
+    """Global names that a valid module reads, in any scope, and that are neither bound in it nor builtins."""
+    module = symtable.symtable(text, "<reply>", "exec")
+    bound = {symbol.get_name() for symbol in module.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    return reading.global_reads(module) - bound - _BUILTINS
 
 
 MAX_BLOCKS, MAX_CHARACTERS = 500, 2 * LONGEST_SOURCE
@@ -225,7 +314,7 @@ def _from_blocks(markdown: Markdown, entry_point: str) -> Extraction | None:
 
 
 def _with_missing(chosen: Source, position: int, blocks: list[Block], entry_point: str) -> Source | None:
-    """The chosen block joined with those that define the names it lacks, the nearest before it first; None if none."""
+    """The chosen block joined with blocks that define missing names, the nearest before it first; None if none."""
     if len(blocks) == 1 or not missing_names(chosen.text):
         return None
     providers: dict[str, int] = {}
@@ -281,11 +370,11 @@ def _runnable(source: Source, entry_point: str, where: str) -> Extraction:
     assert source.tree is not None
     at_module_level = entry_point in module_names(source.tree)
     wrapped = None if at_module_level else wrapper(source.tree, entry_point)
-    made = program(source, entry_point, wrapped)
+    text, dropped = reading.program(source, entry_point, wrapped)
     notes = [where, source.how]
     notes.append(f"'{entry_point}' is bound to the method of class {wrapped.name}" if wrapped else "")
-    notes.append(f"{made.dropped} statements of test code left out" if made.dropped else "")
-    return Extraction(source.text, made.text, None, "; ".join(note for note in notes if note))
+    notes.append(f"{dropped} statements of test code left out" if dropped else "")
+    return Extraction(source.text, text, None, "; ".join(note for note in notes if note))
 
 
 def _nothing(answer: str, markdown: Markdown, entry_point: str, whole: Source | None) -> Extraction:

@@ -76,10 +76,8 @@ def assemble(prompt: str, solution: str, entry_point: str) -> str:
 
 
 def signature_of(source: str, entry_point: str) -> str | None:
-    """The `def` line of the entry point as in the source (possibly several lines), or None.
-
-    A prompt that ends with the `def` line, without a body, has one too.
-    """
+    """The `def` line of the entry point as in the source (possibly several lines), or None. A prompt that ends with the
+    `def` line, without a body, has one too."""
     for text in (source, source.rstrip() + "\n    pass\n"):
         tree = parse(text)
         node = _definition(tree, entry_point) if tree is not None else None
@@ -156,10 +154,7 @@ PACKAGES: Mapping[str, str] = {
     "yaml": "PyYAML",
 }
 # A module that works only with another package, or is brought by it.
-BROUGHT_BY: Mapping[str, tuple[str, ...]] = {
-    "keras": ("keras", "tensorflow-cpu"),
-    "seaborn": ("seaborn", "matplotlib"),
-}
+BROUGHT_BY: Mapping[str, tuple[str, ...]] = {"keras": ("keras", "tensorflow-cpu"), "seaborn": ("seaborn", "matplotlib")}
 
 
 def requirements(modules: Iterable[str], versions: Mapping[str, str]) -> list[str]:

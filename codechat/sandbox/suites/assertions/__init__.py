@@ -19,7 +19,7 @@ from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.snippets import NotRun, imports_of, names_read, refuse_unrun, shares_names, uses_of
 from codechat.sandbox.inside.text import bound_names
 from codechat.sandbox.inside.wire import BY_PROGRAM
-from codechat.sandbox.suites import SUITES, syntax_problem
+from codechat.sandbox.suites import NOTHING_OUTSIDE, SUITES, syntax_problem
 from codechat.sandbox.suites.assertions.constructs import Constructs, describe_all, find_all
 from codechat.sandbox.suites.endings import ADDRESS, SHOWN, explain_end, read_exception, run_in_box
 from codechat.sandbox.watch import Frames, Malformed
@@ -140,7 +140,7 @@ class AssertionsReader:
 REMEDY = "call the test in its snippet, or write it as a unittest.TestCase or a function without parameters"
 NO_BOX = "install the package 'bubblewrap' and use sandbox=bubblewrap, or leave the tasks out: dataset.tasks"
 IDLE_SHARE = 0.125  # of `cpu_s`: who computes for minutes waits for threads and files in between
-THREADS_SHARE = 0.5  # nor can it be told whether a thread that soon ends slept or waited for a processor
+THREADS_SHARE = 0.5  # the same for threads: sleeping and waiting for a processor look alike
 BUILTINS = frozenset(name for name in vars(builtins) if not name.startswith("__"))
 FAILS = ("object", "entry")
 MET: dict[str, int] = {}  # how many assertions a reference passes outside, by suite, entry point and sandbox
@@ -158,19 +158,18 @@ TOOLS: dict[Need, tuple[str, ...]] = {"commands": COMMANDS, "processes": (PROC,)
 class Assertions:
     """Snippets that make assertions about a program, and about its source text if they read it.
 
-    They run in a process of their own, in which the program's functions are stubs. If a construct does not allow
-    that, program and snippets share an interpreter, and the verdict says so: docs/sandbox.md lists the promises for
-    both ways.
+    They run in another process, in which the program's functions are stubs. If a construct does not allow that, program
+    and snippets share an interpreter, and the verdict says so: docs/sandbox.md lists the promises for both ways.
 
     If the program's target has an entry point, the program must define it; it is also the only builtin name that
     the program may redefine for the snippets. A program that exits early never passes.
 
-    `load_cpu_s` limits the program's own code and every snippet. `needs` are things that the snippets cannot do
-    without (docs/sandbox.md); each makes program and snippets share a process. `cpu_s` are CPU seconds that
-    loading, every snippet and all together may take at least, whatever the sandbox's limit is. `one_file`: the
-    program is meant to stand in one file before the snippets, which use its imports; if they speak of that file's
-    variables (`global`), both share them. `reference` is a right program: if it passes an assertion in a process of its
-    own, a program that returns an object of its own class there fails, since such an object could answer for itself.
+    `load_cpu_s` limits the program's code and every snippet. `needs` are requirements of the snippets
+    (docs/sandbox.md); each makes program and snippets share a process. `cpu_s` are CPU seconds that loading, every
+    snippet and all together may take at least, even if the sandbox's limit is lower. `one_file`: the program comes
+    before the snippets in a file; they use its imports, and both share variables if snippets name them (`global`).
+    `reference` is a right program: if it passes an assertion in another process, a program that returns an object of a
+    class it defines fails there, since such an object could answer for itself.
     """
 
     snippets: tuple[str, ...]
@@ -178,16 +177,12 @@ class Assertions:
     cpu_s: float | None = None
     one_file: bool = False
     reference: str | None = field(default=None, compare=False)
-    kind, language = "assertions", "python"
+    kind, language, outside = "assertions", "python", NOTHING_OUTSIDE
 
     @functools.cached_property
     def key(self) -> str:
         asked = [sorted(self.needs), self.cpu_s, self.one_file, *filter(None, [self.reference])]
         return content_hash([self.kind, *([asked] if any(asked) else []), *self.snippets])
-
-    @property
-    def outside(self) -> Mapping[str, str]:
-        return {}
 
     @property
     def test_counts(self) -> tuple[int, int]:
@@ -205,10 +200,8 @@ class Assertions:
         return self.one_file and shares_names(self.snippets)
 
     def names_used(self, entry_point: str) -> frozenset[str]:
-        """The names that the snippets use.
-
-        Raises `NotRun`, a `ValueError`, if some tests would never run: every program would pass those.
-        """
+        """The names that the snippets use. Raises `NotRun`, a `ValueError`, if some tests would never run: every
+        program would pass those."""
         return _names_used(self.snippets, entry_point)
 
     def unusable(self, entry_point: str) -> Iterator[str]:
@@ -274,7 +267,7 @@ class Assertions:
         return verdict, run.reader
 
     def _met(self, box: Box, target: Target, config: SandboxConfig) -> int:
-        """How many of the snippets the reference passes in a process of its own; 0 without a reference."""
+        """The number of snippets that the reference passes in another process; 0 without a reference."""
         if self.reference is None:
             return 0
         key = content_hash([self.key, target.entry_point, config.model_dump(mode="json")])
@@ -291,16 +284,13 @@ class Assertions:
         least, share = self.cpu_s or 0.0, THREADS_SHARE if "threads" in self.needs else IDLE_SHARE
         load_s = max(config.load_cpu_s, least)
         read, free = _names_read(self.snippets)
-        uses = (
-            uses_of(self.snippets, entry_point, self.names_used(entry_point))
-            if entry_point
-            else [False] * len(self.snippets)
-        )
+        used = self.names_used(entry_point)
+        uses = uses_of(self.snippets, entry_point, used) if entry_point else [False] * len(self.snippets)
         job = {
             "program": source if source.endswith("\n") else source + "\n",  # a style checker requires it
             "entry": entry_point,
             "snippets": list(self.snippets),
-            "used": tuple(sorted(self.names_used(entry_point))),
+            "used": tuple(sorted(used)),
             "read": tuple(sorted(read)),
             "free": free,
             "uses": uses,

@@ -18,10 +18,7 @@ _INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,18})")
 
 
 def conform(actual: Any, expected: Any) -> Any:
-    """`actual` in the types of `expected`, as far as it says the same in them.
-
-    Where no value at all is expected, None counts too.
-    """
+    """`actual` in the types of `expected` if the value is the same. If no value is expected, None counts too."""
     if actual is ... or expected is ...:
         return _of_nothing(actual, expected)
     if isinstance(expected, Table):
@@ -73,6 +70,6 @@ def _key(value: Any, *, whole: bool) -> Any:
 
 
 def _order(keys: Sequence[Any]) -> list[int] | None:
-    """The places of the keys in one order, which is that of their bytes; None if one equals nothing."""
+    """The places of the keys in the order of their bytes; None if one equals nothing."""
     marks = [canonical_bytes(key) for key in keys]
     return None if None in marks else sorted(range(len(marks)), key=lambda place: marks[place] or b"")

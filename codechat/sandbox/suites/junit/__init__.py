@@ -1,9 +1,9 @@
-"""JUnit tests of a Java program: both are one unit, whose tests run in a virtual machine of their own."""
+"""JUnit tests of a Java program: both are one unit, whose tests run in a separate virtual machine."""
 
 import asyncio
 import math
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -13,7 +13,7 @@ from codechat.base.domain import Failure, Outcome, Program, Unrun, Verdict
 from codechat.base.errors import BrokenTask, UserError
 from codechat.base.files import content_hash
 from codechat.sandbox import Box, Command, Sandbox, SandboxConfig
-from codechat.sandbox.suites import SUITES
+from codechat.sandbox.suites import NOTHING_OUTSIDE, SUITES
 from codechat.sandbox.suites.compilers import JavaOptions
 from codechat.sandbox.suites.endings import judge_status, run_in_box
 from codechat.sandbox.suites.junit.toolchain import Compiler, Kind, Toolchain, toolchain
@@ -51,15 +51,11 @@ class JUnit:
 
     tests: str
     declares: tuple[str, ...] = ()
-    kind, language = "junit", "java"
+    kind, language, outside = "junit", "java", NOTHING_OUTSIDE
 
     @cached_property
     def key(self) -> str:
         return content_hash([self.kind, self.tests, sorted(self.declares)])
-
-    @property
-    def outside(self) -> Mapping[str, str]:
-        return {}
 
     def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
         """See `NeedsSetup`."""
@@ -122,5 +118,5 @@ class JUnitConfig(Config):
 
 @SUITES.register("junit", JUnitConfig)
 def junit(config: JUnitConfig) -> JUnit:
-    """JUnit 5 tests of a Java program, in a virtual machine of their own."""
+    """JUnit 5 tests of a Java program, in a separate virtual machine."""
     return JUnit(config.tests, tuple(config.declares))

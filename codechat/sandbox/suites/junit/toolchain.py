@@ -1,7 +1,7 @@
-"""The tools behind the tests: a JDK, JUnit's jars, and files that are made of both once and cached.
+"""The tools behind the tests: a JDK, JUnit's jars, and files made of both once and cached.
 
-These are a Java runtime with JUnit in a module of its own, whose internals programs cannot reach; it lacks the modules
-by which a program could access the memory of its own process. An archive of loaded classes lets it start faster.
+The runtime has JUnit in a separate module, whose internals programs cannot reach; it lacks the modules by which a
+program could access the memory of its process. An archive of loaded classes makes it start faster.
 """
 
 import contextlib
@@ -52,11 +52,8 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The compiler's answer.
-
-    `text` holds the test classes if the unit was compiled, else a message. `unit` holds the classes: their number,
-    then each one's name and content, preceded by their sizes.
-    """
+    """The compiler's answer. `text` holds the test classes if the unit was compiled, else a message. `unit` holds the
+    classes: their number, then each one's name and content, preceded by their sizes."""
 
     kind: Kind
     text: str
@@ -75,23 +72,20 @@ class Compiler:
         self._lock = threading.Lock()  # held while a unit is compiled
 
     def compile(self, program: str, tests: str, declares: Sequence[str], *, limit_s: float) -> Compiled:
-        """Compile a unit within `limit_s` CPU seconds. A unit that ends two compilers is at fault itself.
-
-        `declares` names types that the program may declare although a library of the tests has them.
-
-        Raises `InfrastructureError` if the compiler cannot be started, or was stopped.
-        """
+        """Compile a unit within `limit_s` CPU seconds. A unit that ends two compilers is at fault itself. `declares`
+        names types that the program may declare although a library of the tests has them. Raises `InfrastructureError`
+        if the compiler cannot be started, or was stopped."""
         request = _request(program, tests, declares)
         with self._lock:
-            answer = self._try(request, limit_s)
-            return answer if answer.kind is not Kind.ENDED else self._try(request, limit_s)
+            answer = self._ask(self._started(), request, limit_s)
+            return answer if answer.kind is not Kind.ENDED else self._ask(self._started(), request, limit_s)
 
     def stop(self) -> None:
         """End it for good, from any thread."""
         self._stopped = True
         process = self._process
         if process is not None:
-            process.kill()  # whoever waits for it goes on
+            process.kill()  # a thread that waits for it continues
         with self._lock:
             self._end()
 
@@ -102,7 +96,7 @@ class Compiler:
             process.wait()
             for stream in (process.stdin, process.stdout):
                 if stream is not None:
-                    with contextlib.suppress(OSError):  # what was not sent is not wanted
+                    with contextlib.suppress(OSError):  # unsent data is not needed
                         stream.close()
         self._process = None
 
@@ -129,9 +123,6 @@ class Compiler:
                 raise InfrastructureError("the Java compiler does not compile a sample")
         self._units += 1
         return self._process
-
-    def _try(self, request: bytes, limit_s: float) -> Compiled:
-        return self._ask(self._started(), request, limit_s)
 
     def _ask(self, process: subprocess.Popen[bytes], request: bytes, limit_s: float) -> Compiled:
         before = _cpu_s(process.pid)
@@ -257,7 +248,7 @@ _made: dict[tuple[str | None, tuple[str, ...] | None, bool], "Toolchain"] = {}
 
 @dataclass(frozen=True)
 class Toolchain:
-    """The tools of one JDK and its jars, made ready in `folder`."""
+    """The tools of one JDK and its jars, in `folder`."""
 
     folder: Path
     home: Path
@@ -289,16 +280,13 @@ class Toolchain:
     def run(self, memory_mb: int, tests: Sequence[str], *, more: Sequence[str] = ()) -> list[str]:
         """The command that tests the unit in the files `token` and `unit` of the working folder."""
         words = ("codechat.junit.Runner", "token", "unit", *tests)
-        return self._java(memory_mb, words, more or self._of_archive(RUNNER))
+        return self._java(memory_mb, words, RUNNER, more)
 
     def call(self, memory_mb: int, words: Sequence[str], *, more: Sequence[str] = ()) -> list[str]:
-        """The command that calls the unit in the file `unit`; `words` are what `Calls.java` wants besides."""
-        return self._java(memory_mb, ("codechat.junit.Calls", "unit", *words), more or self._of_archive(CALLS))
+        """The command that calls the unit in the file `unit`; `words` are further arguments of `Calls.java`."""
+        return self._java(memory_mb, ("codechat.junit.Calls", "unit", *words), CALLS, more)
 
-    def _of_archive(self, name: str) -> tuple[str, ...]:
-        return (f"-XX:SharedArchiveFile={self.folder / name}",)
-
-    def _java(self, memory_mb: int, words: Sequence[str], more: Sequence[str]) -> list[str]:
+    def _java(self, memory_mb: int, words: Sequence[str], archive: str, more: Sequence[str]) -> list[str]:
         return [
             f"{self.image}/bin/java",
             *(f"-Xmx{memory_mb // 4}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"),
@@ -308,7 +296,7 @@ class Toolchain:
             "-Dfile.encoding=UTF-8",
             # By either a program loads no native library: see Guard.java.
             "-Djava.security.manager=allow" if self.version <= LAST_MANAGED else "--illegal-native-access=deny",
-            *more,
+            *(more or [f"-XX:SharedArchiveFile={self.folder / archive}"]),
             *self._classpath(),
             *words,
         ]
@@ -318,10 +306,8 @@ class Toolchain:
 
 
 def toolchain(config: JavaConfig, tests: str = "", note: Callable[[str], None] = lambda text: None) -> Toolchain:
-    """The tools for `tests`. The first use on a machine makes them, and `note` gets a message about it.
-
-    Raises `UserError` if something is missing.
-    """
+    """The tools for `tests`. The first use on a machine makes them, and `note` gets a message about it. Raises
+    `UserError` if something is missing."""
     modules = (*MODULES, DESKTOP) if OF_DESKTOP.search(tests) else MODULES
     given = (config.home, None if config.classpath is None else tuple(config.classpath), DESKTOP in modules)
     with _building:
@@ -377,10 +363,8 @@ def _entries(jar: Path) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Build:
-    """Makes the tools in their folder. Each tool inherits the descriptor of the `lock`.
-
-    So one that outlives this process, killed by `kill -9`, holds it until it ends, and the next build waits.
-    """
+    """Makes the tools in their folder. Each tool inherits the descriptor of the `lock`. So one that outlives this
+    process, killed by `kill -9`, holds it until it ends, and the next build waits."""
 
     tools: Toolchain
     junit: Sequence[Path]

@@ -30,11 +30,9 @@ SAID = b"\f"  # comes after what an interpreter itself has to say
 
 @dataclass(frozen=True)
 class Called:
-    """A program to be called: its source, the function, and the `signature` that a typed language takes types from.
-
-    `timed`: before each VALUE the command writes CPU, what the call took in seconds. `arguments` are what the file
-    `ARGUMENTS` will hold, unless the driver's command brings it in a form of its own.
-    """
+    """A program to be called: its source, the function, and the `signature` that gives a typed language the types.
+    `timed`: before each VALUE the command writes CPU, the seconds of the call. `arguments` is the content of the file
+    `ARGUMENTS`, unless the driver's command brings it in another form."""
 
     source: str
     entry_point: str
@@ -45,10 +43,8 @@ class Called:
 
 @dataclass(frozen=True)
 class Ready:
-    """The command that calls a program, and the CPU seconds that it took to make it.
-
-    It is `alone`, unless it compiles the program first: it can start no other process (`Command`).
-    """
+    """The command that calls a program, and the CPU seconds that it took to make it. It is `alone`, unless it compiles
+    the program first: it can start no other process (`Command`)."""
 
     command: Command
     cpu_s: float = 0.0
@@ -67,10 +63,8 @@ class Driver(Protocol):
         """From 1."""
 
     def tools(self, config: SandboxConfig, note: Callable[[str], None]) -> Sequence[str]:
-        """The paths that a box must show; `note` gets a message if they must be made first.
-
-        Raises `UserError` that says what to install.
-        """
+        """The paths that a box must show; `note` gets a message if they must be made first. Raises `UserError` that
+        says what to install."""
 
     def inexpressible(self, arguments: Sequence[Any], signature: str) -> str:
         """Why the language cannot express the arguments of a call; empty if it can. Raises `ValueError`, if the

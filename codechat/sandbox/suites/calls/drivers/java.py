@@ -90,7 +90,7 @@ class Typed:
 
 @dataclass(frozen=True)
 class Signature:
-    """A method's head: its name, the type that it returns, and those of its parameters."""
+    """A method's head: its name, the type that it returns, and the types of its parameters."""
 
     name: str
     returns: Typed
