@@ -117,6 +117,13 @@ class Customs:
 
 
 REMEDY = "pip install 'codechat[constraints]'"
+# `Grammar.kinds` of languages like Java.
+KINDS_OF_BRACES = {
+    **{kind: f"{kind}_statement" for kind in ("if", "return", "throw", "break", "continue", "expression")},
+    **{kind: f"{kind}_expression" for kind in ("ternary", "assignment", "update", "binary", "unary")},
+    **{"parameters": "formal_parameters", "while": "while_statement do_statement", "finally": "finally_clause"},
+    **{"declarator": "variable_declarator", "parentheses": "parenthesized_expression"},
+}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from codechat.base.domain import Extraction, Target
 from codechat.sandbox.languages import no_code, register, unfenced_code, without_indent
 from codechat.sandbox.languages.compiling import Attempt, Compiler, Version, at_line
-from codechat.sandbox.languages.grammar import Customs, Grammar, Written
+from codechat.sandbox.languages.grammar import KINDS_OF_BRACES, Customs, Grammar, Written
 from codechat.sandbox.languages.replies import Block, Fences, split, without_thinking
 
 _ERROR = re.compile(r"(?m)^[^\n:]+\.java:(\d+): error: (.*)((?:\n {2}.*)*)")
@@ -163,37 +163,21 @@ CUSTOMS = Customs(
 )
 
 
-KINDS = {
+KINDS = KINDS_OF_BRACES | {
     "comment": "line_comment block_comment",
     "function": "method_declaration constructor_declaration compact_constructor_declaration lambda_expression",
     "lambda": "lambda_expression",
     "class": "class_declaration record_declaration enum_declaration interface_declaration",
-    "parameters": "formal_parameters",
     "for": "for_statement enhanced_for_statement",
     "each": "enhanced_for_statement",
-    "while": "while_statement do_statement",
-    "if": "if_statement",
     "switch": "switch_expression",
-    "ternary": "ternary_expression",
     "try": "try_statement try_with_resources_statement",
-    "finally": "finally_clause",
-    "return": "return_statement",
-    "throw": "throw_statement",
-    "break": "break_statement",
-    "continue": "continue_statement",
     "assert": "assert_statement",
     "block": "block constructor_body class_body",
     "number": """decimal_integer_literal hex_integer_literal octal_integer_literal binary_integer_literal
         decimal_floating_point_literal hex_floating_point_literal""",
     "string": "string_literal character_literal",
     "declaration": "local_variable_declaration field_declaration",
-    "declarator": "variable_declarator",
-    "expression": "expression_statement",
-    "assignment": "assignment_expression",
-    "update": "update_expression",
-    "binary": "binary_expression",
-    "unary": "unary_expression",
-    "parentheses": "parenthesized_expression",
     "call": "method_invocation",
     "new": "object_creation_expression",
     "name": "identifier",

@@ -3,7 +3,7 @@
 import re
 
 from codechat.sandbox.languages import Coded, register
-from codechat.sandbox.languages.grammar import Customs, Grammar, Written, brackets_end, parts
+from codechat.sandbox.languages.grammar import KINDS_OF_BRACES, Customs, Grammar, Written, brackets_end, parts
 
 _PAGE = re.compile(r"\s*<(?:!doctype|html|head|body|template|script|!--)", re.IGNORECASE)
 _SCRIPT = re.compile(r"<script\b[^<>]{0,500}>(.*?)(?:</script\b|\Z)", re.IGNORECASE | re.DOTALL)
@@ -91,38 +91,22 @@ CUSTOMS_OF_JAVASCRIPT = Customs(
     imports=imports,
     sources=sources,
 )
-KINDS_OF_JAVASCRIPT = {
+KINDS_OF_JAVASCRIPT = KINDS_OF_BRACES | {
     "comment": "comment html_comment",
     "function": """function_declaration generator_function_declaration method_definition function_expression
         generator_function arrow_function""",
     "lambda": "arrow_function",
     "class": "class_declaration",
-    "parameters": "formal_parameters",
     "for": "for_statement for_in_statement",
     "each": "for_in_statement",
-    "while": "while_statement do_statement",
-    "if": "if_statement",
     "switch": "switch_statement",
-    "ternary": "ternary_expression",
     "try": "try_statement",
-    "finally": "finally_clause",
-    "return": "return_statement",
-    "throw": "throw_statement",
-    "break": "break_statement",
-    "continue": "continue_statement",
     "block": "statement_block class_body",
     "number": "number",
     "string": "string template_string",
     "template": "template_string",
     "declaration": "lexical_declaration variable_declaration",
-    "declarator": "variable_declarator",
-    "expression": "expression_statement",
-    "assignment": "assignment_expression",
     "augmented": "augmented_assignment_expression",
-    "update": "update_expression",
-    "binary": "binary_expression",
-    "unary": "unary_expression",
-    "parentheses": "parenthesized_expression",
     "call": "call_expression",
     "new": "new_expression",
     "pattern": "array_pattern object_pattern",

@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 _LIST_MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])?\Z")
@@ -70,16 +70,11 @@ class _Fence(NamedTuple):
     run: str
     after: str
 
-    def closes(self, opening: "_Fence") -> bool:
-        return not self.after.strip() and self._matches(opening)
-
-    def opens_another(self, opening: "_Fence") -> bool:
-        """A tagged fence inside an open one: the earlier is unclosed, because no code has such a line."""
-        return bool(self.after.strip()) and "`" not in self.after and self._matches(opening)
-
-    def _matches(self, opening: "_Fence") -> bool:
+    def ends(self, opening: "_Fence") -> bool:
+        """Whether the fence closes an open one or is a tagged fence inside it: no code has such a line."""
         near = not self.before.strip() and len(self.before) <= len(opening.before) + _CLOSE_INDENT
-        return near and self.run[0] == opening.run[0] and len(self.run) >= len(opening.run)
+        matches = near and self.run[0] == opening.run[0] and len(self.run) >= len(opening.run)
+        return matches and (not self.after.strip() or "`" not in self.after)
 
     def opens(self, fences: Fences) -> bool:
         if self.run[0] == "`" and "`" in self.after:
@@ -124,8 +119,9 @@ class _Open:
             text = html.unescape(text) if self.page else text
             text = found[1] if (found := _CDATA.match(text)) else text
             text = (text if self.tag else without_prose(text)).strip("\n")
-        wanted = self.end is None or text.strip()
-        return [Block(text, self.tag, len(self.fence.before.expandtabs(4)), closed)] if wanted else []
+            if not text.strip():
+                return []
+        return [Block(text, self.tag, len(self.fence.before.expandtabs(4)), closed)]
 
 
 def _split(text: str, fences: Fences) -> Markdown:
@@ -168,12 +164,10 @@ class _Splitter:
             self.current = None
         if self.current is None:
             self._take_outside(line, fence)
-        elif fence and fence.closes(self.current.fence):
-            self.blocks += self.current.block(closed=True)
-            self.current = None
-        elif fence and fence.opens_another(self.current.fence):
-            self.blocks += self.current.block(closed=False)
-            self.current = _open_block(fence, self.fences)
+        elif fence and fence.ends(self.current.fence):
+            closes = not fence.after.strip()
+            self.blocks += self.current.block(closed=closes)
+            self.current = None if closes else _open_block(fence, self.fences)
         else:
             self.current.lines.append(line)
 
@@ -221,17 +215,18 @@ def _element(line: str, fences: Fences) -> _Open | None:
     brackets count if nothing else is in the line: `[PYTHON]`."""
     for found in _ELEMENT.finditer(line) if ">" in line or "]" in line else ():
         before, after, name = line[: found.start()], line[found.end() :], found["name"].lower()
-        said = next(
-            (language.lower() for pair in _SAID.findall(found["attributes"]) for language in pair if language), ""
-        )
-        own = fences.is_tag(name) and not found["attributes"].strip()
+        said = (language for pair in _SAID.findall(found["attributes"]) for language in pair if language)
+        language = next(said, "").lower()
+        is_language = fences.is_tag(name) and not found["attributes"].strip()
         if found["mark"] == "[":
-            known = (own or name == "code") and not (before.strip() or after.strip() or said)
+            known = (is_language or name == "code") and not (before.strip() or after.strip() or language)
         else:
-            known = (bool(_HOLDS_CODE.fullmatch(name)) and (bool(said) or not before)) or (own and not before)
+            holds = bool(_HOLDS_CODE.fullmatch(name))
+            known = (holds and (bool(language) or not before)) or (is_language and not before)
         if known and before[-1:] not in ("`", "'", '"'):
             end = re.compile(rf"{re.escape(found['mark'])}/{re.escape(name)}\s*[>\]]", re.IGNORECASE)
-            return _Open(_Fence(before, "", ""), said or (name if own else ""), [after], end, bool(found["page"]))
+            tag = language or (name if is_language else "")
+            return _Open(_Fence(before, "", ""), tag, [after], end, bool(found["page"]))
     return None
 
 
@@ -285,9 +280,9 @@ def without_thinking(reply: str, *, quotes_code: bool = False) -> str:
     """
     if not _TAG.search(reply):
         return reply
-    events = list(_EVENT.finditer(reply))
     scan = _Scan(reply, quotes_code)
-    for event, following in zip(events, [*events[1:], None], strict=True):
+    for event, following in pairwise([*_EVENT.finditer(reply), None]):
+        assert event is not None
         scan.take(event, following)
     return scan.result()
 

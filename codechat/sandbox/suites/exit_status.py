@@ -1,7 +1,4 @@
-"""A Python script whose exit status decides, in a separate interpreter: nothing is guarded.
-
-The script decides its own verdict: use it only for benchmarks that measure so.
-"""
+"""A Python script whose exit status decides, unguarded: only for benchmarks that measure this way."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -25,7 +25,7 @@ from codechat.sandbox.suites.endings import judge_status, run_in_box
 
 FOLDER = "repository"  # the copy's folder in the box
 REMEDY = "dataset.repos names the folder of the repositories"
-WRITABLE_MB = 64  # for the files that tests write
+WRITABLE_MB = 64  # for files of the tests
 MOST_MB = 512  # of a repository
 LEFT_OUT = frozenset({".git", ".hg", "__pycache__", ".tox", ".venv", "node_modules"})
 DEFINES = re.compile(r"^\s*(?:async\s+def|def|class)\s+(\w+)", re.MULTILINE)
@@ -133,9 +133,8 @@ class Repository:
     @cached_property
     def key(self) -> str:
         """See `Suite.key`: depends on the repository's content, not its path. Raises `UserError` if it is missing."""
-        return content_hash(
-            [self.kind, self.file, list(self.lines), self.indent, list(self.nodes), sorted(self.outside.items())]
-        )
+        parts = [self.kind, self.file, list(self.lines), self.indent, list(self.nodes), sorted(self.outside.items())]
+        return content_hash(parts)
 
     @property
     def outside(self) -> dict[str, str]:
@@ -163,9 +162,7 @@ class Repository:
         names = read_contents(root).names
         for node in self.nodes:
             if "::" in node and node.partition("[")[0].rpartition("::")[2] not in names:
-                raise UserError(
-                    f"{root} has no test {node}", "use the repositories that hold the benchmark's own tests"
-                )
+                raise UserError(f"{root} has no test {node}", "use the repositories with the benchmark's own tests")
         return pytest_command(root, {self.file: self.replace_function(root / self.file, source)}, self.nodes)
 
     def replace_function(self, path: Path, source: str) -> bytes:
@@ -176,8 +173,7 @@ class Repository:
             raise UserError(f"{path} is not UTF-8 text", "leave the task out: dataset.tasks") from None
         first, last = self.lines
         if not 1 <= first <= last <= len(lines):
-            remedy = "use the repositories that the tasks were made from"
-            raise UserError(f"{path} has no lines {first} to {last}", remedy)
+            raise UserError(f"{path} has no lines {first} to {last}", "use the repositories of the tasks' origin")
         code = textwrap.indent(textwrap.dedent(source).strip("\n"), " " * self.indent) + "\n"
         return "".join([*lines[: first - 1], code, *lines[last:]]).encode("utf-8", "surrogatepass")
 

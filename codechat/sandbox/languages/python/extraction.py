@@ -295,10 +295,10 @@ def _from_blocks(markdown: Markdown, entry_point: str) -> Extraction | None:
     blocks = [block for block in markdown.blocks if _is_python(block)]
     best, best_index, best_strength = None, -1, Strength.NONE
     broken_definition = False
-    for index in range(len(blocks) - 1, -1, -1):
-        source = read(blocks[index].text, blocks[index].indent)
+    for index, block in reversed([*enumerate(blocks)]):
+        source = read(block.text, block.indent)
         found = strength(source.tree, entry_point) if source.tree else Strength.NONE
-        if found == Strength.PARTIAL and not entry_point and not blocks[index].tag:  # it may be output
+        if found == Strength.PARTIAL and not entry_point and not block.tag:  # it may be output
             found = Strength.STUB
         broken_definition |= source.tree is None and bool(_DEFINITION.search(source.text))
         if found > best_strength:
