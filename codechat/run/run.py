@@ -23,7 +23,7 @@ from codechat.run.cell.budget import Budget
 from codechat.run.cell.estimate import Estimate, estimate_of
 from codechat.run.cell.stopping import check_stop, measures_of
 from codechat.run.journal import Journal
-from codechat.run.results.measured import Tracking, effort_of, finished_cell, measure, track, write_metrics
+from codechat.run.results.measured import Tracking, effort_of, finished_cell, measure, send, write_metrics
 from codechat.run.running.observer import Observer, Silent, following
 from codechat.run.running.sessions import Recorded, run_sessions
 from codechat.run.running.shards import Shard, ShardResult, import_steps, lock_shard, merge, share_of
@@ -116,7 +116,7 @@ def run_built(
             seconds = time.monotonic() - started
             write_figures(measures_of(cell), metrics, cell.name, cell.folder / "figures")
             write_seal(cell.folder)  # 7. everything is there
-        tracking = track(cell, tracker, metrics, sweep, words)  # 8. the run in the store
+        tracking = send(finished_cell(cell, metrics, sweep, words), tracker)  # 8. the run in the store
         follow.tracked()
         watcher.measured(cell, metrics, seconds)  # 9. shown last: what fails to be printed is kept all the same
     early = unfinished or metrics["errored"] > cell.config.max_errors

@@ -238,7 +238,7 @@ def test_estimates_of_cells_are_summed_by_role() -> None:
     assert found.tokens == {"a": Usage(4, 5), "b": Usage(1, 1)}
     assert found.usd == {"a": None, "x": None, "b": 3.0} and found.uncached_usd == {"a": 2.0}
     assert found.seconds == {"a": 8.0, "b": 2.0}
-    assert total([one]) is one
+    assert total([one]) == one
 
 
 @pytest.mark.parametrize(("tokens", "reached"), [(9, True), (10, True), (11, False), (None, False)])
