@@ -39,13 +39,13 @@ from codechat.run.cell.rescored import RescoredCell
 from codechat.run.cell.stopping import measures_of, stop_report
 from codechat.run.journal import Journal
 from codechat.run.protocols import PROTOCOLS
-from codechat.run.running.sessions import Recorded
+from codechat.run.running.sessions import SessionsInJournal
 from codechat.run.settings.config import CellConfig, cell_id
 
 
 def measure(cell: Cell, journal: Journal, effort: Effort) -> dict[str, Any]:
     """The content of metrics.json: the protocol's metrics, and the counts of every cell. Raises `UserError`."""
-    sessions, protocol = Recorded(cell, journal), cell.protocol
+    sessions, protocol = SessionsInJournal(cell, journal), cell.protocol
     found = protocol.metrics(sessions, seed=cell.config.seed, effort=effort)
     if fault := fault_of(found, protocol.measures):
         remedy = "docs/write-your-own.md says what the metrics of a protocol hold"
