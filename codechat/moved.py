@@ -50,6 +50,7 @@ MOVED = {
     "engine": "run",
     "engine.cell.libraries": "run.cell.references",
     "engine.results.tracked": "run.results.measured",
+    "engine.settings.words": "run.settings.compose",
     "engine.running.room": "run.answering.servers",
     "environments": "studies.cab.environments",
     "environments.bundle": "studies.cab.environments.images",

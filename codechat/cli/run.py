@@ -37,8 +37,7 @@ from codechat.run.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS, O
 from codechat.run.running.observer import Counts, Silent
 from codechat.run.running.sessions import first_request, is_batched
 from codechat.run.running.shards import Shard, ShardResult, errors_in, without_shard
-from codechat.run.settings.compose import Composed, key_of
-from codechat.run.settings.words import SAMPLES, parse_word
+from codechat.run.settings.compose import SAMPLES, Composed, key_of, parse_word
 
 GROUP = LAUNCHERS.group
 DEFAULT = "serial"

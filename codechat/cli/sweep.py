@@ -33,9 +33,8 @@ from codechat.run.launchers import LAUNCHERS, Job, Result, Sweep, TurnCounts
 from codechat.run.launchers.slurm import Array, requeue
 from codechat.run.results.measured import open_store
 from codechat.run.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS
-from codechat.run.settings.compose import Composed, compose, compose_values, has_key, key_of
+from codechat.run.settings.compose import Composed, compose, compose_values, has_key, key_of, parse_word
 from codechat.run.settings.config import GROUPS
-from codechat.run.settings.words import parse_word
 
 SWEEPS = ".sweeps"
 """The folder, within `runs_dir`, in which launchers keep their files."""

@@ -19,9 +19,8 @@ from codechat.run.construct.recipe import RECIPES, ROOT
 from codechat.run.extensions import Listing, extensions
 from codechat.run.launchers import LAUNCHERS
 from codechat.run.run import MISTAKE
-from codechat.run.settings.compose import CELL, compose_values
+from codechat.run.settings.compose import CELL, PROMPTS, SAMPLES, compose_values, presets_of
 from codechat.run.settings.config import GROUPS, CellConfig
-from codechat.run.settings.words import PROMPTS, SAMPLES, presets_of
 from codechat.sandbox.suites import SUITES
 
 LISTED: Mapping[str, Registry[Any, Any]] = {

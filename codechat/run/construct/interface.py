@@ -1,4 +1,4 @@
-"""An item, and what a stage may decide about it."""
+"""An item, the outcomes that a stage can decide, and the files that users write: rows, and answers of people."""
 
 import gzip
 import json
@@ -14,16 +14,16 @@ from codechat.base.files import content_hash
 from codechat.base.texts import writable
 
 SEVERAL = "; "
-"""Between the reasons of an item that is dropped for several; each is counted."""
+"""Separates the reasons of an item that is dropped for several; each is counted."""
 OnQuestion = Literal["wait", "suggestion", "keep", "drop"]
-"""What becomes of an item with a question that nobody has answered."""
+"""What becomes of an item with an unanswered question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A task in the making. `id` is its own among all items; `data` is a JSON mapping that stages read and replace.
+    """A task in the making, with a unique `id`; `data` is a JSON mapping that stages read and replace.
 
-    `provenance` is a JSON mapping that stands in the item's line under `provenance`, beside what the engine adds.
+    `provenance` is a JSON mapping for the item's line, to which the engine adds entries.
     """
 
     id: str
@@ -48,7 +48,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """The item ends here. `reason` is one of few words to count by, such as `not passable`; `detail` is in words."""
+    """The item ends here. `reason` is a category to count by, such as `not passable`; `detail` a sentence."""
 
     reason: str
     detail: str = ""
@@ -56,10 +56,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The item becomes several, each of which goes on by itself; its ids must be new.
-
-    Those of `dropped` end in this stage, each for its own reason.
-    """
+    """The item becomes several with new ids; the `dropped` ones end in this stage, each for its reason."""
 
     items: Sequence[Item]
     dropped: Sequence[tuple[Item, Dropped]] = ()
@@ -67,10 +64,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """The item waits for people. With their answer it goes on to the next stage.
+    """The item waits for people. With their answer it goes to the next stage.
 
-    The answer is in its data then, under `answers`, by the stage's name. A stage that needs the answer itself asks by
-    `Kit.people` instead.
+    The answer is then in `data["answers"]`, by the stage's name. A stage that needs the answer itself calls
+    `Kit.people`.
     """
 
     question: str
@@ -81,7 +78,7 @@ Outcome = Kept | Spread | Dropped | Waits
 
 
 class Settled(Exception):
-    """Raised within the kit to end a stage by an outcome: a question without an answer, as the user wants it."""
+    """Raised within the kit to end a stage by an outcome, for a question without an answer."""
 
     def __init__(self, outcome: Dropped | Waits) -> None:
         super().__init__(str(outcome))

@@ -1,4 +1,4 @@
-"""A recipe: where items come from, the stages they go through, and how one that is kept is written."""
+"""A recipe: its seeds, its stages and its output; and the whole configuration of a construction."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ from codechat.sandbox import SANDBOXES, SandboxConfig
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of the way. `work` gets an item and its kit. `check` is called before anything is begun, with the items
-    that a run begins with: it raises `UserError` if the stage lacks what it will need, such as a program or a key.
+    """One stage. `work` gets an item and its kit. `check` gets the first items of a run before anything begins, and
+    raises `UserError` if the stage lacks something, such as a program or a key.
 
-    A stage of `together` takes all items that reached it at once, in the order of the seeds, and returns an outcome for
-    each: it begins when no earlier item is under way, errored or waiting, so that its result does not depend on the
-    order of replies. In a later round it gets that round's items, and finds those kept before in `Kit.kept`.
+    `together` gets all items that reached the stage, in the order of the seeds, and returns an outcome for each. It
+    begins when no earlier item is under way, errored or waiting: its result does not depend on the order of replies. In
+    a later round it gets that round's items; `Kit.kept` has the items kept before.
     """
 
     name: str
@@ -37,13 +37,13 @@ class Stage:
 
 
 class Funnel(Protocol):
-    """Counts of a recipe's own, over all items that came through or were dropped."""
+    """A recipe's counts over all items that came through or were dropped."""
 
     def add(self, data: Mapping[str, Any], stage: str, reason: str) -> None:
-        """Count an item as it was in the end, with the stage and the reason if it was dropped, both empty else."""
+        """Count an item; `stage` and `reason` are of its drop, empty if it came through."""
 
     def table(self, calls: int) -> Sequence[Sequence[str]]:
-        """The rows to print, the first of them the heads, after so many calls of all roles."""
+        """The rows to print, heads first; `calls` are the calls of all roles."""
 
 
 Distributions = Mapping[str, Mapping[str, int]]

@@ -1,4 +1,4 @@
-"""From session records to metrics.json, tables and figures; recorded sessions can also be measured by themselves."""
+"""From session records to metrics.json, tables, figures, and the tracked run with its provenance."""
 
 import json
 import platform
@@ -38,13 +38,13 @@ from codechat.run.cell.rescored import RescoredCell
 from codechat.run.cell.stopping import measures_of, stop_report
 from codechat.run.journal import Journal
 from codechat.run.protocols import PROTOCOLS
-from codechat.run.running.sessions import Recorded
+from codechat.run.running.sessions import SessionsInJournal
 from codechat.run.settings.config import CellConfig, cell_id
 
 
 def measure(cell: Cell, journal: Journal, effort: Effort) -> dict[str, Any]:
-    """The content of metrics.json: the protocol's metrics, and counts that every cell has. Raises `UserError`."""
-    sessions, protocol = Recorded(cell, journal), cell.protocol
+    """The content of metrics.json: the protocol's metrics, and the counts of every cell. Raises `UserError`."""
+    sessions, protocol = SessionsInJournal(cell, journal), cell.protocol
     found = protocol.metrics(sessions, seed=cell.config.seed, effort=effort)
     if fault := fault_of(found, protocol.measures):
         remedy = "docs/write-your-own.md says what the metrics of a protocol hold"
@@ -59,7 +59,7 @@ def measure(cell: Cell, journal: Journal, effort: Effort) -> dict[str, Any]:
 
 
 def effort_of(journal: Journal, tariff: Tariff, wall_s: float) -> Effort:
-    """The effort of the cell over all its processes, which ran for `wall_s` seconds."""
+    """The effort of all the cell's processes, which ran for `wall_s` seconds."""
     ledger = journal.ledger
     return Effort(
         wall_s=wall_s,
@@ -79,14 +79,10 @@ def write_metrics(cell: Cell, metrics: Mapping[str, Any]) -> None:
 
 
 def remeasure(values: Mapping[str, Any], sessions: Iterable[SessionRecord]) -> dict[str, Any] | None:
-    """The protocol's metrics of the sessions, without costs; `values` are the content of a config.yaml.
-
-    None if this version does not know its protocol or one of its options.
-    """
+    """The protocol's metrics of sessions, without costs, by the values of a config.yaml; None if it cannot be read."""
+    known = CellConfig.whole().model_fields
     try:
-        config = CellConfig.from_values(
-            {name: value for name, value in values.items() if name in CellConfig.whole().model_fields}
-        )
+        config = CellConfig.from_values({name: value for name, value in values.items() if name in known})
     except UserError:
         return None
     protocol = PROTOCOLS.build(config.protocol, parts_of(config, {}))
@@ -95,19 +91,14 @@ def remeasure(values: Mapping[str, Any], sessions: Iterable[SessionRecord]) -> d
 
 @dataclass(frozen=True)
 class Tracking:
-    """The tracked run, None if there is none. `failure` is why the store refused it, empty if it did not."""
+    """The tracked run, if there is one. `failure` is the store's reason to refuse it, else empty."""
 
     run: TrackedRun | None = None
     failure: str = ""
 
 
-def track(cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str | None, command: str) -> Tracking:
-    """Write the tracked values beside the records, then send them; a failing store does not fail the cell."""
-    return send(finished_cell(cell, metrics, sweep, command), tracker)
-
-
 def send(finished: FinishedCell, tracker: Tracker) -> Tracking:
-    """Write the tracked values of a cell, or of tasks that were made, beside the records, then send them."""
+    """Write the tracked values of a cell or a construction, then send them; a failing store does not fail the cell."""
     write_tracking(finished)
     try:
         return Tracking(tracker.log(finished))
@@ -116,9 +107,9 @@ def send(finished: FinishedCell, tracker: Tracker) -> Tracking:
 
 
 def open_store(config: Config, runs_dir: Path) -> str:
-    """Create the store of a folder's cells before several processes use it.
+    """Create the store of a folder's cells before several processes use it; returns the problem, or "".
 
-    Returns why that was impossible, in words; empty if nothing is wrong. Raises `UserError`, as tracking a cell does.
+    Raises `UserError`, as tracking a cell does.
     """
     tracker = TRACKING.build(config)
     try:
@@ -130,7 +121,7 @@ def open_store(config: Config, runs_dir: Path) -> str:
 
 
 def finished_cell(cell: Cell, metrics: Mapping[str, Any] | None, sweep: str | None, command: str) -> FinishedCell:
-    """All that a tracker shows about a cell; without metrics, about one that begins."""
+    """All that a tracker shows about a cell; without metrics, about a cell that begins."""
     config = cell.config.dataset
     options = config.model_dump(mode="json")
     source = options.get("path") or options.get("url") or f"{config.kind}: {DATASETS.of(config).summary}"
@@ -160,7 +151,7 @@ def finished_cell(cell: Cell, metrics: Mapping[str, Any] | None, sweep: str | No
 
 def tags_of(cell: Cell) -> dict[str, str]:
     """The tags of a cell's tracked run."""
-    # what cells have in common that differ in the seed, or that of the agenda, alone
+    # the same for cells that differ only in their seed or agenda.seed
     agenda = cell.config.part("agenda")
     without = {"seed": None} | ({} if agenda is None else {"agenda": agenda.model_copy(update={"seed": None})})
     unseeded = cell_id(cell.config.model_copy(update=without), cell.dataset, cell.tasks, cell.contents)
@@ -179,8 +170,9 @@ def tags_of(cell: Cell) -> dict[str, str]:
     if cell.config.sandbox.python is not None:
         libraries = cell.config.sandbox.libraries()
         tags |= {"codechat.libraries": libraries.digest, "codechat.libraries.python": libraries.version}
-    tags |= {f"codechat.{group.data}_hash": cell.contents[group.name].content_hash for group in cell.study_groups
-             if group.name in cell.contents}  # fmt: skip
+    for group in cell.study_groups:
+        if group.name in cell.contents:
+            tags[f"codechat.{group.data}_hash"] = cell.contents[group.name].content_hash
     if isinstance(cell, RescoredCell):
         tags["codechat.rescored_from"] = cell.recording.cell_id
     for library in ("mlflow", "evalplus", "openai", "pymannkendall", "radon", "mccabe", "pycodestyle"):
@@ -193,15 +185,12 @@ def tags_of(cell: Cell) -> dict[str, str]:
 
 
 def git_commit() -> str | None:
-    """The commit of codechat's own source tree, with `-dirty` if it has changes; None for an installed package."""
+    """The commit of codechat's source tree, with `-dirty` if it has changes; None for an installed package."""
     root = PACKAGE.parent
     if not (root / ".git").exists():
         return None
+    words = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        described = subprocess.run(
-            ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
-            capture_output=True, text=True, timeout=10, check=True,
-        )  # fmt: skip
+        return subprocess.run(words, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
-    return described.stdout.strip()

@@ -202,9 +202,6 @@ class CellConfig(Config):
         None, "tokens, in and out, that the cell may spend on model and judges; null: no limit", gt=0
     )
     dry_run: bool = run_option(False, "estimate calls, tokens and cost, and run nothing")
-    pilot: str | None = run_option(
-        None, "with dry_run: the folder of a finished cell, by whose calls and tokens the estimate is corrected"
-    )
     shard: ShardConfig = run_option(ShardConfig(), "which part of the tasks this process runs")
     stop: StopConfig = result_option(StopConfig(), "whether to end once enough is known")
 
@@ -248,7 +245,7 @@ class CellConfig(Config):
     @property
     def transient(self) -> set[str]:
         """The names of what says nothing of the whole cell, and is kept in no file: how this process runs it."""
-        return {"shard", "pilot"} | (set() if self.stop.is_set else {"stop"})
+        return {"shard"} | (set() if self.stop.is_set else {"stop"})
 
     @property
     def questions(self) -> tuple[str, ...]:
