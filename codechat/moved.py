@@ -18,6 +18,8 @@ MOVED = {
     "tasks": "datasets.tasks",
     "agendas": "studies.refine.agendas",
     "audit": "report.audit",
+    "audit.labels": "report.audit.kinds",
+    "audit.result": "report.audit.scoring",
     "calls": "models.calls",
     "constraints": "studies.multicodeif.constraints",
     "construct": "run.construct",
@@ -55,6 +57,7 @@ MOVED = {
     "suites.placing": "studies.sreval.placing",
     "suites.versions": "studies.multicodeif.versions",
     "tracking": "report.tracking",
+    "tracking.locks": "report.tracking.store",
 }
 
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from codechat.base.errors import UserError
-from codechat.report.audit.kinds import Row
-from codechat.report.audit.labels import read_labels
+from codechat.report.audit.kinds import Row, read_labels
 from codechat.report.audit.made import MADE
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome
 from codechat.studies.multicodeif.construct.redundancy import Kept as Texts
