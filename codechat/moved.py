@@ -28,6 +28,7 @@ MOVED = {
     "exporting": "report.exporting",
     "hardware": "models.hardware",
     "importing": "datasets.importing",
+    "importing.dialogues": "datasets.importing",
     "importing.package": "studies.refine.format",
     "instructions": "studies.refine.instructions",
     "journal": "run.journal",
