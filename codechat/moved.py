@@ -28,6 +28,8 @@ MOVED = {
     "tasks": "datasets.tasks",
     "agendas": "studies.refine.agendas",
     "audit": "report.audit",
+    "audit.labels": "report.audit.kinds",
+    "audit.result": "report.audit.scoring",
     "calls": "models.calls",
     "constraints": "studies.multicodeif.constraints",
     "constraints.answers": "studies.multicodeif.constraints",
@@ -61,6 +63,7 @@ MOVED = {
     "exporting": "report.exporting",
     "hardware": "models.hardware",
     "importing": "datasets.importing",
+    "importing.dialogues": "datasets.importing",
     "importing.package": "studies.refine.format",
     "instructions": "studies.refine.instructions",
     "journal": "run.journal",
@@ -122,6 +125,7 @@ MOVED = {
     "studies.sreval.construct.checking": "studies.sreval.construct.algorithm",
     "studies.sreval.construct.order": "studies.sreval.construct.algorithm",
     "tracking": "report.tracking",
+    "tracking.locks": "report.tracking.store",
 }
 
 

@@ -100,7 +100,7 @@ def _with_labels(places: Sequence[Path], cells: list[LoadedCell]) -> tuple[list[
     if there are none, or no cell that they are of.
     """
     from codechat.report.audit.kinds import DEFAULT, kinds
-    from codechat.report.audit.result import read_scores
+    from codechat.report.audit.scoring import read_scores
 
     correcting, others = kinds()[DEFAULT], {kind.questions[0].name: kind for kind in kinds().values()}
     if not any(kind.concerns(cell) for kind in kinds().values() for cell in cells):

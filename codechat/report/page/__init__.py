@@ -176,7 +176,7 @@ class Archive:
     limit: int | None
 
 
-def archive(cells: Iterable[Iterable[SessionRecord]], limit: int | None, most: float) -> Archive | None:
+def pack_sessions(cells: Iterable[Iterable[SessionRecord]], limit: int | None, most: float) -> Archive | None:
     """Pack every session of every cell; None once the chunks are larger than `most` bytes."""
     found, texts, first = Archive(Index(), [], [], limit), list[str](), 0
     every = ((number, session) for number, sessions in enumerate(cells) for session in sessions)
@@ -333,7 +333,7 @@ def write_page(report: ReportData, out: Path) -> Path:
     their two ends, and the page says so. Raises `UserError` if a cell cannot be read or the page not be written.
     """
     bounds = [(limit, inf if limit == LIMITS[-1] else MOST_BYTES) for limit in LIMITS]
-    tried = (archive((cell.sessions() for cell in report.cells), limit, most) for limit, most in bounds)
+    tried = (pack_sessions((cell.sessions() for cell in report.cells), limit, most) for limit, most in bounds)
     path = out / "index.html"
     write_atomically(path, document(next(found for found in tried if found is not None), report))
     return path

@@ -17,8 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from codechat.base.errors import UserError
 from codechat.base.files import content_hash
 from codechat.base.records import JUDGE_TAG, tags_in
-from codechat.report.audit.kinds import Question, Row
-from codechat.report.audit.labels import read_labels
+from codechat.report.audit.kinds import Question, Row, read_labels
 from codechat.report.comparison import LoadedCell
 from codechat.report.loading import Options, settings_text
 from codechat.report.metrics.powered import JudgeLabels, Label

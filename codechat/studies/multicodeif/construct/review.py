@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codechat.base.errors import UserError
-from codechat.report.audit.kinds import Row
-from codechat.report.audit.labels import read_labels
+from codechat.report.audit.kinds import Row, read_labels
 from codechat.report.audit.made import MADE
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome
 from codechat.studies.multicodeif.construct.task import Made

@@ -12,8 +12,7 @@ from codechat.base.errors import UserError
 from codechat.base.records import SessionRecord, TurnRecord, write_sessions
 from codechat.cli.commands.audit import run_audit
 from codechat.cli.commands.report import run_report
-from codechat.report.audit.kinds import draw
-from codechat.report.audit.labels import read_labels
+from codechat.report.audit.kinds import draw, read_labels
 from codechat.report.metrics.measures import FIELD
 from codechat.studies.multicodeif.audit import CONSTRAINTS
 from codechat.studies.multicodeif.metrics import (
