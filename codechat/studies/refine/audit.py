@@ -129,7 +129,7 @@ class Population:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The drawn decisions in random order, and those that they were drawn from."""
+    """The drawn decisions in random order, and the population of the draw."""
 
     rows: tuple[Row, ...]
     population: Population

@@ -111,7 +111,7 @@ def read_people(path: Path, cells: Sequence[LoadedCell], options: Options) -> Pe
     if missing:
         raise UserError(
             f"{path} labels cells of which nothing else is known: {', '.join(sorted(missing))[:80]}",
-            f"give these cells too (runs=DIR,DIR), or the {POPULATION} that `audit export` wrote beside the sample",
+            f"give these cells too (runs=DIR,DIR), or the {POPULATION} that `audit export` wrote with the sample",
         )
     return _people(said, drawn, known)
 
@@ -172,7 +172,7 @@ def _holds_labels(file: Path) -> bool:
 def _population(
     path: Path, labelled: set[str], cells: Sequence[LoadedCell], options: Options
 ) -> Mapping[str, JudgedCell]:
-    """The cells that the sample was drawn from: those of population.json, else the labelled cells at hand."""
+    """The cells that the sample was drawn from: by population.json, else the labelled cells at hand."""
     file = (path if path.is_dir() else path.parent) / POPULATION
     try:
         return Population.model_validate_json(file.read_bytes()).cells

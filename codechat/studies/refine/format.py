@@ -230,7 +230,7 @@ def _model(path: PurePosixPath) -> str:
 def _turn(record: _Record, kinds: Kinds, said: Counter[str]) -> PublishedTurn:
     code, reply = record.get("code"), record.get("reply")
     if isinstance(code, str) and "```" in code:
-        said["codes stand in fences: taken for replies, and their code extracted"] += 1
+        said["codes stand in fences: read as replies, and their code extracted"] += 1
         code, reply = None, reply or code
     if code is None and isinstance(reply, str):
         code = extract(reply, Target()).code

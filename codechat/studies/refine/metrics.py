@@ -186,7 +186,7 @@ def _change(series: Sequence[float | None]) -> float | None:
 
 
 def _share(sessions: Sequence[SessionOutline], turn: int, verdict: Callable[[TurnOutline], bool | None]) -> TaskRatio:
-    """Sessions with a positive verdict at a turn, among those that have one there."""
+    """Sessions with a positive verdict at a turn, among sessions with a verdict there."""
     figure = TaskRatio()
     for session in sessions:
         for met in map(verdict, session.turns[turn : turn + 1]):

@@ -86,7 +86,7 @@ class Drifter(Offline):
     solution; else it refactors the current code, broken or not. A defect stays until it starts over.
 
     So the figures of a cell follow in closed form. Let d be the share of defects that a dataset's tests see, p the
-    probability of a defect at a turn, and s that of starting over. Then the regression rate is p·d and the
+    probability of a defect at a turn, and s the probability of starting over. Then the regression rate is p·d and the
     self-correction rate s; q(t+1) = q(t)·(1 − p·d) + (1 − q(t))·s for Pass@1; MST is the sum over the turns of the
     product of (1 − p·d) so far. Measured: d = 98.5 % on starter, 96.3 % on HumanEval+ and on MBPP+.
 

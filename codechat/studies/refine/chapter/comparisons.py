@@ -59,7 +59,7 @@ def turns(compared: list[paired.Pair[Outcomes]]) -> Table:
     return paired.corrected(Table(
         "pairs_turns", "McNemar's test per turn", columns, tuple(rows), group="pairs",
         note="Exact and two-sided, on the tasks that both completed; Holm-corrected over all pairs and turns of a "
-        "dataset; bold: below 0.05. Risk difference: Pass@1 of A minus that of B, its interval resampled by task. "
+        "dataset; bold: below 0.05. Risk difference: Pass@1 of A minus Pass@1 of B, its interval resampled by task. "
         "Odds ratio: tasks that only A passes per task that only B passes; a dash where B has none."
         f"{paired.note_on_samples(compared)}",
     ))  # fmt: skip
@@ -92,7 +92,7 @@ def ablation_table(comparison: RefineComparison, axis: str) -> Table | None:
         cell = found.cell
         on = {key: words for key, words in cell.differences.items() if _is_on(axis, key)}
         fixed = ", ".join(words for key, words in cell.differences.items() if key not in on)
-        # under the choice, or under the words of the options if the choice does not tell all
+        # under the choice, or under the words of the options if the choice is not all
         chosen = on.keys() <= {axis, "agenda.turns", RESCORED}
         words = ", ".join(on.values()).removeprefix(f"{axis}=")
         value = getattr(cell, axis) if chosen and axis != "prompts" else words
@@ -147,7 +147,7 @@ def by_language(comparison: RefineComparison) -> Table | None:
         "by_language", "By language, paired by task", columns, tuple(map(_in_languages, compared)), group="pairs",
         note="Cells of one model and setup in two programming languages, on the tasks and turns that both completed, "
         "paired by their ids. A − B: its 95 % interval is resampled by task, with both languages of a task together. "
-        "The instructions are those that hold for each language, so a turn of one asks for a change of the same type "
+        "Each language has its own instructions, so a turn of one asks for a change of the same type "
         "as in the other, and not for the same change.",
     )  # fmt: skip
 

@@ -33,7 +33,7 @@ class Outcomes(SessionVerdicts):
     """One cell's completed sessions; `regression_at` and `adherence_at` hold a figure a turn, from turn 1 on.
 
     `judged` holds by scope the changes judged adhered, of all judged ones.
-    `languages` are those of the sessions' code.
+    `languages` are the languages of the code.
     """
 
     regression: ByType[TaskRatio] = field(default_factory=lambda: ByType.create(TaskRatio))
@@ -102,7 +102,7 @@ RefineComparison = Comparison[Outcomes]
 
 @dataclass(frozen=True)
 class Setup:
-    """Cells of one setup by model; every model has one cell on each of the datasets. `setting` tells it in words."""
+    """Cells of one setup by model; every model has one cell on each of the datasets. `setting` describes the setup."""
 
     setting: str
     datasets: Sequence[str]
@@ -110,7 +110,7 @@ class Setup:
 
 
 def setups_of(cells: Sequence[LoadedCell]) -> list[Setup]:
-    """The setups, that of the most models first. Baselines count only if there is nothing else.
+    """The setups, most models first. Baselines count only if there is nothing else.
 
     A setup has those datasets that leave the most cells; models that lack one of them are left out, since a mean over
     other tasks says nothing. Of different choices of a dataset's tasks, and of different tasks of one name, only those
@@ -249,13 +249,13 @@ class Together:
 
 
 def together(comparison: RefineComparison) -> list[Together]:
-    """The setups of several models, that of the most models first."""
+    """The setups of several models, most models first."""
     found = {each.cell.folder: each for each in comparison.cells}
     setups = [setup for setup in setups_of([each.cell for each in comparison.cells]) if len(setup.cells) >= FEWEST]
     words = [setup.setting for setup in setups]
     return [
         Together(
-            # setups that only their datasets tell apart, such as one judge for each
+            # setups that differ in their datasets alone, such as one judge for each
             setup.setting if words.count(setup.setting) == 1 else ", ".join([setup.setting, *setup.datasets]),
             setup.datasets, sorted(setup.cells),
             {(model, cell.dataset): found[cell.folder] for model, cells in setup.cells.items() for cell in cells},

@@ -31,7 +31,7 @@ from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineC
 from codechat.studies.refine.metrics import REFINE
 
 PAIRS = "pairs_mst"  # the table of paired comparisons
-LEVEL = "0.00"  # a difference that is nought as it is written
+LEVEL = "0.00"  # a difference that is shown as zero
 
 
 def headline(cells: Sequence[LoadedCell], tables: Sequence[Table]) -> Headline:
@@ -192,7 +192,7 @@ def _board(cells: Sequence[LoadedCell], found: Mapping[Path, Outcomes]) -> Board
         BoardColumn("trend", [_trend(m) for m in metrics], "text", "Pass@1", TREND_HINT),
         BoardColumn("as judged" if followed else "Adhered",
                     [_adhered(m) for m in metrics], "share", "Adhered" if followed else "",
-                    "instructions followed, of those judged"),
+                    "instructions followed, of all judged"),
         *followed,
         *(BoardColumn(scope, [m["regression"]["by_scope"][scope] for m in metrics], "share", "Regression rate",
                       f"{scope} changes that break working code") for scope in SCOPES),
@@ -291,6 +291,6 @@ DRAWINGS = (
         "The share of turns that mended failing code: by model, scope and change; whiskers: 95 % by task.",
         "breaks", self_correction),
     Drawing("figure_6_adherence", "Instruction adherence over the turns (paper, Fig. 6)",
-        "The share of judged turns that did what was asked, correctness aside; bands or whiskers: 95 % by task.",
+        "The share of judged turns that followed the instruction, correctness aside; bands or whiskers: 95 % by task.",
         "adherence", _curve("Instruction adherence rate", lambda found, turn: found.adherence_at[turn], 1)),
 )  # fmt: skip

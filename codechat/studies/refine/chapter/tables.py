@@ -52,7 +52,7 @@ def ranks(values: Mapping[str, float | None], turns: Mapping[str, int]) -> dict[
 
 
 def leaderboard(comparison: RefineComparison) -> Table:
-    """A row per entrant on each dataset; if there are several, first the means of those that have all of them."""
+    """A row per entrant on each dataset; if there are several, first the means of entrants with all datasets."""
     naming = Naming(comparison, with_dataset=False)
     last, several = comparison.last_turn, len(comparison.datasets) > 1
     pooled = any(found.cell.samples > 1 for found in comparison.cells)
@@ -336,7 +336,7 @@ def wilson(hits: int, total: int) -> Interval | None:
 
 DATASETS_NOTE = (
     "Of the tasks that the cells ran. Tests are means over the counted tasks, whose kind of tests can be counted. "
-    "Original: the tests that the dataset's authors wrote; added: those of EvalPlus, or plus_input of your own tasks. "
+    "Original: the tests that the dataset's authors wrote; added: by EvalPlus, or plus_input of your own tasks. "
     "Requirements' tests are left out. A cell of an earlier version kept no counts; run again, it adds them and calls "
     "no model."
 )

@@ -279,7 +279,7 @@ class _Reading:
         return change
 
     def unread(self, rows: Sequence[Row]) -> Iterator[str]:
-        """A warning for each column that is not read and whose name is almost that of one that would be."""
+        """A warning for each column that is not read and whose name resembles a field."""
         found = dict.fromkeys(name for row in rows if isinstance(row.fields, dict) for name in row.fields)
         read = {column: name for name, column in self.columns.items()}
         for name in found:

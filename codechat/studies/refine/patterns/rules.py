@@ -122,7 +122,7 @@ def _applies(code: Readable, rule: Rule) -> tuple[bool, str]:
 
 
 def adherence(before: str, after: str, instruction: Instruction) -> Adherence:
-    """Whether the change did what was asked, correctness aside; undecided if the instruction has no rule."""
+    """Whether the change follows the instruction, correctness aside; undecided if the instruction has no rule."""
     rule = rule_of(instruction)
     if rule is None:
         return Adherence("undecided", BY, "no rule decides this instruction")

@@ -87,7 +87,7 @@ def beside(tree: TreeCode, row: int, text: str) -> Edit:
 
 
 def instead(node: Any, text: str) -> Edit:
-    """A text in the place of a node."""
+    """A text that replaces a node."""
     return Edit(node.start_byte, node.end_byte, text)
 
 
@@ -222,7 +222,7 @@ def wrap_returns(program: Program) -> Sequence[Edit]:
 @serves("cosmetic-convert-indent-to-four", unit="    ")
 @serves("cosmetic-convert-indent-to-tabs", unit="\t")
 def indent(program: Program, unit: str) -> Sequence[Edit]:
-    """One unit for each block around a line. A line in two blocks that begin in one line is left as it is."""
+    """One unit for each block around a line. A line in two blocks that begin in one line stays unchanged."""
     tree, edits = program.tree, []
     if any(node.start_point[0] != node.end_point[0] for node in tree.all("string")):
         return []
@@ -271,7 +271,7 @@ def _renamed(program: Program, name: str, new: str) -> Iterator[Edit]:
 @serves("cosmetic-move-helpers-below", above_it=True)
 @serves("cosmetic-move-helpers-above", above_it=False)
 def reorder(program: Program, above_it: bool) -> Sequence[Edit]:
-    """Declared functions change places with those that call them, with the comments above them."""
+    """Declared functions move above or below their callers, with the comments above them."""
     tree, main = program.tree, program.main
     if main is None or not main.type.endswith("declaration"):
         return []

@@ -201,7 +201,7 @@ def requote(source: Source, old: str, new: str) -> str:
 
 @transforms("cosmetic-prohibit-joined-statements")
 def one_a_line(source: Source) -> str:
-    """Every statement on a line of its own."""
+    """One statement a line."""
     return trees.unjoin(source.module).code
 
 
@@ -283,7 +283,7 @@ def rename_locals(source: Source, matches: str, better: Callable[[str], str] = _
     functions = [node for node in trees.nodes(source.module) if isinstance(node, cst.FunctionDef)]
     order = sorted(source.code.functions, key=lambda one: (one.lineno, one.col_offset))
     if [one.name for one in order] != [one.name.value for one in functions]:
-        raise Refusal("the functions cannot be told apart")
+        raise Refusal("the functions are ambiguous")
     namer = source.namer()
     swaps: dict[cst.CSTNode, Made] = {}
     chosen = [one for one in local_bindings(source.code) if re.fullmatch(matches, one.name)]

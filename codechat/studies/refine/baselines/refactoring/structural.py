@@ -60,7 +60,7 @@ def named_conditions(source: Source) -> str:
         space = "whitespace_after_while" if isinstance(node, cst.While) else "whitespace_before_test"
         node = node.with_changes(test=cst.Name(name), leading_lines=[], **{space: trees.SPACE})
         if isinstance(node, cst.While) and trees.has(node.body, cst.Continue):
-            raise Refusal("a loop goes on before its end")
+            raise Refusal("a loop continues before its end")
         if isinstance(node, cst.While):
             node = node.with_changes(body=trees.block([*trees.body_of(node), line.with_changes(leading_lines=[])]))
         return cst.FlattenSentinel([line, node])
@@ -201,7 +201,7 @@ def _table(text: str, name: str) -> symtable.Function:
     tables = symtable.symtable(text, "program", "exec").get_children()
     found = [one for one in tables if isinstance(one, symtable.Function) and one.get_name() == name]
     if not found:
-        raise Refusal("the function cannot be told apart")
+        raise Refusal("the function is ambiguous")
     return found[-1]
 
 

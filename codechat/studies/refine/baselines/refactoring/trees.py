@@ -210,7 +210,7 @@ def statements(text: str) -> list[Any]:
 
 
 def several(made: Sequence[cst.CSTNode], leading: Sequence[cst.EmptyLine] = ()) -> Made:
-    """Statements in the place of one, the first of them below its comments and blank lines."""
+    """Statements that replace one, the first of them below the comments and blank lines."""
     return cst.FlattenSentinel([made[0].with_changes(leading_lines=leading), *made[1:]])
 
 
@@ -282,7 +282,7 @@ def entry(module: cst.Module, name: str) -> cst.FunctionDef:
 
 
 def unjoin(module: cst.Module) -> cst.Module:
-    """Every statement on a line of its own: no semicolons, no statement behind the colon of a header."""
+    """One statement a line: no semicolons, no statement behind the colon of a header."""
 
     def change(original: cst.CSTNode, node: cst.CSTNode) -> Made:
         if isinstance(node, cst.SimpleStatementSuite):

@@ -114,7 +114,7 @@ def _names_number(code: Code, node: ast.AST) -> bool:
 
 @pattern("named_constant", "named constant")
 def named_constant(code: Code, used: bool = False) -> Iterable[Occurrence]:
-    """Assignments to upper-case names at module level; with `used` only those that a function reads."""
+    """Assignments to upper-case names at module level; with `used` only names that a function reads."""
     read = {
         name.id for name in code.find(ast.Name)
         if is_real_read(code, name) and code.function_of(name) and not code.is_own(name, inner=True)

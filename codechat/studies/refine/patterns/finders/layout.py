@@ -33,7 +33,7 @@ STATEMENTS: dict[str, tuple[type[ast.AST], ...]] = {
 
 @pattern("comment", "comment", on_tokens=True)
 def comment(code: Code, own_line: bool | None = None, matches: Regex = "") -> Iterable[Occurrence]:
-    """Comments that `matches` is found in; `own_line` restricts them to those on a line of their own or after code."""
+    """Comments that `matches` is found in; `own_line`: only whole lines, or only after code."""
     for found in code.comments:
         if (own_line is None or found.own_line is own_line) and re.search(matches, found.text, re.IGNORECASE):
             yield Occurrence(found.line)
@@ -123,7 +123,7 @@ def prose(code: Code, matches: Regex) -> Iterable[Occurrence]:
     ("uncommented", "{statement} without a comment", "{statement}s without a comment"),
 )
 def commented(code: Code, statement: Statement, place: Place = "either") -> Iterable[tuple[Occurrence, bool]]:
-    """Statements of a kind, divided by whether a comment with a word stands right above or beside their lines."""
+    """Statements of a kind, divided by whether a comment with a word stands directly above or next to their lines."""
     disabled = spoken_code(code) if statement == "function" else ()
     telling = [found for found in code.comments if re.search(r"\w", found.text) and found.line not in disabled]
     own = {found.line for found in telling if found.own_line}
@@ -297,7 +297,7 @@ _AFTER_VALUE = (":", ";", ")", "]", "}", "for", "async", "if")
 def _keyword_values(code: Code) -> Iterator[tuple[str, int, bool, bool]]:
     """After `return`, `if`, `elif`, `while`: the word, its line, whether parentheses enclose all, whether they must.
 
-    An `if` may be that of a comprehension, which ends with the comprehension or at its next clause.
+    An `if` may belong to a comprehension, which ends with the comprehension or at its next clause.
     """
     tokens = [token for token in code.tokens if token.type not in (tokenize.COMMENT, tokenize.NL)]
     for index, token in enumerate(tokens[:-1]):

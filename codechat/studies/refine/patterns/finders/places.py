@@ -79,7 +79,7 @@ _QUIET = {"sum", "sorted", "enumerate", "str", "round", "dict", "pow", ".sort", 
 
 @pattern("managing", "work that can be managed", "pieces of work that can be managed")
 def managing(code: Code) -> Iterator[Occurrence]:
-    """Places for a `with`: whatever opens, closes, locks, prints, fails or is caught."""
+    """Places for a `with`: code that opens, closes, locks, prints, fails or is caught."""
     for node in code.find(ast.Try, ast.Raise, ast.With, ast.Call, ast.Global, ast.Await, ast.BinOp):
         if isinstance(node, ast.Call):
             origin = code.called(node.func)
@@ -189,7 +189,7 @@ _DECIDING = (ast.If, ast.IfExp, ast.Return, ast.Break, ast.Raise, ast.Match, ast
 
 @pattern("leaving_loop", "loop that may end early", "loops that may end early")
 def leaving_loop(code: Code) -> Iterator[Occurrence]:
-    """Loops with a condition, an exit or a test, and those that go through all items for the sake of some."""
+    """Loops with a condition, an exit or a test, and loops through all items for the sake of some."""
     for node in code.find(*LOOPS):
         inner = [one for each in node.body for one in walk(each)]
         if isinstance(node, ast.While) or any(isinstance(one, _DECIDING) for one in inner):

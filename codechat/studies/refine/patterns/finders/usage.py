@@ -165,7 +165,7 @@ def _is_type(code: Code, value: ast.expr) -> bool:
     ("no_docstring", "function without such a docstring", "functions without such a docstring"),
 )
 def docstrings(code: Code, matches: Regex = "", takes_parameters: bool = False) -> Iterable[tuple[Occurrence, bool]]:
-    """Functions (or only those with parameters), divided by whether `matches` is found in a docstring (`followed`)."""
+    """Functions (or only functions with parameters), divided by whether a docstring has `matches` (`followed`)."""
     for function in code.functions:
         if parameters(function) or not takes_parameters:
             text = _prose(function)

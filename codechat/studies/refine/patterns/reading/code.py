@@ -49,7 +49,7 @@ class Code:
     nodes: tuple[ast.AST, ...]
     parents: dict[ast.AST, ast.AST]
     found: dict[object, Any] = field(default_factory=dict, repr=False)
-    """Results of earlier searches, by what was searched: a turn's code afterwards is the next turn's code before."""
+    """Results of earlier searches, by the search: a turn's code afterwards is the next turn's code before."""
 
     @overload
     def find(self, one: type[N], /) -> Iterator[N]: ...
@@ -141,7 +141,7 @@ class Code:
     def imports(self) -> dict[str, str]:
         """The dotted origin of every imported name: `{"np": "numpy", "reduce": "functools.reduce"}`.
 
-        Names of `typing_extensions` count as those of `typing`, and names of `builtins` as built-in.
+        Names of `typing_extensions` count as names of `typing`, names of `builtins` as built-in.
         """
         origin: dict[str, str] = {}
         for node in self.find(ast.Import, ast.ImportFrom):
@@ -299,7 +299,7 @@ def _gathered(tree: ast.Module, *, guarded: bool) -> tuple[tuple[ast.AST, ...], 
 
 @lru_cache(maxsize=512)  # 64 sessions at once come back to a program after some 400 others
 def read(text: str) -> Code:
-    """Read a program. Never raises, whatever the text is."""
+    """Read a program. Never raises."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     try:
         tree = tree_of(text)

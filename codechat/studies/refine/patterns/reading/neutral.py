@@ -27,7 +27,7 @@ def grammar_of(language: str) -> Grammar | None:
 class TreeCode:
     """One version of a program. `problem` says why it cannot be read; empty if it can. `found` is a clause's memory.
 
-    A node is one of tree-sitter's; its neutral kinds are those of `Grammar.kinds`.
+    Nodes are tree-sitter's; `Grammar.kinds` has their neutral kinds.
     """
 
     text: str
@@ -159,7 +159,7 @@ class TreeCode:
         return found
 
     def is_function(self, declarator: Any) -> bool:
-        """Whether a declared name is that of a function."""
+        """Whether a function is declared."""
         return self.is_a(declarator.child_by_field_name("value"), "function")
 
     @cached_property

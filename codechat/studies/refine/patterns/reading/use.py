@@ -1,8 +1,7 @@
 """Whether anything uses it: values that nothing reads, definitions that nothing names, collections only filled.
 
-Who asks for a set or an enumeration wants it to do something: a `Counter(words)` that is never looked at is no use of
-`Counter`. Only what surely has no effect counts as unused: a call of a function that may have effects does something
-whatever becomes of its result.
+An added construct has to do something: a `Counter(words)` that nothing reads is no use of `Counter`. Only code without
+any effect counts as unused: a call of a function that may have effects is in use even if nothing reads the result.
 """
 
 import ast

@@ -1,6 +1,6 @@
 """Rules in languages other than Python: patterns of the neutral tree, under the names of Python's patterns.
 
-A comment is matched by its words behind a `#`, whatever marks the language has.
+A comment is matched by its words behind a `#`, for any marks of the language.
 """
 
 import re
@@ -180,7 +180,7 @@ def blank_line(code: TreeCode) -> Iterator[Occurrence]:
 
 @tree_pattern("trailing_space", "line ending in spaces", "lines ending in spaces")
 def trailing_space(code: TreeCode) -> Iterator[Occurrence]:
-    strings = {row - 1 for row in _inside(code, "string")}  # the text goes on behind the end of such a line
+    strings = {row - 1 for row in _inside(code, "string")}  # the text continues behind the end of such a line
     for row, line in enumerate(code.lines):
         if line != line.rstrip() and row not in strings:
             yield Occurrence(row + 1)
