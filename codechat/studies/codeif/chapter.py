@@ -23,7 +23,7 @@ NOTE = (
     "Rounds in twos, as in the paper's Tables 6 and 7 and its Figure 4; the initial round is round 1. In a pair every "
     f"turn counts alike. {MEAN.capitalize()}: every pair counts alike, which is the paper's Avg. {ALL.capitalize()}: "
     "every turn counts alike, as in all other tables of this report. n: turns; of IFR, instructions that had been met. "
-    f"{INTERVALS} That of the mean leaves out, in a resample, pairs that none of its dialogues reaches."
+    f"{INTERVALS} A resample leaves pairs out of the mean that none of its dialogues reaches."
 )
 
 

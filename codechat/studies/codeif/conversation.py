@@ -57,7 +57,7 @@ class Round:
 
 
 def task_requirement(task: Task) -> Requirement:
-    """The task as the first instruction of its conversation. Raises `UserError` if it has no tests of its own."""
+    """The task as the first instruction of its conversation. Raises `UserError` if it has no tests."""
     if task.suite is None:
         raise UserError(f"{task.task_id} has no tests: every program would pass", "add tests to it or leave it out")
     return Requirement(TASK, BASE, task.prompt, task.suite)

@@ -95,7 +95,7 @@ class _Conversation(_Row):
         return self
 
     def conversation(self, suites: Mapping[str, Suite]) -> tuple[Requirement, ...]:
-        """The requirements in the order of the conversation; those that are only asked alone come last.
+        """The requirements in the order of the conversation; requirements only asked alone come last.
 
         An extension contradicts the other instructions, so it ends the conversation (paper 4.2) unless `multi-turn`
         places it, as in the published runs.

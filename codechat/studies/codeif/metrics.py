@@ -86,21 +86,16 @@ class Exchange(_Part):
         return next(check for check in self.checks if check.id == wanted)
 
 
-_PASSED = "sessions whose code meets everything that must hold at the turn: all that was asked and lasts"
-_HELP: Mapping[str, tuple[str, str, bool]] = {
-    "ca": (
-        "Conversation Accuracy (share)",
-        "instructions so far that the turn's code meets, averaged over tasks",
-        True,
-    ),
-    "ca_all": ("Conversation Accuracy (all met)", "tasks whose code meets every instruction so far", True),
-    "ia": ("Instruction Accuracy", "tasks whose code meets the turn's own instruction", True),
-    "ifr": ("Instruction Forgetting Ratio", "instructions not met now, of those met at some earlier turn", False),
-    "ife": ("Instruction Following Efficiency", "instructions that the code meets, per round so far", True),
-    "ife_asked": ("IFE of what was asked", "the same, of the instructions asked so far alone", True),
-    "passed": ("Passing turns", _PASSED, True),
-    "official": ("official verdict passes", "turns that pass the benchmark's own harness, of those it scores", True),
-    "agreement": ("agreement of both harnesses", "turns on which official and guarded verdict agree", True),
+_HELP: Mapping[str, tuple[str, str]] = {
+    "ca": ("Conversation Accuracy (share)", "instructions so far that the turn's code meets, averaged over tasks"),
+    "ca_all": ("Conversation Accuracy (all met)", "tasks whose code meets every instruction so far"),
+    "ia": ("Instruction Accuracy", "tasks whose code meets the turn's own instruction"),
+    "ifr": ("Instruction Forgetting Ratio", "instructions not met now, of the instructions met earlier"),
+    "ife": ("Instruction Following Efficiency", "instructions that the code meets, per round so far"),
+    "ife_asked": ("IFE of what was asked", "the same, of the instructions asked so far alone"),
+    "passed": ("Passing turns", "sessions whose code meets everything that was asked and lasts"),
+    "official": ("official verdict passes", "turns that pass the benchmark's own harness, of the scored ones"),
+    "agreement": ("agreement of both harnesses", "turns on which official and guarded verdict agree"),
 }
 _UNITS = {"ife": "number", "ife_asked": "number"}
 GROUPS = ("strategy", "level")
@@ -108,8 +103,8 @@ GROUPS = ("strategy", "level")
 
 def _measures(protocol: str, title: str, names: tuple[str, ...], counts: tuple[Final, ...] = ()) -> Measures:
     def fields_of(name: str) -> dict[str, Any]:
-        label, meaning, better = _HELP[name]
-        return {"label": label, "unit": _UNITS.get(name, "share"), "higher_is_better": better, "help": meaning}
+        label, meaning = _HELP[name]
+        return {"label": label, "unit": _UNITS.get(name, "share"), "higher_is_better": name != "ifr", "help": meaning}
 
     return Measures(
         protocol=protocol,

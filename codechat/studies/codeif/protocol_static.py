@@ -82,7 +82,7 @@ class StaticConfig(Config):
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """All requirements asked so far (`given`, the turn's own last), and those that are `tested` at the turn."""
+    """All requirements asked so far (`given`, the turn's own last), and the ones `tested` at the turn."""
 
     given: tuple[Requirement, ...]
     tested: tuple[Requirement, ...]
@@ -104,7 +104,7 @@ class Static:
         """The task itself, then one turn for each requirement. Raises `UserError` if there is none."""
         if self._config.harness == "official" and not isinstance(task.suite, Assertions):
             raise UserError(
-                f"{task.task_id} has no assertion tests of its own, which CodeIF-Bench's harness needs",
+                f"{task.task_id} has no assertion tests, which CodeIF-Bench's harness needs",
                 "set protocol.harness=guarded, or choose the function-level tasks of dataset=codeif_bench",
             )
         task_requirement(task)
@@ -115,7 +115,7 @@ class Static:
         return expected_asks(self._config.prompts, task, self.turns(task), continued=continued)
 
     def _asked(self, task: Task) -> tuple[Requirement, ...]:
-        """The requirements to ask. If turns are independent, also those that the data's conversation leaves out."""
+        """The requirements to ask. If turns are independent, also the ones left out of the data's conversation."""
         return tuple(each for each in requirements_of(task) if each.asked or not self._converses)
 
     def agenda(self, generator: random.Random) -> list[str]:

@@ -1,7 +1,7 @@
 """MultiCodeIF's published outputs, one file per mode and model, as sessions of `repair` or `levels`.
 
-A reply's turn is its round, or its level. The first replies of self-repair, and those to first levels that a file of
-chains lacks, are those of the single-level file of the same model: the first level of a chain is a single task.
+The turn of a reply is the round, or the level. The first replies of self-repair, and replies to first levels that a
+file of chains lacks, are in the single-level file of the same model: the first level of a chain is a single task.
 """
 
 import re
@@ -98,7 +98,7 @@ def read_lines(path: Path) -> list[Line]:
         if lines and (lines[0].row.level is None) != (row.level is None):
             raise UserError(f"{place}: replies to levels and to tasks are in one file", ONE)
         if lines and lines[0].row.model != row.model:
-            raise UserError(f"{place}: a reply of {row.model} among those of {lines[0].row.model}", ONE)
+            raise UserError(f"{place}: a reply of {row.model} among replies of {lines[0].row.model}", ONE)
         lines.append(line)
     if not lines:
         raise UserError(f"{path} holds no reply", REMEDY)
@@ -128,7 +128,7 @@ def multicodeif(config: MultiCodeIFImport) -> Imported:
     lines, singles = read_lines(source), [line for path in first for line in read_lines(path)]
     for line in singles:
         if line.row.model != lines[0].row.model:
-            raise UserError(f"{line.place}: a reply of {line.row.model} among those of {lines[0].row.model}", ONE)
+            raise UserError(f"{line.place}: a reply of {line.row.model} among replies of {lines[0].row.model}", ONE)
     task_file = Path(config.tasks) if config.tasks else _find_tasks(source.parent)
     chained = lines[0].row.level is not None
     tasks = _tasks(task_file, "single") if singles or not chained else {}
@@ -229,8 +229,8 @@ def _repeat_rounds(sessions: Mapping[str, dict[int, Line]]) -> list[str]:
                 own[number] = replace(last, row=last.row.model_copy(update=changes))
             present.append(number)
             remarks.append(
-                f"round {number} is in no line, and the verdicts before round {after} are those of round {number - 1}: "
-                f"its replies are taken to be those of round {number - 1}"
+                f"round {number} is in no line, and round {after} reports the verdicts of round {number - 1} as the "
+                f"previous ones: round {number} gets the replies of round {number - 1}"
             )
     return remarks
 

@@ -49,7 +49,7 @@ class Levels:
         return []
 
     def asks(self, task: Task) -> Iterator[Ask]:
-        """The level's prompt, in one dialogue with those before it and their replies."""
+        """The level's prompt; in one dialogue, also the earlier prompts and replies."""
         shared = 0
         for turn, level in enumerate(levels_of(task)):
             new = len(self._config.prompts.initial) + len(level.prompt)

@@ -105,8 +105,7 @@ def round_categories(comparison: Comparison[Kept]) -> Table:
     return named_table(
         comparison, columns, rows, name="repair_round_categories", group=published.REPAIR,
         title="IFRepair by category and round, % (as MultiCodeIF's Figure 12)",
-        note="Of tasks with a constraint of the category: those with all constraints met. Tasks: those decided at "
-        "round 0.",
+        note="With all constraints met, of tasks with a constraint of the category. Tasks: decided at round 0.",
     )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ def drawings(comparison: Comparison[Any]) -> Iterator[Drawing]:
     )  # fmt: skip
     yield Drawing(
         "figure_6_categories", "Accuracy by model and category (paper, Fig. 6)",
-        f"First replies: constraints met, of those decided, in per cent. {SIZES}", REPAIR, _by_model,
+        f"First replies: constraints met, of the decided ones, in per cent. {SIZES}", REPAIR, _by_model,
     )  # fmt: skip
     for models in published.models_of(comparison):
         mark = f"_{models.dataset}" if len(comparison.datasets) > 1 else ""
@@ -42,7 +42,7 @@ def drawings(comparison: Comparison[Any]) -> Iterator[Drawing]:
         )  # fmt: skip
     yield Drawing(
         "figure_12_rounds", "IFRepair by category and round (paper, Fig. 12)",
-        f"Tasks with all constraints met after at most so many repairs, of those decided, in per cent. {SIZES}",
+        f"Tasks with all constraints met after at most so many repairs, of the decided ones, in per cent. {SIZES}",
         REPAIR, _by_round,
     )  # fmt: skip
 
@@ -134,7 +134,7 @@ def _by_round(comparison: Comparison[Kept], look: Look) -> Any:
 
 def types(comparison: Comparison[Any]) -> Drawing:
     """A map of the rates by type and entrant: there are too many types for points with intervals."""
-    caption = f"Constraints met, of those decided, in per cent. {SIZES}"
+    caption = f"Constraints met, of the decided ones, in per cent. {SIZES}"
     return Drawing(f"{comparison.protocol}_types", "By type", caption, comparison.protocol, _by_type)
 
 

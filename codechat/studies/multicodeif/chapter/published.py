@@ -157,7 +157,7 @@ class Kept(SessionVerdicts):
     undecided: Tally = field(default_factory=Tally)
 
     def kept(self, category: str) -> TaskRatio:
-        """The constraints of a category that are kept, of those decided; empty if almost all are undecided."""
+        """The constraints of a category that are kept, of the decided ones; empty if almost all are undecided."""
         return TaskRatio() if is_open(self.undecided[category]) else self.first[category]
 
     def add(self, session: SessionRecord) -> None:

@@ -9,14 +9,7 @@ from itertools import pairwise
 from codechat.sandbox.languages import languages
 from codechat.sandbox.languages.grammar import Customs, Found, Parsed, Tree
 from codechat.studies.multicodeif import constraints
-from codechat.studies.multicodeif.constraints import (
-    Answer,
-    ConstraintType,
-    Finding,
-    blanked,
-    code_of,
-    register,
-)
+from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, blanked, code_of, register
 from codechat.studies.multicodeif.constraints.published import comments_kept, names_seen, without, without_comments
 
 _PUBLISHED = {
@@ -51,12 +44,8 @@ def _asked(answer: Answer) -> dict[str, str]:
     return dict(part.split(":") for part in answer.values[0].split(","))
 
 
-def _words_naming(answer: Answer) -> str:
-    return f"The code must have {', '.join(f'{kind} names in {case}' for kind, case in _asked(answer).items())}."
-
-
 def _official_naming(answer: Answer, code: str) -> Finding:
-    """Names of `struct` are not examined; of variables only those of five letters or more, no `_x`, no capitals."""
+    """Names of `struct` are not examined; short variables (up to four letters), `_x` and capitals neither."""
     asked, seen = _asked(answer), names_seen(code, answer.language)
     for kind in ("class", "function", "variable"):
         for name in sorted(seen[kind]):
@@ -81,7 +70,7 @@ def _guarded_naming(answer: Answer, code: str) -> Finding:
 
 
 def _names(tree: Tree, kind: str) -> Iterator[Found]:
-    """The names of a kind at their declarations, except those that the language demands."""
+    """The names of a kind at their declarations, except names that the language demands."""
     classes = {found.text for found in tree.classes}
     functions = [function.name for function in tree.functions if function.name.text not in classes]  # no constructors
     called = {found.start for found in (*functions, *tree.classes)}
@@ -93,7 +82,10 @@ def _names(tree: Tree, kind: str) -> Iterator[Found]:
 
 register(ConstraintType(
     "naming", "coding_style", ("code_convention", "naming_convention"), "rule",
-    _read_naming, _words_naming, _official_naming, _guarded_naming,
+    _read_naming,
+    lambda answer: "The code must have "
+    f"{', '.join(f'{kind} names in {case}' for kind, case in _asked(answer).items())}.",
+    _official_naming, _guarded_naming,
     form="language;class:CASE,function:CASE,variable:CASE; CASE: snake_case, camelCase, PascalCase or kebab-case",
     examples=("java;class:PascalCase,function:camelCase",),
 ))  # fmt: skip
@@ -125,11 +117,6 @@ def _read_comment(raw: str) -> Answer:
     if answer.language != _documentations().get(answer.values[0].lower(), answer.language):
         raise ValueError(f"{answer.language} has no {answer.values[0]}")
     return answer
-
-
-def _words_comment(answer: Answer) -> str:
-    style = answer.values[0]
-    return f"The code must have comments in the style {style}: {_COMMENTS.get(style.lower(), _DOCUMENTED)}."
 
 
 def _official_comment(answer: Answer, code: str) -> Finding:
@@ -239,7 +226,10 @@ def _above_code(tree: Tree, comments: list[Found]) -> Finding:
 
 register(ConstraintType(
     "comment", "coding_style", ("code_convention", "comment_formatting"), "rule",
-    _read_comment, _words_comment, _official_comment, _guarded_comment,
+    _read_comment,
+    lambda answer: f"The code must have comments in the style {answer.values[0]}: "
+    f"{_COMMENTS.get(answer.values[0].lower(), _DOCUMENTED)}.",
+    _official_comment, _guarded_comment,
     form="language;Single-line, Multi-line, Inline or Block comment, or the language's documentation",
     examples=("java;Single-line comment", "python;Python docstring"),
 ))  # fmt: skip
@@ -381,10 +371,6 @@ def _read_braces(raw: str) -> Answer:
     return replace(answer, values=tuple(style for style in _BRACES if style.lower() == answer.values[0].lower()))
 
 
-def _words_braces(answer: Answer) -> str:
-    return f"The code must have braces in the {answer.values[0]} style: {_BRACES[answer.values[0]]}."
-
-
 def _official_braces(answer: Answer, code: str) -> Finding:
     """Every brace counts, also one in a text; Python has none at the head of a block, so most code passes."""
     style = answer.values[0]
@@ -426,7 +412,7 @@ def _misplaced(data: bytes, block: Found, style: str) -> str:
     if style == "Allman":
         if not alone or data[block.start + 1 : block.end].split(b"\n", 1)[0].strip():
             return f"line {block.line}: the opening brace is not in a line of its own"
-    elif alone and data[: block.start].rstrip()[-1:] not in (b"", b";", b"{", b"}"):  # these precede a block of its own
+    elif alone and data[: block.start].rstrip()[-1:] not in (b"", b";", b"{", b"}"):  # a block that no head owns
         return f"line {block.line}: the opening brace does not end the line that it belongs to"
     follows = re.compile(rb"\s*(?:else|catch|finally)\b").match(data, block.end)
     if style != "K&R" and follows and (b"\n" in follows[0]) != (style == "Allman"):
@@ -438,6 +424,8 @@ def _misplaced(data: bytes, block: Found, style: str) -> str:
 
 register(ConstraintType(
     "brace", "coding_style", ("code_convention", "brace_block_formatting"), "rule",
-    _read_braces, _words_braces, _official_braces, _guarded_braces,
+    _read_braces,
+    lambda answer: f"The code must have braces in the {answer.values[0]} style: {_BRACES[answer.values[0]]}.",
+    _official_braces, _guarded_braces,
     unknown=_braceless, form="language;K&R, Allman or 1TBS", examples=("java;K&R",),
 ))  # fmt: skip

@@ -106,11 +106,6 @@ register(ConstraintType(
 _read_types = partial(constraints.read_listed, form="language;function;[type,…]")
 
 
-def _words_parameters(answer: Answer) -> str:
-    name, *wanted = answer.values
-    return f"{name} must take exactly these types of parameters, in this order: {', '.join(wanted)}."
-
-
 def _official_parameters(answer: Answer, code: str) -> Finding:
     """The parameters of overloaded methods count as one list; `none` is a parameter without a type."""
     name, *wanted = answer.values
@@ -134,7 +129,10 @@ def _guarded_parameters(answer: Answer, code: str, functions: list[Function], ty
 
 register(ConstraintType(
     "parameter_signature", "interface_specification", ("input_output", "input_order"), "rule",
-    _read_types, _words_parameters, _official_parameters, _guarded_parameters, unknown=_unknown,
+    _read_types,
+    lambda answer: f"{answer.values[0]} must take exactly these types of parameters, in this order: "
+    f"{', '.join(answer.values[1:])}.",
+    _official_parameters, _guarded_parameters, unknown=_unknown,
     form="language;function;[type,…]", examples=("rust;paginate;[List,Integer]",),
 ))  # fmt: skip
 
@@ -156,16 +154,11 @@ def _guarded_result(answer: Answer, code: str, functions: list[Function], types:
         function = functions[met.index(True)]
         return Finding(True, f"line {function.name.line}: {name} returns {function.returns[:60]}")
     if not answer.grammar.customs.typed and not first.returns:
-        return Finding(*without_annotation(code, name, partial(_fits_one, wanted)))
+        return Finding(*without_annotation(code, name, lambda values: fits(_only(values), wanted)))
     if None in met or types.infers(first):
         return _unsure_result(first, name)
     returned = first.returns[:60] or "a type that is not written"
     return Finding(False, f"line {first.name.line}: {name} returns {returned}, and not {wanted}")
-
-
-def _fits_one(wanted: str, values: list[str]) -> bool | None:
-    """Whether the value of a `return` is of the type; None if that is unknown."""
-    return fits("tuple" if len(values) > 1 else values[0] if values else "None", wanted)
 
 
 register(ConstraintType(
@@ -175,11 +168,6 @@ register(ConstraintType(
     form=f"language;function;type, one of {', '.join(sorted(published.SUPPORTED))} or Struct:NAME",
     examples=("kotlin;load;Map",),
 ))  # fmt: skip
-
-
-def _words_results(answer: Answer) -> str:
-    name, *wanted = answer.values
-    return f"{name} must return exactly these values, in this order: {', '.join(wanted)}."
 
 
 def _official_results(answer: Answer, code: str) -> Finding:
@@ -200,7 +188,7 @@ def _guarded_results(answer: Answer, code: str, functions: list[Function], types
     first, unsure = functions[0], False
     for function in functions:
         for values in _values(function.returns, answer.grammar.customs, types):
-            met = [_is_value(types, *pair) for pair in zip(values, wanted, strict=False)]
+            met = [_same(*pair) or types.is_kind(*pair) for pair in zip(values, wanted, strict=False)]
             if len(values) == len(wanted) and all(met):
                 return Finding(True, f"line {function.name.line}: {name} returns {', '.join(values)[:80]}")
             unsure |= (len(values) == len(wanted) and False not in met) or values == ["auto"]
@@ -212,8 +200,13 @@ def _guarded_results(answer: Answer, code: str, functions: list[Function], types
     return Finding(False, f"line {first.name.line}: {name} returns {returned}, and not {', '.join(wanted)}")
 
 
+def _only(values: list[str]) -> str:
+    """The type of the value of a `return` that returns these."""
+    return "tuple" if len(values) > 1 else values[0] if values else "None"
+
+
 def _one_value(returns: str, customs: Customs) -> str:
-    """The type of the only value that is returned, an error beside it left out as that of a `Result` is."""
+    """The type of the only returned value, without an error, which is left out as in a `Result`."""
     if not (customs.results_named and returns.startswith("(")):
         return returns
     values = _without_names(parts(returns.strip()[1:-1], ","))
@@ -245,21 +238,23 @@ def _without_names(parts: list[str]) -> list[str]:
 
 def _fit_all(wanted: list[str], values: list[str]) -> bool | None:
     """Whether the values of a `return` are the wanted ones; None if some are unknown."""
-    if values == ["tuple"]:  # of values that are not told
+    if values == ["tuple"]:  # of unknown values
         return None
     if len(values) != len(wanted):
         return False
-    fitting = [fits(kind, one) for kind, one in zip(values, wanted, strict=True)]
+    fitting = {fits(kind, one) for kind, one in zip(values, wanted, strict=True)}
     return False if False in fitting else None if None in fitting else True
 
 
-def _is_value(types: Types, text: str, wanted: str) -> bool | None:
-    same = head_of(text) == head_of(wanted) or text.replace(" ", "") == wanted.replace(" ", "")
-    return same or types.is_kind(text, wanted)
+def _same(text: str, wanted: str) -> bool:
+    return head_of(text) == head_of(wanted) or text.replace(" ", "") == wanted.replace(" ", "")
 
 
 register(ConstraintType(
     "return_cardinality", "interface_specification", ("input_output", "output_order"), "rule",
-    _read_types, _words_results, _official_results, _guarded_results, unknown=_unknown,
+    _read_types,
+    lambda answer: f"{answer.values[0]} must return exactly these values, in this order: "
+    f"{', '.join(answer.values[1:])}.",
+    _official_results, _guarded_results, unknown=_unknown,
     form="language;function;[type,…]", examples=("go;divide;[int,error]",),
 ))  # fmt: skip

@@ -22,7 +22,7 @@ TABLES: Mapping[str, Any] = from_yaml(Path(__file__).with_name("published.yaml")
 
 
 def extracted(reply: str) -> str:
-    """The code of a reply: the content of its first closed fence, whatever its tag, or the whole reply.
+    """The code of a reply: the content of its first closed fence with any tag, or the whole reply.
 
     `++` or `#` of a tag stay in the code.
     """
@@ -302,7 +302,7 @@ class Seen:
 
 
 def seen(code: str, language: str, name: str) -> list[Seen]:
-    """The functions of a name, in order. In C++ those that return a pointer or a reference are not found."""
+    """The functions of a name, in order. In C++ functions that return a pointer or a reference are not found."""
     code = without_comments(code, language)
     return _python_functions(code, name) if language == "python" else _other_functions(code, language, name)
 

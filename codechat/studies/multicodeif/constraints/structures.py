@@ -189,12 +189,6 @@ register(ConstraintType(
 ))  # fmt: skip
 
 
-def _words_operation(answer: Answer) -> str:
-    name, *operations = answer.values
-    together = " and ".join(operations)
-    return f"The code must use the data structure {name} of {answer.language} with its operations {together}."
-
-
 def _official_operation(answer: Answer, code: str) -> Finding:
     """A name without its package, such as `deque`, is never one of Python's, which are seen with theirs."""
     name, *operations = answer.values
@@ -219,7 +213,9 @@ def _guarded_operation(answer: Answer, code: str) -> Finding:
 register(ConstraintType(
     "data_structure_operation", "data_structure", ("data_structure", "operation"), "rule",
     partial(constraints.read_listed, form="language;structure;['operation', …]"),
-    _words_operation, _official_operation, _guarded_operation, unknown=constraints.lacks("type", "call"),
+    lambda answer: f"The code must use the data structure {answer.values[0]} of {answer.language} with its operations "
+    f"{' and '.join(answer.values[1:])}.",
+    _official_operation, _guarded_operation, unknown=constraints.lacks("type", "call"),
     form="language;structure;['operation', …]", examples=("rust;Vec;['push', 'pop']",),
 ))  # fmt: skip
 
@@ -265,11 +261,6 @@ def _read_size(raw: str) -> Answer:
     if not answer.values[1].isascii() or not answer.values[1].isdigit():
         raise ValueError(f"the size '{answer.values[1]}' is not a whole number")
     return replace(answer, values=(answer.values[0], str(int(answer.values[1]))))
-
-
-def _words_size(answer: Answer) -> str:
-    name, size = answer.values
-    return f"The code must use the data structure {name} of {answer.language}, and bound its size by {size}."
 
 
 def _official_size(answer: Answer, code: str) -> Finding:
@@ -357,6 +348,9 @@ def _bounds(text: str, number: re.Match[str], others: frozenset[str], made_by: s
 
 register(ConstraintType(
     "data_structure_size", "data_structure", ("data_structure", "size"), "rule",
-    _read_size, _words_size, _official_size, _guarded_size, unknown=constraints.lacks("type"),
+    _read_size,
+    lambda answer: f"The code must use the data structure {answer.values[0]} of {answer.language}, and bound "
+    f"its size by {answer.values[1]}.",
+    _official_size, _guarded_size, unknown=constraints.lacks("type"),
     form="language;structure;size", examples=("java;HashMap;100",),
 ))  # fmt: skip

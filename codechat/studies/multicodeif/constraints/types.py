@@ -1,4 +1,4 @@
-"""Types as any language writes them, their kinds of data, and those of the values that Python code returns."""
+"""Types as any language writes them, their kinds of data, and the types of values that Python code returns."""
 
 import ast
 import re
@@ -89,7 +89,7 @@ def head_of(text: str) -> tuple[str, list[str]]:
 
 @cache
 def _names(written: Written) -> dict[str, frozenset[str]]:
-    """The names of each kind in a language, in lower case: those of every language, and its own."""
+    """The names of each kind in a language, in lower case: the general ones, and the language's own."""
     kinds = {"wrapper": _WRAPPERS, "inferred": _words("auto var decltype"), **_KINDS}
     return {kind: names | set(written.kinds.get(kind, "").split()) for kind, names in kinds.items()}
 
@@ -231,7 +231,7 @@ def fits(kind: str, wanted: str) -> bool | None:
 
 
 def _own(function: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function except those of functions and classes within it."""
+    """The nodes of a function, without the functions and classes within it."""
     for child in ast.iter_child_nodes(function):
         yield child
         if not isinstance(child, (*_FUNCTIONS, ast.ClassDef, ast.Lambda)):
@@ -248,7 +248,7 @@ def _values(value: ast.expr | None, known: dict[str, str]) -> Values | None:
 
 
 def _variables(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
-    """The types of a function's variables; empty for those that are unknown, or have several."""
+    """The types of a function's variables; empty for an unknown type, and for several."""
     arguments = function.args
     known = {
         each.arg: ast.unparse(each.annotation) if each.annotation else ""

@@ -29,8 +29,16 @@ from codechat.studies.multicodeif.construct.checking import FAULTS, Check, Fault
 from codechat.studies.multicodeif.construct.pools import Pool, choose_pools, read_pools
 from codechat.studies.multicodeif.construct.review import THRESHOLD, Filter, Review, Reviews, chains
 from codechat.studies.multicodeif.construct.seeds import Snippets, read_snippets
-from codechat.studies.multicodeif.construct.task import ConstraintsPrompts, Made
-from codechat.studies.multicodeif.construct.writing import Author, Concepts, Draw, Expand, Witness, Written
+from codechat.studies.multicodeif.construct.task import Made
+from codechat.studies.multicodeif.construct.writing import (
+    Author,
+    Concepts,
+    ConstraintsPrompts,
+    Draw,
+    Expand,
+    Witness,
+    Written,
+)
 from codechat.studies.multicodeif.dataset import read_prompts
 
 EXPANDED = ["interface_specification", "data_structure", "code_quality"]
@@ -64,7 +72,7 @@ class ConstraintsConfig(RecipeConfig):
     rounds: int = result_option(3, "times that what is missing of the number is asked for, the first included", ge=1)
     tries: int = result_option(3, "programs that the solver may write for a witness, and as many to be refused", ge=1)
     pools: str | None = place_option(None, "a folder of pools of your own, which come before the package's")
-    against: str | None = place_option(None, "a file of tasks beside which a prompt may be redundant too")
+    against: str | None = place_option(None, "a file of tasks that new prompts must not resemble either")
     reviews: list[str] = run_option([], "label files of people: reviews=[FILE,FILE]")
     check: str | None = place_option(None, "check the tasks of this file instead, without a call")
     faults: list[Fault] = result_option([*FAULTS], "the faults for which check=FILE puts a task on its list")

@@ -110,7 +110,7 @@ def languages_of(names: Collection[str]) -> list[str]:
 
 
 def read_pools(folder: str | None = None) -> Mapping[str, Pool]:
-    """The pools by type: the 27 that belong to the package, and those of a folder, which come first.
+    """The pools by type: the 27 pools of the package, and the pools of a folder, which take precedence.
 
     Raises `UserError` that names the file if it is empty, has an unknown type or language, or a value that the type's
     parser refuses.

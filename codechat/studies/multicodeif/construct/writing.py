@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
 
+from codechat.base.config import Config, original_option
 from codechat.base.domain import Program, Target
 from codechat.base.errors import ContextOverflow
+from codechat.base.template import require
 from codechat.judging.deciding import VERDICT, Form, Question, quote, reask
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, Spread
 from codechat.sandbox.languages import extract
@@ -16,14 +18,7 @@ from codechat.studies.multicodeif.checking import examine
 from codechat.studies.multicodeif.constraints import Constraint, Finding, constraint_type
 from codechat.studies.multicodeif.constraints.examining import Examination
 from codechat.studies.multicodeif.construct.pools import Pool
-from codechat.studies.multicodeif.construct.task import (
-    ConstraintsPrompts,
-    Demanded,
-    Made,
-    names_language,
-    relation,
-    unsaid,
-)
+from codechat.studies.multicodeif.construct.task import Demanded, Made, names_language, relation, unsaid
 from codechat.studies.multicodeif.versions import finding_of, suite_of
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -32,6 +27,43 @@ KEPT, BROKEN = "KEPT", "BROKEN"
 NOT_PASSABLE, ACCEPTS, UNDECIDED = "not passable", "accepts everything", "undecided"
 POOL_SHOWN = 20
 """The values of a pool that the author sees."""
+
+
+_WRITTEN = (
+    *("code", "concepts", "example", "constraint", "validation", "pool"),
+    *("language", "description", "range", "answer"),
+)
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "concepts": ("code",),
+    "write": _WRITTEN,
+    "expand": (*_WRITTEN, "base", "earlier"),
+    "solve": ("task", "constraints", "language"),
+    "again": ("attempt", "feedback"),
+    "without": ("task", "constraint", "language"),
+    "judge": ("task", "constraint", "code"),
+    "rejudge": ("verdicts",),
+    "reask": ("problem",),
+}
+
+
+class ConstraintsPrompts(Config):
+    """The prompts; `{{name}}` is filled in. The mark `{{boundary}}` and `{{language}}` may stand in any."""
+
+    concepts: str = original_option(..., "asks for the concepts of {{code}}")
+    write: str = original_option(..., "asks for a task with one constraint: the six parts of Figure 4")
+    expand: str = original_option(..., "asks for the task {{base}} with one constraint more than the {{earlier}} ones")
+    solve: str = original_option(..., "asks for a program that does the {{task}} and keeps its {{constraints}}")
+    again: str = original_option(..., "follows it after a failed {{attempt}} with {{feedback}}")
+    without: str = original_option(..., "asks for a program that does the {{task}} and breaks the {{constraint}}")
+    judge: str = original_option(..., "asks whether {{code}}, written for {{task}}, keeps {{constraint}}")
+    rejudge: str = original_option(..., "follows an unreadable verdict; fills {{verdicts}}")
+    reask: str = original_option(..., "follows an answer in another form; fills {{problem}}")
+
+    @field_validator("*")
+    @classmethod
+    def _has_its_fields(cls, text: str, info: ValidationInfo) -> str:
+        may = () if info.field_name in ("reask", "rejudge") else ("language", "boundary")
+        return require(text, *_FIELDS[info.field_name or ""], may=may)
 
 
 class Draw:
@@ -198,7 +230,7 @@ class Expand:
         return Spread([_level(item, each) for each in levels], lost)
 
     async def _next(self, made: Made, draft: Made, wanted: Demanded, kit: Kit) -> tuple[Made, Dropped | None]:
-        """The next level, as far as it came, and the reason if it is not usable."""
+        """The next level, possibly incomplete, and the reason if it is not usable."""
         written = await self._author.expand(made, wanted, kit)
         if isinstance(written, Dropped):
             return draft, written
