@@ -1,6 +1,5 @@
-"""The sandbox: the only place where candidate code runs. One file per kind of isolation.
-
-It runs programs in boxes and knows neither tasks nor tests: `codechat.sandbox.suites` makes verdicts of the runs.
+"""The sandbox: the only place where candidate code runs. One file per kind of isolation. It runs programs in boxes and
+knows neither tasks nor tests: `codechat.sandbox.suites` makes verdicts of the runs.
 """
 
 from collections.abc import Callable, Collection, Sequence

@@ -1,7 +1,5 @@
-"""Values as deterministic bytes: marshal version 2 of plain data, digests of big values.
-
-What has no plain form but can be compared by value is sent as a mark, a tuple (..., kind, content); the rest is
-"opaque" and equals nothing.
+"""Values as deterministic bytes: marshal version 2 of plain data, digests of big values. Other values that can be
+compared are sent as a mark, a tuple (..., kind, content); the rest is "opaque" and equals nothing.
 """
 
 import array

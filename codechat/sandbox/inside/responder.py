@@ -1,5 +1,4 @@
 """The candidate's side of assertions that another process decides: loads the program, and calls functions on request.
-
 No name, file or memory of this process leads to the tester. Every answer is only a claim: the tester decides.
 """
 

@@ -1,10 +1,7 @@
 """System call filters: no namespaces, mounts, tracing, keys, kernel interfaces, shared memory or network, and nothing
-by which a program could slow itself down or hide what it uses.
-
-Where there are no namespaces, the filters also close what those would keep apart: other processes, memory and queues
-that all processes share, and the attributes of files, which Landlock leaves open.
-
-Denied calls return an error instead of killing, so that libraries that merely probe keep working.
+by which a program could slow itself down or hide its use. Without namespaces the filters also close other processes,
+memory and queues shared by all processes, and the attributes of files, which Landlock leaves open. Denied calls return
+an error instead of killing, so that libraries that merely probe keep working.
 """
 
 import ctypes

@@ -1,9 +1,8 @@
 """Test snippets as code: tests that they only define are run as their framework would run them.
 
-These are classes of `unittest`, functions and classes that pytest would find, `async` tests included,
-`check(candidate)` as in HumanEval, and the code under `if __name__ == "__main__"`.
-
-Comparisons are guarded: an array of NumPy does not pass by having no items, nor a short number by its precision.
+These are classes of `unittest`, functions and classes that pytest would find, `async` tests included, the function
+`check(candidate)` of HumanEval, and the code under `if __name__ == "__main__"`. Comparisons are guarded: an array of
+NumPy does not pass by having no items, nor a short number by its precision.
 """
 
 import ast

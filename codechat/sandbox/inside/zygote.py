@@ -1,8 +1,8 @@
 """The warm interpreter: forks one isolated child per candidate or command, and reports its end.
 
-Read it from `main` down: `Zygote` forks and waits, `_child` confines itself and becomes what the
-job asks for: a program called on inputs (`candidate`), a program with assertions in one process (`tester.run_shared`)
-or in two (`tester` and `responder`), or any command in a folder with its files.
+Read it from `main` down: `Zygote` forks and waits; `_child` confines itself and runs the job: a program called on
+inputs (`candidate`), a program with assertions in one process (`tester.run_shared`) or in two (`tester` and
+`responder`), or any command in a folder with its files.
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.

@@ -110,12 +110,9 @@ def too_much(code: str) -> str:
 
 
 def parses(language: str, code: str) -> bool | None:
-    """Whether a code in a language, by any of its names, parses by its grammar; nothing but blanks does not.
-
-    None if that is unknown: the language has no grammar, or the code is too much. Grammars are milder than compilers.
-    For broken code a grammar may take half a minute: ask in a process that can be ended. Raises `UserError` if the
-    language's grammar is not installed.
-    """
+    """Whether a code in a language, by any of its names, parses by its grammar; blanks alone do not. None if unknown:
+    there is no grammar, or too much code. Grammars are milder than compilers, and may take half a minute for broken
+    code: ask in a process that can be ended. Raises `UserError` if the grammar is not installed."""
     known = language_of(language)
     if not isinstance(known, Parsed) or too_much(code):
         return None
@@ -147,11 +144,9 @@ class Plain:
     """A language of which only the names are known, not what its code defines.
 
     The code of a reply, without its `<think>` parts, is the content of the first closed fence tagged with one of the
-    names; if there is none, of the first unclosed one; if there is none, of the first fence of any tag. If an entry
-    point is asked for, it is the first of these fences whose code has that name as a word. The program is the code.
-
-    If `unfenced`, and if no entry point is asked for, a reply without a fence is code but for paragraphs of prose
-    before and after it.
+    names; else of the first unclosed one; else of the first fence of any tag. If an entry point is asked for, only
+    fences with that name as a word count; if not, and if `unfenced`, a reply without a fence is code except for
+    paragraphs of prose before and after it. The program is the code.
     """
 
     names: tuple[str, ...]
@@ -173,8 +168,8 @@ class Coded:
     """A language known by its names and its grammar, and to the classifier by its `labels` if not by its name.
 
     The code of a reply, without its `<think>` parts, is the content of its first closed fence tagged with one of the
-    names; then of an unclosed one; then of a fence without a tag, and of any other. A reply without a fence is code
-    but for paragraphs of prose before and after it. If an entry point is asked for, the code must have it as a word.
+    names; else of an unclosed one, of a fence without a tag, or of any other; or a reply without a fence, except for
+    paragraphs of prose before and after it. If an entry point is asked for, the code must have it as a word.
     """
 
     names: tuple[str, ...]

@@ -1,18 +1,17 @@
 """A language's grammar: its parser, loaded on first use, and the questions that a program's tree answers.
 
-`QUESTIONS` of a language is a tree-sitter query. A pattern's outer capture names the thing found, inner ones its parts:
+`QUESTIONS` of a language is a tree-sitter query. A pattern's outer capture names a part of the program, inner captures
+the parts of it:
 
 - `class`, `variable`, `type`: a name; `class` is any declared type, `type` a type that is used;
 - `function` with `.name`, and if the language has them `.parameters` and `.returns`;
 - `parameter` with `.name` and, unless it is the rest of the parameter, `.type`; or, of many, `.many`;
 - `call` with `.name`; keywords that work like calls (`await`) may be captured too;
-- `import` with `.path`; `alias`, a name given to an import, with `.of`, its own; `comment`; `string`;
-  `feature.NAME`: a use of the syntax NAME;
-- `qualified.NAME`: a name with its qualifiers; `operator`: a binary operator, and `bracket`, what the grammar takes for
-  one though it belongs to a generic type; `block`: the code within braces, with
-  `.open` for its first brace if the node begins before it;
-- `doc`: a string that documents the function, class or module around it;
-- `makes.NAME`: a literal or type expression of the data structure NAME.
+- `import` with `.path`; `alias`, a name given to an import, with `.of`, the imported name; `comment`; `string`;
+- `feature.NAME`: a use of the syntax NAME; `makes.NAME`: a literal or type expression of the data structure NAME;
+- `qualified.NAME`: a name with its qualifiers; `operator`: a binary operator, and `bracket`: a part of a generic type
+  that the grammar reads as an operator; `block`: the code within braces, with `.open` for a first brace further on;
+- `doc`: a string that documents the function, class or module around it.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Suites: kinds of tests, one file each. A suite runs its tests in the sandbox.
 
-To add a kind, write one file: a frozen dataclass with the members of `Suite`, and a registered factory that makes it
-from the fields of a dataset's row (`suite: {kind: …}` of dataset=jsonl).
+To add a kind, write one file: a frozen dataclass with the members of `Suite`, and a registered factory of the fields of
+a dataset's row (`suite: {kind: …}` of dataset=jsonl).
 """
 
 import warnings

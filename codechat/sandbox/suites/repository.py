@@ -117,9 +117,9 @@ INSIDE = "tests of a repository import the program"
 class Repository:
     """Tests of a repository, run in a copy of it in which the program replaces a function.
 
-    `project` is the repository's name in the dataset and `folder` its path, None if it is not configured. `file`
-    contains the function; its path is relative to that folder, as are the pytest ids in `nodes`. `lines` are the
-    function's first and last line, from 1; `indent` is the number of columns before its `def`.
+    `project` is the repository's name in the dataset and `folder` its path, None if it is not configured. The function
+    is in `file`, a path in that folder, in `lines` from 1, first and last, `indent` columns before its `def`; `nodes`
+    are pytest ids.
     """
 
     project: str

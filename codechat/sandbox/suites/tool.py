@@ -27,9 +27,8 @@ class Tool:
 
     `argv` begins with the tool: a name found on this machine, a path, `{python}` for the sandbox's interpreter, or
     `./NAME` for a file in the working folder. `{program}` stands for the program's `file` in that folder, which also
-    has the `files`, by name; `environment` adds variables. `tools` are further paths of this machine that the tool
-    needs; versions of tool and interpreter are not part of the key. `executes` says that the tool runs the program,
-    which could then forge its verdict.
+    has the `files`, by name; `environment` adds variables. `tools` are further paths of this machine. Versions of tool
+    and interpreter are not part of the key. `executes`: the tool runs the program, which could forge its verdict.
     """
 
     argv: tuple[str, ...]

@@ -249,12 +249,9 @@ _FUTURE = re.compile(r"(?m)^from __future__ import .*$")
 
 
 def extract(reply: str, entry_point: str) -> Extraction:
-    """The code of a reply, and the program that defines `entry_point` at module level; it may be empty.
-
-    `code` is the reply's own text (with Unix line ends, without the indentation of its fence); `program` has the same
-    lines without test code, and binds the method of a class-wrapped answer. Never raises, for any text; linear in the
-    reply's length.
-    """
+    """The code of a reply, and the program that defines `entry_point` at module level; it may be empty. `code` is the
+    reply's text (with Unix line ends, without the fence's indentation); `program` has the same lines without test code,
+    and binds the method of a class-wrapped answer. Never raises, for any text; linear in the reply's length."""
     with warnings.catch_warnings():  # warnings about the model's code are of no interest
         warnings.simplefilter("ignore")
         text = tidy(reply)

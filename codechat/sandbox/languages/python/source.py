@@ -263,9 +263,8 @@ class _Statement:
 
 
 def program(source: Source, entry_point: str, wrapper: Wrapper | None) -> tuple[str, int]:
-    """The statements of a valid module except tests and demonstrations of the entry point, and the number left out.
-
-    The text has the line numbers of the code.
+    """The statements of a valid module except tests and demonstrations of the entry point, on their lines; and the
+    number left out.
 
     Left out: main guards; bare asserts; calls, as statements, of print, the entry point, `check`, a test function or
     a test runner; and, if no remaining statement reads the names they bind: loops, conditions and `try`s of only these,

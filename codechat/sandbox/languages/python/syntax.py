@@ -21,9 +21,9 @@ _IN_A_LINE = re.compile(r"[ \t\f]+|\\\r?\n")
 def tree_of(text: str) -> ast.Module:
     """The syntax tree, shared by all callers: do not change it.
 
-    Raises the parser's errors: `SyntaxError`, `ValueError`, `RecursionError`, `MemoryError` or `OverflowError`. An
-    import of more than 1,000 dotted parts is refused with `ValueError`: the parser's time grows with its square. So is
-    a text of more than `LONGEST_SOURCE` characters.
+    Raises the parser's errors: `SyntaxError`, `ValueError`, `RecursionError`, `MemoryError` or `OverflowError`;
+    `ValueError` also for more than `LONGEST_SOURCE` characters, and for an import of more than 1,000 dotted parts,
+    whose parsing takes quadratic time.
     """
     return fresh_tree_of(text)
 
@@ -54,12 +54,11 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) ->
 
 
 def assemble(prompt: str, solution: str, entry_point: str) -> str:
-    """The complete program of a prompt and a canonical solution.
+    """The complete program of a prompt and a canonical solution. Raises `ValueError` if there is none.
 
     EvalPlus has two styles. HumanEval+: the prompt is the beginning of the program and the solution continues it.
     MBPP+: the solution is complete and the prompt is a docstring or prose. The first reading that parses and defines
-    the entry point is taken; a prompt that is only a docstring is not part of the program. Raises `ValueError` if
-    neither reading does.
+    the entry point is taken; a prompt that is only a docstring is not part of the program.
     """
     joined = prompt if prompt.endswith("\n") else prompt + "\n"
     joined += solution

@@ -53,9 +53,9 @@ class SharedProcess:
 class AssertionsReader:
     """Reads one run's stream.
 
-    If program and snippets share a process, frames are mere claims: only the token proves that the last snippet ran
-    to its end. `shared` says why they share one; None if they have two. Then `must_share` is the reason in `wire` for
-    which they must share one after all, None if there is none; `index` is the snippet that was reached.
+    If program and snippets share a process (`shared` has the reason), frames are mere claims: only the token proves
+    that the last snippet ran to its end. Else `must_share` is a reason in `wire` for a run in one process, if there is
+    one. `index` is the snippet that was reached.
     """
 
     def __init__(
@@ -159,17 +159,16 @@ class Assertions:
     """Snippets that make assertions about a program, and about its source text if they read it.
 
     They run in another process, in which the program's functions are stubs. If a construct does not allow that, program
-    and snippets share an interpreter, and the verdict says so: docs/sandbox.md lists the promises for both ways.
-
-    If the program's target has an entry point, the program must define it; it is also the only builtin name that
-    the program may redefine for the snippets. A program that exits early never passes.
+    and snippets share an interpreter, and the verdict says so: docs/sandbox.md lists the promises for both ways. An
+    entry point of the program's target must be defined; it is the only builtin name that the program may redefine for
+    the snippets. A program that exits early never passes.
 
     `load_cpu_s` limits the program's code and every snippet. `needs` are requirements of the snippets
-    (docs/sandbox.md); each makes program and snippets share a process. `cpu_s` are CPU seconds that loading, every
-    snippet and all together may take at least, even if the sandbox's limit is lower. `one_file`: the program comes
-    before the snippets in a file; they use its imports, and both share variables if snippets name them (`global`).
-    `reference` is a right program: if it passes an assertion in another process, a program that returns an object of a
-    class it defines fails there, since such an object could answer for itself.
+    (docs/sandbox.md); each makes both share a process. `cpu_s`: at least so many CPU seconds for loading, every snippet
+    and all together, even if the sandbox allows less. `one_file`: the program comes before the snippets in a file; they
+    use its imports, and share its variables if they name them (`global`). `reference` is a right program: if it passes
+    an assertion in another process, a program fails there that returns an object of a class it defines, which could
+    answer for itself.
     """
 
     snippets: tuple[str, ...]

@@ -1,9 +1,8 @@
-"""A value of another language as Python would have canonical_bytes it: the languages have fewer types, or others.
+"""A value of another language in the types that Python would have written: other languages have other types.
 
 JavaScript has one type of numbers, and only texts as keys of objects; neither it nor Java has tuples. So the expected
-value says which of Python's types is meant. What the value is stays as it was: a text never becomes a number that is
-compared, nor a list a set, nor what is undefined None. No value of a candidate is hashed, as in
-`codechat.sandbox.suites.values`.
+value decides which of Python's types is meant. The value itself stays: a text never becomes a number that is compared,
+nor a list a set, nor undefined None. No value of a candidate is hashed, as in `codechat.sandbox.suites.values`.
 """
 
 import re

@@ -44,9 +44,9 @@ NOT_RUN: dict[str, Unrun] = {STATUSES[11]: "none", STATUSES[12]: "some", STATUSE
 class JUnit:
     """A source with JUnit 5 tests; passed if all of them pass, and at least one runs.
 
-    Program and tests are compiled as one unit without a package: the imports of either hold for both, and public
-    types may be in either. `declares` names types that programs may declare although a library that the tests
-    import, or `java.lang`, has them; without this list a program could replace a type that its tests rely on.
+    Program and tests are compiled as one unit without a package: the imports of either hold for both, and public types
+    may be in either. `declares` names types of `java.lang` or of the tests' libraries that programs may declare; a
+    program could otherwise replace a type that its tests rely on.
     """
 
     tests: str

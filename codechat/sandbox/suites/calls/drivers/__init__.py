@@ -4,11 +4,11 @@ A driver makes a command of a program. The command reads arguments from the file
 writes frames to its standard output (`codechat.sandbox.inside.wire`): LOADED once the program is, a VALUE for every
 call in turn, DONE; or instead of any of them MISSING, SYNTAX, or ERROR. Values are the plain data of marshal, version
 2, both ways: `N T F`, `i` 32 bits, `l` digits of 15 bits, `g` a double, `u` UTF-8 after its size, `[ ( <` after their
-sizes, `{` up to `0`, all of them little-endian. A call that gives no value may say so by `.` alone, which is not `N`.
-That is all that the command knows: results are compared elsewhere.
+sizes, `{` up to `0`, all of them little-endian. A call without a value may send `.` alone, which is not `N`. The
+command knows nothing else: results are compared elsewhere.
 
-To add a language, write one file with a class that has the members of `Driver`, and `register(TheClass())` below it.
-Put the file into this folder, or name it as a module of an installed package under the entry point `codechat.driver`.
+To add a language, write one file with a class that has the members of `Driver`, and `register(TheClass())` below it, in
+this folder, or as a module of an installed package under the entry point `codechat.driver`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
