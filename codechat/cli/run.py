@@ -203,10 +203,8 @@ def split_launcher(words: Sequence[str]) -> tuple[Config, list[str]]:
     for key in values:
         able = [each.name for each in LAUNCHERS if key in each.config.model_fields]
         if key not in component.config.model_fields and able:
-            raise UserError(
-                f"{GROUP}={component.name} has no option {GROUP}.{key}",
-                f"{', '.join(f'{GROUP}={name}' for name in able)} {'has' if len(able) == 1 else 'have'} it",
-            )
+            remedy = f"{', '.join(f'{GROUP}={name}' for name in able)} {'has' if len(able) == 1 else 'have'} it"
+            raise UserError(f"{GROUP}={component.name} has no option {GROUP}.{key}", remedy)
     return LAUNCHERS.validate(values), [word for word in words if word not in given]
 
 

@@ -116,10 +116,8 @@ def _with_labels(places: Sequence[Path], cells: list[LoadedCell]) -> tuple[list[
         }
         for name in found:
             if not any(map(others[name].concerns, cells)):
-                raise UserError(
-                    f"{place}: no cell of this report has a {name}, which was labelled there",
-                    f"give {others[name].source} too, or leave the folder out",
-                )
+                problem = f"{place}: no cell of this report has a {name}, which was labelled there"
+                raise UserError(problem, f"give {others[name].source} too, or leave the folder out")
         scores |= found
         rest += [] if found else [place]
     cells = [

@@ -132,10 +132,8 @@ class Construction:
         if identity != self.made["id"]:
             now = self.config.values()
             changed = [key for key in _counting(self.config) if now.get(key) != values.get(key)]
-            raise UserError(
-                f"{self.folder} was made with other settings: {', '.join(changed) or 'another version'}",
-                f"{remedy}, or set them as in {self.folder / SETTINGS}",
-            )
+            problem = f"{self.folder} was made with other settings: {', '.join(changed) or 'another version'}"
+            raise UserError(problem, f"{remedy}, or set them as in {self.folder / SETTINGS}")
 
     def _nothing_paid(self) -> bool:
         path = self.folder / "journal.db"

@@ -240,7 +240,5 @@ def _ask(words: Sequence[str]) -> str:
     if done.returncode == 0:
         return done.stdout
     errors = [line.removeprefix(f"{words[0]}: ").removeprefix("error: ") for line in done.stderr.strip().splitlines()]
-    raise UserError(
-        f"{words[0]} fails: {'; '.join(errors[:2]) or f'exit status {done.returncode}'}",
-        "launcher.sbatch must suit the cluster: `sinfo` lists its partitions",
-    )
+    problem = f"{words[0]} fails: {'; '.join(errors[:2]) or f'exit status {done.returncode}'}"
+    raise UserError(problem, "launcher.sbatch must suit the cluster: `sinfo` lists its partitions")

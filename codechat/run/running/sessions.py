@@ -217,18 +217,17 @@ def first_request(cell: Cell) -> tuple[Message, ...]:
 @contextlib.asynccontextmanager
 async def finish_steps(journal: Journal) -> AsyncIterator[None]:
     """Wait on leaving for the steps under way, unless cancelled."""
-    cancelled = False
     try:
-        yield
-    except asyncio.CancelledError:
-        cancelled = True
-        raise
-    finally:
         try:
-            if not cancelled:
-                await journal.finish_steps(GRACE_S)
-        finally:
-            await journal.abandon()
+            yield
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
+            await journal.finish_steps(GRACE_S)
+            raise
+        await journal.finish_steps(GRACE_S)
+    finally:
+        await journal.abandon()
 
 
 @dataclass
@@ -299,10 +298,8 @@ class _Workers:
         try:
             await unwrap_group(self.protocol.run(task, kit))
             if not kit.log.turns and kit.log.ended is None:
-                raise UserError(
-                    f"protocol={self.cell.protocol_name} recorded no turn of {task.task_id}",
-                    "its run() must record each turn by kit.finish_turn; docs/write-your-own.md shows how",
-                )
+                remedy = "its run() must record each turn by kit.finish_turn; docs/write-your-own.md shows how"
+                raise UserError(f"protocol={self.cell.protocol_name} recorded no turn of {task.task_id}", remedy)
         except Stopped as stop:
             return self._record(task, kit.log, f"not finished: {stop}"), True
         except BrokenTest as broken:

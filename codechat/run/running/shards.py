@@ -87,10 +87,8 @@ def lock_shard(cell: Cell, shard: Shard) -> Iterator[None]:
         (folder / ENDED).unlink(missing_ok=True)
         for other, path in _shards(cell).items():
             if other != shard and other.overlaps(shard) and is_held(path):
-                raise UserError(
-                    f"shard {shard.name} has tasks in common with {path}, which another process is running",
-                    "wait for it, or stop it; its results are kept, and are not paid for again",
-                )
+                problem = f"shard {shard.name} has tasks in common with {path}, which another process is running"
+                raise UserError(problem, "wait for it, or stop it; its results are kept, and are not paid for again")
         # Checked last: a run of the whole cell first takes its lock, then checks the locks of the shards.
         if is_held(cell.folder):
             raise UserError(

@@ -114,10 +114,8 @@ def _unreadable(word: str) -> UserError:
     key, equals, value = word.partition("=")
     if not equals:
         return UserError(f"cannot read '{word}'", "settings are written key=value")
-    return UserError(
-        f"cannot read the value of {key}: {value:.80}",
-        f"close its brackets and quotes; one text is quoted for the shell and within: {quoted(key, value)}",
-    )
+    remedy = f"close its brackets and quotes; one text is quoted for the shell and within: {quoted(key, value)}"
+    return UserError(f"cannot read the value of {key}: {value:.80}", remedy)
 
 
 def quoted(key: str, value: str) -> str:
@@ -140,10 +138,8 @@ def place_preset(key: str, name: str, values: Mapping[Any, Any]) -> None:
         raise UserError(f"there is no option {key}", "prompts are asked by every protocol and by judge=llm")
     known = presets_of(str(owner["kind"]))
     if name not in known:
-        raise UserError(
-            f"{key} has no preset '{name}'",
-            f"{nearest(name, known)}; a prompt by itself: {key}.{next(iter(prompts))}=@FILE",
-        )
+        problem = f"{key} has no preset '{name}'"
+        raise UserError(problem, f"{nearest(name, known)}; a prompt by itself: {key}.{next(iter(prompts))}=@FILE")
     chosen = _folder() / str(owner["kind"]) / name
     prompts |= {path.stem: path.read_text(encoding="utf-8") for path in chosen.glob("*.md")}
 

@@ -143,10 +143,8 @@ class ShardConfig(Config):
     def _names_a_part(self) -> Self:
         """Raises `UserError`: both options name one part together."""
         if self.count is None and self.index is not None:
-            raise UserError(
-                f"shard.index={self.index} needs shard.count",
-                f"say of how many: shard.index={self.index} shard.count=N",
-            )
+            problem = f"shard.index={self.index} needs shard.count"
+            raise UserError(problem, f"say of how many: shard.index={self.index} shard.count=N")
         if self.count is not None and self.index is None:
             raise UserError(
                 f"shard.count={self.count} needs shard.index",
@@ -154,10 +152,8 @@ class ShardConfig(Config):
                 "the command without both merges",
             )
         if self.count is not None and self.index is not None and not 0 <= self.index < self.count:
-            raise UserError(
-                f"there is no shard {self.index} of {self.count}",
-                f"shard.index counts from 0: the last one is shard.index={self.count - 1}",
-            )
+            problem = f"there is no shard {self.index} of {self.count}"
+            raise UserError(problem, f"shard.index counts from 0: the last one is shard.index={self.count - 1}")
         return self
 
 
