@@ -19,6 +19,8 @@ MOVED = {
     "agendas": "studies.refine.agendas",
     "audit": "report.audit",
     "calls": "models.calls",
+    "calls.cache_file": "models.calls.cache",
+    "calls.collecting": "models.calls.batches",
     "constraints": "studies.multicodeif.constraints",
     "construct": "run.construct",
     "engine": "run",

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from codechat.cli.terminal import err
 from codechat.models.calls import traffic
-from codechat.models.calls.batch_queue import batches_in_words
+from codechat.models.calls.batches import batches_in_words
 from codechat.run.cell.budget import Budget
 from codechat.run.journal import Ledger
 

@@ -17,8 +17,16 @@ import httpx2
 
 from codechat.base.errors import UserError
 from codechat.models.calls.batch_protocols import Exchange
-from codechat.models.calls.batch_queue import BatchQueue
-from codechat.models.calls.batches import REQUEST_KEY, BatchPolicy, BatchProtocol, Declined, Lost, RequestKey, Unreached
+from codechat.models.calls.batches import (
+    REQUEST_KEY,
+    BatchPolicy,
+    BatchProtocol,
+    BatchQueue,
+    Declined,
+    Lost,
+    RequestKey,
+    Unreached,
+)
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 KEPT_OPEN_S = 4.0

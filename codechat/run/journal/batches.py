@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from codechat.base.domain import BATCH, Usage
-from codechat.models.calls.batches import Batch
+from codechat.models.calls.batches import Batch, Store
 from codechat.run.journal.database import Database
 from codechat.run.journal.ledger import Ledger
 
@@ -12,7 +12,7 @@ BATCHES = "batches (name, size, made, file, remote)"
 REQUESTS = "batched (request, batch)"
 
 
-class BatchStore:
+class BatchStore(Store):
     """The tables `batches` and `batched`; `put` writes a row, and `expected` is called after tokens were announced."""
 
     def __init__(
