@@ -354,7 +354,8 @@ class BatchQueue:
             await self._update(running, replace(running.batch, remote=remote))
         except (Unreached, Declined) as problem:
             if not uploaded or isinstance(problem, Declined):
-                return await self._not_made(running, problem)
+                await self._not_made(running, problem)
+                return
             # else the batch may exist: `_watch` looks it up
         running.submitting = False
         self._follow(running)
