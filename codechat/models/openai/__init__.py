@@ -17,10 +17,9 @@ from codechat.models.calls.batches import RequestKey
 from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, EndpointInfo, info_of
 from codechat.models.openai.protocol import PATHS, Api, Decoding, Unreadable, body_of, encoded, refusal_of, reply_of
 from codechat.models.prices import listed_prices
-from codechat.models.remote import Refused, Remote, Unreachable, key_from_environment
+from codechat.models.remote import SERVERS, Refused, Remote, Unreachable, key_from_environment
 from codechat.models.remote.config import RemoteConfig
 from codechat.models.remote.failures import Advice, Failures, SupportedParameters, cause_of
-from codechat.models.remote.served import SERVERS
 
 if TYPE_CHECKING:
     import httpx2
@@ -85,7 +84,7 @@ class OpenAIApi:
         self.failures = Failures(config, Advice(unknown_model="is there a /v1 missing in base_url?"))
         self._client: SdkClient | None = None
         self._transport: Client | None = None
-        self._base_url, self._starts = config.base_url, 0  # of a server that codechat started: where it is now
+        self._base_url = config.base_url  # after `_find` the address of the server that codechat started
         more = {**config.neutral, **config.extra_body}
         self._decoding = Decoding(config.temperature, config.max_tokens, config.reasoning_effort, more)
         known = listed_prices(config)
@@ -150,7 +149,6 @@ class OpenAIApi:
         """Ask the cell where the model is served, once its server is ready."""
         servers = SERVERS.get()
         found = await servers.reach(self.config) if servers is not None else None
-        self._starts = servers.starts(self.config) if servers is not None else 0
         if found is not None and found != self._base_url:
             await self.aclose()
             self._base_url = found
@@ -183,9 +181,6 @@ class OpenAIApi:
         import httpx2
         import openai
 
-        servers = SERVERS.get()
-        if servers is not None and servers.starts(self.config) != self._starts:
-            await self._find()  # it was started again, perhaps elsewhere
         try:
             address = self._base_url + PATHS[self.config.api]
             return await self._connect().call(address, encoded(self.config.api, body))

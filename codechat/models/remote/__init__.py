@@ -10,8 +10,9 @@ import logging
 import os
 import secrets
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 from codechat.base.domain import BATCH, FLEX, STANDARD, Message, Reply, Tier, Usage
 from codechat.base.errors import InfrastructureError, Stopped, UserError
@@ -40,10 +41,14 @@ from codechat.models.calls.cache import (
 from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo, key_of
 from codechat.models.remote.config import RemoteConfig
 from codechat.models.remote.failures import Failures, Refusal, SupportedParameters
-from codechat.models.remote.served import is_down, is_kept, outlasting
+
+if TYPE_CHECKING:
+    from codechat.models.serving import CellServers
 
 log = logging.getLogger(__name__)
 
+SERVERS: "ContextVar[CellServers | None]" = ContextVar("servers", default=None)
+"""The running cell's model servers, set by the engine; None outside of cells."""
 PROBE_TIMEOUT_S = 10.0
 DESCRIBE_TIMEOUT_S = 2.0
 FIRST_REPLY_TOKENS = 500
@@ -180,18 +185,15 @@ class Remote:
 
     async def _probe(self) -> None:
         """Ask the endpoint who it is. Any answer is good: not every server says it, or says it to every key."""
-        self._info = await outlasting(self.config, self._describe)
+        self._info = await self._describe()
         await self._present(self._info)
         if self.config.cache is not False:
             store_endpoint_info(self._api.address, self.config.name, self._info.text())
 
     async def _describe(self) -> EndpointInfo:
-        """The endpoint's description at the first call. A server of codechat's may have ended since it was ready."""
         try:
             return await self._api.describe(PROBE_TIMEOUT_S)
         except Unreachable as problem:
-            if is_kept(self.config):
-                raise self._failures.of_unreachable(str(problem)).error from None
             raise self._failures.of_nobody(str(problem)) from None
 
     async def describe(self) -> EndpointInfo | None:
@@ -261,7 +263,7 @@ class Remote:
         else:
             endpoint = self._limits()
             tokens = sum(self._sizes(request)) if endpoint.counts_tokens else 0
-            reply = await outlasting(self.config, lambda: self._call(request, endpoint, tokens))
+            reply = await self._call(request, endpoint, tokens)
         self._has_answered = True
         listener = ENDPOINT_LISTENER.get()
         if reply.fingerprint is not None and listener is not None:
@@ -316,12 +318,10 @@ class Remote:
                 return await self._api.send(body, tier, final=request.final)
             except Refused as refused:
                 refusal, headers = refused.refusal, refused.headers
-            except TransientFailure as failed:
+            except TransientFailure:
                 if (call := REQUEST_KEY.get()) is not None:
                     await self._api.reject(call)
-                    BRAKE.get().check()  # nobody waits for a batch after an interruption
-                if is_down(self.config):  # asking again is of no use before the server was started again
-                    raise failed.error from None
+                    BRAKE.get().check()  # after an interruption no call waits for a batch
                 raise
             if supported.after(refusal, body) is None:
                 raise self._failures.of_refusal(refusal, headers, has_answered=self._has_answered)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from codechat.models import UNDER_TEST
-from codechat.models.remote.served import SERVERS
+from codechat.models.remote import SERVERS
 from codechat.run.cell import Cell
 from codechat.run.protocols import Ask
 

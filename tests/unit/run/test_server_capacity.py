@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codechat.models import UNDER_TEST
-from codechat.models.serving.probing import kv_tokens
+from codechat.models.serving.server import kv_tokens
 from codechat.run.cell import build_cell
 from codechat.run.cell.budget import Budget
 from codechat.run.cell.estimate import ROUND_S, estimate_of
