@@ -37,6 +37,8 @@ MOVED = {
     "languages": "sandbox.languages",
     "launchers": "run.launchers",
     "metrics": "report.metrics",
+    "models.openai.protocol": "models.openai",
+    "models.provider.library": "models.provider",
     "models.remote.served": "models.remote",
     "patterns": "studies.refine.patterns",
     "protocols": "run.protocols",

@@ -207,17 +207,6 @@ def test_processes_of_other_working_folders_share_it_too(standin: Standin, tmp_p
     assert standin.models() == [MODEL]
 
 
-def test_a_cell_that_begins_as_its_shared_server_dies_starts_the_next(standin: Standin) -> None:
-    standin.behave(MODEL, lists=0)
-    given = words(free_port())
-    with Fleet() as fleet:
-        bring_up(compose(given).config, fleet)
-        _, said = (other := codechat(given)).communicate(timeout=LONG)
-    assert other.returncode == 0, said
-    assert standin.models() == [MODEL, MODEL]
-    assert (metrics()["completed"], metrics()["errored"]) == (1, 0)
-
-
 def test_processes_of_a_sweep_are_told_why_a_server_does_not_start(
     standin: Standin, capsys: pytest.CaptureFixture[str]
 ) -> None:

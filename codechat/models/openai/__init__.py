@@ -1,25 +1,31 @@
 """Any endpoint that speaks the OpenAI protocol: hosted, vLLM, or another server, by its base URL.
 
 This file makes one attempt; the SDK's own retries are off. `codechat.models.remote` has everything around it.
+
+A reply without text (null content, a tool call, a token limit used up by reasoning) has empty text, and a refusal has
+the refusal's text, because the model did answer. A body that is not JSON, has no choice or reports an error is
+`Unreadable`, because the endpoint failed. Reasoning in a separate field is not part of the text.
 """
 
+import json
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import field_validator
 
 from codechat.base.config import original_option, run_option
-from codechat.base.domain import BATCH, FLEX, Message, Reply, Tier
+from codechat.base.domain import BATCH, FLEX, Message, Reply, Tier, Usage
+from codechat.base.files import text_json
+from codechat.base.texts import visible, writable
 from codechat.models import MODELS
 from codechat.models.calls.batches import RequestKey
 from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, EndpointInfo, info_of
-from codechat.models.openai.protocol import PATHS, Api, Decoding, Unreadable, body_of, encoded, refusal_of, reply_of
 from codechat.models.prices import listed_prices
 from codechat.models.remote import SERVERS, Refused, Remote, Unreachable, key_from_environment
 from codechat.models.remote.config import RemoteConfig
-from codechat.models.remote.failures import Advice, Failures, SupportedParameters, cause_of
+from codechat.models.remote.failures import Advice, Failures, Refusal, SupportedParameters, cause_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -27,10 +33,17 @@ if TYPE_CHECKING:
     from codechat.models.calls.transport import Client
     from codechat.models.openai.client import SdkClient
 
+Api = Literal["chat", "responses"]
+PATHS: Mapping[Api, str] = {"chat": "/chat/completions", "responses": "/responses"}
+CONNECT_TIMEOUT_S = 10.0
+NO_KEY = "no-key"
+LONGEST_FINGERPRINT = 200
+BEGINNING = 120
+"""Bytes of an answer without JSON that its message shows."""
 NEUTRAL: Mapping[str, float] = {
     "repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0, "top_p": 1, "top_k": -1, "min_p": 0,
 }  # fmt: skip
-"""Fields of a request with the values at which they change nothing."""
+"""Fields of a request with their neutral values."""
 
 
 class OpenAIConfig(RemoteConfig):
@@ -64,10 +77,6 @@ class OpenAIConfig(RemoteConfig):
                 known = ", ".join(f"{field}: {neutral}" for field, neutral in NEUTRAL.items())
                 raise ValueError(f"{name}: {value} could change a reply: give it in extra_body (neutral are {known})")
         return fields
-
-
-CONNECT_TIMEOUT_S = 10.0
-NO_KEY = "no-key"
 
 
 @MODELS.register("openai", OpenAIConfig)
@@ -125,7 +134,7 @@ class OpenAIApi:
         return self._client
 
     async def describe(self, seconds: float) -> EndpointInfo:
-        """The endpoint's description in its list of models; of vLLM also its version and how codechat started it."""
+        """The model's entry in the endpoint's list; for vLLM also the version, and arguments that codechat gave it."""
         import openai
 
         await self._find()
@@ -136,9 +145,12 @@ class OpenAIApi:
             raise Unreachable(cause_of(error)) from None
         except (openai.APIStatusError, ValueError):
             return EndpointInfo(self.config.base_url)
-        self.failures.served = _model_names(listed)
-        found = info_of(self.config.base_url, self.config.name, listed, time.time())
-        return replace(found, facts={**found.facts, **await self._about_vllm(limit)})
+        try:
+            self.failures.served = tuple(str(model["id"]) for model in listed["data"])
+        except (KeyError, TypeError):
+            self.failures.served = ()
+        info = info_of(self.config.base_url, self.config.name, listed, time.time())
+        return replace(info, facts={**info.facts, **await self._about_vllm(limit)})
 
     async def _get(self, address: str, seconds: float) -> "httpx2.Response":
         import httpx2
@@ -146,15 +158,15 @@ class OpenAIApi:
         return await self._connect().get(address, cast_to=httpx2.Response, options={"timeout": seconds})
 
     async def _find(self) -> None:
-        """Ask the cell where the model is served, once its server is ready."""
+        """Wait until the model's server is ready, if codechat starts it, and take over its address."""
         servers = SERVERS.get()
-        found = await servers.reach(self.config) if servers is not None else None
-        if found is not None and found != self._base_url:
+        address = await servers.reach(self.config) if servers is not None else None
+        if address is not None and address != self._base_url:
             await self.aclose()
-            self._base_url = found
+            self._base_url = address
 
     async def _about_vllm(self, seconds: float) -> dict[str, str]:
-        """The version of the vLLM that serves the model, and its arguments if codechat started it; else nothing."""
+
         import openai
 
         if self.config.served_by != "vllm":
@@ -177,7 +189,6 @@ class OpenAIApi:
             raise self.failures.of_answer(str(error)) from None
 
     async def _post(self, body: dict[str, Any]) -> "httpx2.Response":
-        """The response of a good status."""
         import httpx2
         import openai
 
@@ -202,8 +213,117 @@ class OpenAIApi:
             await client.close()
 
 
-def _model_names(listed: Any) -> tuple[str, ...]:
+class Unreadable(Exception):
+    """A good status with a body that is no answer."""
+
+
+def refusal_of(status: int, body: str) -> Refusal:
+    """Read an error body: OpenAI's `{"error": {...}}`, vLLM's flat object, FastAPI's `detail`, or plain text."""
     try:
-        return tuple(str(model["id"]) for model in listed["data"])
-    except (KeyError, TypeError):
-        return ()
+        value = json.loads(body)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        return Refusal(status, " ".join(body.split()))
+    error = value.get("error", value)
+    if not isinstance(error, dict):
+        return Refusal(status, str(error))
+    message = error.get("message") or error.get("detail") or body
+    text = message if isinstance(message, str) else json.dumps(message)
+    code = error.get("code") or error.get("type")
+    return Refusal(status, " ".join(text.split()), str(code or ""), str(error.get("param") or ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """Options of decoding; None: the endpoint's default."""
+
+    temperature: float | None
+    max_tokens: int | None
+    reasoning_effort: str | None
+    extra_body: Mapping[str, Any]
+
+
+def body_of(
+    api: Api, model: str, messages: Iterable[Message], how: Decoding, supported: SupportedParameters
+) -> dict[str, Any]:
+    """The JSON body of one request."""
+    sent = [{"role": message.role, "content": message.content} for message in messages]
+    responses = api == "responses"
+    body: dict[str, Any] = {"model": model, **({"input": sent, "store": False} if responses else {"messages": sent})}
+    if how.temperature is not None and supported.temperature:
+        body["temperature"] = how.temperature
+    if how.max_tokens is not None:
+        cap = "max_completion_tokens" if supported.renames_cap else "max_tokens"
+        body["max_output_tokens" if responses else cap] = how.max_tokens
+    if how.reasoning_effort is not None:
+        body |= (
+            {"reasoning": {"effort": how.reasoning_effort}} if responses else {"reasoning_effort": how.reasoning_effort}
+        )
+    return body | dict(how.extra_body)
+
+
+def encoded(api: Api, body: Mapping[str, Any]) -> bytes:
+    """A body as JSON. A dialogue sends its messages with every turn, so their encodings are cached."""
+    name = "input" if api == "responses" else "messages"
+    messages = [f'{{"role":{text_json(each["role"])},"content":{text_json(each["content"])}}}' for each in body[name]]
+    others = json.dumps({key: value for key, value in body.items() if key != name}, ensure_ascii=False, allow_nan=False)
+    return f'{{"{name}":[{",".join(messages)}],{others[1:]}'.encode()
+
+
+def reply_of(api: Api, body: bytes) -> Reply:
+    """The reply in a response body. Raises `Unreadable`."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        begins = visible(" ".join(body[:BEGINNING].decode("utf-8", "replace").split()))
+        raise Unreadable(f"the answer is not JSON ({len(body)} bytes), it begins: {begins}") from None
+    if not isinstance(value, dict):
+        raise Unreadable("the answer is not a JSON object")
+    if value.get("error"):
+        raise Unreadable(f"the answer is an error: {json.dumps(value['error'])[:200]}")
+    try:
+        reply = _of_responses(value) if api == "responses" else _of_chat(value)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        raise Unreadable(f"the answer has another shape than the {api} API's: {json.dumps(value)[:200]}") from None
+    if value.get("service_tier") == FLEX:
+        reply = replace(reply, usage=reply.usage.served_as(FLEX))
+    fingerprint = value.get("system_fingerprint")
+    if not isinstance(fingerprint, str) or not fingerprint:
+        return reply
+    return replace(reply, fingerprint=str(writable(fingerprint))[:LONGEST_FINGERPRINT])
+
+
+def _of_chat(value: dict[str, Any]) -> Reply:
+    if not value["choices"]:
+        raise Unreadable("the answer holds no choice")
+    choice = value["choices"][0]
+    message = choice["message"]
+    content = message.get("content")
+    if isinstance(content, list):
+        content = "".join(part.get("text") or "" for part in content)
+    text = content or message.get("refusal") or ""
+    usage = value.get("usage") or {}
+    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
+    counted = _usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
+    finish = choice.get("finish_reason")
+    return Reply(writable(text), None if finish is None else str(finish), usage=counted)
+
+
+def _of_responses(value: dict[str, Any]) -> Reply:
+    if value.get("status") in ("failed", "cancelled"):
+        raise Unreadable(f"the response has the status '{value['status']}'")
+    parts = [part for item in value["output"] if item.get("type") == "message" for part in item["content"]]
+    text = "".join(part.get("text") or part.get("refusal") or "" for part in parts)
+    reason = (value.get("incomplete_details") or {}).get("reason")
+    if not value["output"] and reason is None:
+        raise Unreadable("the answer holds no output")
+    finish = {None: "stop", "max_output_tokens": "length"}.get(reason, reason)
+    usage = value.get("usage") or {}
+    cached = (usage.get("input_tokens_details") or {}).get("cached_tokens")
+    counted = _usage(usage.get("input_tokens"), usage.get("output_tokens"), cached)
+    return Reply(writable(text), str(finish), usage=counted)
+
+
+def _usage(sent: Any, received: Any, cached: Any) -> Usage:
+    return Usage(int(sent or 0), int(received or 0), int(cached or 0))

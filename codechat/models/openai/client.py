@@ -1,4 +1,4 @@
-"""The SDK's client as calls need it. Imported only to make one, because the SDK is slow to import."""
+"""The SDK's client. Imported late, because the SDK is slow to import."""
 
 import itertools
 import secrets
@@ -13,8 +13,7 @@ LENGTH = b"content-length"
 
 
 class SdkClient(openai.AsyncOpenAI):
-    """The SDK's client, but what the calls to an address have in common is made once: the SDK takes longer for it than
-    the request takes to be sent."""
+    """The SDK's client, but the common parts of an address's requests are built once: that takes longer than sending."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -22,12 +21,12 @@ class SdkClient(openai.AsyncOpenAI):
         self._keys = map(f"{secrets.token_hex(8)}-{{}}".format, itertools.count())
 
     def platform_headers(self) -> dict[str, str]:
-        """None: they describe this machine, and are not sent."""
+        """No headers: the SDK's describe this machine."""
         return {}
 
     async def call(self, address: str, content: bytes) -> httpx2.Response:
         """The response of a good status to JSON. Raises the SDK's errors."""
-        # without a key, which is not sent here, the SDK would ask the system for a random one
+        # the key is not sent; without one the SDK asks the system for a random one
         options = FinalRequestOptions(method="post", url=address, content=content, idempotency_key=next(self._keys))
         return await self.request(httpx2.Response, options)
 

@@ -6,7 +6,7 @@ import pytest
 
 from codechat.base.errors import UserError
 from codechat.models import MODELS
-from codechat.models.openai.protocol import Decoding, Unreadable, body_of, refusal_of, reply_of
+from codechat.models.openai import Decoding, Unreadable, body_of, refusal_of, reply_of
 from codechat.models.remote.failures import Refusal, SupportedParameters
 
 
