@@ -13,7 +13,7 @@ LENGTH = b"content-length"
 
 
 class SdkClient(openai.AsyncOpenAI):
-    """The SDK's client, but the common parts of an address's requests are built once: that takes longer than sending."""
+    """The SDK's client, but the common parts of all requests to an address are built once, because building is slow."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
