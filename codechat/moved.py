@@ -51,6 +51,8 @@ MOVED = {
     "suites.maven": "studies.sreval.suite_maven",
     "suites.placing": "studies.sreval.placing",
     "suites.versions": "studies.multicodeif.versions",
+    "testing.behaviour": "testing.server",
+    "testing.instant": "testing.cells",
     "tracking": "report.tracking",
 }
 

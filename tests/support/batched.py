@@ -20,7 +20,7 @@ sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 import codechat.models.calls.transport, openai, pydantic_ai.direct, pydantic_ai.models.anthropic, pydantic_ai.providers.anthropic
 from codechat.models.calls import batches
 from codechat.cli.app import main
-from codechat.testing.instant import register_instant
+from codechat.testing.cells import register_instant
 from support.batched import words
 register_instant()
 import numpy, codechat.cli.launching, codechat.cli.run, codechat.run.run
