@@ -39,6 +39,7 @@ MOVED = {
     "metrics": "report.metrics",
     "models.openai.protocol": "models.openai",
     "models.provider.library": "models.provider",
+    "models.remote.config": "models.remote",
     "models.remote.served": "models.remote",
     "patterns": "studies.refine.patterns",
     "protocols": "run.protocols",

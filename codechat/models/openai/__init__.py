@@ -23,8 +23,7 @@ from codechat.models import MODELS
 from codechat.models.calls.batches import RequestKey
 from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, EndpointInfo, info_of
 from codechat.models.prices import listed_prices
-from codechat.models.remote import SERVERS, Refused, Remote, Unreachable, key_from_environment
-from codechat.models.remote.config import RemoteConfig
+from codechat.models.remote import SERVERS, Refused, Remote, RemoteConfig, Unreachable, key_from_environment
 from codechat.models.remote.failures import Advice, Failures, Refusal, SupportedParameters, cause_of
 
 if TYPE_CHECKING:

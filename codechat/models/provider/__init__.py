@@ -25,8 +25,7 @@ from codechat.base.texts import writable
 from codechat.models import MODELS
 from codechat.models.calls.batches import RequestKey
 from codechat.models.endpoints import EndpointInfo, key_of
-from codechat.models.remote import Refused, Remote, key_from_environment
-from codechat.models.remote.config import RemoteConfig
+from codechat.models.remote import Refused, Remote, RemoteConfig, key_from_environment
 from codechat.models.remote.failures import (
     FILTERED,
     INVALID_KEY,

@@ -9,12 +9,14 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codechat.base.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError, nearest
 from codechat.models.calls import TransientFailure, retry_after
 from codechat.models.endpoints import key_of
-from codechat.models.remote.config import RemoteConfig
+
+if TYPE_CHECKING:
+    from codechat.models.remote import RemoteConfig
 
 OVERFLOW = re.compile(
     r"context[ _]length|context[ _]window|context[ _]size|prompt is too long|prompt too long|too many (input )?tokens"
@@ -112,7 +114,7 @@ class Advice:
 class Failures:
     """Turns failures of one model into exceptions. `served` are the model names that the endpoint lists, if it does."""
 
-    def __init__(self, config: RemoteConfig, advice: Advice) -> None:
+    def __init__(self, config: "RemoteConfig", advice: Advice) -> None:
         self._config, self._advice = config, advice
         self.served: tuple[str, ...] = ()
 
