@@ -184,9 +184,3 @@ class Failures:
                 f"{config.address} answers with a redirect", f"set {key_of(config, 'base_url')} to the final address"
             )
         return UserError(said, "the endpoint refuses the request: change the model's options")
-
-
-def cause_of(error: BaseException) -> str:
-    """The cause of an error, in words that may hold the key."""
-    cause = error.__cause__ or error
-    return f"{cause}" or type(cause).__name__
