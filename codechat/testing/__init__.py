@@ -23,7 +23,6 @@ from codechat.testing.server import (
     Call,
     Fault,
     OpenAIServer,
-    Prefixes,
     Result,
     dataset_tasks,
     drip,
@@ -38,6 +37,6 @@ from codechat.testing.server import (
 
 __all__ = [
     "CUT_SHORT", "EMPTY_CHOICES", "RESET", "TRUNCATED_JSON", "Answer", "BatchServer", "Behaviour", "Call", "Fault",
-    "MessageBatches", "OpenAIServer", "Prefixes", "Result", "dataset_tasks", "drip", "error", "fading_solver",
+    "MessageBatches", "OpenAIServer", "Result", "dataset_tasks", "drip", "error", "fading_solver",
     "overflow", "rate_limited", "reference_solver", "refuses_temperature", "stall",
 ]  # fmt: skip

@@ -7,13 +7,12 @@ import asyncio
 import contextlib
 import hashlib
 import inspect
-import itertools
 import json
 import logging
 import re
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -21,9 +20,6 @@ from codechat.datasets import DATASETS
 from codechat.datasets.tasks import Task
 
 log = logging.getLogger(__name__)
-
-BLOCK = 16
-"""Words of a block: `Prefixes` keeps whole blocks."""
 
 
 @dataclass(frozen=True)
@@ -212,40 +208,12 @@ def _squeeze(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip(" \"'")
 
 
-class Prefixes:
-    """A prefix cache that never drops a prefix."""
-
-    def __init__(self) -> None:
-        self._known: set[bytes] = set()
-
-    def served(self, messages: Iterable[Mapping[str, str]]) -> int:
-        """The number of cached words at the beginning of a conversation."""
-        return BLOCK * sum(1 for _ in itertools.takewhile(self._known.__contains__, _blocks(messages)))
-
-    def keep(self, messages: Iterable[Mapping[str, str]], reply: str) -> None:
-        """Keep a conversation with its reply."""
-        self._known.update(_blocks([*messages, {"role": "assistant", "content": reply}]))
-
-
-def _blocks(messages: Iterable[Mapping[str, str]]) -> Iterator[bytes]:
-    """For every whole block, a hash of the conversation up to its end. Roles belong to the first word of a message."""
-    words = [
-        word if number else f"{message['role']} {word}"
-        for message in messages
-        for number, word in enumerate((message["content"] or "").split())
-    ]
-    so_far = hashlib.sha256()
-    for start in range(0, len(words) - BLOCK + 1, BLOCK):
-        so_far.update("\0".join(words[start : start + BLOCK]).encode() + b"\1")
-        yield so_far.digest()
-
-
 class OpenAIServer:
     """Serves on 127.0.0.1 from a new thread; a context manager. Entering raises `OSError` for a taken port.
 
     `calls` holds every request for an answer, unless `keep_calls` is false (for many thousand calls). `port` 0 takes a
     free port. `facts` are further fields of every model in the list (`root`, `created`, `max_model_len`), `fingerprint`
-    the `system_fingerprint` of replies. With `prefixes` the usage of chat replies counts cached words.
+    the `system_fingerprint` of replies.
     """
 
     def __init__(
@@ -257,11 +225,9 @@ class OpenAIServer:
         keep_calls: bool = True,
         facts: Mapping[str, Any] | None = None,
         fingerprint: str | None = None,
-        prefixes: Prefixes | None = None,
     ) -> None:
         self.behaviour = behaviour
         self.facts, self.fingerprint = dict(facts or {}), fingerprint
-        self._prefixes = prefixes
         self.models_fault: Fault | None = None  # the answer to GET /v1/models, if not the list
         self.calls: list[Call] = []
         self.answered = 0
@@ -396,14 +362,7 @@ class OpenAIServer:
         fields = {} if self.fingerprint is None else {"system_fingerprint": self.fingerprint}
         if answer.tier is not None:
             fields["service_tier"] = answer.tier
-        if not call.path.endswith("completions"):
-            return fields | _responses(call, answer)
-        written = fields | _chat(call, answer)
-        if self._prefixes is not None:
-            cached = self._prefixes.served(call.messages)
-            self._prefixes.keep(call.messages, answer.text or "")
-            written["usage"]["prompt_tokens_details"] = {"cached_tokens": cached}
-        return written
+        return fields | (_chat if call.path.endswith("completions") else _responses)(call, answer)
 
 
 async def _send(fault: Fault, writer: asyncio.StreamWriter) -> bool:

@@ -119,7 +119,7 @@ class OpenAIApi:
         return self._client
 
     async def _request(self, method: str, address: str, wait: Any, content: bytes | None = None) -> bytes:
-        """The body of a good answer. Raises `Refused` for other statuses, and httpx2's errors. `wait`: httpx2's timeout."""
+        """The body of a good answer; `wait` is a timeout of httpx2. Raises `Refused`, and httpx2's errors."""
         client = self._connect()
         headers = {**self._headers, "content-type": "application/json"} if content is not None else self._headers
         request = client.build_request(method, address, content=content, headers=headers, timeout=wait)

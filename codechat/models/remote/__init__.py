@@ -293,7 +293,7 @@ class Remote:
 
     async def aclose(self) -> None:
         """Close the connections, and write the cache's pending entries."""
-        self._endpoint = None
+        self._endpoint, self._reaching = None, asyncio.Lock()
         await settle()
         await self._api.aclose()
 
