@@ -89,17 +89,17 @@ class BatchServer(OpenAIServer):
                 return Fault(200, self.files[name].decode())
             case ("POST", "batches"):
                 return self._make(json.loads(body))
-            case ("GET", "batches", *rest):
-                return self._show(rest, query, "after")
+            case ("GET", "batches", *names):
+                return self._show(names, query, "after")
         return error(404, f"no {method} {path} here")
 
-    def _show(self, rest: list[str], query: dict[str, list[str]], after: str) -> Fault:
+    def _show(self, names: list[str], query: dict[str, list[str]], after: str) -> Fault:
         """One batch, or a page of batches; each advances by a state."""
-        if not rest:
+        if not names:
             for batch in self.batches.values():
                 self.look(batch)
             return Fault(200, _page([self._said(each) for each in self.batches.values()], query, after))
-        name = "/".join(rest)
+        name = "/".join(names)
         if name not in self.batches:
             return error(404, f"no batch {name}")
         self.look(self.batches[name])
@@ -158,21 +158,21 @@ class BatchServer(OpenAIServer):
         good = [(name, each) for name, each in results if each is not None and each.status == 200]
         other = [(name, each) for name, each in results if each is None or each.status != 200]
         word = self.STATES[min(batch.looks, len(self.STATES) - 1)]
-        said: dict[str, Any] = {
+        state: dict[str, Any] = {
             "id": batch.name, "object": "batch", "endpoint": batch.path, "input_file_id": batch.file,
             "completion_window": "24h", "created_at": int(batch.made), "metadata": batch.metadata, "status": word,
             "output_file_id": None, "error_file_id": None, "errors": None,
             "request_counts": {"total": len(batch.requests), "completed": len(good), "failed": len(other)},
         }  # fmt: skip
         if batch.fails and batch.looks:
-            said |= {"status": "failed", "errors": {"data": [{"code": "x", "message": batch.fails, "line": None}]}}
+            state |= {"status": "failed", "errors": {"data": [{"code": "x", "message": batch.fails, "line": None}]}}
         elif batch.results is not None:
-            said["status"] = "expired" if any(each is None for _, each in results) else "completed"
+            state["status"] = "expired" if any(each is None for _, each in results) else "completed"
             for key, lines in (("output_file_id", good), ("error_file_id", other)):
                 if lines:
-                    said[key] = f"{key}-{batch.name}"
-                    self.files[said[key]] = "\n".join(json.dumps(_line(*line)) for line in lines).encode()
-        return said
+                    state[key] = f"{key}-{batch.name}"
+                    self.files[state[key]] = "\n".join(json.dumps(_line(*line)) for line in lines).encode()
+        return state
 
 
 def _line(name: str, response: Fault | None) -> dict[str, Any]:
@@ -207,8 +207,8 @@ class MessageBatches(BatchServer):
                 return Fault(200, self._said(self.add(requests, "/v1/messages")))
             case ("GET", name, "results") if (batch := self.batches.get(name)) and batch.results is not None:
                 return Fault(200, "\n".join(json.dumps(_result(*each)) for each in batch.results))
-            case ("GET", *rest):
-                return self._show(rest, query, "after_id")
+            case ("GET", *names):
+                return self._show(names, query, "after_id")
         return error(404, f"no {method} {path} here")
 
     def _said(self, batch: MadeBatch) -> dict[str, Any]:

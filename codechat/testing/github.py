@@ -101,14 +101,14 @@ class GithubServer(OpenAIServer):
             return Fault(401, {"message": "Bad credentials"})
         parts = urlsplit(path)
         asked = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-        made = self._search(parts.path, asked) or self._of_repository(parts.path, asked)
-        if made.status != 200:
-            return made
-        tag = f'"{hashlib.sha1(json.dumps(made.body).encode(), usedforsecurity=False).hexdigest()}"'
+        response = self._search(parts.path, asked) or self._of_repository(parts.path, asked)
+        if response.status != 200:
+            return response
+        tag = f'"{hashlib.sha1(json.dumps(response.body).encode(), usedforsecurity=False).hexdigest()}"'
         if headers.get("if-none-match") == tag:
             self.unchanged += 1
             return Fault(304, "", {"etag": tag})
-        return Fault(200, made.body, {**made.headers, "etag": tag, "x-ratelimit-remaining": "4000"})
+        return Fault(200, response.body, {**response.headers, "etag": tag, "x-ratelimit-remaining": "4000"})
 
     def _search(self, path: str, asked: Mapping[str, str]) -> Fault | None:
         pairs = [(name, quoted or bare) for name, quoted, bare in _TERM.findall(asked.get("q", ""))]
@@ -149,14 +149,14 @@ class GithubServer(OpenAIServer):
         """The comments of issues, by time."""
         if len(issues) == 1 and issues[0].status != 200:
             return Fault(issues[0].status, {"message": "not here any more"})
-        said = [(each, issue.number) for issue in issues if issue.status == 200 for each in issue.comments]
-        page, next_ = self._cut(path, asked, sorted(said, key=lambda pair: pair[0][1]))
+        comments = [(each, issue.number) for issue in issues if issue.status == 200 for each in issue.comments]
+        page, next_ = self._cut(path, asked, sorted(comments, key=lambda pair: pair[0][1]))
         at = f"{self.base_url}/repos/{name}/issues"
-        comments = [
+        listed = [
             {"user": _account(who), "created_at": when, "body": what, "issue_url": f"{at}/{number}"}
             for (who, when, what), number in page
         ]
-        return Fault(200, comments, next_)
+        return Fault(200, listed, next_)
 
     def _cut(self, path: str, asked: Mapping[str, str], items: Sequence[T]) -> tuple[Sequence[T], dict[str, str]]:
         size, page = min(self._page, int(asked.get("per_page", 30))), int(asked.get("page", 1))

@@ -152,19 +152,19 @@ def reference_solver(tasks: Iterable[Task]) -> Solver:
         (_squeeze(task.prompt), _squeeze(task.target.signature), task) for task in tasks if task.reference is not None
     ]
     known.sort(key=lambda entry: len(entry[0]), reverse=True)
-    found: dict[str, str] = {}
+    replies: dict[str, str] = {}
 
     def solve(call: Call) -> Result:
         for words, verdict in (("VERDICT: NOT_APPLICABLE", "APPLICABLE"), ("VERDICT: ADHERED", "VIOLATED")):
             if words in call.messages[0]["content"]:
                 return f"The request was compared with the code.\nREASON: a fixed answer.\nVERDICT: {verdict}"
         first = next(message["content"] for message in call.messages if message["role"] == "user")
-        if first not in found:
+        if first not in replies:
             task = _task_of(_squeeze(first), known)
             if task is None:
                 return error(400, "this server knows no task with this statement")
-            found[first] = f"Here is the code:\n\n```{task.target.language}\n{task.reference}\n```\n"
-        return found[first]
+            replies[first] = f"Here is the code:\n\n```{task.target.language}\n{task.reference}\n```\n"
+        return replies[first]
 
     return solve
 
@@ -294,8 +294,8 @@ class OpenAIServer:
         method, path, _ = head[0].split(" ", 2)
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
-        kept = await _send(await self._respond(method, path, headers, body), writer)
-        return kept and headers.get("connection", "").lower() != "close"
+        complete = await _send(await self._respond(method, path, headers, body), writer)
+        return complete and headers.get("connection", "").lower() != "close"
 
     async def _respond(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Fault:
         if (other := self.serves(method, path, headers, body)) is not None:

@@ -90,13 +90,13 @@ class OpenAIBatches:
         return ""
 
     async def state(self, batch: Batch) -> State:
-        said = _read(await self._exchange("GET", f"/batches/{batch.remote}", None, JSON))
-        counts = said.get("request_counts") or {}
-        places = tuple(said[name] for name in ("output_file_id", "error_file_id") if said.get(name))
-        errors = (said.get("errors") or {}).get("data") or []
+        answer = _read(await self._exchange("GET", f"/batches/{batch.remote}", None, JSON))
+        counts = answer.get("request_counts") or {}
+        places = tuple(answer[name] for name in ("output_file_id", "error_file_id") if answer.get(name))
+        errors = (answer.get("errors") or {}).get("data") or []
         problem = "; ".join(str(each.get("message")) for each in errors[:3])
         done = int(counts.get("completed") or 0) + int(counts.get("failed") or 0)
-        return State(str(said["status"]), done, said["status"] in self.ended, places, problem)
+        return State(str(answer["status"]), done, answer["status"] in self.ended, places, problem)
 
     async def results(self, batch: Batch, state: State) -> Iterator[tuple[str, Result]]:
         files = [await self._exchange("GET", f"/files/{place}/content", None, JSON) for place in state.places]
@@ -168,16 +168,16 @@ class AnthropicBatches:
         return ""
 
     @staticmethod
-    def _age(said: dict[str, Any], batch: Batch) -> float:
+    def _age(answer: dict[str, Any], batch: Batch) -> float:
         """Below 0 if a batch is surely older than ours; in seconds."""
-        created = datetime.datetime.fromisoformat(str(said["created_at"])).timestamp()
+        created = datetime.datetime.fromisoformat(str(answer["created_at"])).timestamp()
         return created - (batch.made - CLOCKS_S)
 
     async def state(self, batch: Batch) -> State:
-        said = _read(await self._exchange("GET", f"{self._path}/batches/{batch.remote}{self._query}", None, JSON))
-        counts = said.get("request_counts") or {}
+        answer = _read(await self._exchange("GET", f"{self._path}/batches/{batch.remote}{self._query}", None, JSON))
+        counts = answer.get("request_counts") or {}
         done = sum(int(count) for name, count in counts.items() if name != "processing")
-        word = str(said["processing_status"])
+        word = str(answer["processing_status"])
         return State(word, done, word == "ended")
 
     async def results(self, batch: Batch, state: State) -> Iterator[tuple[str, Result]]:

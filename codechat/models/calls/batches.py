@@ -185,8 +185,8 @@ class BatchScheduler:
         if key in self._names:
             name = self._names[key]
             return None if name is None else self.known[name]
-        found = self.store.batch_of(key)
-        return None if found is None else self.known.setdefault(found.name, found)
+        batch = self.store.batch_of(key)
+        return None if batch is None else self.known.setdefault(batch.name, batch)
 
     async def begin(self, batch: Batch, keys: Collection[str]) -> None:
         """Write a batch that will be created next."""

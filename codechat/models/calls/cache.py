@@ -245,11 +245,11 @@ def open_file(path: Path) -> sqlite3.Connection:
         if db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=NORMAL")
-        found = db.execute("PRAGMA user_version").fetchone()[0]
-        if found not in (0, SCHEMA):
-            raise WrongSchema(f"it has schema {found}, this codechat reads {SCHEMA}")
+        schema = db.execute("PRAGMA user_version").fetchone()[0]
+        if schema not in (0, SCHEMA):
+            raise WrongSchema(f"it has schema {schema}, this codechat reads {SCHEMA}")
         db.execute(_TABLE)
-        if found == 0:
+        if schema == 0:
             db.execute(f"PRAGMA user_version={SCHEMA}")
         db.execute("SELECT key, model, reply FROM replies LIMIT 0")
     except BaseException:

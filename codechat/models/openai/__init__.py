@@ -93,8 +93,8 @@ class OpenAIApi:
         more = {**config.neutral, **config.extra_body}
         self._decoding = Decoding(config.temperature, config.max_tokens, config.reasoning_effort, more)
         known = listed_prices(config)
-        kept = config.prompt_cache or (known.keeps if known else None)
-        self._batched = {} if kept in (None, "off") else {"prompt_cache_retention": kept}
+        retention = config.prompt_cache or (known.keeps if known else None)
+        self._batched = {} if retention in (None, "off") else {"prompt_cache_retention": retention}
 
     @property
     def address(self) -> str:

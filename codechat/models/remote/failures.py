@@ -116,23 +116,23 @@ class Failures:
     def of_refusal(self, refusal: Refusal, headers: Mapping[str, str], *, has_answered: bool) -> Exception:
         """The exception for an HTTP error. `has_answered`: an earlier call succeeded, so the config is right."""
         status = refusal.status
-        said = f"{self._config.place}: HTTP {status}: {self.redact(refusal.message)}"
+        message = f"{self._config.place}: HTTP {status}: {self.redact(refusal.message)}"
         if refusal.is_overflow:
             limit, wanted = refusal.context_limit, self._config.max_tokens
             if limit is None or wanted is None or wanted < limit:
-                return ContextOverflow(said)
+                return ContextOverflow(message)
             option = f"{key_of(self._config, 'max_tokens')}={wanted}"
-            return UserError(said, f"{option} leaves no room for a prompt: lower it below {limit}")
+            return UserError(message, f"{option} leaves no room for a prompt: lower it below {limit}")
         if refusal.is_about_key:
-            said = f"{self._config.place}: HTTP {status}"  # the endpoint's words may quote the key
+            message = f"{self._config.place}: HTTP {status}"  # the endpoint's words may quote the key
         if status == NO_MONEY or refusal.code == NO_QUOTA:
-            return EndpointDown(said)
+            return EndpointDown(message)
         if status in BUSY or status >= 500:
             wait = retry_after(headers, time.time())
-            return TransientFailure(InfrastructureError(said), limited=status == 429, after=wait)
+            return TransientFailure(InfrastructureError(message), limited=status == 429, after=wait)
         if refusal.is_filter or has_answered:  # then it concerns this conversation, or the endpoint's state
-            return InfrastructureError(said)
-        return self._mistake(refusal, said)
+            return InfrastructureError(message)
+        return self._mistake(refusal, message)
 
     def of_unreachable(self, cause: str) -> TransientFailure:
         """The exception for an endpoint that takes no connection, after it had taken one."""
@@ -170,7 +170,7 @@ class Failures:
         key = os.environ.get(variable, "").strip() if variable else ""
         return (text.replace(key, "***") if key else text)[:300]
 
-    def _mistake(self, refusal: Refusal, said: str) -> UserError:
+    def _mistake(self, refusal: Refusal, message: str) -> UserError:
         """The user's mistake behind a refused first call."""
         config, status = self._config, refusal.status
         if refusal.is_about_key:
@@ -178,9 +178,9 @@ class Failures:
         if refusal.is_unknown_model:
             remedy = nearest(config.name, self.served) if self.served else self._advice.unknown_model
             keys = f"{key_of(config, 'name')} and {key_of(config, 'base_url')}"
-            return UserError(said, f"check {keys}" + (f"; {remedy}" if remedy else ""))
+            return UserError(message, f"check {keys}" + (f"; {remedy}" if remedy else ""))
         if status < 400:
             return UserError(
                 f"{config.address} answers with a redirect", f"set {key_of(config, 'base_url')} to the final address"
             )
-        return UserError(said, "the endpoint refuses the request: change the model's options")
+        return UserError(message, "the endpoint refuses the request: change the model's options")

@@ -19,14 +19,14 @@ HOST = "127.0.0.1"
 
 def program(need: Need) -> str:
     """The path of vLLM's command. Raises `UserError` if vLLM is not installed."""
-    found = shutil.which(VLLM)
-    if found is None:
+    path = shutil.which(VLLM)
+    if path is None:
         raise UserError(
             f"nothing answers at {need.base_url}, and vllm, which would serve {need.server.name}, is not installed",
             "pip install 'codechat[vllm]' on a machine with a GPU; or start the server, or set "
             f"{key_of(need.config, 'base_url')} to the model's server",
         )
-    return found
+    return path
 
 
 def arguments_of(server: Server, place: Placement, hardware: HardwareConfig) -> list[str]:
