@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 CONNECT_S = 10.0
-NONE: Mapping[str, str] = {}
+Headers = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class Page:
 class Site:
     """One address. Belongs to the event loop of its first request until `aclose`."""
 
-    def __init__(self, address: str, policy: Policy, headers: Mapping[str, str]) -> None:
+    def __init__(self, address: str, policy: Policy, headers: Headers) -> None:
         """`headers` go with every request."""
         self._address, self._policy, self._headers = address, policy, headers
         self._transport: AioTransport | None = None
 
     async def get(
-        self, path: str, read: Callable[[Page], R], limits: Limits, *, headers: Mapping[str, str] = NONE, part: str = ""
+        self, path: str, read: Callable[[Page], R], limits: Limits, *, headers: Headers | None = None, part: str = ""
     ) -> R:
         """The result of `read` for the page at a path below the address.
 
@@ -49,11 +49,11 @@ class Site:
         endpoint.join(limits)
 
         async def attempt() -> R:
-            return read(await self._page(path, {**self._headers, **headers}))
+            return read(await self._page(path, {**self._headers, **(headers or {})}))
 
         return (await repeat(attempt, self._policy, endpoint)).result
 
-    async def _page(self, path: str, headers: Mapping[str, str]) -> Page:
+    async def _page(self, path: str, headers: Headers) -> Page:
         import httpx2
 
         from codechat.models.calls.transport import AioTransport
