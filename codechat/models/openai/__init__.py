@@ -9,8 +9,8 @@ the refusal's text, because the model did answer. A body that is not JSON, has n
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import field_validator
@@ -90,8 +90,6 @@ class OpenAIApi:
         self._client: Client | None = None
         self._headers: dict[str, str] = {}
         self._base_url = config.base_url  # after `_find` the address of the server that codechat started
-        more = {**config.neutral, **config.extra_body}
-        self._decoding = Decoding(config.temperature, config.max_tokens, config.reasoning_effort, more)
         known = listed_prices(config)
         retention = config.prompt_cache or (known.keeps if known else None)
         self._batched = {} if retention in (None, "off") else {"prompt_cache_retention": retention}
@@ -103,7 +101,18 @@ class OpenAIApi:
         return (known_as or self.config.base_url) + PATHS[self.config.api]
 
     def body(self, messages: Sequence[Message], supported: SupportedParameters) -> dict[str, Any]:
-        return body_of(self.config.api, self.config.name, messages, self._decoding, supported)
+        config, responses = self.config, self.config.api == "responses"
+        sent = [{"role": message.role, "content": message.content} for message in messages]
+        body: dict[str, Any] = {"model": config.name}
+        body |= {"input": sent, "store": False} if responses else {"messages": sent}
+        if config.temperature is not None and supported.temperature:
+            body["temperature"] = config.temperature
+        if config.max_tokens is not None:
+            cap = "max_completion_tokens" if supported.renames_cap else "max_tokens"
+            body["max_output_tokens" if responses else cap] = config.max_tokens
+        if effort := config.reasoning_effort:
+            body |= {"reasoning": {"effort": effort}} if responses else {"reasoning_effort": effort}
+        return body | config.neutral | config.extra_body
 
     def _connect(self) -> "Client":
         if self._client is None:
@@ -218,35 +227,6 @@ def refusal_of(status: int, body: str) -> Refusal:
     text = message if isinstance(message, str) else json.dumps(message)
     code = error.get("code") or error.get("type")
     return Refusal(status, " ".join(text.split()), str(code or ""), str(error.get("param") or ""))
-
-
-@dataclass(frozen=True, slots=True)
-class Decoding:
-    """Options of decoding; None: the endpoint's default."""
-
-    temperature: float | None
-    max_tokens: int | None
-    reasoning_effort: str | None
-    extra_body: Mapping[str, Any]
-
-
-def body_of(
-    api: Api, model: str, messages: Iterable[Message], how: Decoding, supported: SupportedParameters
-) -> dict[str, Any]:
-    """The JSON body of one request."""
-    sent = [{"role": message.role, "content": message.content} for message in messages]
-    responses = api == "responses"
-    body: dict[str, Any] = {"model": model, **({"input": sent, "store": False} if responses else {"messages": sent})}
-    if how.temperature is not None and supported.temperature:
-        body["temperature"] = how.temperature
-    if how.max_tokens is not None:
-        cap = "max_completion_tokens" if supported.renames_cap else "max_tokens"
-        body["max_output_tokens" if responses else cap] = how.max_tokens
-    if how.reasoning_effort is not None:
-        body |= (
-            {"reasoning": {"effort": how.reasoning_effort}} if responses else {"reasoning_effort": how.reasoning_effort}
-        )
-    return body | dict(how.extra_body)
 
 
 def encoded(api: Api, body: Mapping[str, Any]) -> bytes:

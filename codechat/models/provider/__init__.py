@@ -116,7 +116,10 @@ class ProviderApi:
         self.config = config
         no_key = "give AWS credentials that may use the model: AWS_PROFILE, AWS_BEARER_TOKEN_BEDROCK, …"
         self.failures = Failures(config, Advice(no_key=no_key if config.provider == "bedrock" else ""))
-        self._library: PydanticAi | None = None
+        self._model: Model | None = None
+        self._client: Client | None = None
+        self._close: Callable[[], object] = lambda: None  # boto3's connections
+        self._mistakes: tuple[type[Exception], ...] = ()  # exceptions that mean missing credentials
         self._has_reached = False
 
     @property
@@ -124,7 +127,6 @@ class ProviderApi:
         return f"{self.config.provider} {self.config.base_url or ''}"
 
     def body(self, messages: Sequence[Message], supported: SupportedParameters) -> dict[str, Any]:
-
         config = self.config
         sent = [{"role": message.role, "content": message.content} for message in messages]
         settings = dict(config.settings)
@@ -140,24 +142,122 @@ class ProviderApi:
         self._connect()
         return EndpointInfo(self.config.address)
 
-    def _connect(self) -> "PydanticAi":
-        self._library = self._library or PydanticAi(self.config)
-        return self._library
+    def _connect(self) -> "Model":
+        """The library's model, made at the first call. Raises `UserError` if a package or credentials are missing."""
+        if self._model is not None:
+            return self._model
+        config = self.config
+        key = key_from_environment(config)
+        try:
+            from pydantic_ai.models import infer_model
+
+            provider = self._bedrock() if config.provider == "bedrock" else self._provider(key)
+            self._model = infer_model(f"{config.provider}:{config.name}", lambda _: provider)
+        except ImportError as error:
+            if error.name != "pydantic_ai" and config.provider not in WITH_THE_EXTRA:
+                what = f"the provider {config.provider} needs a package that is not installed"
+                raise UserError(what, str(error)) from None
+            missing = f"the package {error.name}" if error.name else "further packages"
+            raise UserError(f"the provider {config.provider} needs {missing}, which is not installed", EXTRA) from None
+        return self._model
+
+    def _provider(self, key: str | None) -> "Provider[Any]":
+        """The provider, over codechat's connections if it takes an HTTP client."""
+        from pydantic_ai.exceptions import UserError as LibraryError
+        from pydantic_ai.providers import infer_provider_class
+
+        config = self.config
+        try:
+            kind = infer_provider_class(config.provider)
+        except ValueError:
+            known = "anthropic, google, bedrock, mistral, … (pydantic-ai's documentation lists them)"
+            raise UserError(f"{key_of(config, 'provider')}: pydantic-ai knows no '{config.provider}'", known) from None
+        if config.provider == "google-cloud":
+            from google.auth.exceptions import GoogleAuthError
+
+            self._mistakes = (GoogleAuthError,)
+        # it warns of keys in the environment, which are not used
+        logging.getLogger("google_genai").setLevel(logging.ERROR)
+        accepted = inspect.signature(kind.__init__).parameters
+        named = {
+            "api_key": key or (None if config.provider in OWN_CREDENTIALS else NO_KEY),
+            "base_url": config.base_url,
+        }
+        given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+        for name, option in (("api_key", "api_key_env"), ("base_url", "base_url")):
+            if name in given and name not in accepted:
+                if getattr(config, option) is not None:
+                    raise UserError(f"{config.provider} takes no {option}", f"set {key_of(config, option)}=null")
+                del given[name]
+        try:
+            if "http_client" in accepted:
+                given["http_client"] = self._connections(config.base_url or str(kind(**given).base_url))
+            return kind(**given)
+        except LibraryError as error:
+            raise UserError(f"{config.place}: {str(error).partition(' To try ')[0]}") from None
+
+    def _connections(self, address: str) -> "httpx2.AsyncClient":
+        import httpx2
+
+        from codechat.models.calls.batch_protocols import AnthropicBatches
+        from codechat.models.calls.transport import BatchClient, Client
+
+        seconds = self.config.timeout_s
+        timeout = httpx2.Timeout(seconds, connect=min(CONNECT_TIMEOUT_S, seconds))
+        batched = self.config.tier == BATCH
+        self._client = (
+            BatchClient(address, AnthropicBatches, self.config.pace, timeout) if batched else Client(address, timeout)
+        )
+        return self._client
+
+    def _bedrock(self) -> "Provider[Any]":
+        """Bedrock by boto3, which finds credentials, region and proxies as every AWS tool does."""
+        import boto3
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError
+        from pydantic_ai.providers.bedrock import BedrockProvider
+
+        config = self.config
+        if config.api_key_env is not None:
+            raise UserError(
+                "bedrock uses AWS's own credentials",
+                f"set {key_of(config, 'api_key_env')}=null, and AWS_PROFILE, AWS_BEARER_TOKEN_BEDROCK or the like",
+            )
+        self._mistakes = (BotoCoreError,)
+        local = config.base_url is not None and urlsplit(config.base_url).hostname in ("127.0.0.1", "localhost", "::1")
+        how = Config(
+            retries={"total_max_attempts": 1},
+            connect_timeout=min(CONNECT_TIMEOUT_S, config.timeout_s),
+            read_timeout=config.timeout_s,
+            max_pool_connections=config.max_concurrency,
+            proxies={} if local else None,
+            user_agent="codechat",  # boto3's own describes this machine
+        )
+        try:
+            client = boto3.Session().client("bedrock-runtime", endpoint_url=config.base_url, config=how)
+        except BotoCoreError as error:
+            raise UserError(f"bedrock: {error}", "set AWS_DEFAULT_REGION, or AWS_PROFILE with a region") from None
+        self._close = client.close
+        return BedrockProvider(bedrock_client=client)
 
     async def send(self, body: dict[str, Any], tier: Tier, *, final: bool = False) -> Reply:
-        library = self._connect()
-        settings = dict(body["settings"])
+        model = self._connect()
+        from pydantic_ai.direct import model_request
+
+        settings: Any = {} if "max_retries" in model.unsupported_settings else {"max_retries": 0}
+        settings |= body["settings"]
         if tier == FLEX:
             settings["service_tier"] = FLEX
         ttl, marked = self._marker(body["messages"], final=final)
         if "temperature" in body:
-            if any(library.profile.get(flag) for flag in SAMPLING):
+            if any(cast(Mapping[str, Any], model.profile).get(flag) for flag in SAMPLING):
                 message = f"temperature is not supported by {self.config.name}"
                 raise Refused(Refusal(400, message, param="temperature"), {})
             settings["temperature"] = body["temperature"]
         try:
-            with translate_errors(self.failures, library.mistakes, is_first=not self._has_reached):
-                response = await library.ask(_messages(body["messages"], ttl, marked), settings)
+            with translate_errors(self.failures, self._mistakes, is_first=not self._has_reached):
+                messages = _messages(body["messages"], ttl, marked)
+                response = await model_request(model, messages, model_settings=settings, instrument=False)
         except Refused:
             self._has_reached = True
             raise
@@ -200,13 +300,14 @@ class ProviderApi:
         )
 
     async def reject(self, call: RequestKey) -> None:
-        if self._library is not None:
-            await self._library.reject(call)
+        if self._client is not None:
+            await self._client.reject(call)
 
     async def aclose(self) -> None:
-        library, self._library = self._library, None
-        if library is not None:
-            await library.aclose()
+        client, self._client, self._model = self._client, None, None
+        if client is not None:
+            await client.aclose()
+        self._close()
 
 
 def _messages(sent: Sequence[dict[str, str]], ttl: CacheTtl | None, marked: int) -> "list[ModelMessage]":
@@ -227,132 +328,6 @@ def _messages(sent: Sequence[dict[str, str]], ttl: CacheTtl | None, marked: int)
             point = [CachePoint(ttl=ttl)] if ttl and place == marked else []
             waiting.append(UserPromptPart([text, *point] if point else text))
     return [*made, ModelRequest(parts=waiting)] if waiting else made
-
-
-class PydanticAi:
-    """A model of pydantic-ai with its connections. Raises `UserError` if a package or credentials are missing.
-
-    `mistakes`: exceptions that mean missing credentials. `profile`: the library's facts about the model.
-    """
-
-    def __init__(self, config: ProviderConfig) -> None:
-        self._config = config
-        self._client: Client | None = None
-        self._close: Callable[[], object] = lambda: None  # boto3's connections
-        self.mistakes: tuple[type[Exception], ...] = ()
-        key = key_from_environment(config)
-        try:
-            from pydantic_ai.models import infer_model
-
-            provider = self._bedrock() if config.provider == "bedrock" else self._provider(key)
-            self._model: Model = infer_model(f"{config.provider}:{config.name}", lambda _: provider)
-        except ImportError as error:
-            if error.name != "pydantic_ai" and config.provider not in WITH_THE_EXTRA:
-                what = f"the provider {config.provider} needs a package that is not installed"
-                raise UserError(what, str(error)) from None
-            missing = f"the package {error.name}" if error.name else "further packages"
-            raise UserError(f"the provider {config.provider} needs {missing}, which is not installed", EXTRA) from None
-        self.profile = cast(Mapping[str, Any], self._model.profile)
-
-    async def ask(self, messages: "list[ModelMessage]", settings: Mapping[str, Any]) -> "ModelResponse":
-        """The response of one request. Raises the library's errors."""
-        from pydantic_ai.direct import model_request
-        from pydantic_ai.settings import ModelSettings
-
-        quiet = {} if "max_retries" in self._model.unsupported_settings else {"max_retries": 0}
-        asked = cast(ModelSettings, {**quiet, **settings})
-        return await model_request(self._model, messages, model_settings=asked, instrument=False)
-
-    async def aclose(self) -> None:
-        """Close every connection."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
-        self._close()
-
-    def _provider(self, key: str | None) -> "Provider[Any]":
-        """The provider, over codechat's connections if it takes an HTTP client."""
-        from pydantic_ai.exceptions import UserError as LibraryError
-        from pydantic_ai.providers import infer_provider_class
-
-        config = self._config
-        try:
-            kind = infer_provider_class(config.provider)
-        except ValueError:
-            known = "anthropic, google, bedrock, mistral, … (pydantic-ai's documentation lists them)"
-            raise UserError(f"{key_of(config, 'provider')}: pydantic-ai knows no '{config.provider}'", known) from None
-        if config.provider == "google-cloud":
-            from google.auth.exceptions import GoogleAuthError
-
-            self.mistakes = (GoogleAuthError,)
-        # it warns of keys in the environment, which are not used
-        logging.getLogger("google_genai").setLevel(logging.ERROR)
-        accepted = inspect.signature(kind.__init__).parameters
-        named = {
-            "api_key": key or (None if config.provider in OWN_CREDENTIALS else NO_KEY),
-            "base_url": config.base_url,
-        }
-        given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
-        for name, option in (("api_key", "api_key_env"), ("base_url", "base_url")):
-            if name in given and name not in accepted:
-                if getattr(config, option) is not None:
-                    raise UserError(f"{config.provider} takes no {option}", f"set {key_of(config, option)}=null")
-                del given[name]
-        try:
-            if "http_client" in accepted:
-                given["http_client"] = self._connections(config.base_url or str(kind(**given).base_url))
-            return kind(**given)
-        except LibraryError as error:
-            raise UserError(f"{config.place}: {str(error).partition(' To try ')[0]}") from None
-
-    def _connections(self, address: str) -> "httpx2.AsyncClient":
-        import httpx2
-
-        from codechat.models.calls.batch_protocols import AnthropicBatches
-        from codechat.models.calls.transport import BatchClient, Client
-
-        seconds = self._config.timeout_s
-        timeout = httpx2.Timeout(seconds, connect=min(CONNECT_TIMEOUT_S, seconds))
-        batched = self._config.tier == BATCH
-        self._client = (
-            BatchClient(address, AnthropicBatches, self._config.pace, timeout) if batched else Client(address, timeout)
-        )
-        return self._client
-
-    async def reject(self, key: RequestKey) -> None:
-        """As `ModelApi.reject`."""
-        if self._client is not None:
-            await self._client.reject(key)
-
-    def _bedrock(self) -> "Provider[Any]":
-        """Bedrock by boto3, which finds credentials, region and proxies as every AWS tool does."""
-        import boto3
-        from botocore.config import Config
-        from botocore.exceptions import BotoCoreError
-        from pydantic_ai.providers.bedrock import BedrockProvider
-
-        config = self._config
-        if config.api_key_env is not None:
-            raise UserError(
-                "bedrock uses AWS's own credentials",
-                f"set {key_of(config, 'api_key_env')}=null, and AWS_PROFILE, AWS_BEARER_TOKEN_BEDROCK or the like",
-            )
-        self.mistakes = (BotoCoreError,)
-        local = config.base_url is not None and urlsplit(config.base_url).hostname in ("127.0.0.1", "localhost", "::1")
-        how = Config(
-            retries={"total_max_attempts": 1},
-            connect_timeout=min(CONNECT_TIMEOUT_S, config.timeout_s),
-            read_timeout=config.timeout_s,
-            max_pool_connections=config.max_concurrency,
-            proxies={} if local else None,
-            user_agent="codechat",  # boto3's own describes this machine
-        )
-        try:
-            client = boto3.Session().client("bedrock-runtime", endpoint_url=config.base_url, config=how)
-        except BotoCoreError as error:
-            raise UserError(f"bedrock: {error}", "set AWS_DEFAULT_REGION, or AWS_PROFILE with a region") from None
-        self._close = client.close
-        return BedrockProvider(bedrock_client=client)
 
 
 @contextmanager
