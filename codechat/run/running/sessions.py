@@ -253,7 +253,7 @@ class _Workers:
             async with self.capacity.slot():
                 with self.scheduler.working():
                     record, apart = await self._session(task)
-            if apart and brake.interrupted:
+            if apart and self.services.brake.interrupted:
                 break
             completed, outline = record.status == "completed", record.slim()
             await journal.finish(record.session_id, record.line(), outline.line(), completed=completed)

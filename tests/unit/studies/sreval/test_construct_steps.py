@@ -20,8 +20,7 @@ from codechat.run.construct.recipe import compose_construction
 from codechat.sandbox.suites import Suite
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.studies.sreval.construct import Steps, StepsConfig, StepsRoles
-from codechat.testing.behaviour import Call
-from codechat.testing.server import OpenAIServer
+from codechat.testing.server import Call, OpenAIServer
 from support.java import needs_java
 
 QUOTED = re.compile(r"<<<BEGIN (\w+) (\w+)>>>\n(.*?)\n<<<END \1 \2>>>", re.DOTALL)
