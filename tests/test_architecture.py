@@ -37,7 +37,7 @@ INNER: dict[str, list[set[str]]] = {
         {"run", "construct"},
         {"__init__", "launchers"},
     ],
-    "studies/refine/patterns": [{"reading"}, {"base"}, {"finders", "trees"}, {"doubts"}, {"rules"}, {"__init__"}],
+    "studies/refine/patterns": [{"reading"}, {"base"}, {"finders", "trees"}, {"rules"}, {"__init__"}],
 }
 
 # The rooms that know a library; no other room imports it.

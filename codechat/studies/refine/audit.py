@@ -2,33 +2,213 @@
 
 One sample can serve both questions, or each question has its own sample (paper, section IV-D): only about half of all
 decisions were followed by a judged change, so a single sample contains few judged changes.
+
+The labels correct adherence. `population.json` next to a sample holds the judge of every cell of the draw, and how many
+changes were judged adhered, by task and scope: the number of decisions that each label represents.
 """
 
+import csv
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from codechat.base.domain import Instruction
 from codechat.base.errors import UserError
 from codechat.base.files import content_hash
-from codechat.base.records import SessionRecord
+from codechat.base.records import JUDGE_TAG, SessionRecord, tags_in
 from codechat.base.seeding import generator
 from codechat.base.template import counted
 from codechat.report.audit import kinds
-from codechat.report.audit.kinds import DEFAULT, UNDECIDED, WORDS, Drawn, Kind, Row, draw_by_stratum, shuffled
+from codechat.report.audit.kinds import (
+    DEFAULT,
+    UNDECIDED,
+    WORDS,
+    Drawn,
+    Kind,
+    Question,
+    Row,
+    draw_by_stratum,
+    read_labels,
+    shuffled,
+)
 from codechat.report.comparison import LoadedCell
-from codechat.report.loading import Options, content_notes, load_cells
-from codechat.report.metrics.powered import FEWEST
+from codechat.report.loading import Options, content_notes, load_cells, settings_text
+from codechat.report.metrics.powered import FEWEST, JudgeLabels, Label
 from codechat.report.metrics.statistics import rate
 from codechat.run.journal import read_values
-from codechat.studies.refine import audit_people
-from codechat.studies.refine.audit_people import ADHERENCE, APPLICABILITY, judge_of, read_people
 from codechat.studies.refine.instructions import INSTRUCTIONS
 from codechat.studies.refine.judge_hybrid import DISAGREES
+
+APPLICABILITY = Question("applicability", "applicable", drawn=("both", "applicability"))
+ADHERENCE = Question(
+    "adherence", "adherence", ("adhered", "violated"), "adherence_judge", "adherence_reason",
+    after="applicable", otherwise="inapplicable", drawn=("both", "adherence", "correction"),
+)  # fmt: skip
+OTHER_QUESTIONS = {"applicability", "constraint", "votes", "reference"}  # of a judge's options
+POPULATION = "population.json"
+Place = tuple[str, str, str]  # cell, task and turn
+
+
+class JudgedCell(BaseModel):
+    """A cell that decisions were drawn from.
+
+    `dataset` is the content's hash, or the name if the hash is unknown. `judge` is a hash of everything that can change
+    a verdict, `named` the judge in the configuration. `judged` holds (adhered, judged) changes by task and scope.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    dataset: str
+    judge: str
+    named: str
+    judged: dict[str, dict[str, tuple[int, int]]]
+
+
+class PopulationFile(BaseModel):
+    """The content of population.json: the cells by their ids."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    cells: dict[str, JudgedCell]
+
+
+def judge_of(cell: LoadedCell, options: Options) -> str:
+    """A hash of everything that can change a cell's verdicts on adherence."""
+    settings = settings_text(
+        cell.config, options, lambda key: key.startswith("judge.") and not OTHER_QUESTIONS & {*key.split(".")}
+    )
+    return content_hash([settings, tags_in(cell.folder).get(JUDGE_TAG, "")])[:16]
+
+
+def population_json(cells: Iterable[LoadedCell], options: Options) -> str:
+    """The content of population.json: the cells that have a judged change."""
+    found = {cell.cell_id: _recorded(cell, options) for cell in cells}
+    file = PopulationFile(cells={name: cell for name, cell in found.items() if cell.judged})
+    return json.dumps(file.model_dump(mode="json"), sort_keys=True, separators=(",", ":")) + "\n"
+
+
+def _recorded(cell: LoadedCell, options: Options) -> JudgedCell:
+    counts: dict[str, dict[str, tuple[int, int]]] = {}
+    for session in cell.sessions():
+        for turn in session.turns if session.status == "completed" else ():
+            judged, asked = turn.adherence, turn.instruction
+            if judged is not None and asked is not None and turn.code is not None and judged.verdict != "undecided":
+                by_scope = counts.setdefault(session.task_id, {})
+                hits, total = by_scope.get(asked.scope, (0, 0))
+                by_scope[asked.scope] = (hits + (judged.verdict == "adhered"), total + 1)
+    return JudgedCell(dataset=cell.source, judge=judge_of(cell, options), named=cell.judge, judged=counts)
+
+
+class People(NamedTuple):
+    """The labels by judge, and remarks about the cells and decisions that they rest on."""
+
+    by_judge: Mapping[str, JudgeLabels]
+    notes: tuple[str, ...]
+
+
+def read_people(path: Path, cells: Sequence[LoadedCell], options: Options) -> People:
+    """The labels in a folder or file. Several people's labels of one change count by their mean. Raises `UserError`."""
+    rows = [row for file in _files(path) for _, row in read_labels(file).values()]
+    said: dict[Place, list[float]] = defaultdict(list)
+    drawn: dict[Place, Row] = {}
+    for row in rows:
+        place = (row["cell_id"], row["task_id"], row["turn"])
+        answer = row.answer(ADHERENCE)
+        if answer and row["judge_adherence"] in ADHERENCE.words:
+            said[place].append(float(answer == "adhered"))
+            drawn[place] = row
+    if not said:
+        remedy = "label what `codechat audit export … correction=100` drew, and put the file into the folder"
+        raise UserError(f"{path} holds no label of adherence", remedy)
+    known = _population(path, {row["cell_id"] for row in rows}, cells, options)
+    missing = {cell for cell, _, _ in said} - known.keys()
+    if missing:
+        message = f"{path} labels cells of which nothing else is known: {', '.join(sorted(missing))[:80]}"
+        raise UserError(message, f"give these cells too (runs=DIR,DIR), or the {POPULATION} of the sample")
+    return _people(said, drawn, known)
+
+
+def _people(said: Mapping[Place, list[float]], drawn: Mapping[Place, Row], known: Mapping[str, JudgedCell]) -> People:
+    labels: dict[str, list[Label]] = defaultdict(list)
+    for place, values in sorted(said.items()):
+        row, cell = drawn[place], known[place[0]]
+        scope, task = row["scope"], row["task_id"]
+        if scope not in cell.judged.get(task, {}):
+            message = f"{POPULATION} knows of no judged change of {task}, which people labelled"
+            raise UserError(message, f"keep the {POPULATION} that was written with the sample")
+        adhered = row["judge_adherence"] == "adhered"
+        labels[cell.judge].append(Label(task, scope, adhered, fmean(values), row["cell_id"]))
+    found = {}
+    for judge, labelled in labels.items():
+        members = [cell for cell in known.values() if cell.judge == judge]
+        sizes: Counter[tuple[str, bool]] = Counter()
+        for scope, (hits, total) in (
+            item for cell in members for task in cell.judged.values() for item in task.items()
+        ):
+            sizes.update({(scope, True): hits, (scope, False): total - hits})
+        found[judge] = JudgeLabels(members[0].named, dict(sizes), tuple(labelled))
+    split = sum(0 < fmean(values) < 1 for values in said.values())
+    note = f"People disagree on {split} of {len(said)} labelled changes: each counts by the mean of its labels."
+    return People(found, (note,) if split else ())
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise UserError(f"there is no folder {path}", "audit=DIR is the out=DIR of `codechat audit export`")
+    found = [file for file in sorted(path.glob("*.csv")) if _holds_labels(file)]
+    if not found:
+        remedy = "audit=DIR is the out=DIR of `codechat audit export`, with the files that people labelled"
+        raise UserError(f"{path} holds no labels of instructions", remedy)
+    return found
+
+
+def _holds_labels(file: Path) -> bool:
+    """Whether a file holds labelled decisions: a folder may hold other tables too."""
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            header = stream.readline()
+    except (OSError, UnicodeDecodeError):
+        return False
+    names = next(csv.reader([header], delimiter=";" if header.count(";") > header.count(",") else ","), [])
+    return {"sample", "judge_adherence"} <= {*names}
+
+
+def _population(
+    path: Path, labelled: set[str], cells: Sequence[LoadedCell], options: Options
+) -> Mapping[str, JudgedCell]:
+    """The cells that the sample was drawn from: by population.json, else the labelled cells at hand."""
+    file = (path if path.is_dir() else path.parent) / POPULATION
+    try:
+        return PopulationFile.model_validate_json(file.read_bytes()).cells
+    except FileNotFoundError:
+        parts = [part for cell in cells for part in cell.parts if part.cell_id in labelled]
+        return {part.cell_id: _recorded(part, options) for part in parts}
+    except (OSError, ValidationError) as error:
+        message = f"{file} is damaged: {str(error).splitlines()[0]}"
+        raise UserError(message, "draw into another folder by the same command") from error
+
+
+def with_labels(cells: Sequence[LoadedCell], people: People, options: Options) -> list[LoadedCell]:
+    """The cells; each that measures adherence gets its judge's labels, or the reason why there are none."""
+    names = sorted({known.judge for known in people.by_judge.values()})
+    found = []
+    for cell in cells:
+        labels: JudgeLabels | str | None = people.by_judge.get(judge_of(cell.parts[0], options))
+        if labels is None:
+            labels = f"the labels are of another judge ({', '.join(names)}"
+            labels += ", with other options, prompts or rules)" if cell.judge in names else ")"
+        found.append(replace(cell, labels=labels) if DECISIONS.concerns(cell) else cell)
+    return found
+
 
 DECIDED = {word: value for value, word in WORDS.items()}
 RIGHT = 0.8
@@ -64,7 +244,7 @@ class _Instructions(Kind):
         }
 
     def concerns(self, cell: LoadedCell) -> bool:
-        return audit_people.measures_adherence(cell)
+        return cell.measures is not None and cell.measures.have("iar")
 
     def key(self, columns: Mapping[str, str]) -> str:
         where = [columns["cell_id"], columns["task_id"], int(columns["turn"]), columns["instruction_id"]]
@@ -89,14 +269,14 @@ class _Instructions(Kind):
         else:
             sample = draw_apart(runs, sizes.get("applicability", 0), sizes.get("adherence", 0), seed)
         found = sample.population
-        files = {audit_people.POPULATION: audit_people.population_json(found.cells, options)}
+        files = {POPULATION: population_json(found.cells, options)}
         return Drawn(sample.rows, _summary(sample), tuple(content_notes(found.cells)), files)
 
     def correct(
         self, cells: Sequence[LoadedCell], folder: Path, options: Options
     ) -> tuple[list[LoadedCell], Sequence[str]]:
         people = read_people(folder, cells, options)
-        found = audit_people.with_labels(cells, people, options)
+        found = with_labels(cells, people, options)
         missed = [cell for cell in found if isinstance(cell.labels, str)]
         why = [f"Adherence of {cell.label} on {cell.dataset} is not corrected: {cell.labels}." for cell in missed]
         return found, [*people.notes, *why]
@@ -127,8 +307,7 @@ class Population:
         return [row for row in self.decisions if row["judge_adherence"]]
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """The drawn decisions in random order, and the population of the draw."""
 
     rows: tuple[Row, ...]
@@ -175,9 +354,7 @@ def draw_for_correction(runs: Sequence[Path], size: int, seed: int, options: Opt
         if row["judge_adherence"] != UNDECIDED:
             groups[names[row["cell_id"]]][Group(row["scope"], row["judge_adherence"] == "adhered")].append(row)
     if not groups:
-        raise UserError(
-            "the runs hold no judgement of adherence to draw from", "give cells whose turns have instructions"
-        )
+        raise UserError("the runs hold no judgement of adherence to draw from", "give cells of refinements")
     drawn: list[Row] = []
     for place, (judge, by_group) in enumerate(sorted(groups.items())):
         number = size // len(groups) + (place < size % len(groups))

@@ -251,7 +251,7 @@ def _truth(value: Any, place: str) -> bool | None:
     said = f"{value:g}" if isinstance(value, float) else str(value).strip().lower()
     if said not in TRUTH:
         raise UserError(
-            f"{place}: adherence {value!r} is neither true nor false", "columns.adherence=NAME names another"
+            f"{place}: adherence {value!r} is neither true nor false", "name another: columns.adherence=NAME"
         )
     return TRUTH[said]
 

@@ -33,10 +33,10 @@ def check_instructions(cell: "Cell") -> Iterator[str]:
         return
     if cell.is_recorded:
         if pool.instructions and not any(_decides(judge, each) for each in pool.instructions):
-            raise UserError(
-                f"judge={judge.name} cannot decide any of the {len(pool.instructions)} instructions: none has a rule",
-                f"choose a judge that can ({judges_without_rules(())})",
+            message = (
+                f"judge={judge.name} cannot decide any of the {len(pool.instructions)} instructions: none has a rule"
             )
+            raise UserError(message, f"choose a judge that can ({judges_without_rules(())})")
     elif "agenda" in cell.uses:
         _check_decidable(cell, pool, judge)
     languages = dict.fromkeys(task.target.language for task in cell.tasks)
@@ -74,12 +74,11 @@ def _check_decidable(cell: "Cell", pool: Pool, judge: Component[Judge, JudgeTrai
         lacking = [name for name in possible if name not in decidable]
         empty = [name for name in lacking if name not in known]
         if empty:
-            raise UserError(
-                f"the agenda asks for {_types(empty)}, and the pool has no such instruction: those turns would be "
-                "skipped",
-                "add some to the pool (instructions.path), or leave the type out: "
-                "agenda.distribution='{TYPE: WEIGHT, …}'",
+            message = (
+                f"the agenda asks for {_types(empty)}, and the pool has no such instruction: those turns are skipped"
             )
+            remedy = "add some (instructions.path), or leave the type out: agenda.distribution='{TYPE: WEIGHT, …}'"
+            raise UserError(message, remedy)
         raise UserError(
             f"judge={judge.name} cannot decide any of the pool's instructions for {_types(lacking)}, "
             "since none of them has a rule: those turns would be skipped",

@@ -134,9 +134,13 @@ def _values(found: Outcomes) -> tuple[Value, ...]:
 
 def by_language(comparison: RefineComparison) -> Table | None:
     """All pairs of cells of one model and setup in two languages, tasks paired by id; None without a pair."""
-    compared = [
-        pair for pair in map(_of_languages, combinations(comparison.in_order(), 2)) if pair is not None and pair.tasks
-    ]
+    compared = []
+    for sides in combinations(comparison.in_order(), 2):
+        a, b = sorted(sides, key=lambda found: (found.languages != {"python"}, sorted(found.languages)))
+        single = len(a.languages) == len(b.languages) == 1
+        alike = (a.cell.model, a.cell.setup) == (b.cell.model, b.cell.setup)
+        if single and alike and a.languages != b.languages and (pair := paired.Pair(a, b)).tasks:
+            compared.append(pair)
     if not compared:
         return None
     columns = (
@@ -157,31 +161,16 @@ def _sides(key: str, title: str) -> tuple[Column, ...]:
     return (*sides, *with_interval(f"{key}_difference", "A − B", "+.3f"))
 
 
-def _of_languages(sides: tuple[Outcomes, Outcomes]) -> paired.Pair[Outcomes] | None:
-    a, b = sorted(sides, key=lambda found: (found.languages != {"python"}, sorted(found.languages)))
-    single = len(a.languages) == len(b.languages) == 1
-    alike = (a.cell.model, a.cell.setup) == (b.cell.model, b.cell.setup)
-    return paired.Pair(a, b) if single and alike and a.languages != b.languages else None
-
-
 def _in_languages(pair: paired.Pair[Outcomes]) -> tuple[Value, ...]:
-    (first_a, first_b), (last_a, last_b) = pair.at(0), pair.at(-1)
-    mst_a, mst_b = (_sustained(pair, side) for side in pair.verdicts)
-    datasets = f"{pair.a.cell.dataset}, {pair.b.cell.dataset}"
-    (name_a,), (name_b,) = pair.a.languages, pair.b.languages
-    return (
-        *(pair.a.cell.model, pair.a.cell.setting, datasets, name_a, name_b, len(pair.tasks)),
-        *_both(pair, first_a, first_b), *_both(pair, last_a, last_b), *_both(pair, mst_a, mst_b),
-    )  # fmt: skip
-
-
-def _sustained(pair: paired.Pair[Outcomes], side: Sequence[Sequence[tuple[bool | None, ...]]]) -> TaskRatio:
-    tasks = zip(pair.tasks, side, strict=True)
-    return TaskRatio({task: (sum(map(sustained, samples)), len(samples)) for task, samples in tasks})
-
-
-def _both(pair: paired.Pair[Outcomes], a: TaskRatio, b: TaskRatio) -> tuple[Value, ...]:
-    return a.rate, b.rate, paired.minus(a.rate, b.rate), paired.difference(pair.ratios(a), pair.ratios(b))
+    sustained_by_task = [
+        TaskRatio({task: (sum(map(sustained, rows)), len(rows)) for task, rows in zip(pair.tasks, side, strict=True)})
+        for side in pair.verdicts
+    ]
+    values: list[Value] = []
+    for a, b in (pair.at(0), pair.at(-1), sustained_by_task):
+        values += a.rate, b.rate, paired.minus(a.rate, b.rate), paired.difference(pair.ratios(a), pair.ratios(b))
+    datasets, languages = f"{pair.a.cell.dataset}, {pair.b.cell.dataset}", (*pair.a.languages, *pair.b.languages)
+    return (pair.a.cell.model, pair.a.cell.setting, datasets, *languages, len(pair.tasks), *values)
 
 
 MEANING = (

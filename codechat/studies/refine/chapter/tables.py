@@ -8,7 +8,7 @@ from codechat.report.metrics.counts import LOADED
 from codechat.report.metrics.powered import Powered, powered_mean
 from codechat.report.metrics.statistics import TaskRatio, mean_of_all, percent_change, percentile_interval, rate
 from codechat.report.metrics.sums import size
-from codechat.studies.refine.chapter import comparisons, outcomes
+from codechat.studies.refine.chapter import comparisons
 from codechat.studies.refine.chapter.outcomes import MEAN, Breaking, Outcomes, RefineComparison, Together, together
 
 LEVEL = 1e-9  # what rounding errors can make of equal means
@@ -142,7 +142,7 @@ def _mean_row(comparison: RefineComparison, naming: Naming, models: Together) ->
     _, *named = naming.of(next(iter(models.cells.values())))
     names = [*comparison.datasets, MEAN]
     known = {*models.datasets, *([MEAN] if models.datasets == comparison.datasets else [])}
-    values = [models.mean(outcomes.sustained_turns, name).measured if name in known else (None, None) for name in names]
+    values = [models.mean(Outcomes.sustained_turns, name).measured if name in known else (None, None) for name in names]
     return (f"mean of {models.noun}", *named, *(value for each in values for value in each))
 
 

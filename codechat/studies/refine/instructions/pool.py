@@ -78,9 +78,8 @@ def read_rows(path: Path) -> tuple[Row, ...]:
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text (byte {error.start})", "save it as UTF-8") from error
     except OSError as error:
-        raise UserError(
-            f"cannot read the pool {path}: {error.strerror}", "set instructions.path to a CSV, JSONL or YAML file"
-        ) from error
+        remedy = "set instructions.path to a CSV, JSONL or YAML file"
+        raise UserError(f"cannot read the pool {path}: {error.strerror}", remedy) from error
     if not rows:
         raise UserError(f"{path}: the pool is empty", "give it one instruction a row")
     return rows
@@ -257,9 +256,8 @@ class _Reading:
         """The row's fields by codechat's names."""
         for name, column in self.columns.items():
             if column in self.required and column not in given:
-                raise UserError(
-                    f"no column '{column}'", f"name yours: instructions.columns.{name}=COLUMN; {nearest(column, given)}"
-                )
+                remedy = f"name yours: instructions.columns.{name}=COLUMN; {nearest(column, given)}"
+                raise UserError(f"no column '{column}'", remedy)
         return {name: given.get(column) for name, column in self.columns.items()}
 
     def _change(self, value: Any, text: str, place: str) -> Change:

@@ -58,11 +58,10 @@ class Pattern:
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Raise `UserError` for an option that the pattern does not take, for a wrong value, and for a missing one."""
         taken = _options(self.find)
+        names = [parameter.name for parameter in taken]
         for option in options:
-            if option not in (parameter.name for parameter in taken):
-                raise UserError(
-                    f"the pattern '{self.name}' has no option '{option}'", nearest(option, (one.name for one in taken))
-                )
+            if option not in names:
+                raise UserError(f"the pattern '{self.name}' has no option '{option}'", nearest(option, names))
         for parameter in taken:
             if parameter.name in options:
                 value = options[parameter.name]

@@ -13,8 +13,15 @@ from codechat.cli.commands.report import options_of, run_report
 from codechat.report.audit.kinds import sample_csv
 from codechat.report.loading import load_cells
 from codechat.report.metrics.powered import FEWEST, JudgeLabels
-from codechat.studies.refine.audit import Sample, draw_apart, draw_for_correction
-from codechat.studies.refine.audit_people import POPULATION, population_json, read_people, with_labels
+from codechat.studies.refine.audit import (
+    POPULATION,
+    Sample,
+    draw_apart,
+    draw_for_correction,
+    population_json,
+    read_people,
+    with_labels,
+)
 from support.audit_cells import of, session, turn, write_cell
 
 COSMETIC, SEMANTIC = of("cosmetic", "add"), of("semantic", "remove")
