@@ -12,7 +12,7 @@ from codechat.base.errors import UserError
 from codechat.base.files import from_yaml
 from codechat.sandbox.languages.grammar import REMEDY, Grammar, Tree
 from codechat.sandbox.languages.python.syntax import parse
-from codechat.studies.multicodeif.constraints import Answer
+from codechat.studies.multicodeif.constraints import Answer, words_of
 
 _COMMENT_MARKS = ("//", "/*", "#", "--", "{-")  # what a comment of any language here begins with
 _FENCE = re.compile(r"```\w*(.*?)```", re.DOTALL)
@@ -254,6 +254,16 @@ def operations_seen(code: str, language: str, names: list[str]) -> bool:
     return all(name.split(mark)[-1] in found for name in names)
 
 
+def structure_named(answer: Answer, code: str) -> bool:
+    """Whether the structure of an answer is found in a code, whose comments are left out."""
+    return answer.values[0].lower() in structures_seen(without_comments(code, answer.language), answer.language)
+
+
+def structure_seen(name: str, code: str, language: str) -> bool:
+    """Whether a bounded structure is found: Rust's and Go's names are searched as written, among lower-case names."""
+    return (name if language in ("rust", "go") else name.lower()) in structures_seen(code, language)
+
+
 _PYTHON = {
     "generator and yield": (ast.Yield, ast.YieldFrom),
     "list comprehension": (ast.ListComp,),
@@ -276,9 +286,7 @@ def construct_seen(construct: str, code: str, language: str) -> bool:
     return bool(captured(language, TABLES["nodes"][construct], code, "name"))
 
 
-SUPPORTED = frozenset(
-    re.findall(r"\w+", "List Set Map Tuple Matrix Tree Graph Struct String JSONObject Boolean Integer Float")
-)
+SUPPORTED = words_of("List Set Map Tuple Matrix Tree Graph Struct String JSONObject Boolean Integer Float")
 
 
 @dataclass(frozen=True, slots=True)
