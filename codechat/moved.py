@@ -18,6 +18,7 @@ _MERGED = {
     "chapter": ("chapter.tables",),
     "chapter.published": ("chapter.kept",),
     "construct.review": ("construct.filtering", "construct.redundancy"),
+    "construct.sources": ("construct.pools", "construct.seeds"),
     "construct.task": ("construct.demands", "construct.prompts"),
     "construct.writing": ("construct.drawing", "construct.expanding", "construct.witness"),
 }

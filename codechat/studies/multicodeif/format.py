@@ -88,8 +88,11 @@ class Line:
         return all_met(self.verdicts)
 
 
-def read_lines(path: Path) -> list[Line]:
-    """The replies of a file, all to tasks or all to levels. Raises `UserError` naming the first wrong line."""
+def read_lines(path: Path, model: str | None = None) -> list[Line]:
+    """The replies of a file, all to tasks or all to levels, and of one model: the given one, if any.
+
+    Raises `UserError` that names the first wrong line.
+    """
     lines: list[Line] = []
     for place, row in read_values(path, PublishedReply.model_validate, REMEDY, "source"):
         if (row.round is None) == (row.level is None) or (row.level is None) != (row.chain is None):
@@ -97,8 +100,9 @@ def read_lines(path: Path) -> list[Line]:
         line = Line(place, row)
         if lines and (lines[0].row.level is None) != (row.level is None):
             raise UserError(f"{place}: replies to levels and to tasks are in one file", ONE)
-        if lines and lines[0].row.model != row.model:
-            raise UserError(f"{place}: a reply of {row.model} among replies of {lines[0].row.model}", ONE)
+        model = row.model if model is None else model
+        if model != row.model:
+            raise UserError(f"{place}: a reply of {row.model} among replies of {model}", ONE)
         lines.append(line)
     if not lines:
         raise UserError(f"{path} holds no reply", REMEDY)
@@ -125,10 +129,8 @@ def multicodeif(config: MultiCodeIFImport) -> Imported:
     if named and named["mode"] != "single":  # the single-level replies of the same model
         single = source.with_name(f"multicodeif_single_{named['model']}{named['ending']}")
         first = [single] if single.is_file() else []
-    lines, singles = read_lines(source), [line for path in first for line in read_lines(path)]
-    for line in singles:
-        if line.row.model != lines[0].row.model:
-            raise UserError(f"{line.place}: a reply of {line.row.model} among replies of {lines[0].row.model}", ONE)
+    lines = read_lines(source)
+    singles = [line for path in first for line in read_lines(path, lines[0].row.model)]
     task_file = Path(config.tasks) if config.tasks else _find_tasks(source.parent)
     chained = lines[0].row.level is not None
     tasks = _tasks(task_file, "single") if singles or not chained else {}
@@ -136,7 +138,8 @@ def multicodeif(config: MultiCodeIFImport) -> Imported:
         chains = _tasks(task_file, "levels")
         lines, tasks = [*_first_levels(lines, singles, chains, tasks), *lines], chains
     else:
-        lines = [*_first_rounds(lines, singles), *lines]
+        wanted = {line.task for line in lines} - {line.task for line in lines if line.turn == 0}
+        lines = [*(line for line in singles if line.turn == 0 and line.task in wanted), *lines]
     sessions = _by_task(lines, tasks, task_file)
     repeated = [] if chained else _repeat_rounds(sessions)
     turns = {line.turn for own in sessions.values() for line in own.values()}
@@ -167,12 +170,6 @@ def _find_tasks(folder: Path) -> Path:
 def _tasks(path: Path, part: str) -> dict[str, ConstrainedTask]:
     config = DATASETS.validate({"kind": "multicodeif", "path": str(path), "part": part})
     return {task.task_id: task for task in DATASETS.build(config).tasks if isinstance(task, ConstrainedTask)}
-
-
-def _first_rounds(lines: Sequence[Line], singles: Sequence[Line]) -> Iterable[Line]:
-    """The single-level replies to the tasks whose first reply is not in the lines."""
-    wanted = {line.task for line in lines} - {line.task for line in lines if line.turn == 0}
-    return (line for line in singles if line.turn == 0 and line.task in wanted)
 
 
 def _first_levels(lines: Sequence[Line], singles: Sequence[Line], chains: Tasks, tasks: Tasks) -> Iterable[Line]:

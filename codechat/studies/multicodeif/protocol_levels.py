@@ -12,7 +12,7 @@ from codechat.base.records import SessionRecord, TurnRecord
 from codechat.datasets.tasks import Task
 from codechat.judging import CONSTRAINT, JudgeConfig
 from codechat.models import UNDER_TEST
-from codechat.report.metrics import Effort, Measures
+from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.run.protocols.grading import Graded, grade_in_order
 from codechat.sandbox.languages import without_thinking
@@ -35,12 +35,10 @@ class LevelsConfig(checking.ConstrainedConfig):
 class Levels:
     """One request a level. Constraints are checked while the next level is generated."""
 
+    measures = LEVELS
+
     def __init__(self, config: LevelsConfig, judge: JudgeConfig) -> None:
         self._config, self._judge = config, judge
-
-    @property
-    def measures(self) -> Measures:
-        return LEVELS
 
     def turns(self, task: Task) -> int:
         return len(checking.checkable_levels(task))

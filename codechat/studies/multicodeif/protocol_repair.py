@@ -15,7 +15,7 @@ from codechat.base.template import fill, require
 from codechat.datasets.tasks import Task
 from codechat.judging import CONSTRAINT, JudgeConfig
 from codechat.models import UNDER_TEST
-from codechat.report.metrics import Effort, Measures
+from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.run.protocols.expecting import length_of
 from codechat.sandbox.languages import fence, without_thinking
@@ -74,12 +74,10 @@ class Answered:
 class Repair:
     """Rounds of repair, each after the verdicts on the one before."""
 
+    measures = REPAIR
+
     def __init__(self, config: RepairConfig, judge: JudgeConfig) -> None:
         self._config, self._judge = config, judge
-
-    @property
-    def measures(self) -> Measures:
-        return REPAIR
 
     def turns(self, task: Task) -> int:
         count = len(checking.checkable_levels(task))

@@ -285,6 +285,11 @@ def _closing(tree: Tree) -> str:
     return "".join(reversed(opened))
 
 
+def words_of(text: str) -> frozenset[str]:
+    """The words of a list with spaces between them."""
+    return frozenset(re.findall(r"\S+", text))
+
+
 def last_part(path: str) -> str:
     """The last part of an imported path, which may have quotes: `array` of `numpy.array`, `http` of `"net/http"`."""
     return re.split(r"\W+", path.strip("\"'`"))[-1]

@@ -122,18 +122,17 @@ register(ConstraintType(
 ))  # fmt: skip
 
 
-# What precedes these names is their one holder; of others (`str.upper`, `Vec::push`) it is a type of values.
-_HOLDERS = frozenset({
-    "Collections", "Math", "JSON", "Object", "File", "Files", "Arrays", "Objects", "Integer", "Double", "System",
-    "Reflect", "Console", "Convert", "Path", "Directory", "Environment", "JsonSerializer", "console", "process",
-    "fmt", "math", "strings", "os", "time",
-})  # fmt: skip
-_STATIC = frozenset({
-    "Array.from", "Array.isArray", "Array.of", "Date.now", "Number.isInteger", "Number.parseInt", "Number.parseFloat",
-    "Promise.all", "Promise.allSettled", "Promise.any", "Promise.race", "Promise.resolve", "Promise.reject",
-    "String.format", "String.fromCharCode", "String.join", "String.valueOf", "Task.Delay", "Task.FromResult",
-    "Task.Run", "Task.WhenAll", "Task.WhenAny", "Thread.sleep", "string.Format", "string.Join", "string.IsNullOrEmpty",
-})  # fmt: skip
+# Holders of functions that no other object has; before other names (`str.upper`, `Vec::push`) is a type of values.
+_HOLDERS = constraints.words_of(
+    "Collections Math JSON Object File Files Arrays Objects Integer Double System Reflect Console Convert Path "
+    "Directory Environment JsonSerializer console process fmt math strings os time"
+)
+_STATIC = constraints.words_of(
+    "Array.from Array.isArray Array.of Date.now Number.isInteger Number.parseInt Number.parseFloat Promise.all "
+    "Promise.allSettled Promise.any Promise.race Promise.resolve Promise.reject String.format String.fromCharCode "
+    "String.join String.valueOf Task.Delay Task.FromResult Task.Run Task.WhenAll Task.WhenAny Thread.sleep "
+    "string.Format string.Join string.IsNullOrEmpty"
+)
 
 
 def _official_call(answer: Answer, code: str) -> Finding:

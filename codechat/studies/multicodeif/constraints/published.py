@@ -10,9 +10,9 @@ from typing import Any
 
 from codechat.base.errors import UserError
 from codechat.base.files import from_yaml
-from codechat.sandbox.languages import language_of
-from codechat.sandbox.languages.grammar import REMEDY, Grammar, Parsed, Tree
+from codechat.sandbox.languages.grammar import REMEDY, Grammar, Tree
 from codechat.sandbox.languages.python.syntax import parse
+from codechat.studies.multicodeif.constraints import Answer, words_of
 
 _COMMENT_MARKS = ("//", "/*", "#", "--", "{-")  # what a comment of any language here begins with
 _FENCE = re.compile(r"```\w*(.*?)```", re.DOTALL)
@@ -40,15 +40,13 @@ def _lexer(language: str) -> Any:
     return get_lexer_by_name(language)
 
 
+_name = cache(str)  # of a kind of tokens, of which there are few
+
+
 @lru_cache(maxsize=8)
 def tokens(code: str, language: str) -> tuple[tuple[str, str], ...]:
-    """The tokens of a code: their kinds, such as `Token.Comment.Single`, and texts. The latest codes are remembered."""
+    """The tokens of a code: the kinds, such as `Token.Comment.Single`, and texts. The latest codes are remembered."""
     return tuple((_name(kind), text) for kind, text in _lexer(language).get_tokens(code))
-
-
-@cache
-def _name(kind: Any) -> str:
-    return str(kind)
 
 
 @lru_cache(maxsize=16)
@@ -65,12 +63,9 @@ def without_comments(code: str, language: str) -> str:
     return without("Token.Comment", code, language)
 
 
-@cache
 def grammar_of(language: str) -> Grammar:
-    """The grammar of a language that has one."""
-    known = language_of(language)
-    assert isinstance(known, Parsed)
-    return known.grammar
+    """The grammar of a language. Raises `ValueError` if it has none."""
+    return Answer("", language).grammar
 
 
 def cut(code: str, node: Any) -> str:
@@ -93,13 +88,9 @@ def captured(language: str, query: str, code: str, name: str) -> list[Any]:
     return [node for match in grammar.matches(query, grammar.parse(code)) for node in match.get(name, [])]
 
 
-def calls(language: str, code: str) -> set[str]:
-    """The names that are called, cut by byte offsets (except in C#)."""
-    nodes = captured(language, TABLES["calls"][language], code, "name")
-    if language == "csharp":
-        return {node.text.decode("utf-8", "replace") for node in nodes}
-    names = {cut(code, node) for node in nodes}
-    return {name.split("::")[-1] for name in names} if language == "cpp" else names
+def _texts(language: str, query: str, code: str, name: str = "name") -> set[str]:
+    """The texts of the captured nodes."""
+    return {node.text.decode("utf-8", "replace") for node in captured(language, query, code, name)}
 
 
 _SINGLE, _MULTI = "Token.Comment.Single", "Token.Comment.Multiline"
@@ -199,10 +190,7 @@ def _javadoc(code: str, language: str) -> bool:
 
 def names_seen(code: str, language: str) -> dict[str, set[str]]:
     """The names of classes, functions and variables in a code."""
-    classes, functions = (
-        {node.text.decode("utf-8", "replace") for node in captured(language, query, code, "name")}
-        for query in (TABLES[kind][language] for kind in ("classes", "functions"))
-    )
+    classes, functions = (_texts(language, TABLES[kind][language], code) for kind in ("classes", "functions"))
     if language == "python":
         functions = {name for name in functions if not re.fullmatch(r"__.*__", name)}
     if language == "javascript":
@@ -215,8 +203,7 @@ def names_seen(code: str, language: str) -> dict[str, set[str]]:
 def imports_seen(name: str, code: str, language: str) -> bool:
     """Whether the published harness sees an import of a library."""
     if language != "python":
-        nodes = captured(language, TABLES["imports"][language], code, "name")
-        return any(name in node.text.decode("utf-8", "replace") for node in nodes)
+        return any(name in text for text in _texts(language, TABLES["imports"][language], code))
     for node in _nodes(code):
         if isinstance(node, ast.Import) and name in {alias.name for alias in node.names}:
             return True
@@ -232,8 +219,7 @@ def structures_seen(code: str, language: str) -> set[str]:
     their package or namespace. So it never finds Python's `[]` and `{}`, nor Go's own `map` and slices.
     """
     if language != "python":
-        captures = captured(language, "(type_identifier) @type", code, "type")
-        return {node.text.decode("utf-8", "replace").lower() for node in captures}
+        return {text.lower() for text in _texts(language, "(type_identifier) @type", code, "type")}
     nodes = _nodes(code)
     imported = [alias for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     aliases = {alias.asname or alias.name: "collections" for alias in imported if alias.name == "collections"}
@@ -252,8 +238,11 @@ def structures_seen(code: str, language: str) -> set[str]:
 def operations_seen(code: str, language: str, names: list[str]) -> bool:
     """Whether the published harness finds a call of every name."""
     code = without_comments(code, language)
-    if language != "python":
-        found = calls(language, code)
+    if language == "csharp":
+        found = _texts(language, TABLES["calls"][language], code)
+    elif language != "python":  # cut by byte offsets
+        found = {cut(code, node) for node in captured(language, TABLES["calls"][language], code, "name")}
+        found = {name.split("::")[-1] for name in found} if language == "cpp" else found
     else:
         nodes = _nodes(code)
         called = [node.func for node in nodes if isinstance(node, ast.Call)]
@@ -263,6 +252,16 @@ def operations_seen(code: str, language: str, names: list[str]) -> bool:
             return False
     mark = ":" if language in ("rust", "cpp") else "."
     return all(name.split(mark)[-1] in found for name in names)
+
+
+def structure_named(answer: Answer, code: str) -> bool:
+    """Whether the structure of an answer is found in a code, whose comments are left out."""
+    return answer.values[0].lower() in structures_seen(without_comments(code, answer.language), answer.language)
+
+
+def structure_seen(name: str, code: str, language: str) -> bool:
+    """Whether a bounded structure is found: Rust's and Go's names are searched as written, among lower-case names."""
+    return (name if language in ("rust", "go") else name.lower()) in structures_seen(code, language)
 
 
 _PYTHON = {
@@ -287,9 +286,7 @@ def construct_seen(construct: str, code: str, language: str) -> bool:
     return bool(captured(language, TABLES["nodes"][construct], code, "name"))
 
 
-SUPPORTED = frozenset(
-    re.findall(r"\w+", "List Set Map Tuple Matrix Tree Graph Struct String JSONObject Boolean Integer Float")
-)
+SUPPORTED = words_of("List Set Map Tuple Matrix Tree Graph Struct String JSONObject Boolean Integer Float")
 
 
 @dataclass(frozen=True, slots=True)

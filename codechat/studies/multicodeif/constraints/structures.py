@@ -7,18 +7,16 @@ from functools import lru_cache, partial
 
 from codechat.sandbox.languages.grammar import Found, Tree, Written
 from codechat.studies.multicodeif import constraints
-from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, blanked, code_of, register
-from codechat.studies.multicodeif.constraints.published import operations_seen, structures_seen, without_comments
+from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, code_of, published, register
 from codechat.studies.multicodeif.constraints.types import Types
 
 # Concrete data structures; a variable declared as an interface, such as `List`, may hold any of several.
-CONCRETE = frozenset({
-    "arraylist", "linkedlist", "hashmap", "linkedhashmap", "treemap", "concurrenthashmap", "hashset",
-    "linkedhashset", "treeset", "arraydeque", "priorityqueue", "stack", "vector", "vec", "vecdeque", "btreemap",
-    "btreeset", "binaryheap", "smallvec", "arrayvec", "deque", "list", "map", "unordered_map", "set",
-    "unordered_set", "queue", "priority_queue", "multimap", "multiset", "dict", "tuple", "counter", "defaultdict",
-    "ordereddict", "string",
-})  # fmt: skip
+CONCRETE = constraints.words_of(
+    "arraylist linkedlist hashmap linkedhashmap treemap concurrenthashmap hashset linkedhashset treeset arraydeque "
+    "priorityqueue stack vector vec vecdeque btreemap btreeset binaryheap smallvec arrayvec deque list map "
+    "unordered_map set unordered_set queue priority_queue multimap multiset dict tuple counter defaultdict ordereddict "
+    "string"
+)
 _NAME = r"\b(?P<name>[^\W\d]\w{0,80})\b"
 _PATH = r"(?:\w{1,80}(?:::|\.)){0,9}"
 _WORD = r"(?P<word>[^\W\d]\w{0,80})\b"
@@ -71,7 +69,7 @@ def _held(tree: Tree) -> dict[str, set[str]]:
     """The concrete types that each variable is declared with or set to."""
     held: dict[str, set[str]] = {}
     own, builders = {found.text.lower() for found in tree.classes}, tree.grammar.customs.builders
-    text = blanked(tree)
+    text = constraints.blanked(tree)
     for pattern in _DECLARED:
         for found in pattern.finditer(text):
             built = {made for made, names in builders.items() if found["word"] in names.split()}
@@ -165,12 +163,12 @@ def _is_declared(tree: Tree, name: str, structure: str) -> bool:
     """Whether a variable or field is declared with a structure of the language, or made as one."""
     last = re.escape(re.split(r"\W+", name)[-1])
     made = rf"\b{last}\s*(?::?=\s*|:\s*|\s)(?:make\s*\(\s*)?(?:<-\s*)?{re.escape(structure)}\b"
-    return re.search(made, blanked(tree)) is not None
+    return re.search(made, constraints.blanked(tree)) is not None
 
 
 def _official_type(answer: Answer, code: str) -> Finding:
     """A name with a package, such as `sync.Map`, equals no type's name: only four of Python's are seen with theirs."""
-    found = answer.values[0].lower() in structures_seen(without_comments(code, answer.language), answer.language)
+    found = published.structure_named(answer, code)
     return Finding(found, f"the published harness sees {'' if found else 'no '}{answer.values[0]}")
 
 
@@ -192,8 +190,8 @@ register(ConstraintType(
 def _official_operation(answer: Answer, code: str) -> Finding:
     """A name without its package, such as `deque`, is never one of Python's, which are seen with theirs."""
     name, *operations = answer.values
-    used = name.lower() in structures_seen(without_comments(code, answer.language), answer.language)
-    called = operations_seen(code, answer.language, operations)
+    used = published.structure_named(answer, code)
+    called = published.operations_seen(code, answer.language, operations)
     return Finding(used and called, f"the published harness sees {name}: {used}, all its operations: {called}")
 
 
@@ -269,9 +267,8 @@ def _official_size(answer: Answer, code: str) -> Finding:
     Those are searched among names in lower case, so that `HashMap` is never found.
     """
     name, size = answer.values
-    written = name if answer.language in ("rust", "go") else name.lower()
-    code = without_comments(code, answer.language)
-    found, bounded = written in structures_seen(code, answer.language), size in code
+    code = published.without_comments(code, answer.language)
+    found, bounded = published.structure_seen(name, code, answer.language), size in code
     return Finding(found and bounded, f"the published harness sees {name}: {found}, the digits {size}: {bounded}")
 
 
@@ -282,7 +279,7 @@ def _guarded_size(answer: Answer, code: str) -> Finding:
         return Finding(False, f"nothing in the code uses {name}")
     tree = answer.tree(code)
     own = {found.text.lower() for found in (*tree.classes, *(function.name for function in tree.functions))}
-    others, text, unsure = CONCRETE - {plain(name), *own}, blanked(tree), 0
+    others, text, unsure = CONCRETE - {plain(name), *own}, constraints.blanked(tree), 0
     built_in = name.lower() in answer.grammar.customs.built_in
     for number in _NUMBER.finditer(text):
         if re.sub(r"[_']", "", number[1]).lstrip("0") == size:

@@ -8,42 +8,38 @@ from functools import cache
 
 from codechat.sandbox.languages.grammar import Function, Written, parts
 from codechat.sandbox.languages.python.syntax import parse
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"\S+", text))
-
+from codechat.studies.multicodeif.constraints import words_of
 
 # Types around another type that do not change its kind.
-_WRAPPERS = _words(
+_WRAPPERS = words_of(
     "optional option box rc arc refcell cell mutex rwlock shared_ptr unique_ptr future completablefuture task promise "
     "result union annotated final awaitable cow pin"
 )
 _KINDS = {
-    "list": _words(
+    "list": words_of(
         "list vec vector arraylist linkedlist sequence iterable collection slice array deque vecdeque smallvec "
         "arrayvec span mutablesequence"
     ),
-    "set": _words(
+    "set": words_of(
         "set hashset treeset linkedhashset btreeset unordered_set frozenset sortedset abstractset mutableset multiset "
         "unordered_multiset"
     ),
-    "map": _words(
+    "map": words_of(
         "map dict hashmap treemap linkedhashmap btreemap unordered_map mapping sortedmap concurrenthashmap defaultdict "
         "ordereddict counter mutablemapping multimap concurrentmap"
     ),
-    "tuple": _words("tuple pair triple entry simpleentry simpleimmutableentry namedtuple"),
-    "string": _words("str string string_view charsequence wstring cstr"),
-    "json": _words("jsonobject objectnode jsonnode json ordered_json jsonvalue"),
-    "boolean": _words("bool boolean"),
-    "integer": _words("int integer long short byte size_t usize isize biginteger unsigned rune uint")
+    "tuple": words_of("tuple pair triple entry simpleentry simpleimmutableentry namedtuple"),
+    "string": words_of("str string string_view charsequence wstring cstr"),
+    "json": words_of("jsonobject objectnode jsonnode json ordered_json jsonvalue"),
+    "boolean": words_of("bool boolean"),
+    "integer": words_of("int integer long short byte size_t usize isize biginteger unsigned rune uint")
     | {f"{sign}{size}" for sign in "iu" for size in (8, 16, 32, 64, 128)}
     | {f"{sign}int{size}{tail}" for sign in ("", "u") for size in (8, 16, 32, 64) for tail in ("", "_t")},
-    "float": _words("float double f32 f64 float32 float64 decimal bigdecimal") | {"long double"},
+    "float": words_of("float double f32 f64 float32 float64 decimal bigdecimal") | {"long double"},
 }
-_WHOLE_WORDS = _words("unsigned signed long short int")
-_ANYTHING = _words("any object value interface interface{} unknown json jsonvalue jsonnode ?")
-_ADJACENT = _words("list vector vec arraylist")
+_WHOLE_WORDS = words_of("unsigned signed long short int")
+_ANYTHING = words_of("any object value interface interface{} unknown json jsonvalue jsonnode ?")
+_ADJACENT = words_of("list vector vec arraylist")
 _NAMES = {"dict": "map", "dictionary": "map", "str": "string", "bool": "boolean", "int": "integer"}
 _NAMES |= {"jsonobject": "json"}
 _LEADING = re.compile(
@@ -90,7 +86,7 @@ def head_of(text: str) -> tuple[str, list[str]]:
 @cache
 def _names(written: Written) -> dict[str, frozenset[str]]:
     """The names of each kind in a language, in lower case: the general ones, and the language's own."""
-    kinds = {"wrapper": _WRAPPERS, "inferred": _words("auto var decltype"), **_KINDS}
+    kinds = {"wrapper": _WRAPPERS, "inferred": words_of("auto var decltype"), **_KINDS}
     return {kind: names | set(written.kinds.get(kind, "").split()) for kind, names in kinds.items()}
 
 
@@ -174,18 +170,18 @@ Values = list[str]
 """The types of the values of one `return`, as they would be written; empty for one that is unknown."""
 
 _CALLS = {
-    **{name: name for name in _words("int float str bool list dict set tuple frozenset bytes defaultdict deque")},
-    **dict.fromkeys(_words("len ord hash id"), "int"),
-    **dict.fromkeys(_words("any all isinstance issubclass callable hasattr"), "bool"),
-    **dict.fromkeys(_words("startswith endswith isdigit isalpha isalnum isupper islower exists"), "bool"),
-    **dict.fromkeys(_words("sorted split rsplit splitlines readlines most_common findall tolist"), "list"),
-    **dict.fromkeys(_words("join strip lower upper title replace format hexdigest input dumps"), "str"),
-    **dict.fromkeys(_words("time perf_counter mean sqrt total_seconds"), "float"),
+    **{name: name for name in words_of("int float str bool list dict set tuple frozenset bytes defaultdict deque")},
+    **dict.fromkeys(words_of("len ord hash id"), "int"),
+    **dict.fromkeys(words_of("any all isinstance issubclass callable hasattr"), "bool"),
+    **dict.fromkeys(words_of("startswith endswith isdigit isalpha isalnum isupper islower exists"), "bool"),
+    **dict.fromkeys(words_of("sorted split rsplit splitlines readlines most_common findall tolist"), "list"),
+    **dict.fromkeys(words_of("join strip lower upper title replace format hexdigest input dumps"), "str"),
+    **dict.fromkeys(words_of("time perf_counter mean sqrt total_seconds"), "float"),
 }
 # Kinds that nothing but themselves can be, unlike a graph or a tree, which may be built of anything.
-_ALONE = _words("int integer float str string bool boolean list set dict map tuple collections.counter queue.queue")
+_ALONE = words_of("int integer float str string bool boolean list set dict map tuple collections.counter queue.queue")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_METHODS_ONLY = _words("join strip lower upper title replace format split time")
+_METHODS_ONLY = words_of("join strip lower upper title replace format split time")
 _LITERALS: dict[type[ast.expr], str] = {
     **dict.fromkeys((ast.Dict, ast.DictComp), "dict"), **dict.fromkeys((ast.Set, ast.SetComp), "set"),
     ast.List: "list", ast.Tuple: "tuple", ast.JoinedStr: "str", ast.Compare: "bool",

@@ -1,7 +1,7 @@
 """How tasks of MultiCodeIF's kind are made, and how finished ones are checked (ConstraGen, the paper's section III).
 
 The stages are in `writing.py` (concepts, draw, write, expand, witness) and `review.py` (redundancy, review, chains).
-`seeds.py` reads snippets, `task.py` has the task, its prompts and demands, `pools.py` and `pools/` the values.
+`sources.py` reads snippets and the values in `pools/`, `task.py` has the task and its demands.
 `checking.py` checks published tasks in the same way.
 """
 
@@ -26,9 +26,8 @@ from codechat.studies.multicodeif.checking import examine
 from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 from codechat.studies.multicodeif.constraints.examining import Examination
 from codechat.studies.multicodeif.construct.checking import FAULTS, Check, Fault
-from codechat.studies.multicodeif.construct.pools import Pool, choose_pools, read_pools
 from codechat.studies.multicodeif.construct.review import THRESHOLD, Filter, Review, Reviews, chains
-from codechat.studies.multicodeif.construct.seeds import Snippets, read_snippets
+from codechat.studies.multicodeif.construct.sources import Pool, Snippets, choose_pools, read_pools, read_snippets
 from codechat.studies.multicodeif.construct.task import Made
 from codechat.studies.multicodeif.construct.writing import (
     Author,

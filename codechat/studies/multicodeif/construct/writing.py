@@ -17,7 +17,7 @@ from codechat.sandbox.languages import extract
 from codechat.studies.multicodeif.checking import examine
 from codechat.studies.multicodeif.constraints import Constraint, Finding, constraint_type
 from codechat.studies.multicodeif.constraints.examining import Examination
-from codechat.studies.multicodeif.construct.pools import Pool
+from codechat.studies.multicodeif.construct.sources import Pool
 from codechat.studies.multicodeif.construct.task import Demanded, Made, names_language, relation, unsaid
 from codechat.studies.multicodeif.versions import finding_of, suite_of
 

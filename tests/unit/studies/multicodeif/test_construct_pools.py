@@ -8,7 +8,7 @@ import yaml
 
 from codechat.base.errors import UserError
 from codechat.studies.multicodeif.constraints import constraint_types
-from codechat.studies.multicodeif.construct.pools import choose_pools, read_pools
+from codechat.studies.multicodeif.construct.sources import choose_pools, read_pools
 
 POOLS = read_pools()
 OWN: dict[str, Any] = {
