@@ -16,17 +16,7 @@ from typing import NamedTuple, cast, get_args
 from codechat.base.template import fill
 from codechat.judging import deciding
 from codechat.judging.deciding import lines_of
-from codechat.studies.cab.stage import (
-    JUDGE,
-    USER,
-    Built,
-    Exchange,
-    Stage,
-    Telling,
-    after_label,
-    bounded,
-    only_word,
-)
+from codechat.studies.cab.stage import JUDGE, USER, Built, Exchange, Stage, Telling, after_label, bounded, only_word
 from codechat.studies.cab.tasks import AssistTask, Reference, cohort_of, thread_replies, thread_turns
 from codechat.studies.cab.turns import AssistJudgement, Grade, Status, UserReply, Verbosity
 

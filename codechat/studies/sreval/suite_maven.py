@@ -16,14 +16,7 @@ from codechat.base.errors import UserError
 from codechat.base.files import content_hash
 from codechat.sandbox import AddedOptions, Command, Ran, Sandbox, SandboxConfig
 from codechat.sandbox.suites import SUITES
-from codechat.sandbox.suites.checkout import (
-    FOLDER,
-    LEFT_OUT,
-    file_content,
-    packed_with,
-    read_contents,
-    root_of,
-)
+from codechat.sandbox.suites.checkout import FOLDER, LEFT_OUT, file_content, packed_with, read_contents, root_of
 from codechat.sandbox.suites.compilers import seen_from
 from codechat.sandbox.suites.endings import judge_status
 from codechat.sandbox.suites.jdk import JavaOptions, find_home

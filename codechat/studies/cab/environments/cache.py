@@ -86,7 +86,6 @@ def _listed(part: str) -> list[Path]:
 
 
 def _size(folder: Path) -> int:
-    """The bytes of a folder's files."""
     total = 0
     for place, _, files in os.walk(folder):
         for name in files:

@@ -128,7 +128,6 @@ class Starter:
         os._exit(0)
 
     def _prepare(self) -> Prepared:
-        """Start the process that will become the next command's shell."""
         (command_reader, command), (output, output_writer) = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
         with contextlib.suppress(OSError):
             fcntl.fcntl(output, PIPE_SIZE, BLOCK)
