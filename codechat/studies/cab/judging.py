@@ -219,7 +219,7 @@ def judge_prompt(stage: Stage, dialogue: Sequence[Exchange], built: Built) -> st
     else:
         telling.show("answer", ("answer", dialogue[-1].answer))
     telling.build(built)
-    telling.say("form", form(len(task.conditions)))
+    telling.fields["form"] = form(len(task.conditions))
     return telling.fill(stage.config.prompts.judge)
 
 
