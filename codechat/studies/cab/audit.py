@@ -69,7 +69,6 @@ def _decisions(cell: LoadedCell, task: AssistTask, session: SessionRecord) -> It
 
 
 def _dialogue(session: SessionRecord) -> str:
-    """All answers with the user's replies."""
     said: list[str] = []
     for turn in map(AssistTurn.of, session.turns):
         if turn.answer is not None:
@@ -79,7 +78,6 @@ def _dialogue(session: SessionRecord) -> str:
 
 
 def _model_of(cell: LoadedCell, role: str) -> str:
-    """The name of a role's model in the options."""
     known = ((cell.config.get("protocol") or {}).get("roles") or {}).get(role) or {}
     return str(known.get("name") or known.get("kind") or role)
 

@@ -113,7 +113,6 @@ def _git(own: Path, clone: Path, *words: str) -> "subprocess.CompletedProcess[by
 
 @contextmanager
 def _own_repository() -> Iterator[Path]:
-    """An empty repository in which git reads a clone's objects."""
     with tempfile.TemporaryDirectory(prefix="codechat-git-") as folder:
         own = Path(folder)
         for name in ("objects", "refs"):
@@ -220,7 +219,6 @@ def _with_workspaces(tasks: Sequence[AssistTask], rows: Mapping[str, IssueRow], 
 
 
 def _remark(repeated: Sequence[str], without: Sequence[str]) -> str:
-    """A remark on repeated rows and on rows without a commit, which are left out."""
     parts = []
     for ids, singular, plural, end in (
         (repeated, "row repeats an issue", "rows repeat an issue", "the first row of each counts"),

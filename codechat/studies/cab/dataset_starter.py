@@ -109,7 +109,6 @@ def _write_once(name: str, last: str, objects: Objects) -> Path:
 
 
 def _tree(files: Mapping[str, str], objects: Objects) -> str:
-    """The id of the folder of these files."""
     inner: dict[str, dict[str, str]] = {}
     entries: list[tuple[str, bytes]] = []
     for path, text in files.items():

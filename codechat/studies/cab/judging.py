@@ -16,17 +16,7 @@ from typing import NamedTuple, cast, get_args
 from codechat.base.template import fill
 from codechat.judging import deciding
 from codechat.judging.deciding import lines_of
-from codechat.studies.cab.stage import (
-    JUDGE,
-    USER,
-    Built,
-    Exchange,
-    Stage,
-    Telling,
-    after_label,
-    bounded,
-    only_word,
-)
+from codechat.studies.cab.stage import JUDGE, USER, Built, Exchange, Stage, Telling, after_label, bounded, only_word
 from codechat.studies.cab.tasks import AssistTask, Reference, cohort_of, thread_replies, thread_turns
 from codechat.studies.cab.turns import AssistJudgement, Grade, Status, UserReply, Verbosity
 
@@ -229,7 +219,7 @@ def judge_prompt(stage: Stage, dialogue: Sequence[Exchange], built: Built) -> st
     else:
         telling.show("answer", ("answer", dialogue[-1].answer))
     telling.build(built)
-    telling.say("form", form(len(task.conditions)))
+    telling.fields["form"] = form(len(task.conditions))
     return telling.fill(stage.config.prompts.judge)
 
 

@@ -219,7 +219,6 @@ class Maintainer:
         return self.found
 
     async def _ask(self, turn: int, text: str) -> Said | None:
-        """The model's reply, read; None if the conversation no longer fits the context."""
         request = (*self.history, Message("user", text))
         self._add(request=request)
         try:

@@ -234,7 +234,6 @@ def _table(table: Counter[tuple[bool, bool]]) -> dict[str, Any]:
 
 
 def _put(values: dict[str, Any], place: str, value: Any) -> None:
-    """Set a value at a place, its keys joined by dots."""
     *parents, last = place.split(".")
     for name in parents:
         values = values.setdefault(name, {})

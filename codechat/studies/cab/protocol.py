@@ -6,7 +6,7 @@ satisfied or the rounds are over. Then a judge decides once. Nothing is tested.
 """
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,9 +57,9 @@ class Assist:
         said: UserReply | None = None
         for turn in range(self._config.rounds):
             answered = await maintainer.answer(turn, said.text if said else None)
-            made, said = _Made(), None
+            changes, built, said = Changes(), None, None
             if answered.answer is not None:
-                made = await state.change(stage, answered.answer, turn)
+                changes, built = await state.change(stage, answered.answer, turn)
                 dialogue.append(Exchange(answered.answer))
                 references = references_for(stage.task, answered.answer, self._config.references)
                 said = await ask_user(stage, turn, dialogue, state.built, references)
@@ -69,7 +69,15 @@ class Assist:
             if over:
                 await kit.aclose()  # no command follows, and other sessions wait for a room
                 kit.log.judgement = (await judge(stage, turn, dialogue, state.ended(stage))).model_dump()
-            kit.finish_turn(_record(turn, answered, made, said, state.built.own if turn == 0 else None))
+            own = state.built.own if turn == 0 else None
+            fields = {
+                "changed": changes.names,
+                "refused": list(changes.refused),
+                "build": built,
+                "own_build": own if own is not None and own.test is not None else None,
+                "user": said,
+            }
+            kit.finish_turn(_record(turn, answered, fields))
             if answered.reply is None:
                 kit.log.ended = "context_overflow"
             if over:
@@ -104,14 +112,6 @@ def assist_task(task: Task) -> AssistTask:
     return task
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """The changes of one answer, and their build."""
-
-    changes: Changes = field(default_factory=Changes)
-    build: BuildRecord | None = None
-
-
 @dataclass
 class _State:
     """The state of a session: all changes, the last build, the number of replies, and the last status."""
@@ -132,14 +132,14 @@ class _State:
             own = BuildRecord.of(await build(stage.kit, 0, {}, None))
         return cls(built=Built(own=own))
 
-    async def change(self, stage: Stage, answer: str, turn: int) -> _Made:
-        """Build again if the answer changes a file, with the files of earlier answers too."""
+    async def change(self, stage: Stage, answer: str, turn: int) -> tuple[Changes, BuildRecord | None]:
+        """The changes of an answer and their build, with the files of earlier answers too, if it changes a file."""
         new, record = read_changes(answer) if stage.builds else Changes(), None
         if new.names:
             self.changes = self.changes.then(new)
             record = BuildRecord.of(await build(stage.kit, turn, self.changes.files, self.changes.dockerfile))
         self.built = Built(record or self.built.build, new.refused, self.built.own)
-        return _Made(new, record)
+        return new, record
 
     def replied(self, said: UserReply) -> None:
         """Count a reply of the user."""
@@ -156,9 +156,8 @@ def _is_over(said: UserReply | None) -> bool:
     return said is None or said.status == "FULLY_SATISFIED" or not said.text
 
 
-def _record(
-    turn: int, answered: Answered, made: _Made, said: UserReply | None, built: BuildRecord | None
-) -> TurnRecord:
+def _record(turn: int, answered: Answered, more: Mapping[str, Any]) -> TurnRecord:
+    """The record of a turn: an answer, and `more` fields of `AssistTurn`."""
     own = AssistTurn(
         answer=answered.answer,
         explored=list(answered.explored),
@@ -166,11 +165,7 @@ def _record(
         unread=answered.unread,
         unrun=answered.unrun,
         forced=answered.forced,
-        changed=made.changes.names,
-        refused=list(made.changes.refused),
-        build=made.build,
-        own_build=built if built is not None and built.test is not None else None,
-        user=said,
+        **more,
     )
     answer: tuple[Reply, None] | None = None if answered.reply is None else (answered.reply, None)
     fields = {**own.model_dump(), "usage": answered.usage, "latency_s": answered.latency_s}

@@ -175,10 +175,6 @@ class Telling:
     fields: dict[str, str] = field(default_factory=dict)
     parts: dict[str, str] = field(default_factory=dict)
 
-    def say(self, name: str, text: str) -> None:
-        """Fill a field with a text of the project."""
-        self.fields[name] = text
-
     def show(self, name: str, *blocks: tuple[str, str], before: str = "") -> None:
         """Fill a field with quoted blocks, each a pair of name and text."""
         self.parts |= {block: text.strip("\n") or NOTHING for block, text in blocks}

@@ -15,8 +15,7 @@ from codechat.studies.cab.environments.build_files import commands_writing
 
 def environment_of(kit: Kit) -> Environment | None:
     """The environment of the session's repository; None if the protocol does not name `environment` in `uses`."""
-    environment: Environment | None = kit.services.serving.get("environment")
-    return environment
+    return kit.services.serving.get("environment")
 
 
 async def enter(kit: Kit, turn: int) -> None:
@@ -67,13 +66,9 @@ class Visit:
         self._worktree: Worktree | None = None
         self._known: list[str] = []  # every command with an effect on the session's worktree
 
-    async def enter(self) -> None:
-        """Open the worktree now. Raises as `Environment.open`."""
-        await self._open()
-
     async def run(self, command: str) -> Output:
         """Run a new command. Raises as `Environment.open` and `Worktree.run`."""
-        return await (await self._open()).run(command)
+        return await (await self.enter()).run(command)
 
     def remember(self, command: str) -> None:
         """Note a command whose output the session has, new or recorded."""
@@ -84,7 +79,7 @@ class Visit:
 
         Raises as `Environment.open`, `Worktree.build` and `Worktree.run`.
         """
-        worktree = await self._open()
+        worktree = await self.enter()
         built = await worktree.build(files, dockerfile)
         for command in commands_writing(files):
             await worktree.run(command)
@@ -100,7 +95,8 @@ class Visit:
         if worktree is not None:
             await worktree.aclose()
 
-    async def _open(self) -> Worktree:
+    async def enter(self) -> Worktree:
+        """The worktree, opened at the first call. Raises as `Environment.open`."""
         if self._worktree is not None:
             return self._worktree
         if self._environment is None:

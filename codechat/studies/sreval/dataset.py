@@ -5,6 +5,7 @@ A line of its files is a task: `hash_id`, `total_turn` and `turn_datas`, whose e
 """
 
 import ast
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -107,16 +108,19 @@ class SREvalPythonConfig(DatasetConfig):
 @DATASETS.register("sreval_python", SREvalPythonConfig)
 def sreval_python(config: SREvalPythonConfig) -> Dataset:
     """SR-Eval, Python functions: 142 tasks of 3 to 5 turns, in the published file (dataset.path)."""
-    read = read_tasks(Path(config.path).expanduser(), _parse_python, REMEDY)
-    return published(read.dataset("sreval_python", content_hash([row.model_dump() for row in read.rows])))
+    return _functions(config.kind, config.path, _python_task)
 
 
-def _parse_python(value: dict[str, Any]) -> tuple[SREvalRow, StepTask]:
-    row = SREvalRow.model_validate(value)
-    return row, _task(row)
+def _functions(name: str, path: str, task_of: Callable[[SREvalRow], StepTask]) -> Dataset:
+    def parse_row(value: dict[str, Any]) -> tuple[SREvalRow, StepTask]:
+        row = SREvalRow.model_validate(value)
+        return row, task_of(row)
+
+    read = read_tasks(Path(path).expanduser(), parse_row, REMEDY)
+    return published(read.dataset(name, content_hash([row.model_dump() for row in read.rows])))
 
 
-def _task(row: SREvalRow) -> StepTask:
+def _python_task(row: SREvalRow) -> StepTask:
     """The task of a row. Raises `ValueError` if a reference does not parse, or one of its tests would never run."""
     steps = tuple(
         Step(turn.instruction, unit_tests(turn.test, turn.solution), turn.solution, turn.test)
@@ -148,16 +152,14 @@ class SREvalJavaConfig(DatasetConfig):
 @DATASETS.register("sreval_java", SREvalJavaConfig)
 def sreval_java(config: SREvalJavaConfig) -> Dataset:
     """SR-Eval, Java functions: 172 tasks of 3 to 5 turns, in the published file (dataset.path)."""
-    read = read_tasks(Path(config.path).expanduser(), _parse_java, REMEDY)
-    return published(read.dataset("sreval_java", content_hash([row.model_dump() for row in read.rows])))
+    return _functions(config.kind, config.path, _java_task)
 
 
-def _parse_java(value: dict[str, Any]) -> tuple[SREvalRow, StepTask]:
-    """A row and its task, without an entry point: only the instruction names the class."""
-    row = SREvalRow.model_validate(value)
+def _java_task(row: SREvalRow) -> StepTask:
+    """The task of a row, without an entry point: only the instruction names the class."""
     first, last = row.turn_datas[0], row.turn_datas[-1]
     steps = tuple(Step(turn.instruction, _junit(turn), turn.solution, turn.test) for turn in row.turn_datas)
-    return row, StepTask(row.hash_id, first.instruction, Target("java"), reference=last.solution, steps=steps)
+    return StepTask(row.hash_id, first.instruction, Target("java"), reference=last.solution, steps=steps)
 
 
 def _junit(turn: SREvalTurn) -> JUnit:

@@ -23,9 +23,8 @@ from codechat.datasets.reading.lines import read_tasks, read_values
 from codechat.datasets.tasks import Dataset, Task
 from codechat.sandbox.languages.python.syntax import parse, signature_of
 from codechat.studies.sreval.dataset import REMEDY, SREvalRow, published
-from codechat.studies.sreval.placing import names_of_tests
 from codechat.studies.sreval.rows import Step, StepTask
-from codechat.studies.sreval.suite_inserted import Inserted
+from codechat.studies.sreval.suite_inserted import Inserted, names_of_tests
 from codechat.studies.sreval.suite_maven import Maven, Part
 
 CLONE = "clone them there, each at the commit that the tasks were made from (docs/sreval.md), or choose dataset.tasks"

@@ -71,7 +71,6 @@ def _languages(cells: Sequence[SessionVerdicts], cohort: str, name: str) -> list
 def _strip(
     panel: Any, place: int, bars: Sequence[tuple[str, SessionVerdicts]], group: str, names: Sequence[str]
 ) -> None:
-    """The bars of a language, each over its entrant's number."""
     width = FILLED / len(bars)
     for number, (entrant, found) in enumerate(bars):
         metrics = found.cell.metrics
@@ -86,7 +85,6 @@ def _strip(
 
 
 def _stack(panel: Any, x: float, shares: Sequence[float], names: Sequence[str], width: float) -> None:
-    """One bar of shares, the first at its foot."""
     foot = 0.0
     for name, share in zip(names, shares, strict=True):
         label = WORDS.get(name, name.replace("_", " ").capitalize())

@@ -35,34 +35,23 @@ COHORTS: Mapping[str, str] = {"recent": "recent", "all_time": "all-time"}
 """The cohorts' names in metrics.json, and in words."""
 
 
-@dataclass(frozen=True)
-class Paper:
-    """The paper's Table 2. `figures` has by cohort and model three triples by verdict (correct, partially correct,
-    incorrect): shares in per cent, turns of the real thread, rounds.
-
-    `issues` counts the paper's sample by cohort; `known` has the paper's name of a model by its plain one. `conditions`
-    is Table 4 by language: labelled conditions, accurate ones, their share, and the share of complete lists, in per
-    cent; `same` is the share of equal labels of two people, in per cent.
-    """
-
-    figures: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]
-    issues: Mapping[str, int]
-    known: Mapping[str, str]
-    conditions: Mapping[str, Sequence[float]]
-    same: float
-
-    def name_of(self, model: str) -> str:
-        """The paper's name of a model; empty if the paper has no such model."""
-        return self.known.get(plain_name(model), "")
-
-
 @cache
-def paper() -> Paper:
-    """The data file's content."""
+def paper() -> Mapping[str, Any]:
+    """The paper's Tables 2 and 4 (`published.yaml`).
+
+    Each of `COHORTS` has by model three triples by verdict (correct, partially correct, incorrect): shares in per cent,
+    turns of the real thread, rounds. `issues` counts the paper's sample by cohort. `conditions` is Table 4 by language:
+    labelled conditions, accurate ones, their share, and the share of complete lists, in per cent; `same` is the share
+    of equal labels of two people, in per cent. `models` has the plain names of each of the paper's models.
+    """
     data: dict[str, Any] = from_yaml(DATA.read_text(encoding="utf-8"))
-    known = {plain: name for name, plains in data["models"].items() for plain in plains}
-    figures = {cohort: data[cohort] for cohort in COHORTS}
-    return Paper(figures, data["issues"], known, data["conditions"], data["same"])
+    return data
+
+
+def paper_name(model: str) -> str:
+    """The paper's name of a model; empty if the paper has no such model."""
+    names = (name for name, plains in paper()["models"].items() if plain_name(model) in plains)
+    return next(names, "")
 
 
 GROUP = "assist_paper"
@@ -107,13 +96,13 @@ def correctness(comparison: Comparison[Any]) -> Table:
         for cell in cells:
             own = _of_cohort(cell.metrics, cohort)
             place = (word, cell.label, MEASURED, *([cell.dataset] if several else []))
-            name = paper().name_of(cell.model) if cell in known else ""
+            name = paper_name(cell.model) if cell in known else ""
             measured.append((name, [(*place, *own, None)] if own else []))
         printed: dict[str, tuple[Value, ...]] = {}
-        for name, (shares, turns, rounds) in paper().figures[cohort].items() if known else ():
-            last = [cell for cell in known if paper().name_of(cell.model) == name][-1:]
+        for name, (shares, turns, rounds) in paper()[cohort].items() if known else ():
+            last = [cell for cell in known if paper_name(cell.model) == name][-1:]
             apart = sorted((len(found := differences(cell, cohort)), "; ".join(found)) for cell in last or known)
-            head = (word, name, PUBLISHED, *([None] if several else []), paper().issues[cohort])
+            head = (word, name, PUBLISHED, *([None] if several else []), paper()["issues"][cohort])
             unsaid = [None] * len(GRADES)  # the paper gives one count of turns
             printed[name] = (*head, *shares, *turns, *unsaid, *rounds, apart[0][1] or None)
         rows += beside(measured, printed)
@@ -137,7 +126,7 @@ def differences(cell: LoadedCell, cohort: str) -> list[str]:
     """The differences, in words, between a cell and the setup of the paper's Table 2."""
     config, metrics = cell.config, cell.metrics
     protocol, environment = config.get("protocol") or {}, config.get("environment") or {}
-    size, whole = metrics["n"]["by_cohort"]["rounds"].get(cohort, 0), paper().issues[cohort]
+    size, whole = metrics["n"]["by_cohort"]["rounds"].get(cohort, 0), paper()["issues"][cohort]
     found = [f"{size} of {whole} issues"] if size < whole else []
     if (config.get("dataset") or {}).get("sample") != "paper":
         found.append("not drawn by dataset.sample=paper")
@@ -151,7 +140,7 @@ def differences(cell: LoadedCell, cohort: str) -> list[str]:
     found += [f"protocol.{key}={protocol.get(key)}" for key, value in usual.items() if protocol.get(key) != value]
     for role in ("user", "judge"):
         name = str(((protocol.get("roles") or {}).get(role) or {}).get("name"))
-        if paper().name_of(name) != SONNET:
+        if paper_name(name) != SONNET:
             found.append(f"{role} {name}")
     return found
 
@@ -227,12 +216,12 @@ def labelled(comparison: Comparison[Any]) -> Iterator[Table]:
     The paper's Table 4 is shown for labels of the published issues alone.
     """
     known = any(is_published(found.cell) for found in comparison.in_order())
-    table_4 = paper().conditions if known else {}
+    table_4 = paper()["conditions"] if known else {}
     lists = {place: (LISTS * (len(table_4) - 1 if place == ALL else 1), row[3]) for place, row in table_4.items()}
     asked = {
         "extracted_condition": Asked(
             "Accurate conditions", "conditions of the data that say what the user needs",
-            {place: (int(row[0]), row[2]) for place, row in table_4.items()}, paper().same,
+            {place: (int(row[0]), row[2]) for place, row in table_4.items()}, paper()["same"],
         ),
         "extracted_conditions": Asked(
             "Complete lists", "issues whose conditions say all that the user needs", lists

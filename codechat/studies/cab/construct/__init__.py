@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from codechat.base.config import original_option, place_option
-from codechat.base.errors import UserError, nearest
+from codechat.base.errors import UserError
 from codechat.base.texts import problem_of_name
 from codechat.run.construct import (
     RECIPES,
@@ -44,7 +44,6 @@ from codechat.studies.cab.construct.github import (
     turns_of,
 )
 from codechat.studies.cab.construct.repositories import (
-    LICENSES,
     PERMISSIVE,
     SEARCHED,
     IssueFunnel,
@@ -53,15 +52,7 @@ from codechat.studies.cab.construct.repositories import (
     item_of,
     tags_of,
 )
-from codechat.studies.cab.construct.roles import (
-    Asking,
-    Builds,
-    Extracted,
-    IssuesPrompts,
-    IssuesRoles,
-    Removed,
-    founded,
-)
+from codechat.studies.cab.construct.roles import Asking, Builds, Extracted, IssuesPrompts, IssuesRoles, Removed, founded
 from codechat.studies.cab.environments.docker import DockerConfig
 from codechat.studies.cab.tasks import IssueRow, replies_in
 
@@ -95,15 +86,6 @@ class IssuesConfig(RecipeConfig):
     @classmethod
     def _are_known(cls, names: list[str]) -> list[str]:
         return tags_of(names)
-
-    @field_validator("licenses")
-    @classmethod
-    def _are_of_spdx(cls, names: list[str]) -> list[str]:
-        known = {name.casefold(): name for name in LICENSES}
-        for name in names:
-            if name.casefold() not in known:
-                raise ValueError(f"'{name}' is no SPDX id that GitHub knows; {nearest(name, LICENSES)}")
-        return [known[name.casefold()] for name in names]
 
     @field_validator("created_after")
     @classmethod

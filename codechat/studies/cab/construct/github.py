@@ -17,6 +17,8 @@ from urllib.parse import urlencode
 
 from pydantic import (
     AfterValidator,
+    AliasChoices,
+    AliasPath,
     BaseModel,
     ConfigDict,
     Field,
@@ -167,12 +169,6 @@ class _Written(_Shape):
         return self.user or Account(login="ghost")
 
 
-class License(_Shape):
-    """A licence by its SPDX id."""
-
-    spdx_id: str | None = None
-
-
 class Repository(_Shape):
     """A repository."""
 
@@ -180,12 +176,7 @@ class Repository(_Shape):
     stargazers_count: int
     created_at: str
     language: str | None = None
-    license: License | None = None
-
-    @property
-    def spdx(self) -> str:
-        """The SPDX id of the licence; empty without one."""
-        return (self.license and self.license.spdx_id) or ""
+    spdx: str | None = Field(None, validation_alias=AliasChoices("spdx", AliasPath("license", "spdx_id")))
 
 
 class Label(_Shape):
@@ -344,7 +335,6 @@ class Github:
         return link[1].removeprefix(self._config.base_url) if link else ""
 
     def _redacted(self, content: bytes) -> str:
-        """A line of an answer, without the token."""
         text = content[:2_000].decode(errors="replace")
         with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
             text = str(json.loads(content)["message"])

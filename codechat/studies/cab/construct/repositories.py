@@ -20,15 +20,6 @@ SEARCHED: Mapping[str, str] = {
     "typescript": "TypeScript",
 }  # fmt: skip
 """The seven languages, as GitHub calls them."""
-LICENSES = {
-    "0BSD", "AFL-3.0", "AGPL-3.0", "Apache-2.0", "Artistic-2.0", "BlueOak-1.0.0", "BSD-2-Clause",
-    "BSD-2-Clause-Patent", "BSD-3-Clause", "BSD-3-Clause-Clear", "BSD-4-Clause", "BSL-1.0", "CC-BY-4.0",
-    "CC-BY-SA-4.0", "CC0-1.0", "CECILL-2.1", "ECL-2.0", "EPL-1.0", "EPL-2.0", "EUPL-1.1", "EUPL-1.2", "GFDL-1.3",
-    "GPL-2.0", "GPL-3.0", "ISC", "LGPL-2.1", "LGPL-3.0", "LPPL-1.3c", "MIT", "MIT-0", "MPL-2.0", "MS-PL", "MS-RL",
-    "MulanPSL-2.0", "NCSA", "ODbL-1.0", "OFL-1.1", "OSL-3.0", "PostgreSQL", "Unlicense", "UPL-1.0", "Vim", "WTFPL",
-    "Zlib",
-}  # fmt: skip
-"""The SPDX ids that GitHub finds in repositories."""
 PERMISSIVE = ["MIT", "Apache-2.0", "ISC", "Zlib", "CC-BY-4.0", "CC0-1.0"]
 """The paper's licences."""
 LABELS = ("question", "help wanted")
@@ -69,7 +60,7 @@ def item_of(repository: Repository, **noted: int) -> Item:
     data = {
         "repository": repository.full_name,
         "language": (repository.language or "").lower(),
-        "license": repository.spdx,
+        "license": repository.spdx or "",
         "stars": repository.stargazers_count,
         "repository_created_at": repository.created_at,
         **noted,

@@ -397,7 +397,6 @@ class Builds:
     async def _tried(
         self, kit: Kit, text: str, repository: str, commit: str, folder: Path
     ) -> tuple[Literal["built", "failed", "refused"], str]:
-        """The end of a Dockerfile's build, and its log."""
         if refusal := refusal_of(text, repository, commit, self.clone_url, self.config):
             return "refused", refusal
         inputs: dict[str, Any] = {"dockerfile": text, "repository": repository, "commit": commit}

@@ -89,7 +89,6 @@ class Checkout:
         return {"lower": str(lower), "own": str(own), "uid": self._owner, "visible": visible, "cover": cover}
 
     def _in_box(self) -> dict[str, Any]:
-        """The options of a worktree in the box that `_command` makes."""
         return {
             "lower": furnish.LOWER,
             "uid": self._owner,

@@ -2,11 +2,14 @@
 
 A repository is data: its configuration, hooks and references are never read, and no program that it names is started.
 Git gets only its objects, in a fresh folder with our settings, and copies those that the commit leads to. Everything
-later, every other branch and every tag stays behind.
+later, every other branch and every tag stays behind. The cache also has notes of built images and the interpreters of
+containers.
 """
 
 import asyncio
 import contextlib
+import fcntl
+import json
 import os
 import re
 import shutil
@@ -17,13 +20,14 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from codechat.base.environment import cache_root
 from codechat.base.errors import UserError
 from codechat.base.files import content_hash
 from codechat.datasets.tasks import Workspace
-from codechat.studies.cab.environments.cache import HeldFolder, folder_of
+from codechat.run.extensions import CacheContents
 
 MOST_MB, MOST_FILES = 4096, 500_000  # of one commit
-GIT_S = 900.0
+GIT_S, REMOVE_S = 900.0, 120.0
 BRANCH = "main"
 UNPACKED = 1  # version of a folder's content
 REMEDY = "dataset.repos names the folder of the clones; a mirror (git clone --mirror) holds every commit"
@@ -92,6 +96,35 @@ def objects_of(clone: Path) -> Path | None:
 def borrows(objects: Path) -> bool:
     """Whether these objects include those of another repository, which could be any."""
     return (objects / "info" / "alternates").exists()
+
+
+def folder_of(part: str) -> Path:
+    """The folder of a part: `commits`, `images` (notes of them) or `interpreters`."""
+    return cache_root() / "rooms" / part
+
+
+class HeldFolder:
+    """A folder that is not cleared while a process holds it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Hold a folder, which need not exist yet. Raises `OSError`."""
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self._handle = os.open(f"{folder}.used", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._handle, fcntl.LOCK_SH)
+
+    def alone(self) -> bool:
+        """Whether no other process holds it; from then on no other can."""
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        return False
+
+    def release(self) -> None:
+        """Release it, once or more often."""
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
 
 
 async def hold_commit(held: contextlib.ExitStack, workspace: Workspace, owner: int | None) -> Path:
@@ -238,3 +271,54 @@ def _git(made: Path, *words: str, stdin: str = "", **more: str) -> str:
     if done.returncode != 0:
         raise _Refused(last_words(done.stderr) or f"git {words[0]} ended with status {done.returncode}")
     return done.stdout.decode(errors="replace")
+
+
+def contents() -> CacheContents:
+    """The present contents: commits with the bytes of their files, and images."""
+    folders = [place for place in _listed("commits") if place.is_dir()]
+    images = [place for place in _listed("images") if place.suffix == ".json"]
+    return _counted(len(folders), sum(map(_size, folders)), len(images))
+
+
+def clear() -> CacheContents:
+    """Remove all that no worktree uses, and return it. An image that its engine does not remove stays noted."""
+    commits = size = images = 0
+    for folder in _listed("commits"):
+        if folder.is_dir():
+            held = HeldFolder(folder)
+            if held.alone():
+                commits, size = commits + 1, size + _size(folder)
+                shutil.rmtree(folder)
+            held.release()
+    for note in _listed("images"):
+        if note.suffix == ".json" and _remove_image(note):
+            note.unlink()
+            images += 1
+    return _counted(commits, size, images)
+
+
+def _counted(commits: int, size: int, images: int) -> CacheContents:
+    return CacheContents(cache_root() / "rooms", size, {"commit": commits, "image": images})
+
+
+def _remove_image(note: Path) -> bool:
+    image = json.loads(note.read_text(encoding="utf-8"))
+    words = [image["program"], "image", "rm", "--force", image["name"], image["built"]]
+    try:
+        return subprocess.run(words, capture_output=True, timeout=REMOVE_S, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def _listed(part: str) -> list[Path]:
+    folder = folder_of(part)
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for place, _, files in os.walk(folder):
+        for name in files:
+            with contextlib.suppress(OSError):
+                total += os.lstat(f"{place}/{name}").st_size
+    return total

@@ -3,9 +3,10 @@
 import asyncio
 import secrets
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -66,44 +67,6 @@ class DockerConfig(Limits):
         return "Dockerfile", remedy
 
 
-@dataclass(frozen=True)
-class Attempts:
-    """Attempts to build a worktree's image with a maintainer's files, which leave no image.
-
-    `image` is the worktree's own, `test` the row's test command, and `run` runs it in a prepared image.
-    """
-
-    builder: Builder
-    lower: Path
-    dockerfile: str
-    image: Image
-    test: str | None
-    run: Callable[[Image, str], Awaitable[Output]]
-
-    def __call__(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
-        """Build with the files, and with another Dockerfile if given, and test. Raises `InfrastructureError`."""
-        if not files and dockerfile is None:
-            return self._tested(Build(True, ""), self.image)
-        name, text = secrets.token_hex(8), self.dockerfile if dockerfile is None else dockerfile
-        tags = f"codechat-tried:{name}", f"codechat-tested:{name}"
-        try:
-            built = self.builder.build(self.lower, files, text, tags[0])
-            if built.ok and self.test is not None:
-                built = self._tested(built, self.builder.prepare(*tags, self.lower))
-            return built
-        finally:
-            for tag in reversed(tags):
-                self.builder.engine.run("image", "rm", "--force", tag)
-
-    def _tested(self, built: Build, image: Image) -> Build:
-        """The build with the test's output, if there is a test. The test runs in an event loop of this thread."""
-
-        async def run(command: str) -> Output:
-            return await self.run(image, command)
-
-        return built if self.test is None else replace(built, test=asyncio.run(run(self.test)))
-
-
 class Docker:
     """Opens worktrees in containers."""
 
@@ -155,16 +118,41 @@ class Docker:
             image = await asyncio.to_thread(self._builder.image, workspace, dockerfile, lower)
             resident = await self._start(image)
             test = workspace.test if workspace.dockerfile is not None else None
-            attempts = Attempts(self._builder, lower, dockerfile, image, test, self._test)
-            return ResidentWorktree(self._config, resident, held.pop_all(), attempts)
+            build = partial(self._build, lower=lower, own=dockerfile, image=image, test=test)
+            return ResidentWorktree(self._config, resident, held.pop_all(), build)
 
-    async def _test(self, image: Image, command: str) -> Output:
-        """The output of a command in a container of an image, which is thrown away."""
-        resident = await self._start(image)
+    def _build(
+        self, files: Mapping[str, str], dockerfile: str | None, *, lower: Path, own: str, image: Image, test: str | None
+    ) -> Build:
+        """Build a worktree's image with a maintainer's files, and run the row's `test` in it; leaves no image.
+
+        `own` is the row's Dockerfile, and `image` the worktree's image, which counts as built without any change.
+        Raises `InfrastructureError`.
+        """
+        if not files and dockerfile is None:
+            return self._tested(Build(True, ""), image, test)
+        name = secrets.token_hex(8)
+        tags = f"codechat-tried:{name}", f"codechat-tested:{name}"
         try:
-            return await resident.run(command, self._config, self._config.test_s)
+            built = self._builder.build(lower, files, own if dockerfile is None else dockerfile, tags[0])
+            if built.ok and test is not None:
+                built = self._tested(built, self._builder.prepare(*tags, lower), test)
+            return built
         finally:
-            await resident.aclose()
+            for tag in reversed(tags):
+                self._builder.engine.run("image", "rm", "--force", tag)
+
+    def _tested(self, built: Build, image: Image, test: str | None) -> Build:
+        """The build with the output of the test, if there is one, in an event loop of this thread."""
+
+        async def run(command: str) -> Output:
+            resident = await self._start(image)
+            try:
+                return await resident.run(command, self._config, self._config.test_s)
+            finally:
+                await resident.aclose()
+
+        return built if test is None else replace(built, test=asyncio.run(run(test)))
 
     async def _start(self, image: Image) -> Resident:
         folder = await asyncio.to_thread(bundle)

@@ -27,8 +27,9 @@ from codechat.base.errors import InfrastructureError
 from codechat.base.files import content_hash
 from codechat.datasets.tasks import Workspace
 from codechat.studies.cab.environments.build_files import Refused, parts_of, recipe
-from codechat.studies.cab.environments.cache import folder_of
-from codechat.studies.cab.environments.inside.starter import BLOCK, HeadAndTail
+from codechat.studies.cab.environments.commits import folder_of
+from codechat.studies.cab.environments.inside.beside import HeadAndTail
+from codechat.studies.cab.environments.inside.starter import BLOCK
 from codechat.studies.cab.environments.resident import CODE, UNPRIVILEGED, Limits, boot_code, legible
 
 PLACE = "/codechat"

@@ -285,7 +285,6 @@ def _meet(
 
 
 def _popen(command: list[str], stdin: int, errors: IO[bytes]) -> "subprocess.Popen[bytes]":
-    """Start a program without output in its own session."""
     return subprocess.Popen(
         command, stdin=stdin, stdout=subprocess.DEVNULL, stderr=errors, cwd="/", start_new_session=True
     )

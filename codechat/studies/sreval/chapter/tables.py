@@ -45,12 +45,11 @@ class Figures(NamedTuple):
 class Paper:
     """The paper's figures. Models go by its abbreviations, such as `OSS-20-T`, in its order.
 
-    `names` has their full names with the reasoning level, `presets` the abbreviation of each of codechat's presets;
-    `tasks` is Table 1 by dataset, and `total` its last row; `marks` is Table 2 by model, as the data file has it.
+    `names` has their full names with the reasoning level; `tasks` is Table 1 by dataset, and `total` its last row;
+    `marks` is Table 2 by model, with codechat's `preset`.
     """
 
     names: Mapping[str, str]
-    presets: Mapping[str, str]
     tasks: Mapping[str, Mapping[str, Any]]
     figures: Mapping[str, Mapping[Setting, Figures]]
     marks: Mapping[str, Mapping[str, Any]]
@@ -72,8 +71,7 @@ def paper() -> Paper:
             known = found[model].get(setting, Figures((), avg_acc, complete_rate, None))
             found[model][setting] = known._replace(atc=atc)
     names = {model: about["name"] for model, about in data["models"].items()}
-    presets = {about["preset"]: model for model, about in data["models"].items()}
-    return Paper(names, presets, data["tasks"], found, data["models"])
+    return Paper(names, data["tasks"], found, data["models"])
 
 
 OWN = "own"  # the level of all datasets outside the paper
@@ -144,7 +142,7 @@ def variant_of(cell: LoadedCell) -> Iterator[str]:
 def in_paper(cell: LoadedCell) -> str:
     """The name of a cell's model in these tables; empty if the paper has no such model."""
     preset, effort = cell.model.removesuffix(REPLAYED), (cell.config.get("model") or {}).get("reasoning_effort")
-    known = paper().presets
+    known = {about["preset"]: model for model, about in paper().marks.items()}
     model = known.get(f"{preset}_{effort}") or known.get(preset)
     return paper().names[model] if model is not None else ""
 
@@ -367,7 +365,6 @@ class Pick(NamedTuple):
 
 
 def _lines(of: Iterable[Entry], picks: Sequence[Pick], names: tuple[Value, ...] = ()) -> Iterator[Line]:
-    """The entries with any of the figures."""
     for entry in of:
         values = [pick.of(entry) for pick in picks]
         if any(value is not None for value in values):
@@ -388,7 +385,6 @@ def _table(picks: Sequence[Pick], lines: Iterable[Line], named: Sequence[Column]
 
 
 def _word(text: str) -> str:
-    """The text as part of a column's key."""
     return re.sub(r"\W+", "_", text).strip("_").lower()
 
 
@@ -433,9 +429,7 @@ def ablation_tables(comparison: Comparison[Any]) -> Iterator[Table]:
     )
 
 
-def _ablations(
-    found: Mapping[tuple[str, str, str], Mapping[str, tuple[float | None, float | None]]],
-) -> Table:
+def _ablations(found: Mapping[tuple[str, str, str], Mapping[str, tuple[float | None, float | None]]]) -> Table:
     texts = columns_of(model="Model", tasks="Tasks", source="Source", method="Method")
     columns = [Column("avg_acc", "AvgAcc", ".4f"), Column("delta_1", "Δ₁", ".2f")]
     columns += [Column("complete_rate", "CR", ".4f"), Column("delta_2", "Δ₂", ".2f")]

@@ -195,10 +195,10 @@ def test_scored_labels_need_a_cell_that_has_them(runs: Path, tmp_path: Path) -> 
 
 def test_table_4_as_printed() -> None:
     """Its sums and shares, of 30 lists in each language."""
-    rows = {name: row for name, row in paper().conditions.items() if name != "all"}
-    total, accurate, share_accurate, complete = paper().conditions["all"]
+    rows = {name: row for name, row in paper()["conditions"].items() if name != "all"}
+    total, accurate, share_accurate, complete = paper()["conditions"]["all"]
     assert (total, accurate) == tuple(sum(row[place] for row in rows.values()) for place in (0, 1)) == (663, 572)
-    for size, good, printed, _ in paper().conditions.values():
+    for size, good, printed, _ in paper()["conditions"].values():
         assert round(100 * good / size, 2) == printed
     lists = [round(LISTS * row[3] / 100) for row in rows.values()]
     assert all(round(100 * one / LISTS, 2) == row[3] for one, row in zip(lists, rows.values(), strict=True))

@@ -144,7 +144,7 @@ def test_turns_of_published_threads_by_both_definitions() -> None:
         "python": 50, "javascript": 37, "cpp": 31, "typescript": 26, "csharp": 25, "c": 20, "java": 8
     }  # fmt: skip
     assert round(mean(map(thread_turns, sample)), 2) == 1.68 and round(mean(map(thread_replies, sample)), 2) == 2.22
-    shares, turns, _ = paper().figures["recent"]["GPT-4.1 mini"]
+    shares, turns, _ = paper()["recent"]["GPT-4.1 mini"]
     assert round(sum(share * each for share, each in zip(shares, turns, strict=True)) / 100, 2) == 2.10
 
 

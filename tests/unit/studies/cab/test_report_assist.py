@@ -15,7 +15,7 @@ from codechat.report.data import Board, ReportData
 from codechat.report.drawing import Look, styled
 from codechat.report.loading import load_cells
 from codechat.report.metrics import Breakdown, Measures, points_of
-from codechat.studies.cab.chapter.tables import COHORTS, paper
+from codechat.studies.cab.chapter.tables import COHORTS, paper, paper_name
 from codechat.studies.cab.metrics import ASSIST, GRADES
 from support.assist_cells import LANGUAGES, Assisted, write_assisted
 
@@ -228,17 +228,17 @@ def test_a_breakdown_by_very_many_groups_is_not_drawn(tmp_path: Path, groups: in
 def test_the_published_shares_are_those_of_the_sample() -> None:
     """A slip of a digit would break a sum, or be no share of the sample: but one model has fewer issues."""
     fewer = {("recent", "Llama 3.3 70B"): 193, ("all_time", "Llama 3.3 70B"): 346}
-    for cohort, models in paper().figures.items():
-        assert len(models) == 6 and set(models) == set(paper().known.values())
+    for cohort, models in ((cohort, paper()[cohort]) for cohort in COHORTS):
+        assert len(models) == 6 and set(models) == set(paper()["models"])
         for model, (shares, *_) in models.items():
-            size = fewer.get((cohort, model), paper().issues[cohort])
+            size = fewer.get((cohort, model), paper()["issues"][cohort])
             assert sum(shares) == pytest.approx(100, abs=0.021), (cohort, model)
             for share in shares:
                 assert share == pytest.approx(100 * round(share * size / 100) / size, abs=0.011), (cohort, model)
 
 
 def test_models_are_known_by_their_names() -> None:
-    assert paper().name_of("openai/gpt-4.1-mini (replay)") == "GPT-4.1 mini"
-    assert paper().name_of("llama33_70b") == "Llama 3.3 70B"
-    assert paper().name_of("claude-3-7-sonnet-20250219") == "Sonnet 3.7"
-    assert paper().name_of("gpt5") == ""
+    assert paper_name("openai/gpt-4.1-mini (replay)") == "GPT-4.1 mini"
+    assert paper_name("llama33_70b") == "Llama 3.3 70B"
+    assert paper_name("claude-3-7-sonnet-20250219") == "Sonnet 3.7"
+    assert paper_name("gpt5") == ""

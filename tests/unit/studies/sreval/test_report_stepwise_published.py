@@ -45,11 +45,12 @@ def in_rounds() -> Iterator[tuple[str, Setting, Figures]]:
 def test_every_model_and_setting_is_there() -> None:
     datasets = [dataset for level in LEVELS.values() for dataset in level]
     assert set(datasets) == set(TURNS) == set(RAW["tasks"]) - {"total"}
-    assert len(paper().figures) == len(paper().names) == len(paper().presets) == 11
+    assert len(paper().figures) == len(paper().names) == 11
     assert len(list(in_rounds())) == 11 * 4 * 2
     with_tokens = [(model, each) for model, found in paper().figures.items() for each in found.values() if each.atc]
     assert len(with_tokens) == 4 * 4 * 5 and len({model for model, _ in with_tokens}) == 4
-    assert set(paper().presets) <= set(options_of("model"))
+    presets = {marks["preset"] for marks in paper().marks.values()}
+    assert len(presets) == 11 and presets <= set(options_of("model"))
 
 
 def test_a_mean_is_that_of_its_rounds() -> None:

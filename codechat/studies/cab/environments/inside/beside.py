@@ -15,7 +15,7 @@ import shutil
 import socket
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from codechat.sandbox.inside import isolate
 from codechat.sandbox.inside.beside import Ruleset, allow_reading, clear, landlock_version, used
@@ -28,12 +28,21 @@ QUEUE, PIPE = 2 * 212992, 2 << 12  # bytes that a socket may hold, and any other
 NO_END = 1 << 62
 
 
-class Output(Protocol):
-    """The first and the last bytes of an output, and its total of bytes."""
+class HeadAndTail:
+    """The first and the last `size` bytes of an output, and its `total` of bytes."""
 
-    head: bytearray
-    tail: bytearray
-    total: int
+    def __init__(self, size: int) -> None:
+        self._size, self.total = size, 0
+        self.head, self.tail = bytearray(), bytearray()
+
+    def add(self, data: bytes) -> None:
+        """Take the next bytes."""
+        self.total += len(data)
+        free = self._size - len(self.head)
+        self.head += data[:free]
+        self.tail += data[max(free, len(data) - self._size) :] if free < len(data) else b""
+        if len(self.tail) > self._size:
+            del self.tail[: -self._size]
 
 
 class Beside:
@@ -144,7 +153,7 @@ class Beside:
         """A command with the real paths of the worktree."""
         return self._named.sub(lambda found: self._names[found[1]], command)
 
-    def as_elsewhere(self, output: Output) -> None:
+    def as_elsewhere(self, output: HeadAndTail) -> None:
         """Show the paths of an output as every worktree shows them."""
         missing = output.total - len(output.head) - len(output.tail)
         for shown, real in self._names.items():

@@ -126,7 +126,6 @@ def prepare(start: str, lower: str, owner: int) -> str:
 
 
 def _repositories() -> Iterator[str]:
-    """The folders that have a `.git` of any sort."""
     for folder, folders, files in os.walk("/"):
         if ".git" in folders or ".git" in files:
             yield folder

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from codechat.sandbox.inside import isolate
 from codechat.studies.cab.environments.inside import furnish
-from codechat.studies.cab.environments.inside.beside import PIPE, Beside, Output, memory_of
+from codechat.studies.cab.environments.inside.beside import PIPE, Beside, HeadAndTail, memory_of
 
 LENGTH = struct.Struct("<I")
 BLOCK = 1 << 20
@@ -76,23 +76,6 @@ def receive(control: socket.socket) -> dict[str, Any]:
     return message
 
 
-class HeadAndTail:
-    """The first and the last `size` bytes of an output, and its `total` of bytes."""
-
-    def __init__(self, size: int) -> None:
-        self._size, self.total = size, 0
-        self.head, self.tail = bytearray(), bytearray()
-
-    def add(self, data: bytes) -> None:
-        """Take the next bytes."""
-        self.total += len(data)
-        free = self._size - len(self.head)
-        self.head += data[:free]
-        self.tail += data[max(free, len(data) - self._size) :] if free < len(data) else b""
-        if len(self.tail) > self._size:
-            del self.tail[: -self._size]
-
-
 class Prepared(NamedTuple):
     """A process that waits for its command: the pipes for the command and for its output."""
 
@@ -128,7 +111,6 @@ class Starter:
         os._exit(0)
 
     def _prepare(self) -> Prepared:
-        """Start the process that will become the next command's shell."""
         (command_reader, command), (output, output_writer) = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
         with contextlib.suppress(OSError):
             fcntl.fcntl(output, PIPE_SIZE, BLOCK)
@@ -226,7 +208,7 @@ class Parted:
         """After it was forked."""
         isolate.back_to(self._handle)
 
-    def become_shell(self, shell: "Callable[[], Shell]", limits: Mapping[int, int]) -> NoReturn:
+    def become_shell(self, shell: Callable[[], tuple[str, list[str | bytes]]], limits: Mapping[int, int]) -> NoReturn:
         """For the forked process, which is the init process of a namespace: start the shell, and wait for its end.
 
         The shell is spawned, not forked: a fork would copy this interpreter once more.
@@ -259,18 +241,14 @@ class Parted:
         """The command with the worktree's real paths, which are the shown ones."""
         return command
 
-    def as_elsewhere(self, output: Output) -> None:
+    def as_elsewhere(self, output: HeadAndTail) -> None:
         """Outputs stay as they are."""
 
     def leave(self) -> None:
         """All that is left ends with this process."""
 
 
-Shell = tuple[str, list[str | bytes]]
-"""A shell and its arguments."""
-
-
-def shell_of(command: int, keep: int = 3) -> Shell:
+def shell_of(command: int, keep: int = 3) -> tuple[str, list[str | bytes]]:
     """The shell and its arguments, once the pipe `command` has delivered the command.
 
     All descriptors from 3 on except `keep` are closed, the pipe's other end too: else the pipe would never end.
