@@ -11,8 +11,7 @@ from codechat.report.metrics.statistics import TaskRatio
 from codechat.report.metrics.sums import CellSums, Mean, Value, at
 from codechat.report.metrics.tally import Tally
 
-CHECKS = "earlier"
-"""The field of a turn with the verdicts of earlier turns' tests: `[{turn, passed}]`."""
+CHECKS = "earlier"  # the field of a turn with the verdicts of earlier turns' tests: `[{turn, passed}]`
 
 STEPWISE = Measures(
     protocol="stepwise",
