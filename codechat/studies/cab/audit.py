@@ -23,8 +23,7 @@ from codechat.report.comparison import LoadedCell
 from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn
 
-EXTRACTION = "the data"
-"""In place of a judge's name for the dataset's statements."""
+EXTRACTION = "the data"  # in place of a judge's name for the dataset's statements
 Asked = Callable[[LoadedCell, AssistTask, SessionRecord], Iterator[Row]]
 
 

@@ -32,8 +32,7 @@ OWN_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tcommitGrap
 PATIENCE_S = 120.0  # for one commit; a hundred thousand files take half a second
 SHOWN = 3  # problems in a message, ids in a remark
 
-Problem = tuple[str, str]
-"""A problem of a repository, and the remedy."""
+Problem = tuple[str, str]  # a problem of a repository, and the remedy
 
 
 def find_clone(folder: Path, repository: str) -> Path | None:

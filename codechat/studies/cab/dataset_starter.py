@@ -24,11 +24,9 @@ from codechat.studies.cab.tasks import AssistTask, Comment, with_replies
 ISSUES = ("till", "pebble", "kettle")
 MAINTAINER, USER = "maintainer", "user"
 OPENED = "2025-02-01T09:00:00Z"
-BEGUN_S = 1_735_689_600
-"""The time of the first commit, 2025-01-01 in UTC; every further one is a day later."""
+BEGUN_S = 1_735_689_600  # the time of the first commit, 2025-01-01 in UTC; every further one is a day later
 DAY_S = 86_400
-Objects = dict[str, bytes]
-"""Git objects with their headers, by id."""
+Objects = dict[str, bytes]  # Git objects with their headers, by id
 
 
 class AssistStarterConfig(DatasetConfig):

@@ -85,8 +85,7 @@ def _words_of(text: str) -> list[str]:
 
 STATUS, REASON = "SATISFACTION STATUS", "REASON"
 STATUSES: tuple[Status, ...] = get_args(Status)
-SHORTEST = 25
-"""The least characters of a condition that is recognised: anyone may write shorter ones."""
+SHORTEST = 25  # the least characters of a condition that is recognised: anyone may write shorter ones
 _MENTION = re.compile(r"SATISFACTION_STATUS|\b(?:FULLY|PARTIALLY|NOT)_SATISFIED\b", re.IGNORECASE)
 
 

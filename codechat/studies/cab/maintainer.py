@@ -75,8 +75,7 @@ def _marked(line: str) -> tuple[str | None, str]:
     return match[2], text
 
 
-DOCKERFILE = "Dockerfile"
-"""The recorded name of a changed Dockerfile."""
+DOCKERFILE = "Dockerfile"  # the recorded name of a changed Dockerfile
 _OPENING = re.compile(r"[ \t>*_`]*(?:CREATE_FILE\[(?P<path>[^\n]*)\]|MODIFY_DOCKERFILE)[*_`]*:[*_`]*[ \t]*$")
 _FILE_ENDS = {"END_FILE", "END_DOCKERFILE"}
 _FILE_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
@@ -162,8 +161,7 @@ def _problem_of(path: str) -> str:
 
 
 NO_NETWORK, NETWORK = "There is no network.", "The network can be reached."
-_LONGEST_COMMAND = 300
-"""Characters of a command above its output."""
+_LONGEST_COMMAND = 300  # characters of a command above its output
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[\w+-]*[ \t]*$", re.MULTILINE)
 _ENDS = {
     "timeout": "stopped: it ran past the limit of time",

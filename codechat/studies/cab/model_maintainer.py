@@ -12,8 +12,7 @@ from codechat.studies.cab.tasks import AssistTask
 LOOK = "EXPLORE: ls\nEXPLORE: git log --oneline"
 """The commands before the first answer: enough to show that commands work."""
 OFFER = "EXPLORE:"
-REPEAT = "repeat in it all"
-"""Words of an order to repeat earlier answers, as in the prompts `paper`."""
+REPEAT = "repeat in it all"  # words of an order to repeat earlier answers, as in the prompts `paper`
 
 
 class MaintainerConfig(ModelConfig):

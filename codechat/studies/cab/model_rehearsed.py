@@ -13,10 +13,8 @@ from codechat.base.errors import UserError
 from codechat.models import MODELS, ModelConfig, Request
 
 DATASETS = frozenset({"assist_starter"})
-MOST = 2 / 3
-"""The required share of a condition's words in an answer."""
-SHORTEST = 4
-"""Letters of a word that counts."""
+MOST = 2 / 3  # the required share of a condition's words in an answer
+SHORTEST = 4  # letters of a word that counts
 GRADES = ("INCORRECT", "PARTIALLY CORRECT", "CORRECT")
 STATUSES = ("NOT_SATISFIED", "PARTIALLY_SATISFIED", "FULLY_SATISFIED")
 SAID = (

@@ -172,14 +172,10 @@ def _record(turn: int, answered: Answered, more: Mapping[str, Any]) -> TurnRecor
     return TurnRecord.of(turn, answered.request, answer, **fields)
 
 
-OUTPUTS = 4_000
-"""Characters that a step's commands print."""
-SAID = 1_200
-"""Characters of an answer, and, generously, of a reply that explores."""
-REPLIED = 400
-"""Characters of the user's reply."""
-REFERENCE = 800
-"""Characters of a reply of another issue with what it replies to."""
+OUTPUTS = 4_000  # characters that a step's commands print
+SAID = 1_200  # characters of an answer, and, generously, of a reply that explores
+REPLIED = 400  # characters of the user's reply
+REFERENCE = 800  # characters of a reply of another issue with what it replies to
 
 
 def expected_asks(config: AssistConfig, task: AssistTask, *, explores: bool) -> Iterator[Ask]:

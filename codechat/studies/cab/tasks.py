@@ -186,8 +186,7 @@ def replies_in(task: AssistTask) -> Iterator[Reference]:
             yield Reference(f"{task.task_id}:{number}", task.url, said.body, replied.body)
 
 
-RECENT_SINCE = "2024-11"
-"""Repositories made in this month or later are of the cohort `recent`."""
+RECENT_SINCE = "2024-11"  # repositories made in this month or later are of the cohort `recent`
 WITH_DOCKERFILE, EACH, LONG_THREAD = 5, 10, 5
 """Issues with a Dockerfile, issues of a number of turns, and the number of turns that longer threads count as."""
 

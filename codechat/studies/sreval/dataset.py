@@ -48,8 +48,7 @@ def needs_of(*sources: str) -> frozenset[Need]:
 
 
 REMEDY = "give a task file of SR-Eval: one JSON object a line, with hash_id, total_turn and turn_datas"
-ENTRY_POINT = "task_func"
-"""The function's name in every function-level task in Python."""
+ENTRY_POINT = "task_func"  # the function's name in every function-level task in Python
 
 
 class SREvalTurn(BaseModel):

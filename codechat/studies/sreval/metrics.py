@@ -10,8 +10,7 @@ from codechat.report.metrics.spending import Effort
 from codechat.report.metrics.statistics import TaskRatio
 from codechat.report.metrics.sums import CellSums, Mean, Tally, Value, at
 
-CHECKS = "earlier"
-"""The field of a turn with the verdicts of earlier turns' tests: `[{turn, passed}]`."""
+CHECKS = "earlier"  # the field of a turn with the verdicts of earlier turns' tests: `[{turn, passed}]`
 
 STEPWISE = Measures(
     protocol="stepwise",

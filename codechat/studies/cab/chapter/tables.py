@@ -59,8 +59,7 @@ WORDS: Mapping[str, str] = {
     "correct": "Correct", "partially_correct": "Partial", "incorrect": "Incorrect",
     "concise": "Terse", "appropriate": "Appropriate", "verbose": "Verbose",
 }  # fmt: skip
-SONNET = "Sonnet 3.7"
-"""The paper's name of the model that judged, and that spoke for the user in its released code."""
+SONNET = "Sonnet 3.7"  # the paper's name of the model that judged, and that spoke for the user in its released code
 PER_CENT, TURNS = ".1f", ".2f"
 OF_ISSUES: Mapping[str, str] = {
     "thread_turns": "Thread turns", "thread_replies": "Thread comments", "rounds": "Rounds",
@@ -74,8 +73,7 @@ TABLE_4 = (
     "Published: the paper's Table 4, of 70 issues, ten of a language, that three people each labelled, all labels "
     "counted; lists are 30 of a language."
 )
-LISTS = 30
-"""Table 4's labels of whole lists of a language: ten issues, three people."""
+LISTS = 30  # Table 4's labels of whole lists of a language: ten issues, three people
 NOWHERE = "What the paper prints stands here only if a cell has CodeAssistBench's published issues, and none has."
 
 

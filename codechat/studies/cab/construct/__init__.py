@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from codechat.base.config import original_option, place_option
 from codechat.base.errors import UserError
@@ -58,18 +58,22 @@ from codechat.studies.cab.tasks import IssueRow, replies_in
 
 UNDECIDED = "undecided"
 ROLES = ("filter", "messages", "classify", "dockerfile", "conditions")
-PASSED = 0.13
-"""The paper's share of issues that pass the filter."""
+FIELDS = ("repository", "language", "number", "url", "title", "body", "author", "created_at", "comments")
+PASSED = 0.13  # the paper's share of issues that pass the filter
 
 
 class IssuesConfig(RecipeConfig):
     """Options of `recipe=issues`."""
 
     kind: Literal["issues"] = original_option("issues", "which recipe")
-    languages: list[str] = original_option([*SEARCHED], "languages of repositories, in any spelling", min_length=1)
+    languages: Annotated[list[str], AfterValidator(tags_of)] = original_option(
+        [*SEARCHED], "languages of repositories, in any spelling", min_length=1
+    )
     licenses: list[str] = original_option(PERMISSIVE, "licences of repositories, by their SPDX ids", min_length=1)
     min_stars: int = original_option(10, "stars of a repository: strictly more than these", ge=0)
-    created_after: str | None = original_option("2024-11-01", "repositories made after this day; null: of any age")
+    created_after: Annotated[str, AfterValidator(lambda day: date.fromisoformat(day).isoformat())] | None = (
+        original_option("2024-11-01", "repositories made after this day; null: of any age")
+    )
     looked_at: int = original_option(500, "most starred repositories of a language that are looked at", ge=1, le=ENDS)
     per_language: int = original_option(100, "repositories of a language that are chosen", ge=1)
     candidates: int = original_option(5, "Dockerfiles that are written before one is repaired", ge=1)
@@ -82,16 +86,6 @@ class IssuesConfig(RecipeConfig):
     roles: IssuesRoles = original_option(..., "who decides and writes")
     prompts: IssuesPrompts = original_option(..., "each as a text or @FILE")
 
-    @field_validator("languages")
-    @classmethod
-    def _are_known(cls, names: list[str]) -> list[str]:
-        return tags_of(names)
-
-    @field_validator("created_after")
-    @classmethod
-    def _is_a_day(cls, day: str | None) -> str | None:
-        return day and date.fromisoformat(day).isoformat()
-
 
 class RepositoryRow(BaseModel):
     """A line of `seeds=FILE`: a chosen repository."""
@@ -99,31 +93,6 @@ class RepositoryRow(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     repository: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
-
-
-class _CommentData(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
-
-    user: str
-    created_at: str
-    body: str
-
-
-class IssueData(BaseModel):
-    """The fields that stages after `issues` need of an item."""
-
-    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
-
-    repository: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
-    language: str
-    number: int
-    url: str
-    title: str
-    body: str | None
-    author: str
-    created_at: datetime = Field(strict=False)
-    comments: list[_CommentData]
-    commit_id: str = Field("", pattern=r"^([0-9a-f]{40})?$")
 
 
 class Issues:
@@ -147,8 +116,6 @@ class Issues:
         rows = read_rows(Path(config.seeds).expanduser(), RepositoryRow, "seeds", remedy)
         return [Item(row.repository, {"repository": row.repository}) for _, row in rows]
 
-    # -- requirements ----------------------------------------------------------------------------------------------
-
     def need_token(self, items: Sequence[Item]) -> None:
         """Raise `UserError` if GitHub will be asked, and there is no token."""
         if any("comments" not in item.data for item in items):
@@ -168,19 +135,13 @@ class Issues:
         for item in items:
             if "comments" not in item.data and item.data.keys() >= {"repository_created_at"}:
                 continue  # a repository, whose issues `issues` will take
-            try:
-                IssueData.model_validate(item.data)
-            except ValidationError as error:
-                first = error.errors(include_input=False)[0]
-                where = ".".join(map(str, first["loc"]))
-                problem = f"{self._config.rows}: the item '{item.id}' is no issue: {where}: {first['msg']}"
-                raise UserError(problem, "give what until=STAGE left, or these fields: docs/codeassist.md") from error
+            if lacking := [name for name in FIELDS if name not in item.data]:
+                problem = f"{self._config.rows}: the item '{item.id}' is no issue: it lacks {', '.join(lacking)}"
+                raise UserError(problem, "give what until=STAGE left, or these fields: docs/codeassist.md")
 
     def need_engine(self, items: Sequence[Item]) -> None:
         """Raise `UserError` if no Dockerfile could be built, or no repository cloned."""
         self._builds.check()
-
-    # -- stages without a model ------------------------------------------------------------------------------------
 
     async def repositories(self, item: Item, kit: Kit) -> Outcome:
         """A language becomes its chosen repositories; a repository of the user is looked up."""
@@ -241,9 +202,7 @@ class Issues:
     async def turns(self, item: Item, kit: Kit) -> Outcome:
         """Neighbouring comments of one side are one turn; without an answer of another user there is no turn."""
         turns = turns_of(item.data["author"], [each["user"] for each in item.data["comments"]])
-        if not turns[0]["maintainer"]:
-            return Dropped("no answer")
-        return Kept(item.having(turns=turns))
+        return Kept(item.having(turns=turns)) if turns[0]["maintainer"] else Dropped("no answer")
 
     async def commits(self, item: Item, kit: Kit) -> Outcome:
         """The last commit of the default branch before the issue was opened."""
@@ -256,8 +215,6 @@ class Issues:
         if not found.items:
             return Dropped("no commit", f"none before {until}")
         return Kept(item.having(commit_id=found.items[0].sha))
-
-    # -- stages with a model ---------------------------------------------------------------------------------------
 
     async def filter(self, item: Item, kit: Kit) -> Outcome:
         """The seven questions (appendix A.1)."""
@@ -301,8 +258,6 @@ class Issues:
 
     def _asking(self, item: Item, kit: Kit) -> Asking:
         return Asking(kit, self._config.prompts, item.data, network=self._config.builds.build_network)
-
-    # -- the end ---------------------------------------------------------------------------------------------------
 
     async def references(self, item: Item, kit: Kit) -> Outcome:
         """The ids of the user's replies that show simulated users of other issues the tone (`references_for`).

@@ -32,8 +32,7 @@ from codechat.models.calls import Limits, Policy, TransientFailure, retry_after
 from codechat.models.calls.site import Page, Site
 from codechat.run.construct import Kit
 
-ENDS = 1_000
-"""The most results of a search."""
+ENDS = 1_000  # the most results of a search
 PER_PAGE = 100
 SECONDARY_S = 60.0
 """The seconds to wait after a refusal for too many calls without a time (GitHub's guide to its limits)."""

@@ -20,8 +20,7 @@ SEARCHED: Mapping[str, str] = {
     "typescript": "TypeScript",
 }  # fmt: skip
 """The seven languages, as GitHub calls them."""
-PERMISSIVE = ["MIT", "Apache-2.0", "ISC", "Zlib", "CC-BY-4.0", "CC0-1.0"]
-"""The paper's licences."""
+PERMISSIVE = ["MIT", "Apache-2.0", "ISC", "Zlib", "CC-BY-4.0", "CC0-1.0"]  # the paper's licences
 LABELS = ("question", "help wanted")
 EARLIEST = "2008-01-01T00:00:00Z"
 

@@ -162,10 +162,8 @@ CRITERIA = (
 )
 """The seven questions of appendix A.1, in our words; an issue is kept if every answer is the one that keeps."""
 BUILD, NEEDED, NOT_NEEDED = "BUILD", "NEEDED", "NOT_NEEDED"
-SHORTEST = 4
-"""The least letters and digits of evidence."""
-CONDITIONS = 30
-"""The most conditions of one answer."""
+SHORTEST = 4  # the least letters and digits of evidence
+CONDITIONS = 30  # the most conditions of one answer
 
 
 class _Answer(BaseModel):

@@ -53,8 +53,7 @@ class Worktree(Protocol):
         """End the worktree and throw its files away."""
 
 
-Room = Worktree
-"""Its earlier name, which others' packages may import."""
+Room = Worktree  # its earlier name, which others' packages may import
 
 
 class Environment(Protocol):

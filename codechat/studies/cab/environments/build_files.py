@@ -16,8 +16,7 @@ CONTINUED = re.compile(r"\\[ \t]*(?:\n|$)")
 FROM = re.compile(r"^(?P<flags>(?:--\S+\s+)*)(?P<base>\S+)(?P<rest>\s+as\s+(?P<name>\S+))?\s*$", re.IGNORECASE)
 VARIABLE = re.compile(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))")
 FLAGS = re.compile(r"(?:--\S*\s*)*")
-PIECE = 20_000
-"""Characters that one command writes: quoted, they fit into the argument of a shell."""
+PIECE = 20_000  # characters that one command writes: quoted, they fit into the argument of a shell
 
 
 class Refused(Exception):

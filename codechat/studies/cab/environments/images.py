@@ -32,8 +32,7 @@ from codechat.studies.cab.environments.inside.beside import HeadAndTail
 from codechat.studies.cab.environments.inside.starter import BLOCK
 from codechat.studies.cab.environments.resident import CODE, UNPRIVILEGED, Limits, boot_code, legible
 
-PLACE = "/codechat"
-"""The folder of the interpreter in a container."""
+PLACE = "/codechat"  # the folder of the interpreter in a container
 HOME_OF_PYTHON = f"PYTHONHOME={PLACE}"
 PLACES = ("lower", "meeting")  # for what else is mounted in a container
 ASK_S = 60.0

@@ -21,8 +21,7 @@ from codechat.base.texts import visible
 from codechat.studies.cab.environments import EnvironmentConfig
 from codechat.studies.cab.environments.inside.starter import LENGTH
 
-UNPRIVILEGED = 65534
-"""The user that runs a worktree's processes if codechat runs as root."""
+UNPRIVILEGED = 65534  # the user that runs a worktree's processes if codechat runs as root
 VARIABLES = {
     "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
     "HOME": "/home/maintainer",

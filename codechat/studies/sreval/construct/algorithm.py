@@ -19,8 +19,7 @@ from codechat.sandbox.languages.python.syntax import parse
 from codechat.sandbox.suites import SUITES, Suite
 from codechat.studies.sreval.dataset import CPU_S, needs_of
 
-Edge = tuple[int, int]
-"""A step, counted from 1, and one that needs it."""
+Edge = tuple[int, int]  # a step, counted from 1, and one that needs it
 
 
 def graph_problem(steps: int, edges: Iterable[Edge]) -> str:

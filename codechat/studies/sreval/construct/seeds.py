@@ -22,8 +22,7 @@ REMEDY = (
     "a line is one JSON object with id, instruction, solution, language and optional tests, entry_point; or a task of "
     "BigCodeBench or HumanEval+; or a function of a repository with id, signature, docstring, body, tests, place"
 )
-LEAST_LINES = 10
-"""Least lines of code in the body of a repository's function: shorter ones are completed in one go."""
+LEAST_LINES = 10  # least lines of code in the body of a repository's function: shorter ones are completed in one go
 Tests = Annotated[list[str], BeforeValidator(as_list)]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -43,25 +42,19 @@ class OwnRow(_Row):
     entry_point: str = ""
 
     def data(self) -> dict[str, Any]:
-        """The item's data."""
         return self.model_dump(exclude={"id"})
 
 
 class BigCodeBenchRow(_Row):
     """A task of BigCodeBench: the instruction for a chat model, and tests of unittest."""
 
-    task_id: str = Field(min_length=1)
+    id: str = Field(min_length=1, validation_alias="task_id")
     instruct_prompt: str = Field(min_length=1)
     complete_prompt: str
     code_prompt: str = ""
     canonical_solution: str = Field(min_length=1)
     test: str = Field(min_length=1)
     entry_point: str = Field(min_length=1)
-
-    @property
-    def id(self) -> str:
-        """The task's id."""
-        return self.task_id
 
     def data(self) -> dict[str, Any]:
         """The item's data."""
@@ -73,17 +66,12 @@ class BigCodeBenchRow(_Row):
 class HumanEvalRow(_Row):
     """A task of HumanEval's form. Its calls (`base_input`) are no tests, since the reference gives their results."""
 
-    task_id: str = Field(min_length=1)
+    id: str = Field(min_length=1, validation_alias="task_id")
     prompt: str = Field(min_length=1)
     canonical_solution: str = Field(min_length=1)
     entry_point: str = Field(min_length=1)
     test: str = ""
     tests: Tests = []
-
-    @property
-    def id(self) -> str:
-        """The task's id."""
-        return self.task_id
 
     def data(self) -> dict[str, Any]:
         """The item's data. Raises `ValueError` if prompt and solution make no program."""
@@ -140,6 +128,12 @@ class RepositoryRow(_Row):
         return {"instruction": self.instruction, "solution": solution, "tests": self.tests, **known, **shown, **found}
 
 
+FORMS: Mapping[str, type[OwnRow | BigCodeBenchRow | HumanEvalRow | RepositoryRow]] = {
+    "place": RepositoryRow, "instruct_prompt": BigCodeBenchRow, "canonical_solution": HumanEvalRow,
+}  # fmt: skip
+"""The forms of rows, each by a field that only it has. Other rows are a user's own."""
+
+
 def read_seeds(path: Path) -> Iterator[Item]:
     """The seeds of a file, `.jsonl` or `.jsonl.gz`, in order, each in one of the four forms.
 
@@ -148,14 +142,7 @@ def read_seeds(path: Path) -> Iterator[Item]:
     seen = set[str]()
 
     def read(value: Mapping[str, Any]) -> Item:
-        form: type[OwnRow] | type[BigCodeBenchRow] | type[HumanEvalRow] | type[RepositoryRow] = OwnRow
-        if "place" in value:
-            form = RepositoryRow
-        elif "instruct_prompt" in value:
-            form = BigCodeBenchRow
-        elif "canonical_solution" in value:
-            form = HumanEvalRow
-        row = form.model_validate(value)
+        row = next((form for key, form in FORMS.items() if key in value), OwnRow).model_validate(value)
         if row.id in seen:
             raise ValueError(f"the seed {row.id} is there twice")
         seen.add(row.id)

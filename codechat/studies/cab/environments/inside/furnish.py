@@ -15,8 +15,7 @@ from codechat.sandbox.inside import isolate
 
 WRITABLE, LOWER, PARENT = "/room", "/lower", "/workspace"
 REPOSITORY, HOME = f"{PARENT}/repository", "/home/maintainer"
-SHOWN = 1000
-"""The user id of commands."""
+SHOWN = 1000  # the user id of commands
 FLAGS = isolate.MS_NOSUID | isolate.MS_NODEV
 MS_REMOUNT = 32
 SMALL_QUEUES = "4096 65536 212992"
