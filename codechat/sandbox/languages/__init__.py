@@ -16,7 +16,8 @@ from codechat.base.domain import Extraction, Target
 from codechat.base.plugins import import_all
 from codechat.base.promises import check_type, is_plugin
 from codechat.sandbox.languages.grammar import Grammar, Parsed
-from codechat.sandbox.languages.replies import Block, Fences, split, without_prose, without_thinking
+from codechat.sandbox.languages.replies import Block, Fences, split, without_prose
+from codechat.sandbox.languages.replies import without_thinking as without_thinking
 
 T = TypeVar("T")
 _BACKTICKS = re.compile("`+")
