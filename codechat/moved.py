@@ -77,6 +77,7 @@ MOVED = {
     "judges.rules": "studies.refine.judge_rules",
     "languages": "sandbox.languages",
     "languages.coded": "sandbox.languages",
+    "languages.compiling": "sandbox.languages.grammar",
     "languages.customs": "sandbox.languages.grammar",
     "languages.markup": "sandbox.languages.javascript",
     "languages.python.assembly": "sandbox.languages.python.syntax",

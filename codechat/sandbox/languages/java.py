@@ -6,8 +6,16 @@ from dataclasses import dataclass
 
 from codechat.base.domain import Extraction, Target
 from codechat.sandbox.languages import no_code, register, unfenced_code, without_indent
-from codechat.sandbox.languages.compiling import Attempt, Compiler, Version, at_line
-from codechat.sandbox.languages.grammar import KINDS_OF_BRACES, Customs, Grammar, Written
+from codechat.sandbox.languages.grammar import (
+    KINDS_OF_BRACES,
+    Attempt,
+    Compiler,
+    Customs,
+    Grammar,
+    Version,
+    Written,
+    at_line,
+)
 from codechat.sandbox.languages.replies import Block, Fences, split, without_thinking
 
 _ERROR = re.compile(r"(?m)^[^\n:]+\.java:(\d+): error: (.*)((?:\n {2}.*)*)")

@@ -12,7 +12,7 @@ from codechat.base.config import Config, place_option, run_option
 from codechat.base.errors import UserError
 from codechat.sandbox import PYTHON, AddedOptions, SandboxConfig
 from codechat.sandbox.command import check_tools
-from codechat.sandbox.languages.compiling import Compiler, Version, shown, version_of
+from codechat.sandbox.languages.grammar import Compiler, Version, shown, version_of
 
 OLDEST = 17
 REMEDY = "install one (Debian: openjdk-17-jdk-headless), or name its folder: sandbox.java.home=DIR"
