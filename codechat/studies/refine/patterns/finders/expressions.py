@@ -176,10 +176,9 @@ def comparison_with_boolean(code: Code) -> Iterable[Occurrence]:
                 yield at(node)
 
 
-@pattern("boolean_operator", "and or or", "ands and ors")
-def boolean_operator(code: Code) -> Iterable[Occurrence]:
-    """Every `and` and `or`."""
-    return (at(value) for node in code.find(ast.BoolOp) for value in node.values[1:])
+pattern("boolean_operator", "and or or", "ands and ors")(
+    lambda code: (at(value) for node in code.find(ast.BoolOp) for value in node.values[1:])
+)
 
 
 @pattern("equality_choice", "or of equalities", "ors of equalities")

@@ -68,12 +68,9 @@ def else_after_exit(code: Code) -> Iterable[Occurrence]:
             yield at(node.orelse[0])
 
 
-@pattern("mergeable_if", "pair of nested conditions", "pairs of nested conditions")
-def mergeable_if(code: Code) -> Iterable[Occurrence]:
-    """`if` statements that contain nothing but another `if`; neither has an `else`."""
-    for node in code.find(ast.If):
-        if len(node.body) == 1 and isinstance(inner := node.body[0], ast.If) and not node.orelse and not inner.orelse:
-            yield at(node)
+each_of("mergeable_if", "pair of nested conditions", ast.If, plural="pairs of nested conditions",
+        when=lambda _, node: [*map(type, node.body)] == [ast.If] and not node.orelse and not node.body[0].orelse
+        )  # fmt: skip
 
 
 @pattern("two_way_value", "if/else that chooses a value", "if/else statements that choose a value")
@@ -182,10 +179,9 @@ def named_condition(code: Code) -> Iterable[Occurrence]:
             yield at(node)
 
 
-@pattern("finally", "finally block")
-def finally_block(code: Code) -> Iterable[Occurrence]:
-    """Every `finally` branch."""
-    return (at(node.finalbody[0]) for node in code.find(ast.Try, ast.TryStar) if node.finalbody)
+pattern("finally", "finally block")(
+    lambda code: (at(node.finalbody[0]) for node in code.find(ast.Try, ast.TryStar) if node.finalbody)
+)
 
 
 @pattern("swallowing_handler", "handler for any exception", "handlers for any exception")

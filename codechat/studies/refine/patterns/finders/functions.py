@@ -56,10 +56,9 @@ def local_name(code: Code, matches: Regex) -> Iterable[Occurrence]:
             yield at(node, f"'{name}'")
 
 
-@pattern("shadowing_local", "local variable that hides a built-in", "local variables that hide built-ins")
-def shadowing_local(code: Code) -> Iterable[Occurrence]:
-    """Local variables named like a built-in."""
-    return (at(node, f"'{name}'") for name, node, _ in local_bindings(code) if name in _BUILTINS)
+pattern("shadowing_local", "local variable that hides a built-in", "local variables that hide built-ins")(
+    lambda code: (at(node, f"'{name}'") for name, node, _ in local_bindings(code) if name in _BUILTINS)
+)
 
 
 @pattern("unused_local", "unused local variable")

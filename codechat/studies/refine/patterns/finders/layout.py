@@ -66,10 +66,7 @@ def is_placeholder(text: str) -> bool:
     return words <= {"todo", "fixme", "tbd", "docstring", "description", "here", "xxx", "add", "a", "none", "document"}
 
 
-@pattern("code_in_comment", "commented-out statement")
-def code_in_comment(code: Code) -> Iterable[Occurrence]:
-    """Comments whose text is a Python statement with an effect rather than a word or a sentence."""
-    return (Occurrence(line) for line in sorted(spoken_code(code)))
+pattern("code_in_comment", "commented-out statement")(lambda code: map(Occurrence, spoken_code(code)))
 
 
 _TELLING = (
@@ -285,10 +282,9 @@ def wrapped_return(code: Code) -> Iterable[tuple[Occurrence, bool]]:
     return ((Occurrence(line), wrapped) for word, line, wrapped, _ in _keyword_values(code) if word == "return")
 
 
-@pattern("redundant_parentheses", "redundant pair of parentheses", "redundant pairs of parentheses", on_tokens=True)
-def redundant_parentheses(code: Code) -> Iterable[Occurrence]:
-    """Parentheses around all of a condition or returned value that fits on its line and is no tuple."""
-    return (Occurrence(line) for _, line, wrapped, needed in _keyword_values(code) if wrapped and not needed)
+pattern("redundant_parentheses", "redundant pair of parentheses", "redundant pairs of parentheses", on_tokens=True)(
+    lambda code: (Occurrence(line) for _, line, wrapped, needed in _keyword_values(code) if wrapped and not needed)
+)
 
 
 _AFTER_VALUE = (":", ";", ")", "]", "}", "for", "async", "if")

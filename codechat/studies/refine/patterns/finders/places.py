@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from codechat.sandbox.languages.python.syntax import parameters
-from codechat.studies.refine.patterns.base import Occurrence, at, pattern
+from codechat.studies.refine.patterns.base import Occurrence, at, each_of, pattern
 from codechat.studies.refine.patterns.finders.functions import local_bindings
 from codechat.studies.refine.patterns.finders.usage import TRAVERSING, call
 from codechat.studies.refine.patterns.reading.code import Code, is_hint
@@ -187,13 +187,9 @@ def _changed(node: ast.AST) -> set[str]:
 _DECIDING = (ast.If, ast.IfExp, ast.Return, ast.Break, ast.Raise, ast.Match, ast.BoolOp, ast.Compare)
 
 
-@pattern("leaving_loop", "loop that may end early", "loops that may end early")
-def leaving_loop(code: Code) -> Iterator[Occurrence]:
-    """Loops with a condition, an exit or a test, and loops through all items for the sake of some."""
-    for node in code.find(*LOOPS):
-        inner = [one for each in node.body for one in walk(each)]
-        if isinstance(node, ast.While) or any(isinstance(one, _DECIDING) for one in inner):
-            yield at(node)
+each_of("leaving_loop", "loop that may end early", *LOOPS, plural="loops that may end early",
+        when=lambda _, node: isinstance(node, ast.While) or any(
+            isinstance(one, _DECIDING) for each in node.body for one in walk(each)))  # fmt: skip
 
 
 _KEYED = {"dict", ".get", ".items", ".keys", ".setdefault", ".count", "collections.Counter", "collections.OrderedDict"}

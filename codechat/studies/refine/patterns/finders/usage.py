@@ -178,16 +178,12 @@ def _prose(function: Function) -> str:
     return str(text.value) if text and str(text.value).strip() else ""
 
 
-@pattern("any_docstring", "docstring")
-def any_docstring(code: Code) -> Iterable[Occurrence]:
-    """Docstrings of functions, classes and the module."""
-    return (at(text) for node in code.find(ast.Module, ast.ClassDef, *FUNCTIONS) if (text := docstring(node)))
-
-
-@pattern("module_docstring", "module docstring")
-def module_docstring(code: Code) -> Iterable[Occurrence]:
-    """The module's docstring."""
-    return [at(text)] if code.tree and (text := docstring(code.tree)) else []
+pattern("any_docstring", "docstring")(
+    lambda code: map(at, filter(None, map(docstring, code.find(ast.Module, ast.ClassDef, *FUNCTIONS))))
+)
+pattern("module_docstring", "module docstring")(
+    lambda code: map(at, filter(None, [code.tree and docstring(code.tree)]))
+)
 
 
 @pair(

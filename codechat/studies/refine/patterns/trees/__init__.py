@@ -277,12 +277,10 @@ tree_pattern("nested_function", "nested function")(
 )
 
 
-@tree_pattern("written_type", "local variable with a written type", "local variables with written types")
-def written_type(code: TreeCode) -> Iterator[Occurrence]:
-    for node in code.all("declaration"):
-        kind = node.child_by_field_name("type")
-        if kind is not None and code.of(kind) != "var" and code.around(node, "function") is not None:
-            yield at(node)
+each_of("written_type", "local variable with a written type", "declaration",
+        plural="local variables with written types",
+        when=lambda code, node: code.of(node.child_by_field_name("type")) not in ("", "var")
+        and code.around(node, "function") is not None)  # fmt: skip
 
 
 @tree_pattern("declared_by", "variable declared by {word}", "variables declared by {word}")
@@ -290,9 +288,9 @@ def declared_by(code: TreeCode, *, word: str) -> Iterator[Occurrence]:
     return (at(node) for node in code.all("declaration") if code.of(node).split(None, 1)[0] == word)
 
 
-@tree_pattern("helper", "helper that another function calls", "helpers that other functions call")
-def helper(code: TreeCode) -> Iterator[Occurrence]:
-    return (at(node, name) for name, node, _ in _helpers(code))
+tree_pattern("helper", "helper that another function calls", "helpers that other functions call")(
+    lambda code: (at(node, name) for name, node, _ in _helpers(code))
+)
 
 
 @tree_pair(
