@@ -187,9 +187,8 @@ def test_what_lacks_is_told_before_anything_is_asked(
         asked = len(github.requests)
         whole = (tmp_path / "half" / "items.jsonl").read_text()
         (tmp_path / "torn.jsonl").write_text(whole[:-40])
-        (tmp_path / "edited.jsonl").write_text(whole.replace("SHOP_HOME", "HOME"))
         row = json.loads(whole)
-        del row["provenance"]["seal"], row["data"]["author"]
+        del row["data"]["author"]
         (tmp_path / "lacking.jsonl").write_text(json.dumps(row) + "\n")
         (tmp_path / "strange.jsonl").write_text('{"repository": "no name"}\n')
         monkeypatch.setenv("PATH", "/nonexistent")
@@ -197,7 +196,7 @@ def test_what_lacks_is_told_before_anything_is_asked(
         for words, said in (
             (["repos=repos"], "docker"), ([], "repos=DIR"),
             ([off, "languages=[cobol]"], "cobol"), ([off, "created_after=soon"], "created_after"),
-            ([off, "from=torn.jsonl"], "torn.jsonl:1"), ([off, "from=edited.jsonl"], "edited by hand"),
+            ([off, "from=torn.jsonl"], "torn.jsonl:1"),
             ([off, "from=lacking.jsonl"], "author"), ([off, "seeds=strange.jsonl"], "strange.jsonl:1"),
             ([off, "github.token_env=NO_SUCH_TOKEN"], "NO_SUCH_TOKEN"), ([off, f"github.token_env={TOKEN}!"], "name of an"),
         ):  # fmt: skip

@@ -1,10 +1,14 @@
 """`dry_run=true` tells what a cell would take, and takes nothing."""
 
+import hashlib
+import itertools
 import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +16,7 @@ from codechat.report.metrics.spending import Price, Tariff
 from codechat.run.cell import build_cell
 from codechat.run.cell.estimate import Need, estimate_of
 from codechat.run.settings.compose import compose
-from codechat.testing import OpenAIServer, Prefixes, dataset_tasks, fading_solver
+from codechat.testing import Answer, Call, OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import command
 from support.commands import codechat
 
@@ -98,9 +102,40 @@ def test_a_maintainer_without_a_room_is_expected_to_answer_at_once(tmp_path: Pat
     assert sent["none"] < sent["checkout"] / 10
 
 
+BLOCK = 16
+"""Words of a block: the prefix cache keeps whole blocks."""
+
+
+def blocks(messages: Iterable[Mapping[str, str]]) -> Iterator[bytes]:
+    """For every whole block, a hash of the conversation up to its end. Roles belong to the first word of a message."""
+    words = [
+        word if number else f"{message['role']} {word}"
+        for message in messages
+        for number, word in enumerate((message["content"] or "").split())
+    ]
+    so_far = hashlib.sha256()
+    for start in range(0, len(words) - BLOCK + 1, BLOCK):
+        so_far.update("\0".join(words[start : start + BLOCK]).encode() + b"\1")
+        yield so_far.digest()
+
+
+class Caching(OpenAIServer):
+    """Has a prefix cache that drops nothing, and counts cached words in the usage of chat replies."""
+
+    known: set[bytes]
+
+    def writes(self, call: Call, answer: Answer) -> dict[str, Any]:
+        written = super().writes(call, answer)
+        self.known = getattr(self, "known", set())
+        cached = BLOCK * sum(1 for _ in itertools.takewhile(self.known.__contains__, blocks(call.messages)))
+        self.known.update(blocks([*call.messages, {"role": "assistant", "content": answer.text or ""}]))
+        written["usage"]["prompt_tokens_details"] = {"cached_tokens": cached}
+        return written
+
+
 def test_the_share_that_a_prefix_cache_serves_is_near_to_what_a_server_reports(tmp_path: Path) -> None:
     """Within 0.08 of the input tokens of the model, and within 0.15 of the judges', whose questions are short."""
-    with OpenAIServer(fading_solver(dataset_tasks("starter")), prefixes=Prefixes()) as server:
+    with Caching(fading_solver(dataset_tasks("starter"))) as server:
         judges = [
             word
             for role in ("applicability", "adherence")

@@ -13,8 +13,7 @@ from codechat.report.metrics.counts import CUT
 from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
 from codechat.report.metrics.spending import Effort
 from codechat.report.metrics.statistics import phi
-from codechat.report.metrics.sums import CellSums, Value
-from codechat.report.metrics.tally import WHOLE, Part, Tally
+from codechat.report.metrics.sums import WHOLE, CellSums, Part, Tally, Value
 from codechat.studies.cab.tasks import LONG_THREAD, RECENT_SINCE
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn
 

@@ -49,6 +49,9 @@ class Assist:
         return expected_asks(self._config, assist_task(task), explores=explores)
 
     async def run(self, task: Task, kit: Kit) -> None:
+        if kit.recording is not None:
+            await self._judge_again(task, kit, kit.recording)
+            return
         stage = Stage(self._config, assist_task(task), kit, self._environment)
         dialogue, state, maintainer = list[Exchange](), await _State.begun(stage), Maintainer(stage)
         said: UserReply | None = None
@@ -80,7 +83,8 @@ class Assist:
             if over:
                 return
 
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
+    async def _judge_again(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
+        """Judge the recorded dialogue: commands and the user's replies cannot be had again without the repository."""
         stage, before = Stage(self._config, assist_task(task), kit), AssistJudgement.of(recorded)
         turns = [AssistTurn.of(turn) for turn in recorded.turns]
         answered = [(turn.answer, turn) for turn in turns]
@@ -95,7 +99,7 @@ class Assist:
         judged = await judge(stage, recorded.turns[-1].turn, dialogue, ended)
         kit.log.judgement, kit.log.ended = judged.model_dump(), recorded.ended
         for turn in recorded.turns:
-            kit.recall(turn, anew={JUDGE})
+            kit.recall(turn)
             kit.finish_turn(turn)
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:

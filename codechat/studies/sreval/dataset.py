@@ -18,9 +18,7 @@ from codechat.datasets import DATASETS, DatasetConfig, compared
 from codechat.datasets.reading.lines import read_tasks
 from codechat.datasets.tasks import Dataset
 from codechat.sandbox.languages import language_of
-from codechat.sandbox.languages.python.assembly import signature_of
-from codechat.sandbox.languages.python.imports import imported_modules
-from codechat.sandbox.languages.python.syntax import parse
+from codechat.sandbox.languages.python.syntax import imported_modules, parse, signature_of
 from codechat.sandbox.suites.assertions import Assertions, Need
 from codechat.sandbox.suites.junit import JUnit
 from codechat.studies.sreval.rows import Step, StepTask

@@ -21,8 +21,7 @@ from codechat.base.template import counted
 from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.datasets.reading.lines import read_tasks, read_values
 from codechat.datasets.tasks import Dataset, Task
-from codechat.sandbox.languages.python.assembly import signature_of
-from codechat.sandbox.languages.python.syntax import parse
+from codechat.sandbox.languages.python.syntax import parse, signature_of
 from codechat.studies.sreval.dataset import REMEDY, SREvalRow, published
 from codechat.studies.sreval.rows import Step, StepTask
 from codechat.studies.sreval.suite_inserted import Inserted, names_of_tests

@@ -8,8 +8,7 @@ from codechat.base.records import SessionRecord
 from codechat.report.metrics.measures import Final, Measures, Series
 from codechat.report.metrics.spending import Effort
 from codechat.report.metrics.statistics import TaskRatio
-from codechat.report.metrics.sums import CellSums, Mean, Value, at
-from codechat.report.metrics.tally import Tally
+from codechat.report.metrics.sums import CellSums, Mean, Tally, Value, at
 
 CHECKS = "earlier"  # the field of a turn with the verdicts of earlier turns' tests: `[{turn, passed}]`
 

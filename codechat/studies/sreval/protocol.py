@@ -19,7 +19,7 @@ from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.run.protocols.expecting import PROSE, length_of
-from codechat.run.protocols.grading import Graded, grade_in_order, reply_of, request_of
+from codechat.run.protocols.grading import Graded, grade_in_order
 from codechat.sandbox.languages import extract, fence, language_of, without_thinking
 from codechat.studies.sreval.metrics import CHECKS, STEPWISE, stepwise_metrics
 from codechat.studies.sreval.rows import Step, StepTask
@@ -155,22 +155,6 @@ class Stepwise:
                 grading.start(partial(self._grade, kit, task, Answer(turn, request, reply, extraction)))
                 replies.append(reply.text if self._config.harness == "official" else without_thinking(reply.text))
                 codes.append(extraction.code or (codes[-1] if codes else ""))
-
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        steps = steps_of(task)
-        if len(recorded.turns) != len(steps):
-            raise UserError(
-                f"{task.task_id} has {len(steps)} turns now, and {len(recorded.turns)} in the recording",
-                "set dataset.path to the recorded file",
-            )
-        async with grade_in_order() as grading:
-            for turn in recorded.turns:
-                if turn.response is None:
-                    grading.start(partial(self._overflow, kit, len(steps), turn.turn, request_of(turn)))
-                    break
-                reply = reply_of(turn)
-                answer = Answer(turn.turn, request_of(turn), reply, self._extract(task, reply))
-                grading.start(partial(self._grade, kit, task, answer))
 
     def _extract(self, task: Task, reply: Reply) -> Extraction:
         if self._config.harness == "guarded":

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from codechat.base.domain import Target
 from codechat.datasets.reading.rows import PYTHON, Adapt, GivenSuite, Snippets, TaskRow, make_suite, register_form
 from codechat.datasets.tasks import Task
-from codechat.sandbox.languages.python.assembly import signature_of
+from codechat.sandbox.languages.python.syntax import signature_of
 from codechat.sandbox.suites import Suite
 from codechat.sandbox.suites.assertions import Assertions
 

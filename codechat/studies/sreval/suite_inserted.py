@@ -23,9 +23,16 @@ from codechat.sandbox.inside.text import split_lines
 from codechat.sandbox.interpreters import Interpreter, interpreter_at
 from codechat.sandbox.languages.python.syntax import parse
 from codechat.sandbox.suites import SUITES
-from codechat.sandbox.suites.checkout import file_content, read_contents, root_of
 from codechat.sandbox.suites.endings import judge_status
-from codechat.sandbox.suites.repository import INSIDE, TOKEN, pytest_command, require_pytest
+from codechat.sandbox.suites.repository import (
+    INSIDE,
+    TOKEN,
+    file_content,
+    pytest_command,
+    read_contents,
+    require_pytest,
+    root_of,
+)
 
 OTHERS = "use the repositories that the tasks were made from"
 Function = ast.FunctionDef | ast.AsyncFunctionDef

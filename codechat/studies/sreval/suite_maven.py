@@ -16,11 +16,17 @@ from codechat.base.errors import UserError
 from codechat.base.files import content_hash
 from codechat.sandbox import AddedOptions, Command, Ran, Sandbox, SandboxConfig
 from codechat.sandbox.suites import SUITES
-from codechat.sandbox.suites.checkout import FOLDER, LEFT_OUT, file_content, packed_with, read_contents, root_of
-from codechat.sandbox.suites.compilers import seen_from
+from codechat.sandbox.suites.compilers import JavaOptions, find_home, seen_from
 from codechat.sandbox.suites.endings import judge_status
-from codechat.sandbox.suites.jdk import JavaOptions, find_home
-from codechat.sandbox.suites.repository import INSIDE
+from codechat.sandbox.suites.repository import (
+    FOLDER,
+    INSIDE,
+    LEFT_OUT,
+    file_content,
+    packed_with,
+    read_contents,
+    root_of,
+)
 
 BUILT = LEFT_OUT | {"target"}  # without classes of another program
 CPU_S, IDLE_S, WALL_S = 900.0, 120.0, 9000.0  # of a whole build with its tests

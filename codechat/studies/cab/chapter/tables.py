@@ -12,8 +12,16 @@ from codechat.base.files import from_yaml
 from codechat.base.records import SessionRecord
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts
 from codechat.report.data import Column, Table, Value, columns_of
-from codechat.report.generic.beside import MEASURED, PUBLISHED, beside, per_cent, plain_name
-from codechat.report.generic.labels import ALL, Asked, labels_table
+from codechat.report.generic.published import (
+    ALL,
+    MEASURED,
+    PUBLISHED,
+    Asked,
+    beside,
+    labels_table,
+    per_cent,
+    plain_name,
+)
 from codechat.report.generic.repeats import pooled_in, table_of_k
 from codechat.report.generic.tables import named_table
 from codechat.report.metrics.repeats import Part, all_of, any_of, mean_over_tasks, sizes

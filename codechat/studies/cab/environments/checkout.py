@@ -14,8 +14,7 @@ from codechat.base.environment import cache_root
 from codechat.base.errors import UserError
 from codechat.datasets.tasks import Workspace
 from codechat.sandbox.bubblewrap import programs
-from codechat.sandbox.inside import landlock
-from codechat.sandbox.inside.beside import clear
+from codechat.sandbox.inside.beside import clear, landlock_version
 from codechat.sandbox.interpreters import libraries_at
 from codechat.sandbox.process import another_user
 from codechat.studies.cab.environments import ENVIRONMENTS, Environment, Worktree
@@ -58,7 +57,7 @@ class Checkout:
         self._free = free or asyncio.Semaphore(limits.max_rooms)
         self._owner = another_user()
         self._program = next(filter(_works, programs()), None)
-        if self._program is None and landlock.version() < 1:
+        if self._program is None and landlock_version() < 1:
             raise UserError(
                 "environment=checkout needs bubblewrap with user namespaces, or Landlock, and neither works here",
                 "install the package 'bubblewrap', or choose environment=none or docker",

@@ -8,8 +8,8 @@ from codechat.report.chapters import Chapter, register
 from codechat.report.comparison import Comparison, LoadedCell
 from codechat.report.data import Chart, Headline, Section, Table
 from codechat.report.generic import NONE, TextLine, value_text
-from codechat.report.generic.beside import PUBLISHED
 from codechat.report.generic.overview import board_of, charts_of, rivals_of, section_of, standing
+from codechat.report.generic.published import PUBLISHED
 from codechat.report.metrics import Measures
 from codechat.studies.sreval.chapter.tables import GROUP, paper_tables, setting_of, variant_of
 from codechat.studies.sreval.metrics import STEPWISE

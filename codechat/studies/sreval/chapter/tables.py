@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from codechat.base.files import from_yaml
 from codechat.report.comparison import REPLAYED, Comparison, LoadedCell
 from codechat.report.data import Column, Table, Value, columns_of
-from codechat.report.generic.beside import MEASURED, NOWHERE, PUBLISHED, beside, said_apart
+from codechat.report.generic.published import MEASURED, NOWHERE, PUBLISHED, beside, said_apart
 from codechat.report.generic.tables import best_in
-from codechat.report.metrics.loaded import LOADED
+from codechat.report.metrics.counts import LOADED
 from codechat.studies.sreval.dataset import PUBLISHED as PUBLISHED_TASKS
 from codechat.studies.sreval.protocol import paper_context
 

@@ -14,8 +14,7 @@ from codechat.datasets.reading.lines import read_values
 from codechat.datasets.reading.rows import as_list
 from codechat.run.construct import Dropped, Item
 from codechat.sandbox.languages import language_of
-from codechat.sandbox.languages.python.assembly import assemble
-from codechat.sandbox.languages.python.syntax import parse
+from codechat.sandbox.languages.python.syntax import assemble, parse
 from codechat.studies.sreval.construct.algorithm import Place
 
 SETTING = "seeds"

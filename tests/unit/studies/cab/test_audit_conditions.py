@@ -15,8 +15,7 @@ from codechat.base.errors import UserError
 from codechat.base.files import from_yaml
 from codechat.cli.commands.audit import run_audit
 from codechat.cli.commands.report import run_report
-from codechat.report.audit.kinds import draw, kinds
-from codechat.report.audit.labels import read_labels
+from codechat.report.audit.kinds import draw, kinds, read_labels
 from codechat.report.audit.scoring import share
 from codechat.sandbox.languages import language_of
 from codechat.studies.cab.audit import CONDITIONS

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from codechat.report import drawing
 from codechat.report.build import build_report, comparisons_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Board, ReportData
 from codechat.report.drawing import Look, styled
-from codechat.report.generic import figures
 from codechat.report.loading import load_cells
 from codechat.report.metrics import Breakdown, Measures, points_of
 from codechat.studies.cab.chapter.tables import COHORTS, paper, paper_name
@@ -184,13 +184,13 @@ def test_every_role_has_its_tokens_and_its_money_in_tables_on_the_page_and_in_ml
 
 def test_a_cells_own_figures_are_few(comparison: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[str] = []
-    panels = figures.panels
+    panels = drawing.panels
 
     def counted(titles: Sequence[str], *words: Any, **options: Any) -> Any:
         drawn.extend(titles)
         return panels(titles, *words, **options)
 
-    monkeypatch.setattr(figures, "panels", counted)
+    monkeypatch.setattr(drawing, "panels", counted)
     chapter_of("assist").write_figures(ASSIST, metrics_of(comparison, "mine"), "mine", tmp_path)
     names = {path.stem for path in tmp_path.glob("*.png")}
     assert names == {"turns", "by_verdict", "by_language", "by_cohort", "by_thread"}
@@ -199,20 +199,20 @@ def test_a_cells_own_figures_are_few(comparison: Path, tmp_path: Path, monkeypat
 
 def test_numbers_have_a_scale_of_their_own_beside_shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Any] = []
-    panels = figures.panels
+    panels = drawing.panels
 
     def kept(*words: Any, **options: Any) -> Any:
         figure, axes = panels(*words, **options)
         drawn.extend(axes)
         return figure, axes
 
-    monkeypatch.setattr(figures, "panels", kept)
+    monkeypatch.setattr(drawing, "panels", kept)
     parts = (
         Breakdown("rate", "Rate", "kind", "by_kind"),
         Breakdown("rounds", "Rounds", "kind", "rounds", unit="number"),
     )
     metrics = {"by_kind": {"a": 0.5, "b": 0.7}, "rounds": {"a": 4.0, "b": 6.5}}
-    figures.write_cell_figures(Measures("own", "Own", breakdowns=parts), metrics, "m", tmp_path)
+    drawing.write_cell_figures(Measures("own", "Own", breakdowns=parts), metrics, "m", tmp_path)
     rate, rounds = (panel.get_ylim()[1] for panel in drawn)
     assert rate <= 1.02 and rounds > 6.5, "no point lies outside its panel, and shares are not pressed to its floor"
 
@@ -221,7 +221,7 @@ def test_numbers_have_a_scale_of_their_own_beside_shares(tmp_path: Path, monkeyp
 def test_a_breakdown_by_very_many_groups_is_not_drawn(tmp_path: Path, groups: int, there: bool) -> None:
     part = Breakdown("rate", "Rate", "kind", "by_kind")
     metrics = {"by_kind": {f"k{number}": 0.5 for number in range(groups)}}
-    figures.write_cell_figures(Measures("own", "Own", breakdowns=(part,)), metrics, "m", tmp_path)
+    drawing.write_cell_figures(Measures("own", "Own", breakdowns=(part,)), metrics, "m", tmp_path)
     assert (tmp_path / "by_kind.png").is_file() == there
 
 

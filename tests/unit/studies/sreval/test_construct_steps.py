@@ -16,12 +16,11 @@ from codechat import compose, run
 from codechat.base.domain import Program, Verdict
 from codechat.cli.app import main
 from codechat.run.construct import Item, Kit
-from codechat.run.construct.config import compose_construction
+from codechat.run.construct.recipe import compose_construction
 from codechat.sandbox.suites import Suite
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.studies.sreval.construct import Steps, StepsConfig, StepsRoles
-from codechat.testing.behaviour import Call
-from codechat.testing.server import OpenAIServer
+from codechat.testing.server import Call, OpenAIServer
 from support.java import needs_java
 
 QUOTED = re.compile(r"<<<BEGIN (\w+) (\w+)>>>\n(.*?)\n<<<END \1 \2>>>", re.DOTALL)

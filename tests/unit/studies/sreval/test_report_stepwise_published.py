@@ -15,7 +15,7 @@ from codechat.base.domain import Target
 from codechat.base.files import from_yaml
 from codechat.cli.commands.listing import options_of
 from codechat.datasets import DATASETS
-from codechat.report.metrics.loaded import count_loaded
+from codechat.report.metrics.counts import count_loaded
 from codechat.run.settings.compose import compose
 from codechat.sandbox.languages import fence
 from codechat.sandbox.suites.assertions import Assertions

@@ -17,8 +17,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from codechat.sandbox.inside import isolate, landlock
-from codechat.sandbox.inside.beside import clear, used
+from codechat.sandbox.inside import isolate
+from codechat.sandbox.inside.beside import Ruleset, allow_reading, clear, landlock_version, used
 from codechat.sandbox.inside.supervise import INITS, Supervisor, descendants
 from codechat.studies.cab.environments.inside.furnish import HOME, REPOSITORY
 
@@ -63,8 +63,8 @@ class Beside:
         isolate.lock_down()
         isolate.open_more_files()
         own = [f"{self._own}/{name}" for name in ("repository", "home", "tmp")]
-        self._ruleset = landlock.Ruleset(own, landlock.version())
-        landlock.show([self._ruleset], config["visible"], config["cover"])
+        self._ruleset = Ruleset(own, landlock_version())
+        allow_reading([self._ruleset], config["visible"], config["cover"])
         self._supervisor: Supervisor | None = None
         self._before = used(self._own, NO_END)  # bytes that the commit's own files take
         self._disk_at = 0.0
