@@ -19,7 +19,7 @@ from codechat.report.metrics.measures import Final, Measures, Series
 from codechat.report.metrics.sums import CellSums, Value, at
 from codechat.report.metrics.tally import Tally
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.run.protocols.grading import Graded, grade_in_order, reply_of, request_of
+from codechat.run.protocols.dialogue import Graded, grade_in_order, reply_of, request_of
 from codechat.sandbox.languages import extract
 
 OWN = ("official", "executed", "source_fields")

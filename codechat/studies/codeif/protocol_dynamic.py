@@ -15,7 +15,7 @@ from codechat.datasets.tasks import Requirement, Task
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.run.protocols.grading import reply_of, request_of
+from codechat.run.protocols.dialogue import reply_of, request_of
 from codechat.sandbox.languages import extract, without_thinking
 from codechat.studies.codeif.conversation import (
     CONTEXT_FULL,

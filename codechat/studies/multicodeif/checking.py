@@ -14,7 +14,7 @@ from codechat.datasets.tasks import Task
 from codechat.judging import CONSTRAINT, SOLUTION, ConstraintQuestion, JudgeConfig
 from codechat.models import UNDER_TEST
 from codechat.run.protocols import Ask, Kit
-from codechat.run.protocols.expecting import PROSE, length_of
+from codechat.run.protocols.dialogue import PROSE, length_of
 from codechat.sandbox.languages import extract, language_of
 from codechat.sandbox.languages.grammar import Parsed
 from codechat.studies.multicodeif.constraints import RULES_VERSION, Constraint, Finding, Harness, constraint_type
