@@ -54,7 +54,6 @@ class Outcome:
 
     @property
     def folder(self) -> Path:
-        """The folder of the cell's files."""
         return self.cell.folder
 
     @property

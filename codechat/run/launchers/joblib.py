@@ -42,8 +42,6 @@ PR_SET_PDEATHSIG = 1
 
 
 class JoblibConfig(LauncherConfig):
-    """Options of the `joblib` launcher."""
-
     kind: Literal["joblib"] = run_option("joblib", "where the cells of a sweep run")
     jobs: int | None = run_option(None, "cells at once; null: one per core that this process may use", ge=1)
 
