@@ -283,13 +283,9 @@ class _Instructions(Kind):
 
 
 DECISIONS = _Instructions(
-    DEFAULT,
-    one="decision on an instruction",
-    questions=(APPLICABILITY, ADHERENCE),
-    groups=("scope", "change"),
-    ask="1. Does the instruction apply to this code?",
-    disputed=DISAGREES,
-)
+    DEFAULT, one="decision on an instruction", questions=(APPLICABILITY, ADHERENCE), groups=("scope", "change"),
+    ask="1. Does the instruction apply to this code?", disputed=DISAGREES,
+)  # fmt: skip
 kinds.register(DECISIONS)
 
 

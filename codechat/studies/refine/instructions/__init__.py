@@ -84,15 +84,10 @@ class Pool:
         return [one for one in (*self.instructions, *self.others) if name in self.languages.get(one.id, (name,))]
 
 
-_NOTHING = Pool((), "")
-
-
 class WrongPool(UserError):
     """A pool file with mistakes: all of them, and the pool that its other rows make."""
 
-    def __init__(
-        self, message: str, remedy: str, mistakes: tuple[UserError, ...] = (), understood: Pool = _NOTHING
-    ) -> None:
+    def __init__(self, message: str, remedy: str, mistakes: tuple[UserError, ...], understood: Pool) -> None:
         super().__init__(message, remedy)
         self.mistakes = mistakes
         self.understood = understood

@@ -38,10 +38,8 @@ from codechat.studies.refine.patterns.trees.flow import doubt_in
 PYTHON = "python"
 BY = "rules"
 _QUANTIFIERS: dict[Change, tuple[str, ...]] = {
-    "add": ("some", "more", "all"),
-    "remove": ("all", "fewer"),
-    "modify": ("all", "fewer"),
-}
+    "add": ("some", "more", "all"), "remove": ("all", "fewer"), "modify": ("all", "fewer"),
+}  # fmt: skip
 KEYS = ("pattern", "quantifier", "where", "into", "at_least", "keeps")
 
 
@@ -81,15 +79,11 @@ def _compile(rule: Mapping[str, Any], scope: Scope, change: Change, language: st
         raise UserError(f"at_least {at_least!r} is no count", "give a whole number from 1")
     options = {key: value for key, value in rule.items() if key not in KEYS}
     return Rule(
-        subject=clause({"pattern": rule.get("pattern"), **options}),
-        change=change,
-        quantifier=quantifier,
-        where=clause(where) if where is not None else None,
-        into=clause(into) if into is not None else None,
-        at_least=at_least,
-        keeps_parameters="keeps" in rule,
+        clause({"pattern": rule.get("pattern"), **options}), change, quantifier,
+        where=clause(where) if where is not None else None, into=clause(into) if into is not None else None,
+        at_least=at_least, keeps_parameters="keeps" in rule,
         counts_idle=scope == "cosmetic" or language != PYTHON,  # a tree's patterns ask for the use themselves
-    )
+    )  # fmt: skip
 
 
 def applicable(code: str, instruction: Instruction) -> Applicability:
@@ -245,13 +239,10 @@ _WAYS_AROUND = ["__import__", "importlib.*", "slice", "AssertionError", "sys.std
                 "operator.getitem", ".__*__", "exec", "globals", "locals", "vars"]  # fmt: skip
 """Ways to keep a construct under another name, which does not show what it does."""
 _KIN: dict[str, tuple[Any, ...]] = {
-    "nested_function": ("lambda",),
-    "passing_variable": ("walrus", "assert"),
-    "if_with_else": ("elif",),
-    "list_comprehension": ("generator_expression",),
-    "joined_import": ("joined_statements",),
+    "nested_function": ("lambda",), "passing_variable": ("walrus", "assert"), "if_with_else": ("elif",),
+    "list_comprehension": ("generator_expression",), "joined_import": ("joined_statements",),
     "collecting_loop": ({"pattern": "use", "names": [".extend", ".update"]},),
-}
+}  # fmt: skip
 """For some constructs that were to go: patterns that often replace them and may amount to the same."""
 
 

@@ -277,7 +277,9 @@ def wrap(source: Source, before: str = "", template: str = "", module: str = "",
     definitions = [Template(module).substitute(names)] if module else []
     tree = trees.unjoin(source.with_text(define(source, *definitions, imports=imports)).module)
     function = trees.entry(tree, source.entry_point)
-    doc, rest = trees.docstring_split(function.body.body)
+    head = trees.small(function.body.body[0])
+    documented = isinstance(head, cst.Expr) and isinstance(head.value, cst.SimpleString | cst.ConcatenatedString)
+    doc, rest = list(function.body.body[:documented]), list(function.body.body[documented:])
     if template:
         rest = [statements(Template(template).substitute(names))[0].with_changes(body=trees.block(rest))]
     first = statements(Template(before).substitute(names))
