@@ -15,7 +15,7 @@ from codechat.base.template import fill, require
 from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST
 from codechat.run.protocols import Ask
-from codechat.run.protocols.services import reply_of as reply_of
+from codechat.run.protocols.services import reply_of as reply_of  # noqa: PLC0414  for protocols of others
 
 
 class OpeningPrompt(Config):
