@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from codechat.base.domain import Target
 from codechat.base.seeding import generator
@@ -64,6 +64,16 @@ ADDRESS = re.compile(r"https://github\.com/([\w-]+)/([\w.-]+)/(issues|pull)/([1-
 Filled = Annotated[str, Field(pattern=r"\S")]
 
 
+class CommentRow(BaseModel):
+    """One comment of the thread."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    user: str
+    created_at: str
+    body: str
+
+
 class IssueRow(BaseModel):
     """One issue as published. `url` has the repository, the number, and the kind: issue or pull request."""
 
@@ -77,7 +87,7 @@ class IssueRow(BaseModel):
     commit_id: str = Field(pattern=r"^([0-9a-f]{40})?$")
     language: Filled
     satisfaction_conditions: list[Filled] = Field(min_length=1)
-    comments: list[Annotated[Comment, Strict(False)]]
+    comments: list[CommentRow]
     dockerfile: str | None
     test_command: Filled | None = None
     repository_created_at: Filled | None = None
@@ -129,7 +139,7 @@ class IssueRow(BaseModel):
             url=self.url,
             pull=self.pull,
             conditions=tuple(self.satisfaction_conditions),
-            thread=tuple(self.comments),
+            thread=tuple(Comment(each.user, each.created_at, each.body) for each in self.comments),
             created_at=self.created_at,
             needs_build=self.dockerfile is not None,
             repository_created_at=self.repository_created_at or "",
