@@ -195,8 +195,8 @@ class Inserted:
 
     `project` is the repository's name and `folder` its path, None if it is not configured. `file`, relative to the
     folder, contains the `function` at its first and last line, from 1. `tests` are functions, which are inserted
-    into the class or the file that the pytest id `beside` names; they alone are run. `python` is the interpreter
-    with the packages that the repository needs, None for the one that runs codechat.
+    into the class or the file of a pytest id; they alone are run. `python` is the interpreter with the packages that
+    the repository needs, None for the one that runs codechat.
     """
 
     project: str
@@ -266,7 +266,7 @@ class Inserted:
 
     @property
     def _owners(self) -> list[str]:
-        """The classes around the test `beside`."""
+        """The classes around the test of the pytest id."""
         return self.beside.split("::")[1:-1]
 
 
@@ -279,7 +279,7 @@ class InsertedConfig(Config):
     file: str = result_option(..., "the file with the function, relative to the folder", min_length=1)
     function: str = result_option(..., "the function's name", min_length=1)
     lines: tuple[int, int] = result_option(..., "the function's first (def) and last line, from 1")
-    beside: str = result_option(..., "the pytest id of a test beside which the new ones are inserted", min_length=1)
+    beside: str = result_option(..., "the pytest id of a test, next to which the new ones are inserted", min_length=1)
     tests: str = result_option(..., "the new tests: functions, as a text", min_length=1)
     python: str | None = run_option(None, "the interpreter that has the repository's packages; null: codechat's own")
 

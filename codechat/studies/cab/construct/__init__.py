@@ -7,51 +7,20 @@ where a build is needed, and the conditions that satisfy the user (section 3.1 o
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from codechat.base.config import original_option, place_option
 from codechat.base.errors import UserError
 from codechat.base.texts import problem_of_name
-from codechat.run.construct import (
-    RECIPES,
-    Dropped,
-    Item,
-    Kept,
-    Kit,
-    Outcome,
-    Recipe,
-    RecipeConfig,
-    Spread,
-    Stage,
-    read_rows,
-)
+from codechat.run.construct import RECIPES, Dropped, Item, Kept, Kit, Outcome, Recipe, Spread, Stage, read_rows
 from codechat.run.protocols import Ask
-from codechat.studies.cab.construct.github import (
-    ENDS,
-    PER_PAGE,
-    Comment,
-    Commit,
-    Found,
-    Github,
-    GithubConfig,
-    Issue,
-    Repository,
-    media_in,
-    turns_of,
-)
-from codechat.studies.cab.construct.repositories import (
-    PERMISSIVE,
-    SEARCHED,
-    IssueFunnel,
-    Rules,
-    choose,
-    item_of,
-    tags_of,
-)
+from codechat.studies.cab.construct import github
+from codechat.studies.cab.construct.github import PER_PAGE, Comment, Found, Github, GithubConfig, Issue, media_in
+from codechat.studies.cab.construct.repositories import IssueFunnel, Rules, choose, item_of
 from codechat.studies.cab.construct.roles import Asking, Builds, Extracted, IssuesPrompts, IssuesRoles, Removed, founded
 from codechat.studies.cab.environments.docker import DockerConfig
 from codechat.studies.cab.tasks import IssueRow, replies_in
@@ -62,20 +31,10 @@ FIELDS = ("repository", "language", "number", "url", "title", "body", "author", 
 PASSED = 0.13  # the paper's share of issues that pass the filter
 
 
-class IssuesConfig(RecipeConfig):
+class IssuesConfig(Rules):
     """Options of `recipe=issues`."""
 
     kind: Literal["issues"] = original_option("issues", "which recipe")
-    languages: Annotated[list[str], AfterValidator(tags_of)] = original_option(
-        [*SEARCHED], "languages of repositories, in any spelling", min_length=1
-    )
-    licenses: list[str] = original_option(PERMISSIVE, "licences of repositories, by their SPDX ids", min_length=1)
-    min_stars: int = original_option(10, "stars of a repository: strictly more than these", ge=0)
-    created_after: Annotated[str, AfterValidator(lambda day: date.fromisoformat(day).isoformat())] | None = (
-        original_option("2024-11-01", "repositories made after this day; null: of any age")
-    )
-    looked_at: int = original_option(500, "most starred repositories of a language that are looked at", ge=1, le=ENDS)
-    per_language: int = original_option(100, "repositories of a language that are chosen", ge=1)
     candidates: int = original_option(5, "Dockerfiles that are written before one is repaired", ge=1)
     repairs: int = original_option(3, "repairs of the last one if none builds", ge=0)
     repos: str | None = place_option(
@@ -101,8 +60,6 @@ class Issues:
     def __init__(self, config: IssuesConfig) -> None:
         self._config = config
         self._github = Github(config.github)
-        names = ("min_stars", "created_after", "licenses", "languages", "looked_at", "per_language")
-        self._rules = Rules(**{name: getattr(config, name) for name in names})
         self._builds = Builds(config.builds, config.repos, config.github.clone_url, config.candidates, config.repairs)
         self._read = False  # whether the items of a file were checked
         self.aclose = self._github.aclose
@@ -148,11 +105,11 @@ class Issues:
         if "comments" in item.data or "repository_created_at" in item.data:
             return Kept(item)
         if "repository" not in item.data:
-            return await choose(self._github, kit, item.data["language"], self._rules)
-        found = await self._github.get(kit, f"/repos/{item.data['repository']}", Repository)
+            return await choose(self._github, kit, item.data["language"], self._config)
+        found = await self._github.get(kit, f"/repos/{item.data['repository']}", github.Repository)
         if found.lost:
             return Dropped(found.lost, found.detail)
-        return self._rules.unfit(found.items[0]) or Kept(item.having(**item_of(found.items[0]).data))
+        return self._config.unfit(found.items[0]) or Kept(item.having(**item_of(found.items[0]).data))
 
     async def issues(self, item: Item, kit: Kit) -> Outcome:
         """A repository becomes its closed issues with their threads; issues that break a rule end here."""
@@ -201,7 +158,7 @@ class Issues:
 
     async def turns(self, item: Item, kit: Kit) -> Outcome:
         """Neighbouring comments of one side are one turn; without an answer of another user there is no turn."""
-        turns = turns_of(item.data["author"], [each["user"] for each in item.data["comments"]])
+        turns = github.turns_of(item.data["author"], [each["user"] for each in item.data["comments"]])
         return Kept(item.having(turns=turns)) if turns[0]["maintainer"] else Dropped("no answer")
 
     async def commits(self, item: Item, kit: Kit) -> Outcome:
@@ -209,7 +166,7 @@ class Issues:
         if item.data.get("commit_id"):
             return Kept(item)
         until, name = _before(item), item.data["repository"]
-        found = await self._github.get(kit, f"/repos/{name}/commits?until={until}&per_page=1", Commit)
+        found = await self._github.get(kit, f"/repos/{name}/commits?until={until}&per_page=1", github.Commit)
         if found.lost:
             return Dropped(found.lost, found.detail)
         if not found.items:

@@ -9,11 +9,15 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import date
+from typing import Annotated, Any
 
-from codechat.run.construct import Dropped, Item, Kit, Outcome, Spread
+from pydantic import AfterValidator
+
+from codechat.base.config import original_option
+from codechat.run.construct import Dropped, Item, Kit, Outcome, RecipeConfig, Spread
 from codechat.sandbox.languages import language_of
-from codechat.studies.cab.construct.github import Github, Repository
+from codechat.studies.cab.construct.github import ENDS, Github, Repository
 
 SEARCHED: Mapping[str, str] = {
     "c": "C", "cpp": "C++", "csharp": "C#", "java": "Java", "javascript": "JavaScript", "python": "Python",
@@ -25,16 +29,28 @@ LABELS = ("question", "help wanted")
 EARLIEST = "2008-01-01T00:00:00Z"
 
 
-@dataclass(frozen=True)
-class Rules:
-    """The conditions for a repository, and the numbers per language."""
+def tags_of(languages: Iterable[str]) -> list[str]:
+    """The tags of languages in any spelling. Raises `ValueError` for another than the seven."""
+    tags = {language_of(name).names[0]: name for name in languages}
+    for tag, name in tags.items():
+        if tag not in SEARCHED:
+            raise ValueError(f"'{name}' is none of {', '.join(SEARCHED)}")
+    return [*tags]
 
-    min_stars: int
-    created_after: str | None
-    licenses: Sequence[str]
-    languages: Sequence[str]
-    looked_at: int
-    per_language: int
+
+class Rules(RecipeConfig):
+    """The options of `recipe=issues` that choose repositories."""
+
+    languages: Annotated[list[str], AfterValidator(tags_of)] = original_option(
+        [*SEARCHED], "languages of repositories, in any spelling", min_length=1
+    )
+    licenses: list[str] = original_option(PERMISSIVE, "licences of repositories, by their SPDX ids", min_length=1)
+    min_stars: int = original_option(10, "stars of a repository: strictly more than these", ge=0)
+    created_after: Annotated[str, AfterValidator(lambda day: date.fromisoformat(day).isoformat())] | None = (
+        original_option("2024-11-01", "repositories made after this day; null: of any age")
+    )
+    looked_at: int = original_option(500, "most starred repositories of a language that are looked at", ge=1, le=ENDS)
+    per_language: int = original_option(100, "repositories of a language that are chosen", ge=1)
 
     @property
     def since(self) -> str:
@@ -87,15 +103,6 @@ async def _score(github: Github, kit: Kit, repository: Repository) -> int:
     """The closed issues with either label. An issue with both counts twice, as in the paper's sum."""
     queries = [f'repo:{repository.full_name} is:issue is:closed label:"{label}"' for label in LABELS]
     return sum([await github.count(kit, query) for query in queries])
-
-
-def tags_of(languages: Iterable[str]) -> list[str]:
-    """The tags of languages in any spelling. Raises `ValueError` for another than the seven."""
-    tags = {language_of(name).names[0]: name for name in languages}
-    for tag, name in tags.items():
-        if tag not in SEARCHED:
-            raise ValueError(f"'{name}' is none of {', '.join(SEARCHED)}")
-    return [*tags]
 
 
 HEADS = ("funnel", "here", "paper, all-time", "paper, recent", "paper, both")

@@ -1,8 +1,8 @@
 """Commits of repositories, each unpacked once into codechat's cache: its files, its history, and nothing later.
 
 A repository is data: its configuration, hooks and references are never read, and no program that it names is started.
-Git gets only its objects, in a fresh folder with our settings, and copies those that the commit leads to. Everything
-later, every other branch and every tag stays behind. The cache also has notes of built images and the interpreters of
+Git gets only its objects, in a fresh folder with our settings, and copies the objects of the commit and its history.
+Later commits, other branches and tags stay behind. The cache also has notes of built images and the interpreters of
 containers.
 """
 
@@ -94,7 +94,7 @@ def objects_of(clone: Path) -> Path | None:
 
 
 def borrows(objects: Path) -> bool:
-    """Whether these objects include those of another repository, which could be any."""
+    """Whether these objects include objects of another repository, which could be any."""
     return (objects / "info" / "alternates").exists()
 
 

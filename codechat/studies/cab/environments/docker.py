@@ -21,7 +21,7 @@ from codechat.studies.cab.environments.images import HOME_OF_PYTHON, PLACE, Buil
 from codechat.studies.cab.environments.inside import furnish
 from codechat.studies.cab.environments.resident import UNPRIVILEGED, VARIABLES, Limits, Resident, ResidentWorktree
 
-SPARE_PROCESSES, SPARE_MB = 16, 128  # of the container besides a command's own
+SPARE_PROCESSES, SPARE_MB = 16, 128  # of the container, in addition to a command's
 GIVEN = "FROM {image}\nWORKDIR " + furnish.REPOSITORY + "\nCOPY . .\n"
 
 

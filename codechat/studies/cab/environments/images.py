@@ -1,7 +1,7 @@
 """Images for worktrees: built once per Dockerfile and commit, without network, by the first process that needs one.
 
 The engine bounds a build in memory and in the size of a file; `timeout` ends it after its time. Images carry a label,
-by which those of failed builds are removed. An interpreter runs next to the programs of any image: only the loader,
+by which images of failed builds are removed. An interpreter runs next to the programs of any image: only the loader,
 the libraries and the few modules that it needs are mounted, so that an image needs no Python and no certain C library.
 """
 

@@ -125,7 +125,7 @@ def apart(cell: LoadedCell) -> list[str]:
     """The differences, in words, between a cell and the cells of the paper's figures: tasks, context and harness."""
     size, protocol = paper().tasks.get(cell.dataset), cell.config["protocol"]
     whole = size is not None and cell.metrics["sessions"] == size["tasks"] and cell.content in PUBLISHED_TASKS
-    wanted = "of its own" if size is None else f"not the published {size['tasks']}"
+    wanted = "not of the paper" if size is None else f"not the published {size['tasks']}"
     found = [] if whole else [f"{cell.metrics['sessions']} tasks, {wanted}"]
     where = protocol.get("local_context") or paper_context(cell.dataset)
     if cell.dataset not in LEVELS["function"] and where != paper_context(cell.dataset):
@@ -252,7 +252,7 @@ def rounds(level: Level, dataset: str) -> Table:
     return _table(
         picks, _lines(level.entries, picks), name=f"stepwise_rounds_{_word(dataset)}",
         title=f"Acc by round, {dataset}, full history (as SR-Eval's Table {NUMBERED[level.name][0]})",
-        note=f"Round k is turn k − 1 of the records; its tasks are those that have it. {MEANING}{level.note}",
+        note=f"Round k is turn k − 1 of the records; its tasks have that round. {MEANING}{level.note}",
     )  # fmt: skip
 
 

@@ -193,7 +193,7 @@ class Starter:
 
 
 class Parted:
-    """Confines the commands of one worktree by namespaces. `Beside` has the same methods, without namespaces."""
+    """Confines the commands of one worktree by namespaces. The other class of `_place` has the same methods."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         """Furnish the worktree. Raises `OSError`."""
