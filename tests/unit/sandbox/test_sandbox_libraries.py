@@ -10,7 +10,7 @@ import pytest
 
 from codechat.base.errors import UserError
 from codechat.datasets.tasks import Task
-from codechat.run.cell.libraries import modules_of, packages_by_task, refuse_lacking
+from codechat.run.cell.references import modules_of, packages_by_task, refuse_lacking
 from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.sandbox.bubblewrap import _interpreter
 from codechat.sandbox.interpreters import Libraries, libraries_at

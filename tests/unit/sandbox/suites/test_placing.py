@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from codechat.base.errors import UserError
-from codechat.studies.sreval.placing import function_at, insert_tests, names_of_tests, place_function
-from codechat.studies.sreval.suite_inserted import Inserted
+from codechat.studies.sreval.suite_inserted import Inserted, function_at, insert_tests, names_of_tests, place_function
 from support.mistakes import mistake
 
 FILE = b"""# caf\xc3\xa9 \x0c a page\r\nRATE = 2\r

@@ -27,7 +27,7 @@ register(Coded(("toyc", "tc"), Grammar("tree_sitter_c", QUESTIONS, "c", customs=
 '''
 KIND = """
 from codechat.studies.multicodeif.constraints import ConstraintType, Finding, register
-from codechat.studies.multicodeif.constraints.answers import read_values
+from codechat.studies.multicodeif.constraints import read_values
 
 def rule(answer, code):
     functions = answer.tree(code).functions
