@@ -170,8 +170,8 @@ def load(program: str, name: str, limit: float, channel: Sends, *, lent: str = "
             with contextlib.suppress(ImportError):  # then the tests do not run either
                 exec(line, given)
         exec(code, module.__dict__)
-        for one, value in given.items():
-            module.__dict__.setdefault(one, value)
+        for imported, value in given.items():
+            module.__dict__.setdefault(imported, value)
     except BaseException as error:  # noqa: BLE001  anything the program raises is its own failure
         channel.send(wire.ERROR, describe(error, {name: ""}))
         return None
