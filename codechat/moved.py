@@ -1,4 +1,4 @@
-"""Import paths of before the rooms were rearranged: they work for one release, and say where the name went."""
+"""Import paths from before the rooms were rearranged: they work for one release, with a warning."""
 
 import importlib
 import warnings
@@ -23,6 +23,7 @@ _MERGED = {
     "construct.writing": ("construct.drawing", "construct.expanding", "construct.witness"),
 }
 # From old to new names within codechat. What is in a moved package moved with it, unless it has a line of its own.
+# From old to new names within codechat. The modules of a moved package moved with it, unless they have a line.
 MOVED = {
     **{f"studies.multicodeif.{old}": f"studies.multicodeif.{new}" for new, names in _MERGED.items() for old in names},
     **{name: f"base.{name}" for name in _BASE},
@@ -176,7 +177,7 @@ def moved_verb(name: str) -> Callable[..., Any]:
 
 
 def new_name(name: str) -> str | None:
-    """The present name of the module that was once called `name`; None if it did not move."""
+    """The new name of the module `name`; None if it did not move."""
     package, _, rest = name.partition(".")
     if package != "codechat":
         return None
@@ -188,7 +189,7 @@ def new_name(name: str) -> str | None:
 
 
 class _Present(Loader):
-    """Gives the module that an old name now has."""
+    """Loads the module of a new name."""
 
     def __init__(self, name: str) -> None:
         self._module = importlib.import_module(name)
@@ -202,7 +203,7 @@ class _Present(Loader):
 
 
 class OldNames(MetaPathFinder):
-    """Finds modules by their names of before; the first finder, since the folders of moved packages have moved."""
+    """Finds modules by old names; the first finder, because the folders of packages have moved."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

@@ -195,7 +195,7 @@ def _answered(cell: Cell, journal: Journal) -> dict[str, list[EndpointRecord]]:
 async def _compare(place: str, model: ModelConfig, earlier: list[EndpointRecord]) -> str:
     """A remark about an endpoint at a new address. Raises `UserError` if it serves another checkpoint."""
     new, old = without_query(str(address_of(model))), without_query(earlier[-1].base_url)
-    figures = f"the figures are those of {old}"
+    figures = f"the figures come from {old}"
     info = await describe_endpoint(model)
     if info is None:
         return f"{place}: {new} does not answer at once, so it is not compared: {figures}"

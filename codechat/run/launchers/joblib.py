@@ -74,7 +74,7 @@ class Joblib:
 
 
 class _Children:
-    """The processes of a sweep's cells, and the results of those that have ended."""
+    """The processes of a sweep's cells, and the results of ended cells."""
 
     def __init__(self, sweep: Sweep, view: View, at_once: int) -> None:
         self.results: dict[int, Result] = {}

@@ -71,7 +71,7 @@ class Grading:
         self._last: Graded | None = None
 
     def start(self, grade: Callable[[Graded | None], Coroutine[Any, Any, TurnRecord]]) -> None:
-        """Grade a turn while the dialogue goes on. `grade` awaits its argument before it records its own turn."""
+        """Grade a turn while the dialogue continues. `grade` awaits its argument before it records its own turn."""
         self._last = self._group.create_task(grade(self._last))
 
     async def settle(self) -> None:
