@@ -21,6 +21,7 @@ _HASHES = {
 The earlier hash stays in the ids of cells. Cells whose judge uses rules have the rules' version in their ids too; for
 all others nothing changed.
 """
+__all__ = ["INSTRUCTIONS", "PYTHON", "Pool", "Rejected", "WrongPool", "hash_of"]
 
 
 def hash_of(instructions: Sequence[Instruction]) -> str:
@@ -96,5 +97,3 @@ class WrongPool(UserError):
 INSTRUCTIONS: Registry[Pool, NoTraits] = Registry(
     "instructions", "codechat.studies.refine.instructions", NoTraits, Pool
 )
-
-__all__ = ["INSTRUCTIONS", "PYTHON", "Pool", "Rejected", "WrongPool", "hash_of"]

@@ -41,6 +41,21 @@ _QUANTIFIERS: dict[Change, tuple[str, ...]] = {
     "add": ("some", "more", "all"), "remove": ("all", "fewer"), "modify": ("all", "fewer"),
 }  # fmt: skip
 KEYS = ("pattern", "quantifier", "where", "into", "at_least", "keeps")
+_DEFINES = (*FUNCTIONS, ast.ClassDef)
+_AROUND_ON_PURPOSE = ("backward_iteration", "collection", "keyword_argument", "keyed_call")
+"""Patterns that properly go around an existing value: `reversed(values)`, `tuple(values)`, one more argument."""
+_JOINED = ("arithmetic", "augmented_assignment", "listed_membership", "mergeable_if", "old_formatting",
+           "passing_variable")  # fmt: skip
+"""Patterns of which several may properly merge into a single replacement."""
+_WAYS_AROUND = ["__import__", "importlib.*", "slice", "AssertionError", "sys.std*.write", "os.write", "operator.not_",
+                "operator.getitem", ".__*__", "exec", "globals", "locals", "vars"]  # fmt: skip
+"""Ways to keep a construct under another name, which does not show what it does."""
+_KIN: dict[str, tuple[Any, ...]] = {
+    "nested_function": ("lambda",), "passing_variable": ("walrus", "assert"), "if_with_else": ("elif",),
+    "list_comprehension": ("generator_expression",), "joined_import": ("joined_statements",),
+    "collecting_loop": ({"pattern": "use", "names": [".extend", ".update"]},),
+}  # fmt: skip
+"""For some constructs that were to go: patterns that often replace them and may amount to the same."""
 
 
 @lru_cache(maxsize=1024)
@@ -229,23 +244,6 @@ def _done(old: Readable, new: Readable, rule: Rule) -> str:
     return f"{clause.count(len(now))} left of {len(was)}"
 
 
-_DEFINES = (*FUNCTIONS, ast.ClassDef)
-_AROUND_ON_PURPOSE = ("backward_iteration", "collection", "keyword_argument", "keyed_call")
-"""Patterns that properly go around an existing value: `reversed(values)`, `tuple(values)`, one more argument."""
-_JOINED = ("arithmetic", "augmented_assignment", "listed_membership", "mergeable_if", "old_formatting",
-           "passing_variable")  # fmt: skip
-"""Patterns of which several may properly merge into a single replacement."""
-_WAYS_AROUND = ["__import__", "importlib.*", "slice", "AssertionError", "sys.std*.write", "os.write", "operator.not_",
-                "operator.getitem", ".__*__", "exec", "globals", "locals", "vars"]  # fmt: skip
-"""Ways to keep a construct under another name, which does not show what it does."""
-_KIN: dict[str, tuple[Any, ...]] = {
-    "nested_function": ("lambda",), "passing_variable": ("walrus", "assert"), "if_with_else": ("elif",),
-    "list_comprehension": ("generator_expression",), "joined_import": ("joined_statements",),
-    "collecting_loop": ({"pattern": "use", "names": [".extend", ".update"]},),
-}  # fmt: skip
-"""For some constructs that were to go: patterns that often replace them and may amount to the same."""
-
-
 def doubt(rule: Rule, old: Code, new: Code) -> str:
     """The reason to doubt that a change follows the instruction although its form is there; empty if there is none."""
     if rule.change == "add":
@@ -310,10 +308,7 @@ def _head(statement: ast.stmt) -> str:
 
 
 def _is_kept_whole(old: Code, went: Counter[str], new: Code, came: Counter[str]) -> bool:
-    """Whether the values of all removed statements recur inside added statements, or are just `{}`.
-
-    The added code then only has something around the old one.
-    """
+    """Whether the values of all removed statements recur inside added statements, or are just `{}`."""
     values = [_value(one) for one in old.find(ast.stmt) if _head(one) in went]
     inner = {
         ast.unparse(part) for one in new.find(ast.stmt) if _head(one) in came
@@ -401,10 +396,7 @@ def _words(text: str) -> str:
 
 
 def _texts_gone(rule: Rule, old: Code) -> Iterable[str]:
-    """The words of comments and docstrings that were to go, without the phrase that the rule looks for.
-
-    Of a docstring only the first line.
-    """
+    """The words of removed comments and first lines of docstrings, without the phrase of the rule."""
     name, mark = rule.subject.pattern.name, rule.subject.options.get("matches", "")
     if rule.change != "remove" or rule.quantifier != "all":
         return

@@ -10,6 +10,13 @@ from codechat.studies.refine.patterns.reading.neutral import TreeCode
 from codechat.studies.refine.patterns.trees import Place, called, placed, with_comment
 from codechat.studies.refine.patterns.trees.flow import bare, branch, operator_of
 
+WORDS = {"loop": "one round for each step", "if": "only in this case", "return": "this is the result", "function": ""}
+NAMES = {
+    "a": "first", "b": "second", "c": "third", "i": "index", "j": "inner", "k": "number", "n": "count", "s": "text",
+    "x": "value", "y": "other",
+}  # fmt: skip
+UNIT = "    "
+
 
 class Edit(NamedTuple):
     """What replaces the bytes from `start` up to `end`."""
@@ -92,12 +99,6 @@ def instead(node: Any, text: str) -> Edit:
 
 
 # -- cosmetic changes ---
-
-WORDS = {"loop": "one round for each step", "if": "only in this case", "return": "this is the result", "function": ""}
-NAMES = {
-    "a": "first", "b": "second", "c": "third", "i": "index", "j": "inner", "k": "number", "n": "count", "s": "text",
-    "x": "value", "y": "other",
-}  # fmt: skip
 
 
 @serves("cosmetic-put-comment-above-loops", statement="loop")
@@ -300,8 +301,6 @@ def _span(program: Program, node: Any) -> tuple[int, int]:
 
 
 # -- structural and semantic changes ---
-
-UNIT = "    "
 
 
 @serves("structural-define-outer-constant", most=1)

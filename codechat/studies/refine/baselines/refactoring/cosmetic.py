@@ -16,6 +16,19 @@ from codechat.studies.refine.patterns.reading.tree import Function, docstring, f
 
 # -- comments and docstrings -------------------------------------------------------------------------------------------
 
+_READERS = ("__annotations__", "get_type_hints", "singledispatch", "signature", "dataclass", "NamedTuple", "TypedDict")
+_WORDS = {
+    "res": "result", "ret": "result", "tmp": "temporary", "temp": "temporary", "cnt": "count", "idx": "index",
+    "ind": "index", "num": "number", "nums": "numbers", "lst": "sequence", "arr": "sequence", "val": "value",
+    "vals": "values", "cur": "current", "curr": "current", "prev": "previous", "elem": "element",
+    "char": "character", "chars": "characters", "freq": "frequency", "freqs": "frequencies", "pos": "position",
+    "ans": "answer", "ptr": "pointer", "str": "content", "msg": "message", "acc": "accumulated", "dct": "mapping",
+    "tup": "group", "mx": "largest", "mn": "smallest", "i": "index", "j": "second_index", "k": "third_index",
+    "n": "number", "m": "other_number", "x": "value", "y": "other_value", "s": "content", "c": "character",
+    "ch": "character", "l": "sequence", "d": "mapping", "t": "total", "p": "position", "q": "pending",
+    "a": "first", "b": "second", "r": "result", "f": "outcome", "v": "value", "e": "element", "w": "word",
+}  # fmt: skip
+
 
 def _above(source: Source, node: ast.stmt, text: str) -> tuple[int, str]:
     line = first_line(node)
@@ -205,9 +218,6 @@ def one_a_line(source: Source) -> str:
     return trees.unjoin(source.module).code
 
 
-_READERS = ("__annotations__", "get_type_hints", "singledispatch", "signature", "dataclass", "NamedTuple", "TypedDict")
-
-
 @transforms("cosmetic-strip-parameter-hints", what=cst.Param)
 @transforms("cosmetic-strip-return-hints", what=cst.FunctionDef)
 def strip_hints(source: Source, what: type[cst.CSTNode]) -> str:
@@ -246,18 +256,6 @@ def define_all(source: Source) -> str:
 
 
 # -- names of local variables ------------------------------------------------------------------------------------------
-
-_WORDS = {
-    "res": "result", "ret": "result", "tmp": "temporary", "temp": "temporary", "cnt": "count", "idx": "index",
-    "ind": "index", "num": "number", "nums": "numbers", "lst": "sequence", "arr": "sequence", "val": "value",
-    "vals": "values", "cur": "current", "curr": "current", "prev": "previous", "elem": "element",
-    "char": "character", "chars": "characters", "freq": "frequency", "freqs": "frequencies", "pos": "position",
-    "ans": "answer", "ptr": "pointer", "str": "content", "msg": "message", "acc": "accumulated", "dct": "mapping",
-    "tup": "group", "mx": "largest", "mn": "smallest", "i": "index", "j": "second_index", "k": "third_index",
-    "n": "number", "m": "other_number", "x": "value", "y": "other_value", "s": "content", "c": "character",
-    "ch": "character", "l": "sequence", "d": "mapping", "t": "total", "p": "position", "q": "pending",
-    "a": "first", "b": "second", "r": "result", "f": "outcome", "v": "value", "e": "element", "w": "word",
-}  # fmt: skip
 
 
 def _long(name: str) -> str:

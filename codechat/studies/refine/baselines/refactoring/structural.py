@@ -11,6 +11,33 @@ from codechat.studies.refine.baselines.refactoring.trees import Made, Refusal, S
 
 # -- branches and loops ------------------------------------------------------------------------------------------------
 
+_KINDS: dict[type[cst.CSTNode], str] = {
+    cst.List: "list", cst.ListComp: "list", cst.Dict: "dict", cst.DictComp: "dict", cst.Set: "set", cst.SetComp: "set",
+    cst.Tuple: "tuple", cst.FormattedString: "str",
+}  # fmt: skip
+_MAKERS = {"len": "int", "sorted": "list", "str": "str", "list": "list", "set": "set", "dict": "dict", "tuple": "tuple"}
+_WORK = (cst.BinaryOperation, cst.Call, cst.BooleanOperation, cst.Comparison, cst.ListComp)
+_LAZY = (cst.BooleanOperation, cst.IfExp, cst.ListComp, cst.SetComp, cst.DictComp)
+_FIXED = (cst.Parameters, cst.MatchCase, cst.FormattedString, cst.ConcatenatedString, cst.Decorator, cst.Annotation)
+_LOG = "logging.getLogger(__name__).debug"
+_FAILED = f"try:\n    pass\nexcept Exception:\n    {_LOG}('$entry failed', exc_info=True)\n    raise"
+_DONE = f"try:\n    pass\nfinally:\n    {_LOG}('$entry is done')"
+_LOCKED = "with $LOCK:\n    pass"
+_BEGIN = "$started = time.perf_counter()"
+_TOOK = f"try:\n    pass\nfinally:\n    {_LOG}('$entry took %.6f s', time.perf_counter() - $started)"
+_HASHABLE = {"int", "str", "float", "bool", "bytes"}
+_IMPURE = {"global", "nonlocal", "print", "open", "input", "random", "time", "secrets", "datetime", "os", "sys"}
+_DECORATOR = f"""
+def $logged(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        result = function(*args, **kwargs)
+        {_LOG}("%s is done", function.__name__)
+        return result
+
+    return wrapper
+"""
+
 
 def _without_elif(module: cst.Module) -> cst.Module:
     """Every `elif` as an `if` in an `else` branch."""
@@ -112,13 +139,6 @@ def _computed(tree: cst.CSTNode) -> Iterator[tuple[cst.SimpleStatementLine, cst.
             stack.extend(reversed(node.children))
 
 
-_KINDS: dict[type[cst.CSTNode], str] = {
-    cst.List: "list", cst.ListComp: "list", cst.Dict: "dict", cst.DictComp: "dict", cst.Set: "set", cst.SetComp: "set",
-    cst.Tuple: "tuple", cst.FormattedString: "str",
-}  # fmt: skip
-_MAKERS = {"len": "int", "sorted": "list", "str": "str", "list": "list", "set": "set", "dict": "dict", "tuple": "tuple"}
-
-
 def _kind(value: cst.BaseExpression) -> str:
     return _MAKERS.get(trees.text_of(value.func), "") if isinstance(value, cst.Call) else _KINDS.get(type(value), "")
 
@@ -160,10 +180,6 @@ def named_results(source: Source) -> str:
         return trees.several(made, node.leading_lines)
 
     return trees.rewrite(trees.unjoin(source.module), change).code
-
-
-_WORK = (cst.BinaryOperation, cst.Call, cst.BooleanOperation, cst.Comparison, cst.ListComp)
-_LAZY = (cst.BooleanOperation, cst.IfExp, cst.ListComp, cst.SetComp, cst.DictComp)
 
 
 @transforms("structural-create-helper", nested=False)
@@ -215,9 +231,6 @@ def _free(value: cst.BaseExpression) -> set[str]:
     return free
 
 
-_FIXED = (cst.Parameters, cst.MatchCase, cst.FormattedString, cst.ConcatenatedString, cst.Decorator, cst.Annotation)
-
-
 @transforms("structural-introduce-named-constants")
 @transforms("structural-define-constant", only_first=True)
 def named_constants(source: Source, only_first: bool = False) -> str:
@@ -254,14 +267,6 @@ def _ordinary(source: Source) -> cst.FunctionDef:
     return function
 
 
-_LOG = "logging.getLogger(__name__).debug"
-_FAILED = f"try:\n    pass\nexcept Exception:\n    {_LOG}('$entry failed', exc_info=True)\n    raise"
-_DONE = f"try:\n    pass\nfinally:\n    {_LOG}('$entry is done')"
-_LOCKED = "with $LOCK:\n    pass"
-_BEGIN = "$started = time.perf_counter()"
-_TOOK = f"try:\n    pass\nfinally:\n    {_LOG}('$entry took %.6f s', time.perf_counter() - $started)"
-
-
 @transforms("semantic-add-try", template=_FAILED, imports=["logging"])
 @transforms("semantic-include-finally", template=_DONE, imports=["logging"])
 @transforms("semantic-include-timing", before=_BEGIN, template=_TOOK, imports=["logging", "time"])
@@ -284,20 +289,6 @@ def wrap(source: Source, before: str = "", template: str = "", module: str = "",
         rest = [statements(Template(template).substitute(names))[0].with_changes(body=trees.block(rest))]
     first = statements(Template(before).substitute(names))
     return trees.replace(tree, {function.body: trees.block([*doc, *first, *rest])}).code
-
-
-_HASHABLE = {"int", "str", "float", "bool", "bytes"}
-_IMPURE = {"global", "nonlocal", "print", "open", "input", "random", "time", "secrets", "datetime", "os", "sys"}
-_DECORATOR = f"""
-def $logged(function):
-    @functools.wraps(function)
-    def wrapper(*args, **kwargs):
-        result = function(*args, **kwargs)
-        {_LOG}("%s is done", function.__name__)
-        return result
-
-    return wrapper
-"""
 
 
 @transforms(

@@ -15,13 +15,21 @@ import libcst as cst
 from codechat.studies.refine.patterns import Code, read
 from codechat.studies.refine.patterns.reading.tree import first_line
 
+Transformation = Callable[["Source"], str]
+registered: dict[str, Transformation] = {}
+Made: TypeAlias = cst.CSTNode | cst.FlattenSentinel[Any] | cst.RemovalSentinel
+"""A node, several in its place, or none."""
+Change: TypeAlias = Callable[[cst.CSTNode, cst.CSTNode], Made]
+"""Called with an original node and the same with changed children; gives the node for its place."""
+T = TypeVar("T", bound=cst.CSTNode)
+EFFECTS = (cst.Await, cst.Yield, cst.NamedExpr)
+LOOKERS = ("locals", "vars", "eval", "exec", "globals", "dir", "super")
+"""Functions that look at the scope they are called in."""
+SPACE = cst.SimpleWhitespace(" ")
+
 
 class Refusal(Exception):
     """The code has no place where the change is surely safe; the text says why."""
-
-
-Transformation = Callable[["Source"], str]
-registered: dict[str, Transformation] = {}
 
 
 @dataclass(frozen=True)
@@ -157,17 +165,6 @@ def _is_imported(source: Source, name: str) -> bool:
 
 
 # -- concrete syntax trees ---
-
-Made: TypeAlias = cst.CSTNode | cst.FlattenSentinel[Any] | cst.RemovalSentinel
-"""A node, several in its place, or none."""
-Change: TypeAlias = Callable[[cst.CSTNode, cst.CSTNode], Made]
-"""Called with an original node and the same with changed children; gives the node for its place."""
-T = TypeVar("T", bound=cst.CSTNode)
-
-EFFECTS = (cst.Await, cst.Yield, cst.NamedExpr)
-LOOKERS = ("locals", "vars", "eval", "exec", "globals", "dir", "super")
-"""Functions that look at the scope they are called in."""
-SPACE = cst.SimpleWhitespace(" ")
 
 
 def rewrite(tree: T, change: Change) -> T:

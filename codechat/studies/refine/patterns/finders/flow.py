@@ -20,6 +20,9 @@ from codechat.studies.refine.patterns.reading.tree import (
 
 _NESTING = (ast.If, *LOOPS, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 _EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_WORKING = (*LOOPS, ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
+_PLAIN = (ast.If, ast.Match, ast.Return, *FUNCTIONS, ast.ClassDef)
+_WRAPPING = ("list", "tuple", "iter", "enumerate")
 
 
 @pattern("nesting", "block nested that deep", "blocks nested that deep")
@@ -142,10 +145,6 @@ def fast_path(code: Code) -> Iterable[Occurrence]:
                 break
 
 
-_WORKING = (*LOOPS, ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
-_PLAIN = (ast.If, ast.Match, ast.Return, *FUNCTIONS, ast.ClassDef)
-
-
 @pattern("condition", "spelled-out condition")
 def condition(code: Code) -> Iterable[Occurrence]:
     """Conditions of `if` and `while` that are comparisons or combinations of such, also inside `bool()`."""
@@ -235,9 +234,6 @@ def index_loop(code: Code) -> Iterable[Occurrence]:
         whole = numbers[:-1] in ([], [0]) or (numbers[0], numbers[2:]) == (0, [1])
         if whole and (_calls_len(code, stop) or (isinstance(stop, ast.Name) and stop.id in lengths)):
             yield at(node.iter)
-
-
-_WRAPPING = ("list", "tuple", "iter", "enumerate")
 
 
 def _lengths(code: Code) -> set[str]:

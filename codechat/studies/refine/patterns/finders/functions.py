@@ -219,11 +219,7 @@ def decorated(code: Code, by: list[str] | None = None, own: bool = False, fields
 def subclass(
     code: Code, of: list[str], fields: bool = False, derived: bool = False, raised: bool = False
 ) -> Iterable[Occurrence]:
-    """Classes that derive from one of these, or have it as metaclass.
-
-    Options restrict them to classes that declare a field, that another class of the program derives from, or that
-    the program raises.
-    """
+    """Classes with one of these as base or metaclass; options: with a field, with a derived class, raised."""
     bases = {base.id for node in code.find(ast.ClassDef) for base in node.bases if isinstance(base, ast.Name)}
     thrown = set(_raised(code)) if raised else set()
     for call in code.find(ast.Call) if not (derived or raised) else ():  # `Grade = Enum("Grade", "A B")`

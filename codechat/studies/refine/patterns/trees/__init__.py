@@ -1,7 +1,4 @@
-"""Rules in languages other than Python: patterns of the neutral tree, under the names of Python's patterns.
-
-A comment is matched by its words behind a `#`, for any marks of the language.
-"""
+"""Patterns of the neutral tree, under the names of Python's patterns; comments match by their words behind a `#`."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,6 +20,10 @@ STATEMENTS: Mapping[Statement, tuple[str, ...]] = {
     "loop": LOOPS, "if": ("if",), "return": ("return",), "function": ("function",),
     "assignment": ("declaration", "expression"),
 }  # fmt: skip
+_COLLECTIONS = {
+    "set": ("Set", "HashSet", "TreeSet", "LinkedHashSet"),
+    "dict": ("Map", "HashMap", "TreeMap", "LinkedHashMap"),
+}
 
 
 def tree_pattern(name: str, noun: str, plural: str = "") -> Callable[[Finder], Finder]:
@@ -328,12 +329,6 @@ def call(code: TreeCode, *, names: list[str]) -> Iterator[Occurrence]:
 
 
 tree_pattern("use", "use of {names}", "uses of {names}")(call)
-
-
-_COLLECTIONS = {
-    "set": ("Set", "HashSet", "TreeSet", "LinkedHashSet"),
-    "dict": ("Map", "HashMap", "TreeMap", "LinkedHashMap"),
-}
 
 
 @tree_pattern("collection", "{kind}")
