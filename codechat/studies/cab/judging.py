@@ -9,8 +9,7 @@ import functools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, cast, get_args
 
 from codechat.base.template import fill
@@ -22,7 +21,6 @@ from codechat.studies.cab.turns import AssistJudgement, Grade, Status, UserReply
 
 K1, B = 1.5, 0.75
 """The saturation of repeated words and the weight of a document's length in BM25 (Robertson's usual values)."""
-CACHED = 4  # datasets with cached word counts
 
 
 def references_for(task: AssistTask, answer: str, count: int) -> tuple[Reference, ...]:
@@ -31,48 +29,27 @@ def references_for(task: AssistTask, answer: str, count: int) -> tuple[Reference
     Every word of the answer counts once. The issue itself is left out, also from the frequencies of words. Replies
     without a common word are left out; of equal scores the id decides.
     """
-    if not count or not task.replies:
-        return ()
-    scores = _index_of(task.replies).scores(answer, task.url)
-    best = sorted(scores, key=lambda place: (-scores[place], task.replies[place].id))
-    return tuple(task.replies[place] for place in best[:count])
+    scores = scores_of([reply for reply in task.replies if reply.url != task.url], answer) if count else {}
+    return tuple(sorted(scores, key=lambda reply: (-scores[reply], reply.id))[:count])
 
 
-@dataclass(frozen=True)
-class _Index:
-    """For each word its documents with its count; the documents' lengths in words; the documents of a url."""
-
-    words: Mapping[str, Sequence[tuple[int, int]]]
-    lengths: Sequence[int]
-    of_url: Mapping[str, frozenset[int]]
-
-    def scores(self, answer: str, url: str) -> dict[int, float]:
-        """The positive scores of the documents of other urls."""
-        own = self.of_url.get(url, frozenset())
-        documents = len(self.lengths) - len(own)
-        words = sum(self.lengths) - sum(self.lengths[place] for place in own)
-        norms = [K1 * (1 - B + B * length * documents / words) for length in self.lengths] if words else []
-        scores: dict[int, float] = defaultdict(float)
-        for word in dict.fromkeys(_words_of(answer)):
-            places = [(place, times) for place, times in self.words.get(word, ()) if place not in own]
-            weight = math.log(1 + (documents - len(places) + 0.5) / (len(places) + 0.5))
-            for place, times in places:
-                scores[place] += weight * times * (K1 + 1) / (times + norms[place])
-        return scores
+def scores_of(replies: Sequence[Reference], answer: str) -> dict[Reference, float]:
+    """The positive BM25 scores of the maintainers' texts for an answer."""
+    texts = [_counted(reply.maintainer) for reply in replies]
+    total, scores = sum(text.total() for text in texts), defaultdict[Reference, float](float)
+    for word in dict.fromkeys(_words_of(answer)):
+        documents = sum(word in text for text in texts)
+        weight = math.log(1 + (len(texts) - documents + 0.5) / (documents + 0.5))
+        for reply, text in zip(replies, texts, strict=True):
+            if times := text[word]:
+                norm = K1 * (1 - B + B * text.total() * len(texts) / total)
+                scores[reply] += weight * times * (K1 + 1) / (times + norm)
+    return scores
 
 
-@functools.lru_cache(maxsize=CACHED)
-def _index_of(replies: tuple[Reference, ...]) -> _Index:
-    index: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    of_url: dict[str, set[int]] = defaultdict(set)
-    lengths = []
-    for place, reply in enumerate(replies):
-        words = _words_of(reply.maintainer)
-        lengths.append(len(words))
-        of_url[reply.url].add(place)
-        for word, times in Counter(words).items():
-            index[word].append((place, times))
-    return _Index(index, lengths, {url: frozenset(places) for url, places in of_url.items()})
+@functools.lru_cache(maxsize=4096)
+def _counted(text: str) -> Counter[str]:
+    return Counter(_words_of(text))
 
 
 def _joined(text: str) -> str:

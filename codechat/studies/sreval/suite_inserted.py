@@ -9,7 +9,7 @@ import asyncio
 import functools
 import textwrap
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -20,7 +20,7 @@ from codechat.base.errors import UserError
 from codechat.base.files import content_hash
 from codechat.sandbox import Command, Sandbox, SandboxConfig
 from codechat.sandbox.inside.text import split_lines
-from codechat.sandbox.interpreters import Interpreter, interpreter_at
+from codechat.sandbox.interpreters import interpreter_at
 from codechat.sandbox.languages.python.syntax import parse
 from codechat.sandbox.suites import SUITES
 from codechat.sandbox.suites.endings import judge_status
@@ -158,7 +158,7 @@ REMEDY = "give the interpreter of a virtual environment: dataset.environments={N
 
 @dataclass(frozen=True)
 class PythonEnvironment:
-    """An interpreter: its path, paths of this machine that it needs (`tools`), and its packages' names in lower case.
+    """An interpreter: its path, the paths that it needs except the system's, and its packages' names in lower case.
 
     `digest` is a hash of the versions of the interpreter and its packages.
     """
@@ -174,19 +174,11 @@ def environment_at(python: str) -> PythonEnvironment:
     """The environment of an interpreter, examined once a process. Raises `UserError` if there is none at that path."""
     interpreter = interpreter_at(python, REMEDY)
     packages = sorted({(name.lower(), version) for name, version in interpreter.packages})
-    tools = tuple(dict.fromkeys(_tools(interpreter)))
-    return PythonEnvironment(
-        interpreter.path, tools, frozenset(name for name, _ in packages), content_hash([interpreter.version, packages])
-    )
-
-
-def _tools(interpreter: Interpreter) -> Iterator[str]:
-    """The folders of the environment, of the interpreter behind it and of its packages, except the system's own."""
-    for folder in (interpreter.prefix, interpreter.base):
-        yield interpreter.path if folder.resolve() == SYSTEM else str(folder)
-    for entry in map(Path, interpreter.entries):
-        if entry.name.endswith("-packages") and entry.is_dir():
-            yield str(entry)
+    places = [each if each.resolve() != SYSTEM else interpreter.path for each in (interpreter.prefix, interpreter.base)]
+    places += [each for each in map(Path, interpreter.entries) if each.name.endswith("-packages") and each.is_dir()]
+    names = frozenset(name for name, _ in packages)
+    tools = tuple(dict.fromkeys(map(str, places)))
+    return PythonEnvironment(interpreter.path, tools, names, content_hash([interpreter.version, packages]))
 
 
 @dataclass(frozen=True)
