@@ -41,6 +41,7 @@ MOVED = {
     "metrics.caution": "report.metrics.counts",
     "metrics.loaded": "report.metrics.counts",
     "metrics.points": "report.metrics.measures",
+    "metrics.sequences": "report.metrics.statistics",
     "metrics.tally": "report.metrics.sums",
     "patterns": "studies.refine.patterns",
     "protocols": "run.protocols",
@@ -58,6 +59,7 @@ MOVED = {
     "suites.placing": "studies.sreval.placing",
     "suites.versions": "studies.multicodeif.versions",
     "tracking": "report.tracking",
+    "tracking.find": "report.tracking.runs",
     "tracking.locks": "report.tracking.store",
 }
 

@@ -223,10 +223,8 @@ class LlmJudge:
 
 
 def majority(votes: Sequence[Decision], words: tuple[str, ...]) -> Compliance:
-    """The decision of most readable votes, undecided in a tie; `words` has yes first.
-
-    The reason is the first reason given for the decision, with the counts if there were several votes.
-    """
+    """The decision of most readable votes, undecided in a tie; `words` has yes first. The reason is the first reason
+    given for the decision, with the counts if there were several votes."""
     counts = Counter(vote.verdict for vote in votes if vote.verdict in words)
     spent = reduce(Spent.plus, votes, Spent(cached=True))
     yes, no = (counts[word] for word in words)

@@ -193,11 +193,8 @@ V = TypeVar("V", bound=SessionVerdicts)
 
 @dataclass(frozen=True)
 class Comparison(Generic[V]):
-    """All cells of one protocol, and what they measure.
-
-    `cells` have a completed session and are in tables and figures; `loaded` are all. An entrant is a model with its
-    variant, which has at most one cell per dataset.
-    """
+    """All cells of one protocol, and what they measure. `cells` have a completed session and are in tables and figures;
+    `loaded` are all. An entrant is a model with its variant, which has at most one cell per dataset."""
 
     measures: Measures
     cells: tuple[V, ...]

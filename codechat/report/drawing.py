@@ -152,10 +152,8 @@ def share_range(values: Sequence[float]) -> tuple[float, float]:
 
 
 def save(figure: Any, folder: Path, name: str) -> tuple[Path, Path]:
-    """Write the figure as PNG and SVG; the same figure gives the same bytes. Returns both paths.
-
-    `savefig` would compute the layout twice for each kind: here the layout of the PNG is kept for the SVG.
-    """
+    """Write the figure as PNG and SVG; the same figure gives the same bytes. Returns both paths. `savefig` would
+    compute the layout twice for each kind: here the layout of the PNG is kept for the SVG."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
@@ -241,10 +239,8 @@ def lines(
 
 
 def points(panel: Any, look: Look, names: Sequence[str], entrants: Sequence[V], value: Callable[[V, str], Any]) -> None:
-    """A point with its interval per entrant and name, the entrants of a name side by side on a shaded strip.
-
-    `value` returns value and interval for an entrant and a name.
-    """
+    """A point with its interval per entrant and name, the entrants of a name side by side on a shaded strip. `value`
+    returns value and interval for an entrant and a name."""
     strips(panel, len(names))
     for number, found in enumerate(entrants):
         aside = spread(number, len(entrants), SPREAD)
@@ -308,10 +304,8 @@ def whiskers(values: Sequence[float], ends: Sequence[Sequence[float]]) -> list[l
 
 
 def from_zero(figure: Any, axes: Sequence[Any], numbers: Sequence[Any] = ()) -> Any:
-    """Set all panels to one scale from zero and add the legend; None if nothing is drawn.
-
-    The panels show shares, except the panels in `numbers`, which may exceed 1 and have a separate scale each.
-    """
+    """Set all panels to one scale from zero and add the legend; None if nothing is drawn. The panels show shares,
+    except the panels in `numbers`, which may exceed 1 and have a separate scale each."""
     drawn = [panel for panel in axes if panel.lines]
     if not drawn:
         return None

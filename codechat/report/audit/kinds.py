@@ -208,10 +208,8 @@ def draw(kind: Kind, runs: Sequence[Path], size: int, seed: int) -> Drawn:
 
 
 def draw_by_stratum(rows: Sequence[Row], names: Sequence[Stratum], size: int, seed: int, purpose: str) -> list[Row]:
-    """A sample in which every stratum has its share (largest remainder), so that the accuracy is unbiased.
-
-    `names` holds each row's stratum.
-    """
+    """A sample in which every stratum has its share (largest remainder), so that the accuracy is unbiased. `names`
+    holds each row's stratum."""
     strata: dict[Stratum, list[Row]] = {}
     for row, name in zip(rows, names, strict=True):
         strata.setdefault(name, []).append(row)
@@ -294,10 +292,8 @@ def sample_csv(rows: Sequence[Row]) -> str:
 
 
 def read_labels(path: Path) -> dict[str, tuple[int, Row]]:
-    """An annotator's rows by sample, each with its line.
-
-    Raises `UserError` naming file and line for an invalid label, and for a row that no export wrote.
-    """
+    """An annotator's rows by sample, each with its line. Raises `UserError` naming file and line for an invalid label,
+    and for a row that no export wrote."""
     rows: dict[str, tuple[int, Row]] = {}
     for line, row in _rows(path):
         _check(row, f"{path}:{line}")

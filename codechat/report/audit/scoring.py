@@ -160,10 +160,8 @@ def interval(count: float, of: float) -> tuple[float, float]:
 
 
 def kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> Kappa | None:
-    """Cohen's kappa of two raters; None if both use only the same single class, because chance explains it all.
-
-    If one of them uses only one class it is 0, and its interval has no width.
-    """
+    """Cohen's kappa of two raters; None if both use only the same single class, because chance explains it all. If one
+    of them uses only one class it is 0, and its interval has no width."""
     classes = sorted({one for pair in pairs for one in pair}, key=str)
     if len(classes) < 2:
         return None

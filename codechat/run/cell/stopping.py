@@ -1,8 +1,8 @@
 """Cells that end before their last task (`stop.*`), once their figure is known well enough.
 
 The tasks of such a cell run in a random order. The rule is checked at `CHECKPOINTS` evenly spaced numbers of tasks, by
-the intervals of `codechat.report.metrics.sequences`. A cell keeps only the sessions up to the first checkpoint that met
-the rule, even if the journal holds more; so its records depend on the replies alone.
+the intervals of `codechat.report.metrics.statistics`. A cell keeps only the sessions up to the first checkpoint that
+met the rule, even if the journal holds more; so its records depend on the replies alone.
 """
 
 import contextlib
@@ -15,8 +15,7 @@ from codechat.base.errors import UserError
 from codechat.base.records import SessionRecord
 from codechat.datasets.tasks import Task
 from codechat.report.metrics import Final, Measures, Series
-from codechat.report.metrics.sequences import ALPHA, STOPPED, difference_interval, in_order, mean_interval
-from codechat.report.metrics.statistics import sustained
+from codechat.report.metrics.statistics import ALPHA, STOPPED, difference_interval, in_order, mean_interval, sustained
 from codechat.run.cell import Cell, build_cell, session_id
 from codechat.run.journal import Journal
 from codechat.run.settings.compose import Composed, compose, key_of
