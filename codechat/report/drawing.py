@@ -26,33 +26,8 @@ LONGEST = 26  # letters of a line of a narrow panel's title
 NARROWEST = 0.25  # the smallest part of an axis of shares that is shown
 EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.6}
 DPI = 160
+STYLE = Path(__file__).with_name("figures.mplstyle")
 LIGHTEST = 0.5  # how much white the last of a model's variants has
-
-SETTINGS: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "axes.titlesize": 11,
-    "axes.labelsize": 10,
-    "axes.edgecolor": "#666666",
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#E3E3E3",
-    "grid.linewidth": 0.8,
-    "lines.linewidth": 1.8,
-    "lines.markersize": 5,
-    "legend.frameon": False,
-    "legend.fontsize": 9.5,
-    "xtick.color": "#444444",
-    "ytick.color": "#444444",
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
-    # the same data give the same file: fixed ids, and letters as shapes, so that no font matters
-    "svg.hashsalt": "codechat",
-    "svg.fonttype": "path",
-}
 
 
 class Look:
@@ -98,7 +73,7 @@ def styled() -> Iterator[None]:
 
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update(dict(SETTINGS))
+        mpl.rcParams.update(mpl.rc_params_from_file(STYLE, use_default_template=False))
         mpl.rcParams["text.parse_math"] = False  # a `$` in a name of a cell is a dollar
         yield
 
