@@ -16,7 +16,6 @@ from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, 
 from codechat.report.data import Drawing, Ends
 from codechat.report.metrics import Breakdown, Measures, Series
 from codechat.report.metrics.measures import FEW, groups_in, interval_of, size_of, sizes_text, value_of
-from codechat.report.metrics.power import UNITS, Spread
 
 # Okabe and Ito's palette without its yellow, which is too light for a line, and a dark grey and a wine red of Tol's.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#3B3B3B", "#882255")
@@ -40,7 +39,9 @@ class Look:
         for place, model in enumerate(comparison.models):
             labels = [label for label in comparison.labels if model_of[label] == model]
             for number, label in enumerate(labels):
-                colour = _lighter(self._colour[model], LIGHTEST * number / max(len(labels) - 1, 1))
+                share = LIGHTEST * number / max(len(labels) - 1, 1)
+                parts = (int(self._colour[model][start : start + 2], 16) for start in (1, 3, 5))
+                colour = "#" + "".join(f"{round(part + (255 - part) * share):02X}" for part in parts)
                 marker = MARKERS[(place + number) % len(MARKERS)]
                 self._of[label] = (colour, marker, DASHES[number % len(DASHES)])
 
@@ -59,11 +60,6 @@ class Look:
             "color": colour, "marker": marker, "linestyle": "none", "label": label, "markersize": 6,
             "elinewidth": 1.2, "capsize": 2.5, **EDGE,
         }  # fmt: skip
-
-
-def _lighter(colour: str, share: float) -> str:
-    parts = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
-    return "#" + "".join(f"{round(part + (255 - part) * share):02X}" for part in parts)
 
 
 @contextmanager
@@ -291,23 +287,6 @@ def from_zero(figure: Any, axes: Sequence[Any], numbers: Sequence[Any] = ()) -> 
         panel.set_ylim(-0.025 * height, height)  # a point at zero stays whole
     legend(figure, axes)
     return figure
-
-
-def draw_power(spreads: Mapping[str, Spread], tasks: int, samples: Sequence[int], folder: Path) -> tuple[Path, Path]:
-    """Write plan.png and plan.svg: a panel per figure, a line per number of samples, unpaired ones dashed."""
-    sizes = sorted({max(2, round(tasks * step / 40)) for step in range(2, 41)})
-    with styled():
-        figure, axes = panels([f"{name}, {UNITS[name]}" for name in spreads], height=3.2, one_scale=False)
-        for panel, spread in zip(axes, spreads.values(), strict=True):
-            for number, k in enumerate(samples):
-                for paired, dash in ((True, "-"), (False, (0, (4, 2)))):
-                    found = [spread.detectable(size, k, paired=paired) for size in sizes]
-                    label = f"{k} sample{'s' * (k > 1)}, {'paired' if paired else 'unpaired'}"
-                    panel.plot(sizes, found, color=COLOURS[number], linestyle=dash, label=label)
-            panel.set(xlabel="Tasks", ylabel="Detectable difference")
-            panel.set_ylim(bottom=0)
-        legend(figure, axes)
-        return save(figure, folder, "plan")
 
 
 NARROW = 4  # groups that fit a narrow panel

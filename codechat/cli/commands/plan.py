@@ -13,7 +13,6 @@ from codechat.cli.commands.report import options_of
 from codechat.cli.terminal import err, out, plain_table
 from codechat.cli.words import parse_words
 from codechat.report.comparison import LoadedCell
-from codechat.report.drawing import draw_power
 from codechat.report.loading import load_cells
 from codechat.report.metrics.outline import outlines_of
 from codechat.report.metrics.power import (
@@ -36,7 +35,6 @@ KEYS = {
     "metric": f"with difference: {', '.join(FIGURES)}",
     "difference": "the smallest difference of two models that you want to detect, such as difference=0.5 metric=mst",
     "tasks": "how many tasks there are; those of the pilot's dataset unless given",
-    "out": "a folder for the curve: plan.png and plan.svg",
 }
 
 
@@ -69,9 +67,6 @@ def run_plan(words: list[str]) -> int:
         f"\ncaution: plans of fewer than {FEW_TASKS} tasks are rough: a report's intervals of so few are too short"
         + (f"; so are all plans from this pilot, which has {counted(fewest, 'task')}" if fewest < FEW_TASKS else "")
     )
-    if "out" in values:
-        paths = draw_power(spreads, tasks, [k for k in SAMPLES if least > 1 or k == 1], Path(values["out"]))
-        out.print(f"curve  {paths[0]}", markup=False)
     return 0
 
 

@@ -345,7 +345,13 @@ def _rows(path: Path) -> Iterator[tuple[int, Row]]:
             stream.seek(0)
             # in locales with a decimal comma, spreadsheets save with semicolons
             reader = csv.DictReader(stream, delimiter=";" if header.count(";") > header.count(",") else ",")
-            kind = _kind_of(reader.fieldnames or (), path)
+            header_names = reader.fieldnames or ()
+            kind = next((each for each in kinds().values() if each.questions[0].judged in header_names), None)
+            columns = kind.columns if kind else ()
+            missing = [name for name in columns if name not in (*header_names, *LATER)]
+            if kind is None or missing:
+                column = missing[0] if missing else "of the decision"
+                raise UserError(f"{path}:1: the column {column} is missing", "keep the columns that were exported")
             words = {question.label for question in kind.questions}
             begin = reader.line_num + 1
             for values in reader:
@@ -356,11 +362,3 @@ def _rows(path: Path) -> Iterator[tuple[int, Row]]:
         raise UserError(f"cannot read {path}: {error.strerror}", "labels=FILE or labels=FILE,FILE") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path} is no CSV in UTF-8: {error}", "save it as CSV, encoded in UTF-8") from error
-
-
-def _kind_of(header: Sequence[str], path: Path) -> Kind:
-    found = [kind for kind in kinds().values() if kind.questions[0].judged in header]
-    missing = [name for name in found[0].columns if name not in (*header, *LATER)] if found else ["of the decision"]
-    if missing:
-        raise UserError(f"{path}:1: the column {missing[0]} is missing", "keep the columns that were exported")
-    return found[0]
