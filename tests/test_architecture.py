@@ -49,7 +49,6 @@ KEEPERS = {
     "pandas": {"cli", "report", "studies"},
     "mlflow": {"report"},
     "sqlalchemy": {"report"},
-    "openai": {"models"},
     "pydantic_ai": {"models"},
     "boto3": {"models"},
     "botocore": {"models"},
@@ -68,7 +67,6 @@ KEEPERS = {
 }
 HEAVY = {
     "mlflow",
-    "openai",
     "boto3",
     "botocore",
     "evalplus",
@@ -93,7 +91,6 @@ HEAVY = {
 # Modules that consist of what they do with a slow library, and import it at their top: others import them late.
 LATE = {
     "codechat.models.calls.transport",
-    "codechat.models.openai.client",
     "codechat.studies.refine.baselines.refactoring.cosmetic",
     "codechat.studies.refine.baselines.refactoring.structural",
     "codechat.studies.refine.baselines.refactoring.trees",

@@ -13,7 +13,7 @@ from codechat.base.files import content_hash
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.reading.lines import problem_of, rows_of
 from codechat.datasets.tasks import Dataset, Task
-from codechat.sandbox.languages.python.assembly import signature_of
+from codechat.sandbox.languages.python.syntax import signature_of
 from codechat.sandbox.suites.assertions import Assertions
 
 CPU_S = 10.0

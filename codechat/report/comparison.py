@@ -33,7 +33,7 @@ class LoadedCell:
     change a result except model and dataset: cells of one setup may be averaged. `repeats` are the cells of one seed
     each that this cell pools, as several samples of a task. `labels` are people's labels of the judge's decisions,
     which correct the adherence, or the reason why they do not; None without an audit. `scored` has by question the
-    scores of other labels (`audit.result.read_scores`).
+    scores of other labels (`audit.scoring.read_scores`).
     """
 
     folder: Path

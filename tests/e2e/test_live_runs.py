@@ -292,7 +292,7 @@ def test_a_store_that_hangs_costs_nothing(
 
 def untracked(*_: Any) -> Any:
     """The end of a cell without its tracking, which waits for the store as long as ever."""
-    from codechat.run.results.tracked import Tracking
+    from codechat.run.results.measured import Tracking
 
     return Tracking(failure="the store is down")
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from codechat.base.environment import shell_command
 from codechat.base.errors import UserError, nearest
-from codechat.cli.terminal import err, out
-from codechat.cli.words import parse_words
+from codechat.cli.terminal import err, out, parse_words
 
 if TYPE_CHECKING:
     from codechat.report.audit.kinds import Kind

@@ -12,8 +12,7 @@ from rich.table import Table as TerminalTable
 from codechat.base.config import Config
 from codechat.base.errors import UserError
 from codechat.base.template import counted
-from codechat.cli.terminal import err, out
-from codechat.cli.words import parse_words
+from codechat.cli.terminal import err, out, parse_words
 from codechat.report.build import build_report
 from codechat.report.comparison import LoadedCell
 from codechat.report.data import Table
@@ -117,10 +116,8 @@ def _with_labels(places: Sequence[Path], cells: list[LoadedCell]) -> tuple[list[
         }
         for name in found:
             if not any(map(others[name].concerns, cells)):
-                raise UserError(
-                    f"{place}: no cell of this report has a {name}, which was labelled there",
-                    f"give {others[name].source} too, or leave the folder out",
-                )
+                problem = f"{place}: no cell of this report has a {name}, which was labelled there"
+                raise UserError(problem, f"give {others[name].source} too, or leave the folder out")
         scores |= found
         rest += [] if found else [place]
     cells = [

@@ -28,7 +28,7 @@ from codechat.base.plugins import import_all
 from codechat.datasets.reading.lines import read_tasks
 from codechat.datasets.tasks import Dataset, Requirement, Task
 from codechat.sandbox.languages import language_of
-from codechat.sandbox.languages.python.assembly import assemble, signature_of
+from codechat.sandbox.languages.python.syntax import assemble, signature_of
 from codechat.sandbox.suites import SUITES, SingleLanguage, Suite
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.calls import Calls, Driven, only_expressible, require_results

@@ -9,16 +9,15 @@ inequality). The stake is divided over constant fractions, since no single fract
 
 import math
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from statistics import fmean
 from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from codechat.base.seeding import generator
+from codechat.report.metrics.mann_kendall import original_test
 
 RESAMPLES = 2_000
 CHUNK = 50  # resamples computed at once
@@ -81,22 +80,14 @@ def percent_change(first: float | None, last: float | None) -> float | None:
 
 
 def mann_kendall(series: Iterable[float | None]) -> Trend | None:
-    """The trend of a series, missing values dropped; None below two values, because the test is not defined. Equal to
-    pymannkendall's `original_test`, whose import of scipy.stats takes longer than a small cell's dialogue."""
+    """The trend of a series, missing values dropped; None below two values, because the test is not defined."""
     values = [value for value in series if value is not None]
-    if (n := len(values)) < 2:
+    if len(values) < 2:
         return None
-    s = sum((later > earlier) - (later < earlier) for earlier, later in combinations(values, 2))
-    ties = Counter(values).values()
-    var_s = (n * (n - 1) * (2 * n + 5) - sum(t * (t - 1) * (2 * t + 5) for t in ties)) / 18
-    if s == 0:
-        return Trend(s=0, var_s=var_s, z=0.0, p=1.0, trend="no trend")
-    from scipy.special import ndtr, ndtri  # the normal distribution's cdf and quantiles
-
-    z = (s - math.copysign(1, s)) / math.sqrt(var_s)
-    clear = abs(z) > ndtri(1 - 0.05 / 2)
-    p = float(2 * (1 - ndtr(abs(z))))
-    return Trend(s=s, var_s=var_s, z=z, p=p, trend="no trend" if not clear else "increasing" if z > 0 else "decreasing")
+    if len(set(values)) == 1:  # what the test says of it, without a quarter of a second to load it
+        return Trend(s=0, var_s=0.0, z=0.0, p=1.0, trend="no trend")
+    result = original_test()(values, alpha=0.05)
+    return Trend(s=round(result.s), var_s=float(result.var_s), z=float(result.z), p=float(result.p), trend=result.trend)
 
 
 def phi(pass_adhered: int, pass_violated: int, fail_adhered: int, fail_violated: int) -> PhiTable:

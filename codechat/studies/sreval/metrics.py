@@ -66,7 +66,7 @@ class _Seen(CellSums):
 
 
 def stepwise_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effort | None = None) -> dict[str, Any]:
-    """The content of metrics.json, as `STEPWISE` says."""
+    """The content of metrics.json, as described by `STEPWISE`."""
     seen = _Seen()
     found = seen.content(sessions, seed, effort)
     found["n"] |= {"acc": [len(figure.by_task) for figure in seen.acc], "avg_acc": len(seen.tasks)}

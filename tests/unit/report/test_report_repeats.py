@@ -12,11 +12,9 @@ import yaml
 
 from codechat.base.files import from_yaml
 from codechat.base.records import SessionRecord, TurnRecord, write_sessions
-from codechat.report.build import build_report, comparisons_of
+from codechat.report.build import build_report
 from codechat.report.data import ReportData
-from codechat.report.generic.paired import pairs
 from codechat.report.loading import load_cells
-from codechat.studies.refine.chapter.comparisons import log_rank, log_rank_by_task
 from codechat.studies.refine.metrics import refine_metrics
 from support.recount import near, recount, recount_samples
 from support.refine_cells import Made, config_of, write_cell
@@ -257,17 +255,3 @@ def test_nothing_is_pooled_that_cannot_be_measured(tmp_path: Path) -> None:
         write_cell(Made("a", tasks=4, turns=3, seed=seed), tmp_path / "runs")
     cells = load_cells([tmp_path / "runs"], known, lambda *_: None)
     assert [cell.label for cell in cells] == ["a (seed=0)", "a (seed=1)"]
-
-
-def test_the_log_rank_test_by_task_agrees_where_tasks_do_not_matter(tmp_path: Path) -> None:
-    """Many independent sessions: its χ² is near that of the usual test, and not that of thrice the sessions."""
-    for seed in (0, 1, 2):
-        write_cell(Made("a", tasks=150, turns=6, seed=seed, breaks=0.2), tmp_path / "runs")
-    write_cell(Made("b", tasks=150, turns=6, breaks=0.1), tmp_path / "runs")
-    (comparison,) = comparisons_of(load(tmp_path / "runs"))
-    (pair,) = pairs(comparison)
-    found = log_rank_by_task(pair)
-    usual = log_rank([(side.sustained, side.cell.turns) for side in (pair.a, pair.b)])
-    assert found is not None
-    assert usual is not None
-    assert found[0] == pytest.approx(usual[0], rel=0.5)

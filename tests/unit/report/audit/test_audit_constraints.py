@@ -15,9 +15,14 @@ from codechat.cli.commands.report import run_report
 from codechat.report.audit.kinds import draw, read_labels
 from codechat.report.metrics.measures import FIELD
 from codechat.studies.multicodeif.audit import CONSTRAINTS
-from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord
-from codechat.studies.multicodeif.metrics_levels import LEVELS, levels_metrics
-from codechat.studies.multicodeif.metrics_repair import REPAIR, repair_metrics
+from codechat.studies.multicodeif.metrics import (
+    LEVELS,
+    REPAIR,
+    ConstrainedTurn,
+    ConstraintRecord,
+    levels_metrics,
+    repair_metrics,
+)
 from support.audit_cells import of, session, turn, write_cell
 from support.multicodeif_rows import chain, constrained
 

@@ -129,15 +129,6 @@ def test_user_and_judge(comparison: Path) -> None:
         assert float(row["same"]) == pytest.approx(100 * (counts[0] + counts[3]) / 36)
 
 
-def test_satisfaction_by_round(comparison: Path) -> None:
-    rows = [row for row in rows_of(comparison, "assist_satisfaction") if row["model"] == "mine"]
-    assert [row["round"] for row in rows] == [str(place + 1) for place in range(len(rows))]
-    left = [int(row["n"]) for row in rows]
-    assert left[0] == 42 and left == sorted(left, reverse=True)
-    share = float(rows[0]["fully_satisfied_at"])
-    assert left[1] == round(42 * (1 - share / 100)), "who is not satisfied replies again"
-
-
 def test_figures_and_the_page(built: tuple[Path, ReportData]) -> None:
     folder, data = built
     (comparison,) = comparisons_of(load_cells([folder / "runs"]))
@@ -146,7 +137,7 @@ def test_figures_and_the_page(built: tuple[Path, ReportData]) -> None:
             each.name: each.draw(comparison, Look(comparison))
             for each in chapter_of(comparison.protocol).drawings(comparison)
         }
-    for name in ("figure_6_verdicts", "figure_7_verbosity", "assist_satisfaction", "assist_by_language"):
+    for name in ("figure_6_verdicts", "figure_7_verbosity", "assist_by_language"):
         assert drawn[name] is not None
     assert [table.name for table in data.opening] == ["assist_correctness", "assist_user_judge"]
     (section,) = data.sections

@@ -11,8 +11,7 @@ import pytest
 
 from codechat import compose, run
 from codechat.cli.app import main
-from codechat.testing.behaviour import Call
-from codechat.testing.server import OpenAIServer
+from codechat.testing.server import Call, OpenAIServer
 from support.constraint_agents import ROLES, Agents, fenced, snippet, story
 
 PLACE = "construct.roles"

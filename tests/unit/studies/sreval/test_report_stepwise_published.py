@@ -19,7 +19,7 @@ from codechat.report.metrics.counts import count_loaded
 from codechat.run.settings.compose import compose
 from codechat.sandbox.languages import fence
 from codechat.sandbox.suites.assertions import Assertions
-from codechat.studies.sreval.chapter.published import DATA, LEVELS, Figures, Setting, paper
+from codechat.studies.sreval.chapter.tables import DATA, LEVELS, Figures, Setting, paper
 from codechat.studies.sreval.protocol import StepwiseConfig, layout
 from codechat.studies.sreval.rows import Step, StepTask
 from support.stepwise_cells import TURNS
