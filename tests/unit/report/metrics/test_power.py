@@ -14,6 +14,7 @@ from codechat.cli.app import main
 from codechat.cli.commands.plan import run_plan
 from codechat.report.metrics.outline import SessionOutline, TurnOutline
 from codechat.report.metrics.power import Spread, _differences, parts_of, spread_of
+from support.mistakes import mistake
 
 Z = 1.959964 + 0.841621
 
@@ -229,7 +230,7 @@ def test_a_pilot_without_variance_promises_nothing(
     assert "`paired` gains nothing" in told.err
     assert not any(line.startswith("mst") for line in told.out.splitlines())
     assert any(line.startswith("adherence") for line in told.out.splitlines())
-    with pytest.raises(UserError, match="the pilot has no mst"):
+    with mistake("mst"):
         run_plan(["runs=runs", "metric=mst", "difference=0.5"])
 
 
