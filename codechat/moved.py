@@ -89,6 +89,7 @@ MOVED = {
     "metrics.caution": "report.metrics.counts",
     "metrics.loaded": "report.metrics.counts",
     "metrics.points": "report.metrics.measures",
+    "metrics.sequences": "report.metrics.statistics",
     "metrics.tally": "report.metrics.sums",
     "models.openai.protocol": "models.openai",
     "models.provider.library": "models.provider",
@@ -149,6 +150,7 @@ MOVED = {
     "testing.behaviour": "testing.server",
     "testing.instant": "testing.cells",
     "tracking": "report.tracking",
+    "tracking.find": "report.tracking.runs",
     "tracking.locks": "report.tracking.store",
 }
 

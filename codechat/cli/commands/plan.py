@@ -12,7 +12,6 @@ from codechat.base.template import counted
 from codechat.cli.commands.report import options_of
 from codechat.cli.terminal import err, out, parse_words, plain_table
 from codechat.report.comparison import LoadedCell
-from codechat.report.drawing import draw_power
 from codechat.report.loading import load_cells
 from codechat.report.metrics import power
 from codechat.report.metrics.outline import outlines_of
@@ -24,8 +23,7 @@ KEYS = {
     "runs": "pilot cells: folders of cells, or folders that hold such, separated by commas",
     "metric": f"with difference: {', '.join(FIGURES)}",
     "difference": "the smallest difference of two models that you want to detect, such as difference=0.5 metric=mst",
-    "tasks": "the number of tasks; the pilot's dataset unless given",
-    "out": "a folder for the curve: plan.png and plan.svg",
+    "tasks": "how many tasks there are; those of the pilot's dataset unless given",
 }
 
 
@@ -55,13 +53,11 @@ def run_plan(words: list[str]) -> int:
         if wanted[0] not in spreads:
             raise UserError(f"the pilot has no {wanted[0]}", "choose another metric, or run more of the pilot")
         out.print(_cheapest(spreads[wanted[0]], *wanted, tasks, pilots))
-    few, fewest = power.FEW_TASKS, min(len(parts) for each in found for parts in each.values())
-    caution = f"plans of fewer than {few} tasks are rough: a report's intervals of so few are too short"
-    all_rough = f"; so are all plans from this pilot, which has {counted(fewest, 'task')}" if fewest < few else ""
-    out.print(f"\ncaution: {caution}{all_rough}")
-    if "out" in values:
-        paths = draw_power(spreads, tasks, [k for k in SAMPLES if least > 1 or k == 1], Path(values["out"]))
-        out.print(f"curve  {paths[0]}", markup=False)
+    fewest = min(len(parts) for each in found for parts in each.values())
+    out.print(
+        f"\ncaution: plans of fewer than {FEW_TASKS} tasks are rough: a report's intervals of so few are too short"
+        + (f"; so are all plans from this pilot, which has {counted(fewest, 'task')}" if fewest < FEW_TASKS else "")
+    )
     return 0
 
 

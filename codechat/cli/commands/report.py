@@ -85,7 +85,7 @@ def _folders(values: Mapping[str, str], out: Path) -> list[Path]:
             raise UserError(f"{key} goes with experiment", f"{key}: {KEYS[key]}")
     if "runs" in values:
         return [Path(name) for name in values["runs"].split(",") if name]
-    from codechat.report.tracking.find import find_cells
+    from codechat.report.tracking.runs import find_cells
 
     try:
         return find_cells(values.get("uri"), values["experiment"], values.get("filter", ""), out / "cells")
