@@ -98,9 +98,6 @@ def instead(node: Any, text: str) -> Edit:
     return Edit(node.start_byte, node.end_byte, text)
 
 
-# -- cosmetic changes ---
-
-
 @serves("cosmetic-put-comment-above-loops", statement="loop")
 @serves("cosmetic-put-comment-above-ifs", statement="if")
 @serves("cosmetic-put-comment-above-functions", statement="function")
@@ -298,9 +295,6 @@ def _span(program: Program, node: Any) -> tuple[int, int]:
     while last < len(tree.lines) - 1 and not tree.lines[last].strip():
         last += 1
     return line_start(tree, tree.head(node)[0]), min(line_start(tree, last), len(tree.text.encode()))
-
-
-# -- structural and semantic changes ---
 
 
 @serves("structural-define-outer-constant", most=1)

@@ -14,8 +14,6 @@ from codechat.studies.refine.patterns.finders.functions import local_bindings
 from codechat.studies.refine.patterns.finders.layout import Place, Statement, commented
 from codechat.studies.refine.patterns.reading.tree import Function, docstring, first_line
 
-# -- comments and docstrings -------------------------------------------------------------------------------------------
-
 _READERS = ("__annotations__", "get_type_hints", "singledispatch", "signature", "dataclass", "NamedTuple", "TypedDict")
 _WORDS = {
     "res": "result", "ret": "result", "tmp": "temporary", "temp": "temporary", "cnt": "count", "idx": "index",
@@ -151,9 +149,6 @@ def _literal(text: str, indent: str) -> str:
     return f'"""{body}\n{indent}"""' if others else f'"""{body}"""'
 
 
-# -- layout and type hints ---------------------------------------------------------------------------------------------
-
-
 def _lines(source: Source, pattern: str, **options: str) -> set[int]:
     return {found.line for found in patterns()[pattern].present(source.code, options)}
 
@@ -253,9 +248,6 @@ def define_all(source: Source) -> str:
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     names = {source.entry_point, *(node.name for node in source.tree.body if isinstance(node, functions))}
     return trees.define(source, f"__all__ = {sorted(names)!r}")
-
-
-# -- names of local variables ------------------------------------------------------------------------------------------
 
 
 def _long(name: str) -> str:

@@ -9,8 +9,6 @@ import libcst as cst
 from codechat.studies.refine.baselines.refactoring import trees
 from codechat.studies.refine.baselines.refactoring.trees import Made, Refusal, Source, define, statements, transforms
 
-# -- branches and loops ------------------------------------------------------------------------------------------------
-
 _KINDS: dict[type[cst.CSTNode], str] = {
     cst.List: "list", cst.ListComp: "list", cst.Dict: "dict", cst.DictComp: "dict", cst.Set: "set", cst.SetComp: "set",
     cst.Tuple: "tuple", cst.FormattedString: "str",
@@ -119,9 +117,6 @@ def for_to_while(source: Source, only_first: bool = False) -> str:
         return trees.several([*before, made], node.leading_lines)
 
     return trees.rewrite(module, change).code
-
-
-# -- values ------------------------------------------------------------------------------------------------------------
 
 
 def _computed(tree: cst.CSTNode) -> Iterator[tuple[cst.SimpleStatementLine, cst.BaseExpression, str]]:
@@ -254,9 +249,6 @@ def named_constants(source: Source, only_first: bool = False) -> str:
         raise Refusal("no number to name")
     made = source.with_text(trees.replace(source.module, swaps).code)
     return define(made, "\n".join(f"{name} = {text}" for text, name in names.items()))
-
-
-# -- calls -------------------------------------------------------------------------------------------------------------
 
 
 def _ordinary(source: Source) -> cst.FunctionDef:

@@ -164,9 +164,6 @@ def _is_imported(source: Source, name: str) -> bool:
     return False
 
 
-# -- concrete syntax trees ---
-
-
 def rewrite(tree: T, change: Change) -> T:
     """The tree with every node below its root, innermost first, and the root replaced by a node of its kind."""
 
