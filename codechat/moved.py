@@ -32,7 +32,6 @@ MOVED = {
     "calls": "models.calls",
     "constraints": "studies.multicodeif.constraints",
     "constraints.answers": "studies.multicodeif.constraints",
-    "constraints.comment": "studies.multicodeif.constraints.coding_style",
     "constraints.layout": "studies.multicodeif.constraints.coding_style",
     "constraints.naming": "studies.multicodeif.constraints.coding_style",
     "constraints.published_types": "studies.multicodeif.constraints.published",
