@@ -37,7 +37,6 @@ MOVED = {
     "calls.collecting": "models.calls.batches",
     "constraints": "studies.multicodeif.constraints",
     "constraints.answers": "studies.multicodeif.constraints",
-    "constraints.comment": "studies.multicodeif.constraints.coding_style",
     "constraints.layout": "studies.multicodeif.constraints.coding_style",
     "constraints.naming": "studies.multicodeif.constraints.coding_style",
     "constraints.published_types": "studies.multicodeif.constraints.published",

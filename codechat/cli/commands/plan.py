@@ -23,7 +23,7 @@ KEYS = {
     "runs": "pilot cells: folders of cells, or folders that hold such, separated by commas",
     "metric": f"with difference: {', '.join(FIGURES)}",
     "difference": "the smallest difference of two models that you want to detect, such as difference=0.5 metric=mst",
-    "tasks": "how many tasks there are; those of the pilot's dataset unless given",
+    "tasks": "the number of tasks; the pilot's dataset unless given",
 }
 
 
@@ -53,11 +53,10 @@ def run_plan(words: list[str]) -> int:
         if wanted[0] not in spreads:
             raise UserError(f"the pilot has no {wanted[0]}", "choose another metric, or run more of the pilot")
         out.print(_cheapest(spreads[wanted[0]], *wanted, tasks, pilots))
-    fewest = min(len(parts) for each in found for parts in each.values())
-    out.print(
-        f"\ncaution: plans of fewer than {FEW_TASKS} tasks are rough: a report's intervals of so few are too short"
-        + (f"; so are all plans from this pilot, which has {counted(fewest, 'task')}" if fewest < FEW_TASKS else "")
-    )
+    few, fewest = power.FEW_TASKS, min(len(parts) for each in found for parts in each.values())
+    caution = f"plans of fewer than {few} tasks are rough: a report's intervals of so few are too short"
+    all_rough = f"; so are all plans from this pilot, which has {counted(fewest, 'task')}" if fewest < few else ""
+    out.print(f"\ncaution: {caution}{all_rough}")
     return 0
 
 
