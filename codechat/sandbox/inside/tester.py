@@ -87,7 +87,7 @@ def run_shared(job: dict[str, Any], results: socket.socket, shared: mmap.mmap) -
         if "commands" in job["needs"]:
             os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), wire.PATH))
         write_program(path, job["program"])
-        program = load(job["program"], path, job["load_cpu_s"], channel, lent=job["lent"])
+        program = load(job["program"], path, job["load_cpu_s"], channel.send, lent=job["lent"])
         if program is not None and job["entry"] and job["entry"] not in program:
             channel.send(wire.MISSING)
         elif program is not None:
