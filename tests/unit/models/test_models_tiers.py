@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from codechat.base.domain import Message, Reply, Usage
-from codechat.base.errors import InfrastructureError, UserError
+from codechat.base.errors import InfrastructureError
 from codechat.base.records import TurnRecord
 from codechat.models import MODELS, Request, prices, remote
 from codechat.models.calls import Timing, limits
@@ -21,6 +21,7 @@ from codechat.run.cell.budget import tariff_of
 from codechat.run.journal import Journal, Ledger
 from codechat.run.settings.compose import compose
 from codechat.testing import Answer, BatchServer, Call, OpenAIServer, Result, rate_limited
+from support.mistakes import mistake
 
 PRICES = {"input": 2, "output": 8, "tiers": {"flex": {"input": 1, "output": 4}}}
 REQUEST = Request((Message("user", "one two three four"),), "t/0", 0)
@@ -137,7 +138,7 @@ def test_prompts_in_batches_are_to_be_kept_until_the_next_turn(
 
 
 def test_a_provider_without_the_tier_is_refused() -> None:
-    with pytest.raises(UserError, match="anthropic has no tier flex"):
+    with mistake("anthropic", "flex"):
         compose(["model=anthropic", "model.name=m", "model.tier=flex"])
 
 
