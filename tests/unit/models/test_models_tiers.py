@@ -21,7 +21,6 @@ from codechat.run.cell.budget import tariff_of
 from codechat.run.journal import Journal, Ledger
 from codechat.run.settings.compose import compose
 from codechat.testing import Answer, BatchServer, Call, OpenAIServer, Result, rate_limited
-from support.mistakes import mistake
 
 PRICES = {"input": 2, "output": 8, "tiers": {"flex": {"input": 1, "output": 4}}}
 REQUEST = Request((Message("user", "one two three four"),), "t/0", 0)
@@ -138,7 +137,7 @@ def test_prompts_in_batches_are_to_be_kept_until_the_next_turn(
 
 
 def test_a_provider_without_the_tier_is_refused() -> None:
-    with mistake("anthropic", "flex"):
+    with pytest.raises(UserError, match="anthropic.* flex"):
         compose(["model=anthropic", "model.name=m", "model.tier=flex"])
 
 
