@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from codechat.base.domain import Message, Reply, Usage
-from codechat.base.errors import InfrastructureError
+from codechat.base.errors import InfrastructureError, UserError
 from codechat.base.records import TurnRecord
 from codechat.models import MODELS, Request, prices, remote
 from codechat.models.calls import Timing, limits
@@ -137,7 +137,7 @@ def test_prompts_in_batches_are_to_be_kept_until_the_next_turn(
 
 
 def test_a_provider_without_the_tier_is_refused() -> None:
-    with pytest.raises(UserError, match="anthropic.* flex"):
+    with pytest.raises(UserError, match=r"anthropic.* flex"):
         compose(["model=anthropic", "model.name=m", "model.tier=flex"])
 
 
