@@ -125,7 +125,6 @@ class BatchServer(OpenAIServer):
     def add(
         self, requests: list[tuple[str, bytes]], path: str, file: str = "", metadata: dict[str, str] | None = None
     ) -> MadeBatch:
-        """Add a new batch."""
         number = len(self.batches)
         batch = MadeBatch(f"batch_{number}", number, requests, file, metadata or {}, path=path)
         batch.fails = self._fails(number)

@@ -55,7 +55,6 @@ class CachedQuestion:
     weights: str = ""
 
     def key(self) -> str:
-        """The key in the cache."""
         parts = [self.address, self.model, self.body, self.sample]
         return content_hash([*parts, self.weights] if self.weights else parts)
 
@@ -186,7 +185,6 @@ class _File:
                 self._pending.clear()
 
     def settle(self) -> None:
-        """Write pending entries, and close."""
         self._write()
         self._open.close()
 
@@ -258,7 +256,6 @@ def open_file(path: Path) -> sqlite3.Connection:
 
 
 def _bytes_used(db: sqlite3.Connection) -> int:
-    """The bytes of all pages in use."""
     counts = ("page_count", "freelist_count", "page_size")
     pages, free, size = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in counts)
     return int((pages - free) * size)

@@ -112,7 +112,6 @@ def lay_out(machine: Machine, servers: Sequence[Server], taken: Iterable[Placeme
 def _give(
     machine: Machine, server: Server, gpus: Sequence[int], places: dict[Server, Placement], parts: list[float]
 ) -> None:
-    """Give whole GPUs to a server."""
     size, usable = server.weights_gb, machine.usable_gb
     kv = None if size is None or usable is None else usable - size / len(gpus)
     places[server] = Placement(tuple(gpus), machine.fraction, kv)

@@ -82,7 +82,6 @@ def needs_in(models: Mapping[str, ModelConfig]) -> list[Need]:
 
 
 def port_of(base_url: str) -> int:
-    """The port of an address."""
     parts = urlsplit(base_url)
     return parts.port or (443 if parts.scheme == "https" else 80)
 
