@@ -64,10 +64,8 @@ def _load(point: EntryPoint, what: str, then: Callable[[Any], None] = lambda loa
         then(point.load())
     except (Exception, SystemExit) as error:
         package = point.dist.name if point.dist else point.value
-        raise UserError(
-            f"the {what} '{point.name}' of the package {package} cannot be loaded: {_words(error)}",
-            f"mend or uninstall {package}",
-        ) from error
+        problem = f"the {what} '{point.name}' of the package {package} cannot be loaded: {_words(error)}"
+        raise UserError(problem, f"mend or uninstall {package}") from error
 
 
 @functools.cache

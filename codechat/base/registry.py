@@ -142,10 +142,8 @@ class Registry(Generic[T, X]):
             package = (error.name or "").partition(".")[0]
             if package in ("", "codechat"):
                 raise
-            raise UserError(
-                f"{self.group}={component.name} needs the package {package}, which is not installed",
-                f"pip install {package}",
-            ) from error
+            problem = f"{self.group}={component.name} needs the package {package}, which is not installed"
+            raise UserError(problem, f"pip install {package}") from error
 
 
 def _check_options(who: str, config: Any, base: type[Config], key: str) -> None:

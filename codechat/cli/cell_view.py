@@ -27,8 +27,8 @@ from codechat.report.tracking.address import Address
 from codechat.run.answering.endpoints import without_query
 from codechat.run.cell import Cell
 from codechat.run.cell.estimate import ASSUMPTIONS, Estimate
-from codechat.run.results.tracked import Tracking
-from codechat.run.settings.words import parse_word, quoted
+from codechat.run.results.measured import Tracking
+from codechat.run.settings.compose import parse_word, quoted
 
 LONGEST = 1_500  # characters of a text of a sample request
 
@@ -45,23 +45,13 @@ def show_estimate(cell: Cell, estimate: Estimate) -> None:
             f"{place} {model.name} at {without_query(str(address_of(model)))}" for place, model in places.items()
         )
         out.print(f"asks  {asked}", markup=False)
-    for line in basis_of(cell):
+    for place, model in cell.endpoints.items():
+        listed, tier = listed_prices(model), getattr(model, "tier", STANDARD)
+        source = f"{place}.prices" if model.prices else listed.source if listed else "none is known"
+        line = f"prices  {place} {model.name}: {source}" + (f", tier {tier}" if tier != STANDARD else "")
         out.print(line, markup=False, soft_wrap=True)
     for remark in cell.remarks:
         err.print(remark, markup=False)
-
-
-def basis_of(cell: Cell) -> Iterator[str]:
-    """What an estimate rests on beside its assumptions: whose prices, of which day, and the pilot."""
-    for place, model in cell.endpoints.items():
-        listed = listed_prices(model)
-        source = f"{place}.prices" if model.prices else listed.source if listed else "none is known"
-        tier = getattr(model, "tier", STANDARD)
-        yield f"prices  {place} {model.name}: {source}" + (f", tier {tier}" if tier != STANDARD else "")
-    if cell.config.pilot:
-        yield f"pilot   {cell.config.pilot}: calls and tokens are assumed as below, then corrected by what it took"
-    elif cell.endpoints:
-        yield "pilot   none: reasoning is in no figure (pilot=DIR, the folder of a small cell that was run, has it in)"
 
 
 def show_sum(estimate: Estimate, title: str, *, idle: bool = True) -> None:

@@ -23,10 +23,9 @@ from codechat.run.cell.budget import Budget
 from codechat.run.cell.estimate import Estimate, estimate_of
 from codechat.run.cell.stopping import check_stop, measures_of
 from codechat.run.journal import Journal
-from codechat.run.results.measured import effort_of, measure, write_metrics
-from codechat.run.results.tracked import Tracking, finished_cell, track
+from codechat.run.results.measured import Tracking, effort_of, finished_cell, measure, send, write_metrics
 from codechat.run.running.observer import Observer, Silent, following
-from codechat.run.running.sessions import Recorded, run_sessions
+from codechat.run.running.sessions import SessionsInJournal, run_sessions
 from codechat.run.running.shards import Shard, ShardResult, import_steps, lock_shard, merge, share_of
 from codechat.run.settings.compose import Composed
 
@@ -106,7 +105,7 @@ def run_built(
                 cell, finished = _begin(cell, journal, watcher, brake, budget, abandoned=abandoned)  # 2. who answers
                 break_seal(cell.folder)
                 write_atomically(cell.folder / "config.yaml", cell.config_yaml())  # 3.
-                with Recorded(cell, journal).writing_at_end():  # 4. the sessions that are missing
+                with SessionsInJournal(cell, journal).writing_at_end():  # 4. the sessions that are missing
                     run_sessions(cell, journal, watcher, brake, budget, follow=None if finished else follow)
                 wall_s = journal.add_wall(time.monotonic() - started)
                 if brake.interrupted:
@@ -117,7 +116,7 @@ def run_built(
             seconds = time.monotonic() - started
             write_figures(measures_of(cell), metrics, cell.name, cell.folder / "figures")
             write_seal(cell.folder)  # 7. everything is there
-        tracking = track(cell, tracker, metrics, sweep, words)  # 8. the run in the store
+        tracking = send(finished_cell(cell, metrics, sweep, words), tracker)  # 8. the run in the store
         follow.tracked()
         watcher.measured(cell, metrics, seconds)  # 9. shown last: what fails to be printed is kept all the same
     early = unfinished or metrics["errored"] > cell.config.max_errors
@@ -152,12 +151,11 @@ def _begin(
     `abandoned` is a folder of the cell that is not continued. Raises `UserError` if an endpoint serves another
     checkpoint than the cell was begun with: before any call, and before anything is written.
     """
-    notes: tuple[str, ...] = ()
+    notes: list[str] = []
     finished = is_finished(cell, journal)
     if finished:
-        found = run_coroutine(lambda: recall(cell, journal), brake)
-        cell, notes = found.cell, found.notes
-        watcher.finished(cell, found.words)
+        cell, words, notes = run_coroutine(lambda: recall(cell, journal), brake)
+        watcher.finished(cell, words)
     else:
         run_coroutine(EndpointCheck(cell.endpoints, journal, watcher.note).check_again, brake)
     watcher.begin(cell, cell.turns, budget)

@@ -3,8 +3,6 @@
 As a command, `python -m codechat.testing.github`, it has one small repository, for `recipe=issues_rehearsed`.
 """
 
-import hashlib
-import json
 import re
 import sys
 from collections import Counter
@@ -65,8 +63,8 @@ class Hosted:
 class GithubServer(OpenAIServer):
     """Serves repositories. `fault` may answer a request instead, by its path and the number of its repetitions.
 
-    A page holds at most `page` items. `requests` lists the paths of all requests, `unchanged` counts answers with 304.
-    Without the right `token` the answer is 401.
+    A page has at most `page` items. `requests` has the path of every request. Without the right `token` the answer is
+    401.
     """
 
     def __init__(
@@ -86,7 +84,6 @@ class GithubServer(OpenAIServer):
         self._token, self._page, self._fault = token, page, fault
         self.requests: list[str] = []
         self.times: Counter[str] = Counter()
-        self.unchanged = 0
 
     @property
     def base_url(self) -> str:
@@ -101,14 +98,10 @@ class GithubServer(OpenAIServer):
             return Fault(401, {"message": "Bad credentials"})
         parts = urlsplit(path)
         asked = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-        response = self._search(parts.path, asked) or self._of_repository(parts.path, asked)
-        if response.status != 200:
-            return response
-        tag = f'"{hashlib.sha1(json.dumps(response.body).encode(), usedforsecurity=False).hexdigest()}"'
-        if headers.get("if-none-match") == tag:
-            self.unchanged += 1
-            return Fault(304, "", {"etag": tag})
-        return Fault(200, response.body, {**response.headers, "etag": tag, "x-ratelimit-remaining": "4000"})
+        made = self._search(parts.path, asked) or self._of_repository(parts.path, asked)
+        if made.status != 200:
+            return made
+        return Fault(200, made.body, {**made.headers, "x-ratelimit-remaining": "4000"})
 
     def _search(self, path: str, asked: Mapping[str, str]) -> Fault | None:
         pairs = [(name, quoted or bare) for name, quoted, bare in _TERM.findall(asked.get("q", ""))]

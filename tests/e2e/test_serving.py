@@ -358,14 +358,6 @@ def test_a_forbidden_sandbox_is_told_before_a_model_loads(
     assert not standin.starts()
 
 
-def test_slurm_is_no_hardware(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["model=echo", "hardware=slurm"]) == 2
-    assert "launcher=slurm" in told(capsys)[1]
-
-
 # -- the end of codechat -----------------------------------------------------------------------------------------------
 
 

@@ -23,7 +23,7 @@ from codechat.cli.app import main
 from codechat.testing.cells import register_instant
 from support.batched import words
 register_instant()
-import numpy, codechat.cli.launching, codechat.cli.run, codechat.run.run
+import numpy, codechat.cli.run, codechat.cli.run, codechat.run.run
 from codechat import compose
 compose([*words("http://nowhere", "."), "sandbox=instant"])  # each fork would load all of this anew
 def give_no_more_than(most, give=batches._give):

@@ -11,19 +11,16 @@ from codechat.base.environment import data_folder
 from codechat.base.errors import UserError, nearest
 from codechat.base.registry import Registry
 from codechat.cli.app import COMMANDS
-from codechat.cli.terminal import out, plain_table
-from codechat.cli.words import SAMPLES_MEANING
+from codechat.cli.terminal import SAMPLES_MEANING, out, plain_table
 from codechat.datasets.importing import FORMATS
 from codechat.models import MODELS
 from codechat.models.roles import presets_in
-from codechat.run.construct.config import ROOT
-from codechat.run.construct.recipe import RECIPES
+from codechat.run.construct.recipe import RECIPES, ROOT
 from codechat.run.extensions import Listing, extensions
 from codechat.run.launchers import LAUNCHERS
 from codechat.run.run import MISTAKE
-from codechat.run.settings.compose import CELL, compose_values
+from codechat.run.settings.compose import CELL, PROMPTS, SAMPLES, compose_values, presets_of
 from codechat.run.settings.config import GROUPS, CellConfig
-from codechat.run.settings.words import PROMPTS, SAMPLES, presets_of
 from codechat.sandbox.suites import SUITES
 
 LISTED: Mapping[str, Registry[Any, Any]] = {

@@ -10,8 +10,7 @@ from codechat.base.errors import UserError
 from codechat.base.records import dataset_in
 from codechat.base.template import counted
 from codechat.cli.commands.report import options_of
-from codechat.cli.terminal import err, out, plain_table
-from codechat.cli.words import parse_words
+from codechat.cli.terminal import err, out, parse_words, plain_table
 from codechat.report.comparison import LoadedCell
 from codechat.report.drawing import draw_power
 from codechat.report.loading import load_cells
@@ -103,10 +102,8 @@ def _wanted(values: Mapping[str, str]) -> tuple[str, float] | None:
     if not 0 < difference < float("inf"):
         raise UserError(f"cannot read difference={values['difference']}", "a number above 0, such as difference=0.5")
     if UNITS[values["metric"]] == "share" and difference >= 1:
-        raise UserError(
-            f"{values['metric']} is a share from 0 to 1, so that no two models differ by {difference:g}",
-            f"for {difference:g} percentage points give difference={difference / 100:g}",
-        )
+        problem = f"{values['metric']} is a share from 0 to 1, so that no two models differ by {difference:g}"
+        raise UserError(problem, f"for {difference:g} percentage points give difference={difference / 100:g}")
     return values["metric"], difference
 
 

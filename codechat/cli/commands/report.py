@@ -12,8 +12,7 @@ from rich.table import Table as TerminalTable
 from codechat.base.config import Config
 from codechat.base.errors import UserError
 from codechat.base.template import counted
-from codechat.cli.terminal import err, out
-from codechat.cli.words import parse_words
+from codechat.cli.terminal import err, out, parse_words
 from codechat.report.build import build_report
 from codechat.report.comparison import LoadedCell
 from codechat.report.data import Table
@@ -101,7 +100,7 @@ def _with_labels(places: Sequence[Path], cells: list[LoadedCell]) -> tuple[list[
     if there are none, or no cell that they are of.
     """
     from codechat.report.audit.kinds import DEFAULT, kinds
-    from codechat.report.audit.result import read_scores
+    from codechat.report.audit.scoring import read_scores
 
     correcting, others = kinds()[DEFAULT], {kind.questions[0].name: kind for kind in kinds().values()}
     if not any(kind.concerns(cell) for kind in kinds().values() for cell in cells):
@@ -117,10 +116,8 @@ def _with_labels(places: Sequence[Path], cells: list[LoadedCell]) -> tuple[list[
         }
         for name in found:
             if not any(map(others[name].concerns, cells)):
-                raise UserError(
-                    f"{place}: no cell of this report has a {name}, which was labelled there",
-                    f"give {others[name].source} too, or leave the folder out",
-                )
+                problem = f"{place}: no cell of this report has a {name}, which was labelled there"
+                raise UserError(problem, f"give {others[name].source} too, or leave the folder out")
         scores |= found
         rest += [] if found else [place]
     cells = [
@@ -154,7 +151,7 @@ def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[st
 def _terminal_tables(table: Table) -> Iterator[TerminalTable]:
     """A table for the terminal, one per dataset; a wide one without intervals."""
     wide = len(table.columns) > MOST_COLUMNS
-    places = [place for place in table.told_apart if not (wide and table.columns[place].key.endswith(("_ci", "_n")))]
+    places = [place for place in table.shown_columns if not (wide and table.columns[place].key.endswith(("_ci", "_n")))]
     for name, numbers in table.blocks:
         title = escape(f"{table.title}: {name}" if name else table.title)
         shown = TerminalTable(title=f"\n{title}", title_justify="left", box=None, padding=(0, 2, 0, 0))

@@ -31,16 +31,6 @@ def all_of(samples: int, passed: int, k: int) -> Part:
     return comb(passed, k), comb(samples, k)
 
 
-def longest_of(values: Sequence[int], k: int) -> Part:
-    """The sum of the highest of k values over all choices of k, and the number of choices."""
-    return sum(value * comb(below, k - 1) for below, value in enumerate(sorted(values))), comb(len(values), k)
-
-
-def shortest_of(values: Sequence[int], k: int) -> Part:
-    """The sum of the lowest of k values over all choices of k, and the number of choices."""
-    return longest_of([-value for value in values], k)[0] * -1, comb(len(values), k)
-
-
 def mean_over_tasks(parts: Mapping[str, Part]) -> TaskRatio:
     """The mean of the tasks' ratios with equal weights; a task without a choice of k is left out.
 
@@ -53,11 +43,10 @@ def mean_over_tasks(parts: Mapping[str, Part]) -> TaskRatio:
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """The variance of one session's value, split by its source.
+    """The variance of one session's value, split by its source; a negative estimate is 0.
 
-    `task` is the variance between tasks, `within` that between samples of a task. `within` is `agenda` + `sample`:
-    the variance due to the drawn instructions, and that due to the model's own randomness; both are None if the
-    samples do not separate them. A component whose estimate is negative is 0.
+    `task` is the variance between tasks, `within` between samples of a task. `within` is `agenda` + `sample`: due to
+    the drawn instructions, and due to the model's randomness; both are None if the samples do not separate them.
     """
 
     tasks: int
@@ -67,10 +56,7 @@ class Components:
     sample: float | None = None
 
     def standard_error(self, tasks: int, samples: float) -> float | None:
-        """The standard error of a mean over so many tasks with so many samples each, which have an agenda each.
-
-        None if the variance that is left is estimated as 0: no mean is known exactly.
-        """
+        """The standard error of a mean over these tasks with these samples each; None if it is estimated as 0."""
         return float(((self.task + self.within / samples) / tasks) ** 0.5) or None
 
 

@@ -39,7 +39,7 @@ def mean_interval(drawn: Sequence[int], top: int, size: int, alpha: float = ALPH
 
 
 def difference_interval(a: Sequence[int], b: Sequence[int], top: int, size: int, alpha: float = ALPHA) -> Interval:
-    """The interval of the mean difference A − B of numbers from 0 to `top`, as far as both were drawn."""
+    """The interval of the mean difference A − B of numbers from 0 to `top`, over the tasks drawn in both."""
     low, high = mean_interval([top + x - y for x, y in zip(a, b, strict=False)], 2 * top, size, alpha)
     return low - top, high - top
 

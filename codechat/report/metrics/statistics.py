@@ -83,9 +83,8 @@ def phi(pass_adhered: int, pass_violated: int, fail_adhered: int, fail_violated:
     """The Phi coefficient of a 2x2 table; its value is None if a row or a column is empty."""
     rows = (pass_adhered + pass_violated) * (fail_adhered + fail_violated)
     columns = (pass_adhered + fail_adhered) * (pass_violated + fail_violated)
-    value = rate(pass_adhered * fail_violated - pass_violated * fail_adhered, math.sqrt(rows * columns))
     return PhiTable(
-        value=value,
+        value=rate(pass_adhered * fail_violated - pass_violated * fail_adhered, math.sqrt(rows * columns)),
         pass_adhered=pass_adhered,
         pass_violated=pass_violated,
         fail_adhered=fail_adhered,
@@ -142,14 +141,10 @@ class TaskBootstrap:
         sums = self._sums(ratio)
         if sums is None:
             return [None] * RESAMPLES if self._tasks else []
-        hits, totals = sums
-        if totals.all():
-            found: list[float | None] = (hits / totals).tolist()
-            return found
-        return [rate(*counts) for counts in zip(hits.tolist(), totals.tolist(), strict=True)]
+        return [rate(*counts) for counts in zip(*sums.tolist(), strict=True)]
 
     def interval(self, ratio: TaskRatio) -> Interval | None:
-        """The ratio's own interval: that of its `ratios`."""
+        """The central 95 % of `ratios`; None of a single task."""
         import numpy as np
 
         sums = self._sums(ratio)
@@ -200,16 +195,15 @@ def percentile_interval(values: Iterable[float | None]) -> Interval | None:
 
 
 def _central(ordered: Sequence[float]) -> Interval | None:
-    """The central 95 % of ordered values; None if there is none."""
+    """The central 95 % of ordered values, linear between the closest ranks (Hyndman and Fan's type 7, as NumPy)."""
     if not ordered:
         return None
-    low, high = (_quantile(ordered, share) for share in TAILS)
+
+    def quantile(share: float) -> float:
+        position = share * (len(ordered) - 1)
+        below = math.floor(position)
+        above = min(below + 1, len(ordered) - 1)
+        return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
+
+    low, high = map(quantile, TAILS)
     return low, high
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    """Linear between the closest ranks (Hyndman and Fan's type 7, NumPy's default)."""
-    position = share * (len(ordered) - 1)
-    below = math.floor(position)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)

@@ -1,4 +1,4 @@
-"""The runs of a cell in an MLflow store: how they are found, their tags and params, and their description in words."""
+"""The runs of a cell in an MLflow store: search, tags, params, and the description in words."""
 
 import json
 import re
@@ -22,10 +22,10 @@ REFUSED = re.compile(r"[^/\w.\- :]|^\.|(?<!\w)/|/(?!\w)")
 
 
 def flat_params(config: Mapping[str, Any]) -> dict[str, str]:
-    """Dotted keys and short texts.
+    """Dotted keys and short texts; config.yaml has the whole values.
 
-    Values that are not text are written as JSON. A long one is cut and gets a hash that distinguishes it; the whole is
-    in config.yaml. A password in a URI is blanked out. Characters that MLflow refuses in a key become underscores.
+    Values that are not text are written as JSON. A long value is cut and gets a hash. A password in a URI is blanked
+    out. Characters that MLflow refuses in a key become underscores.
     """
     return {
         REFUSED.sub("_", key)[:LONGEST_KEY]: _short(value if isinstance(value, str) else json.dumps(value))
@@ -45,9 +45,8 @@ def _short(text: str) -> str:
     text = without_password(text)
     if len(text) <= LONGEST_VALUE:
         return text
-    return (
-        f"{text[:SHOWN_OF_LONG]}… [{len(text)} characters, sha256 {content_hash(text.encode('utf-8', 'replace'))[:12]}]"
-    )
+    mark = content_hash(text.encode("utf-8", "replace"))[:12]
+    return f"{text[:SHOWN_OF_LONG]}… [{len(text)} characters, sha256 {mark}]"
 
 
 NOTE_TAG = "mlflow.note.content"
@@ -56,7 +55,7 @@ LONGEST_NOTE = 5_000  # the limit of a tag on older servers
 
 
 def headline_first(cell: FinishedCell) -> list[Point]:
-    """The headline's final figures in their order, then the other points in theirs."""
+    """The headline's final figures in the headline's order, then the other points."""
     order = {key: place for place, key in enumerate(cell.headline) if not key.startswith("turn/")}
     return sorted(cell.points, key=lambda point: order.get(point.key, len(order)))
 
@@ -83,7 +82,7 @@ def description(cell: FinishedCell) -> str:
 
 
 def _figures(cell: FinishedCell) -> str:
-    """The headline as a table, with the first and the last value of a series."""
+    """The headline as a table; a series has its first and last value."""
     rows = []
     for key, meaning in cell.headline.items():
         points = sorted((point.step, point.value) for point in cell.points if point.key == key)
@@ -115,8 +114,8 @@ def run_for(store: Store, cell: FinishedCell, status: str) -> tuple[Any, list[st
     """The cell's run, set to a status and tagged, and the ids of the runs that it replaces.
 
     An older run is continued if the cell only begins, or the run's points are still right. MLflow never deletes a
-    point, and its charts draw all of them, so a run whose turns have changed (the cell was resumed) is replaced by a
-    fresh one with its tags.
+    point, and charts draw all of them: a run with outdated turns (the cell was resumed) is replaced by a new run with
+    the same tags.
     """
     from mlflow.entities import RunTag
 
@@ -137,7 +136,7 @@ def run_for(store: Store, cell: FinishedCell, status: str) -> tuple[Any, list[st
 
 
 def _is_right(store: Store, run: Any, points: Sequence[Point]) -> bool:
-    """Whether a run has no point that the cell does not have; of a scalar only the last value is shown."""
+    """Whether the cell has all points of a run; of a scalar only the last value is shown."""
     logged = {key for key in run.data.metrics if not key.startswith(PROGRESS)}
     return logged <= {point.key for point in points} and series_of(store, run, points) <= set(points)
 
@@ -153,9 +152,8 @@ def series_of(store: Store, run: Any, points: Sequence[Point]) -> set[Point]:
 
 
 def tags_for(cell: FinishedCell, inherited: Mapping[str, str]) -> dict[str, str]:
-    """The tags of a cell's run. The sweep is added to those in which the cell took part before."""
-    own = {CELL_TAG: cell.cell_id, "mlflow.runName": cell.name}
-    tags = {**cell.tags, **own, **note_tags(cell, inherited)}
+    """The tags of a cell's run; the sweep is added to the earlier sweeps of the cell."""
+    tags = {**cell.tags, CELL_TAG: cell.cell_id, "mlflow.runName": cell.name, **note_tags(cell, inherited)}
     if cell.caution or CAUTION_TAG in inherited:
         tags[CAUTION_TAG] = cell.caution
     if cell.sweep:
@@ -165,7 +163,7 @@ def tags_for(cell: FinishedCell, inherited: Mapping[str, str]) -> dict[str, str]
 
 
 def missing_params(run: Any, cell: FinishedCell) -> list[Any]:
-    """The params that a run lacks: written once, they keep their first values (they may differ in run options)."""
+    """The params that a run lacks; written params keep their first values (they may differ in run options)."""
     from mlflow.entities import Param
 
     return [Param(key, value) for key, value in flat_params(cell.params).items() if key not in run.data.params]

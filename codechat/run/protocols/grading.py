@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 from codechat.base.domain import Message, Reply
-from codechat.base.errors import InfrastructureError
+from codechat.base.errors import ContextOverflow, InfrastructureError
 from codechat.base.records import TurnRecord
 
 Graded = asyncio.Task[TurnRecord]
@@ -51,5 +51,7 @@ def request_of(turn: TurnRecord) -> tuple[Message, ...]:
 
 
 def reply_of(turn: TurnRecord) -> Reply:
-    """The reply of a recorded turn."""
-    return Reply(turn.response or "", turn.finish_reason, turn.latency_s, usage=turn.usage)
+    """The reply of a recorded turn. Raises `ContextOverflow` if the conversation no longer fitted the model."""
+    if turn.response is None:
+        raise ContextOverflow("the recorded conversation no longer fitted the model's context")
+    return Reply(turn.response, turn.finish_reason, turn.latency_s, usage=turn.usage)

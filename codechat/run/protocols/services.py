@@ -1,17 +1,93 @@
 """The services of a unit of work, a session or an item that is made: models by role, judge, tests and journal."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
-from codechat.base.domain import Program, Verdict
+from codechat.base.domain import Message, Program, Reply, Usage, Verdict
+from codechat.base.records import CALLS, UNDER_TEST, CallRecord, TurnRecord
 from codechat.judging import JUDGES, Judge, JudgeConfig
 from codechat.models import Model
 from codechat.models.calls import Brake
 from codechat.run.journal import Journal
 from codechat.sandbox import Command, Ran
 from codechat.sandbox.suites import Suite
+
+
+@dataclass(frozen=True, slots=True)
+class Overflowed:
+    """A reply step that ended in a context overflow, as the journal keeps it."""
+
+    overflow: str
+
+
+def call_record(
+    role: str, messages: tuple[Message, ...], answer: Reply | Overflowed, before: tuple[Message, ...] = ()
+) -> CallRecord:
+    """The record of one call of a role, which leaves out what continues the request `before`.
+
+    A dialogue of sixty calls would otherwise be recorded sixty times over.
+    """
+    earlier = len(before) if messages[: len(before)] == before else 0
+    request = list(messages[earlier:])
+    if isinstance(answer, Overflowed):
+        return CallRecord(role=role, earlier=earlier, request=request, response=None)
+    return CallRecord(
+        role=role,
+        earlier=earlier,
+        request=request,
+        response=answer.text,
+        finish_reason=answer.finish_reason,
+        usage=answer.usage,
+        latency_s=answer.latency_s,
+    )
+
+
+def by_role(calls: Sequence[CallRecord]) -> dict[str, Any]:
+    """The fields that a turn's record has in a protocol with further roles."""
+    used: dict[str, Usage] = {}
+    for call in calls:
+        if call.role != UNDER_TEST:
+            used[call.role] = used.get(call.role, Usage()) + call.usage
+    return {
+        "usage_by_role": {role: usage.fields() for role, usage in used.items()},
+        CALLS: [call.model_dump() for call in calls],
+    }
+
+
+@dataclass
+class SessionLog:
+    """A session's results so far, from which the engine makes its record.
+
+    `judgement` is the protocol's verdict on the whole dialogue, as JSON.
+    """
+
+    agenda: list[str] = field(default_factory=list)
+    turns: list[TurnRecord] = field(default_factory=list)
+    ended: Literal["context_overflow"] | None = None
+    judgement: Any = None
+
+
+class EqualTurns:
+    """The checks of a session by turn. What it says depends on programs and tests alone, and on no order."""
+
+    def __init__(self) -> None:
+        self._checks: dict[int, list[str]] = defaultdict(list)
+        self._first: dict[str, int] = {}
+
+    def add(self, turn: int, check: str) -> None:
+        """A check at a turn, by a hash of the program's text and the tests."""
+        self._checks[turn].append(check)
+
+    def finish(self, turn: int) -> int | None:
+        """The earliest turn with an equal program, if all checks of this one had been made before; turns in order."""
+        checks = self._checks.pop(turn, [])
+        known = [self._first[each] for each in checks if each in self._first]
+        for each in checks:
+            self._first.setdefault(each, turn)
+        return min(known) if known and len(known) == len(checks) else None
 
 
 class _Checked(Protocol):

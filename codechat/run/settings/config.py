@@ -1,8 +1,10 @@
 """A cell's whole configuration, validated, and the cell id."""
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, Protocol, Self
 
 from pydantic import ConfigDict, SerializeAsAny, create_model, model_validator
 from pydantic.fields import FieldInfo
@@ -20,6 +22,7 @@ from codechat.base.config import (
 )
 from codechat.base.errors import UserError
 from codechat.base.files import content_hash
+from codechat.base.plugins import import_study_files
 from codechat.base.registry import Registry
 from codechat.base.texts import writable
 from codechat.datasets import DATASETS, DatasetConfig
@@ -30,8 +33,66 @@ from codechat.models.hardware import HARDWARE, HardwareConfig
 from codechat.models.roles import without_roles
 from codechat.report.tracking import TRACKING
 from codechat.run.protocols import PROTOCOLS, questions_of
-from codechat.run.settings.groups import Content, study_groups
 from codechat.sandbox import SANDBOXES, SandboxConfig
+
+
+class Content(Protocol):
+    """Data that a group's component loads, such as a pool of instructions; `content_hash` is part of the cell id."""
+
+    @property
+    def content_hash(self) -> str: ...
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Sentences about what the author may have meant otherwise."""
+
+    def texts(self) -> Iterable[tuple[str, str]]:
+        """The ids of the parts, which stand in tables, and their texts."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group of options that a study brings to every cell; a protocol that needs it names it in `uses`.
+
+    `options` is the type of the group's options. `field` declares them, by a function of `codechat.base.config`, in a
+    cell's config, where they stand behind the group `behind`. `before` are the values of cells that were begun before
+    the group was added. `check` yields remarks on a cell that uses the group, and raises `UserError` if the parts do
+    not fit. `label` gives the words of a cell's name. A group may load data from options and tasks (`load`), which a
+    protocol gets as `data`. Or the component serves the sessions (`serves`): then it is checked before the model under
+    test is asked, and closed after the sessions.
+    """
+
+    registry: Registry[Any, Any]
+    options: Any
+    field: Any
+    behind: str
+    before: Mapping[str, Any] | None = None
+    check: Callable[[Any], Iterator[str]] = lambda cell: iter(())
+    label: Callable[[Any, str], Sequence[str]] = lambda options, choice: ()
+    data: str = ""
+    load: Callable[[Config, Sequence[Task]], Content] | None = None
+    serves: bool = False
+
+    @property
+    def name(self) -> str:
+        """The group's name: the key of its options."""
+        return self.registry.group
+
+
+_BROUGHT: dict[str, Group] = {}
+
+
+def add_group(group: Group) -> None:
+    """Bring a group; a study's file `groups.py` does so when it is imported."""
+    _BROUGHT[group.name] = group
+
+
+@cache
+def study_groups() -> Mapping[str, Group]:
+    """The groups of all installed studies by name. Raises `UserError` for a broken package."""
+    import_study_files("groups")
+    return dict(_BROUGHT)
+
 
 IDENTITY_SCHEMA = 1
 
@@ -82,10 +143,8 @@ class ShardConfig(Config):
     def _names_a_part(self) -> Self:
         """Raises `UserError`: both options name one part together."""
         if self.count is None and self.index is not None:
-            raise UserError(
-                f"shard.index={self.index} needs shard.count",
-                f"say of how many: shard.index={self.index} shard.count=N",
-            )
+            problem = f"shard.index={self.index} needs shard.count"
+            raise UserError(problem, f"say of how many: shard.index={self.index} shard.count=N")
         if self.count is not None and self.index is None:
             raise UserError(
                 f"shard.count={self.count} needs shard.index",
@@ -93,10 +152,8 @@ class ShardConfig(Config):
                 "the command without both merges",
             )
         if self.count is not None and self.index is not None and not 0 <= self.index < self.count:
-            raise UserError(
-                f"there is no shard {self.index} of {self.count}",
-                f"shard.index counts from 0: the last one is shard.index={self.count - 1}",
-            )
+            problem = f"there is no shard {self.index} of {self.count}"
+            raise UserError(problem, f"shard.index counts from 0: the last one is shard.index={self.count - 1}")
         return self
 
 
@@ -141,9 +198,6 @@ class CellConfig(Config):
         None, "tokens, in and out, that the cell may spend on model and judges; null: no limit", gt=0
     )
     dry_run: bool = run_option(False, "estimate calls, tokens and cost, and run nothing")
-    pilot: str | None = run_option(
-        None, "with dry_run: the folder of a finished cell, by whose calls and tokens the estimate is corrected"
-    )
     shard: ShardConfig = run_option(ShardConfig(), "which part of the tasks this process runs")
     stop: StopConfig = result_option(StopConfig(), "whether to end once enough is known")
 
@@ -187,7 +241,7 @@ class CellConfig(Config):
     @property
     def transient(self) -> set[str]:
         """The names of what says nothing of the whole cell, and is kept in no file: how this process runs it."""
-        return {"shard", "pilot"} | (set() if self.stop.is_set else {"stop"})
+        return {"shard"} | (set() if self.stop.is_set else {"stop"})
 
     @property
     def questions(self) -> tuple[str, ...]:

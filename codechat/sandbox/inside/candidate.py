@@ -42,15 +42,13 @@ FLUSH_AFTER = 0.02  # seconds
 
 
 class Channel:
-    """Writes frames into shared memory; sends them when it is full, after 20 ms, or on `flush`.
-
-    Most programs end within 20 ms: their results cost no system call, since the parent reads the memory at the end.
-    """
+    """Writes frames into shared memory; sends them when it is full, after 20 ms, or on `flush`. Most programs end
+    within 20 ms: their results cost no system call, since the parent reads the memory at the end."""
 
     def __init__(self, results: socket.socket, shared: mmap.mmap, head: "Head") -> None:
         self.results, self.shared, self.head = results, shared, head
         self.waiting = 0  # bytes in the memory that are not sent
-        self.start = wire.HEADER.size  # of those bytes in the whole stream: the frame STARTED went before
+        self.start = wire.HEADER.size  # position of these bytes in the stream: the frame STARTED went before
         self.flushed = time.monotonic()
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
@@ -154,10 +152,8 @@ def cache_snippets(snippets: Sequence[str]) -> dict[str, str]:
 
 
 def load(program: str, name: str, limit: float, channel: Sends, *, lent: str = "") -> dict[str, Any] | None:
-    """The program's names, after its code ran as file `name`; None after reporting why it failed.
-
-    It also finds what the lines `lent` import, unless it has such names itself.
-    """
+    """The program's names, after its code ran as file `name`; None after reporting why it failed. It also finds what
+    the lines `lent` import, unless it has such names itself."""
     signal.setitimer(signal.ITIMER_PROF, limit)
     try:
         code = compile(program, name, "exec", dont_inherit=True)
@@ -211,10 +207,8 @@ def _call(function: Any, calls: Any, job: dict[str, Any], channel: Channel) -> N
 
 
 def describe(error: BaseException, files: dict[str, str], inner: Sequence[str] = ()) -> bytes:
-    """Type, text, traceback lines in `files` (name: its label) and the outcome, bounded, as plain data.
-
-    `inner` are the lines of another process, in which the exception was raised.
-    """
+    """Type, text, traceback lines in `files` (name: its label) and the outcome, bounded, as plain data. `inner` are the
+    lines of another process, in which the exception was raised."""
     kind = "memory" if isinstance(error, MemoryError) else "exit" if isinstance(error, SystemExit) else "error"
     lines = [*trace_lines(error, files), *inner][-TRACE_LINES:]
     return marshal.dumps((type(error).__name__[:TEXT_LIMIT], text_of(error), lines, kind), 2)

@@ -17,16 +17,13 @@ from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort, Measures
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.studies.cab.config import JUDGE, USER, AssistConfig
 from codechat.studies.cab.environments import EnvironmentConfig
-from codechat.studies.cab.judging import Ended, judge
+from codechat.studies.cab.judging import Ended, ask_user, judge, references_for
 from codechat.studies.cab.maintainer import Answered, Changes, Maintainer, read_changes
 from codechat.studies.cab.metrics import ASSIST, assist_metrics
-from codechat.studies.cab.references import references_for
-from codechat.studies.cab.stage import Built, Exchange, Stage
+from codechat.studies.cab.stage import JUDGE, USER, AssistConfig, Built, Exchange, Stage
 from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn, BuildRecord, Status, UserReply
-from codechat.studies.cab.user import ask_user
 from codechat.studies.cab.verbs import build, enter
 
 
@@ -52,6 +49,9 @@ class Assist:
         return expected_asks(self._config, assist_task(task), explores=explores)
 
     async def run(self, task: Task, kit: Kit) -> None:
+        if kit.recording is not None:
+            await self._judge_again(task, kit, kit.recording)
+            return
         stage = Stage(self._config, assist_task(task), kit, self._environment)
         dialogue, state, maintainer = list[Exchange](), await _State.begun(stage), Maintainer(stage)
         said: UserReply | None = None
@@ -75,7 +75,8 @@ class Assist:
             if over:
                 return
 
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
+    async def _judge_again(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
+        """Judge the recorded dialogue: commands and the user's replies cannot be had again without the repository."""
         stage, before = Stage(self._config, assist_task(task), kit), AssistJudgement.of(recorded)
         turns = [AssistTurn.of(turn) for turn in recorded.turns]
         answered = [(turn.answer, turn) for turn in turns]
@@ -90,7 +91,7 @@ class Assist:
         judged = await judge(stage, recorded.turns[-1].turn, dialogue, ended)
         kit.log.judgement, kit.log.ended = judged.model_dump(), recorded.ended
         for turn in recorded.turns:
-            kit.recall(turn, anew={JUDGE})
+            kit.recall(turn)
             kit.finish_turn(turn)
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
@@ -98,7 +99,7 @@ class Assist:
 
 
 def assist_task(task: Task) -> AssistTask:
-    """The task; tasks of another kind are refused before."""
+    """The task. Tasks of another kind were refused before."""
     assert isinstance(task, AssistTask)
     return task
 
@@ -113,7 +114,7 @@ class _Made:
 
 @dataclass
 class _State:
-    """What came of a session so far: all changes, the last build, how often the user replied, and how satisfied."""
+    """The state of a session: all changes, the last build, the number of replies, and the last status."""
 
     changes: Changes = field(default_factory=Changes)
     built: Built = field(default_factory=Built)
@@ -132,7 +133,7 @@ class _State:
         return cls(built=Built(own=own))
 
     async def change(self, stage: Stage, answer: str, turn: int) -> _Made:
-        """Build again if the answer changes something: with the files of earlier answers too."""
+        """Build again if the answer changes a file, with the files of earlier answers too."""
         new, record = read_changes(answer) if stage.builds else Changes(), None
         if new.names:
             self.changes = self.changes.then(new)
@@ -151,7 +152,7 @@ class _State:
 
 
 def _is_over(said: UserReply | None) -> bool:
-    """Whether a dialogue ends: there was no answer, the user is satisfied, or said nothing that can be passed on."""
+    """Whether a dialogue ends: there was no answer, the user is satisfied, or the reply has no text to pass on."""
     return said is None or said.status == "FULLY_SATISFIED" or not said.text
 
 
@@ -192,15 +193,14 @@ def expected_asks(config: AssistConfig, task: AssistTask, *, explores: bool) -> 
     A maintainer that cannot run commands answers at once.
     """
     prompts, conditions = config.prompts, sum(map(len, task.conditions))
-    opening = len(prompts.opening) + len(prompts.explore if explores else prompts.blind) + len(task.prompt)
-    told = replies = 0
-    shared = 0
+    length = len(prompts.opening) + len(prompts.explore if explores else prompts.blind) + len(task.prompt)
+    replies = shared = 0
     for turn in range(config.rounds):
-        told += len(prompts.followup) + len(prompts.again) + REPLIED if turn else 0
+        length += len(prompts.followup) + len(prompts.again) + REPLIED if turn else 0
         for call in range(config.steps_before(turn) + 1 if explores else 1):
-            told += OUTPUTS + len(prompts.outputs) + len(prompts.more) if call else 0
-            yield Ask(UNDER_TEST, turn, opening + told, SAID, replies=replies, shared=shared, shared_replies=replies)
-            replies, shared = replies + 1, opening + told
+            length += OUTPUTS + len(prompts.outputs) + len(prompts.more) if call else 0
+            yield Ask(UNDER_TEST, turn, length, SAID, replies=replies, shared=shared, shared_replies=replies)
+            replies, shared = replies + 1, length
         dialogue = len(task.prompt) + (turn + 1) * SAID + turn * REPLIED
         shown = len(prompts.user) + conditions + dialogue + config.references * REFERENCE
         yield Ask(USER, turn, shown, REPLIED)

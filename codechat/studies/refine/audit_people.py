@@ -1,8 +1,7 @@
-"""People's labels, read from a folder in which decisions were drawn and labelled, to correct adherence by.
+"""People's labels, read from the folder of a labelled sample, to correct adherence.
 
-Beside a sample lies `population.json`. For every cell that decisions were drawn from it holds the judge, and how many
-changes were judged adhered, by task and scope. It shows for how many decisions each label stands, even if the cells are
-gone.
+`population.json` in that folder holds the judge of every cell of the draw, and how many changes were judged adhered, by
+task and scope. So the number of decisions that each label represents is known even without the cells.
 """
 
 import csv
@@ -18,11 +17,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from codechat.base.errors import UserError
 from codechat.base.files import content_hash
 from codechat.base.records import JUDGE_TAG, tags_in
-from codechat.report.audit.kinds import Question, Row
-from codechat.report.audit.labels import read_labels
+from codechat.report.audit.kinds import Question, Row, read_labels
 from codechat.report.comparison import LoadedCell
+from codechat.report.loading import Options, settings_text
 from codechat.report.metrics.powered import JudgeLabels, Label
-from codechat.report.variants import Options, settings_text
 
 APPLICABILITY = Question("applicability", "applicable", drawn=("both", "applicability"))
 ADHERENCE = Question(
@@ -37,9 +35,8 @@ Place = tuple[str, str, str]  # cell, task and turn
 class JudgedCell(BaseModel):
     """A cell that decisions were drawn from.
 
-    `dataset` is its content's hash, or its name if the hash is not known. `judge` is a hash of everything that can
-    change a verdict, `named` the judge as it was chosen in the configuration. `judged` holds by task and scope how
-    many changes were judged adhered, and how many were judged at all.
+    `dataset` is the content's hash, or the name if the hash is unknown. `judge` is a hash of everything that can change
+    a verdict, `named` the judge in the configuration. `judged` holds (adhered, judged) changes by task and scope.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -74,15 +71,14 @@ def population_json(cells: Iterable[LoadedCell], options: Options) -> str:
 
 
 def _recorded(cell: LoadedCell, options: Options) -> JudgedCell:
-    """The entry of a cell, by its records."""
     counts: dict[str, dict[str, tuple[int, int]]] = {}
     for session in cell.sessions():
         for turn in session.turns if session.status == "completed" else ():
             judged, asked = turn.adherence, turn.instruction
             if judged is not None and asked is not None and turn.code is not None and judged.verdict != "undecided":
-                own = counts.setdefault(session.task_id, {})
-                hits, total = own.get(asked.scope, (0, 0))
-                own[asked.scope] = (hits + (judged.verdict == "adhered"), total + 1)
+                by_scope = counts.setdefault(session.task_id, {})
+                hits, total = by_scope.get(asked.scope, (0, 0))
+                by_scope[asked.scope] = (hits + (judged.verdict == "adhered"), total + 1)
     return JudgedCell(dataset=cell.source, judge=judge_of(cell, options), named=cell.judge, judged=counts)
 
 
@@ -95,11 +91,7 @@ class People:
 
 
 def read_people(path: Path, cells: Sequence[LoadedCell], options: Options) -> People:
-    """The labels in a folder, or of one file; `cells` are those at hand.
-
-    Several people's labels of one change count by their mean. Raises `UserError` if there is no label of adherence, or
-    if it is not known for how many decisions the labels stand.
-    """
+    """The labels in a folder or file. Several people's labels of one change count by their mean. Raises `UserError`."""
     rows = [row for file in _files(path) for _, row in read_labels(file).values()]
     said: dict[Place, list[float]] = defaultdict(list)
     drawn: dict[Place, Row] = {}
@@ -119,7 +111,7 @@ def read_people(path: Path, cells: Sequence[LoadedCell], options: Options) -> Pe
     if missing:
         raise UserError(
             f"{path} labels cells of which nothing else is known: {', '.join(sorted(missing))[:80]}",
-            f"give these cells too (runs=DIR,DIR), or the {POPULATION} that `audit export` wrote beside the sample",
+            f"give these cells too (runs=DIR,DIR), or the {POPULATION} that `audit export` wrote with the sample",
         )
     return _people(said, drawn, known)
 
@@ -137,22 +129,17 @@ def _people(said: Mapping[Place, list[float]], drawn: Mapping[Place, Row], known
         adhered = row["judge_adherence"] == "adhered"
         labels[cell.judge].append(Label(task, scope, adhered, fmean(values), row["cell_id"]))
     found = {}
-    for judge, own in labels.items():
+    for judge, labelled in labels.items():
         members = [cell for cell in known.values() if cell.judge == judge]
-        found[judge] = JudgeLabels(members[0].named, _sizes(members), tuple(own))
+        sizes: Counter[tuple[str, bool]] = Counter()
+        for scope, (hits, total) in (
+            item for cell in members for task in cell.judged.values() for item in task.items()
+        ):
+            sizes.update({(scope, True): hits, (scope, False): total - hits})
+        found[judge] = JudgeLabels(members[0].named, dict(sizes), tuple(labelled))
     split = sum(0 < fmean(values) < 1 for values in said.values())
     note = f"People disagree on {split} of {len(said)} labelled changes: each counts by the mean of its labels."
     return People(found, (note,) if split else ())
-
-
-def _sizes(cells: Iterable[JudgedCell]) -> dict[tuple[str, bool], int]:
-    """The number of decisions by scope and verdict."""
-    found: Counter[tuple[str, bool]] = Counter()
-    for own in (own for cell in cells for own in cell.judged.values()):
-        for scope, (hits, total) in own.items():
-            found[scope, True] += hits
-            found[scope, False] += total - hits
-    return dict(found)
 
 
 def _files(path: Path) -> list[Path]:
@@ -172,7 +159,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _holds_labels(file: Path) -> bool:
-    """Whether a file's header is that of labelled decisions about instructions: a folder may hold other tables too."""
+    """Whether a file holds labelled decisions: a folder may hold other tables too."""
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
             header = stream.readline()
@@ -185,7 +172,7 @@ def _holds_labels(file: Path) -> bool:
 def _population(
     path: Path, labelled: set[str], cells: Sequence[LoadedCell], options: Options
 ) -> Mapping[str, JudgedCell]:
-    """The cells that the sample was drawn from: as population.json says, else those of them that are at hand."""
+    """The cells that the sample was drawn from: by population.json, else the labelled cells at hand."""
     file = (path if path.is_dir() else path.parent) / POPULATION
     try:
         return Population.model_validate_json(file.read_bytes()).cells

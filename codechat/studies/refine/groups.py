@@ -1,6 +1,6 @@
 """The groups `instructions` and `agenda`: what is asked at which turn, and whether the judge can decide about it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pydantic import SerializeAsAny
@@ -10,20 +10,14 @@ from codechat.base.domain import Instruction
 from codechat.base.errors import UserError
 from codechat.base.registry import Component
 from codechat.base.seeding import generator
-from codechat.datasets.tasks import Task
 from codechat.judging import JUDGES, Judge, JudgeTraits
 from codechat.run.cell.fitting import judges_without_rules
-from codechat.run.settings.groups import Group, add_group
+from codechat.run.settings.config import Group, add_group
 from codechat.studies.refine.agendas import AGENDAS, AgendaConfig, draw, type_of
 from codechat.studies.refine.instructions import INSTRUCTIONS, Pool
 
 if TYPE_CHECKING:
     from codechat.run.cell import Cell
-
-
-def load_pool(options: Config, tasks: Sequence[Task]) -> Pool:
-    """The pool for the languages of the tasks. Raises `UserError`."""
-    return INSTRUCTIONS.build(options).among({task.target.language for task in tasks})
 
 
 def check_instructions(cell: "Cell") -> Iterator[str]:
@@ -105,7 +99,7 @@ add_group(
         behind="dataset",
         check=check_instructions,
         data="pool",
-        load=load_pool,
+        load=lambda options, tasks: INSTRUCTIONS.build(options).among({task.target.language for task in tasks}),
     )
 )
 add_group(

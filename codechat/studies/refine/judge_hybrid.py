@@ -22,13 +22,13 @@ DISAGREES = "llm disagrees"
 
 
 class BesideRules(LlmJudgeConfig):
-    """The language models beside the rules."""
+    """The language models of the hybrid judge."""
 
     place: ClassVar[str] = "judge.llm"
 
 
 class HybridConfig(JudgeConfig):
-    """The language models beside the rules, and when they are asked."""
+    """The language models, and when they are asked."""
 
     version: ClassVar[int] = RULES_VERSION
 

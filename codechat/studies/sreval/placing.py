@@ -1,6 +1,6 @@
-"""Where a Python function stands in a file, and a file with another function, or with further tests, in it.
+"""The place of a Python function in a file, and the file with another function, or with further tests.
 
-All other bytes of the file stay the same. The files are a repository's: they are trusted.
+All other bytes of the file stay the same. Files of a repository are trusted.
 """
 
 import ast
@@ -14,7 +14,7 @@ from pathlib import Path
 from codechat.base.errors import UserError
 from codechat.sandbox.inside.text import split_lines
 from codechat.sandbox.languages.python.syntax import parse
-from codechat.sandbox.suites.checkout import file_content
+from codechat.sandbox.suites.repository import file_content
 
 OTHERS = "use the repositories that the tasks were made from"
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -77,7 +77,7 @@ def function_at(path: Path, name: str, lines: tuple[int, int]) -> Place:
 
 
 def place_function(place: Place, name: str, program: str) -> bytes:
-    """The file with a program in the place of the function; decorators stay if the program's function has none."""
+    """The file with a program instead of the function; decorators stay if the program's function has none."""
     lines, code = place.source.lines, textwrap.dedent(program).strip("\n")
     tree = parse(code)
     found = [each for each in tree.body if isinstance(each, Function) and each.name == name] if tree else []
@@ -124,7 +124,7 @@ def names_of_tests(tests: str) -> list[str]:
 
 
 def indented(code: str, indent: str) -> list[str]:
-    """The lines of a code, indented, except those that begin inside a string, whose value would change."""
+    """The lines of a code, indented, except lines that begin inside a string, whose value would change."""
     lines = [line + "\n" for line in code.split("\n")]
     tree = parse(code)
     values = (node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr | ast.Constant)) if tree else ()

@@ -14,9 +14,8 @@ from codechat.base.files import content_hash
 from codechat.sandbox import Command, Sandbox, SandboxConfig
 from codechat.sandbox.interpreters import Interpreter, interpreter_at
 from codechat.sandbox.suites import SUITES
-from codechat.sandbox.suites.checkout import read_contents, root_of
 from codechat.sandbox.suites.endings import judge_status
-from codechat.sandbox.suites.repository import INSIDE, TOKEN, pytest_command, require_pytest
+from codechat.sandbox.suites.repository import INSIDE, TOKEN, pytest_command, read_contents, require_pytest, root_of
 from codechat.studies.sreval.placing import Place, function_at, insert_tests, names_of_tests, place_function
 
 CEILING = 10  # by the clock, over what the tests may compute and wait: no busy machine needs it
@@ -134,7 +133,7 @@ class Inserted:
 
     @property
     def _owners(self) -> list[str]:
-        """The classes that enclose the test next to which the new ones are inserted."""
+        """The classes around the test `beside`."""
         return self.beside.split("::")[1:-1]
 
 
@@ -154,7 +153,7 @@ class InsertedConfig(Config):
 
 @SUITES.register("inserted", InsertedConfig)
 def inserted(config: InsertedConfig) -> Inserted:
-    """New tests inserted beside a repository's own, run in a copy of it with the program in place of a function."""
+    """New tests inserted into a repository's own, run in a copy of it with the program in place of a function."""
     folder = str(Path(config.folder).expanduser().resolve())
     names_of_tests(config.tests)
     return Inserted(

@@ -11,7 +11,7 @@ from codechat.base.domain import Target
 from codechat.base.errors import UserError
 from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.datasets.tasks import Dataset, Requirement, Task
-from codechat.sandbox.languages.python.assembly import assemble, signature_of
+from codechat.sandbox.languages.python.syntax import assemble, signature_of
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.calls import Calls
 from codechat.sandbox.suites.tool import Tool

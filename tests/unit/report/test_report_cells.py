@@ -13,8 +13,7 @@ from codechat.base.errors import UserError
 from codechat.base.files import content_hash, from_yaml
 from codechat.cli.commands.report import options_of
 from codechat.report.build import build_report
-from codechat.report.loading import cell_folders, load_cells
-from codechat.report.variants import Named, differences
+from codechat.report.loading import Named, cell_folders, differences, load_cells
 from support.refine_cells import Made, write_cell
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from codechat.base.errors import UserError
 from codechat.datasets.tasks import Task
-from codechat.run.cell.libraries import modules_of, packages_by_task, refuse_lacking
+from codechat.run.cell.references import modules_of, packages_by_task, refuse_lacking
 from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.sandbox.bubblewrap import _interpreter
 from codechat.sandbox.interpreters import Libraries, libraries_at
-from codechat.sandbox.languages.python.imports import imported_modules, requirements
+from codechat.sandbox.languages.python.syntax import imported_modules, requirements
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.studies.sreval.rows import Step, StepTask
 

@@ -1,4 +1,4 @@
-"""The tables of CodeAssistBench's paper over the report's cells, with what it prints beside them, and three more."""
+"""The tables of CodeAssistBench's paper over the report's cells, next to its printed values, and three more."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,8 +12,16 @@ from codechat.base.files import from_yaml
 from codechat.base.records import SessionRecord
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts
 from codechat.report.data import Column, Table, Value, columns_of
-from codechat.report.generic.beside import MEASURED, PUBLISHED, beside, per_cent, plain_name
-from codechat.report.generic.labels import ALL, Asked, labels_table
+from codechat.report.generic.published import (
+    ALL,
+    MEASURED,
+    PUBLISHED,
+    Asked,
+    beside,
+    labels_table,
+    per_cent,
+    plain_name,
+)
 from codechat.report.generic.repeats import pooled_in, table_of_k
 from codechat.report.generic.tables import named_table
 from codechat.report.metrics.repeats import Part, all_of, any_of, mean_over_tasks, sizes
@@ -24,7 +32,7 @@ from codechat.studies.cab.turns import AssistJudgement
 
 DATA = Path(__file__).with_name("published.yaml")
 COHORTS: Mapping[str, str] = {"recent": "recent", "all_time": "all-time"}
-"""The cohorts as metrics.json names them, and in words."""
+"""The cohorts' names in metrics.json, and in words."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +41,8 @@ class Paper:
     incorrect): shares in per cent, turns of the real thread, rounds.
 
     `issues` counts the paper's sample by cohort; `known` has the paper's name of a model by its plain one. `conditions`
-    is Table 4 by language: conditions that were labelled, those found accurate, the share of these, and the share of
-    lists found complete, in per cent; `same` what two people labelled alike, in per cent.
+    is Table 4 by language: labelled conditions, accurate ones, their share, and the share of complete lists, in per
+    cent; `same` is the share of equal labels of two people, in per cent.
     """
 
     figures: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]
@@ -44,7 +52,7 @@ class Paper:
     same: float
 
     def name_of(self, model: str) -> str:
-        """The paper's name of a model; empty if the paper has none such."""
+        """The paper's name of a model; empty if the paper has no such model."""
         return self.known.get(plain_name(model), "")
 
 
@@ -78,16 +86,8 @@ TABLE_4 = (
     "counted; lists are 30 of a language."
 )
 LISTS = 30
-"""The labels of whole lists that Table 4 has of a language: ten issues, three people."""
+"""Table 4's labels of whole lists of a language: ten issues, three people."""
 NOWHERE = "What the paper prints stands here only if a cell has CodeAssistBench's published issues, and none has."
-
-
-def paper_tables(comparison: Comparison[Any]) -> Iterator[Table]:
-    """Every table."""
-    yield correctness(comparison)
-    yield languages(comparison)
-    yield satisfaction(comparison)
-    yield user_and_judge(comparison)
 
 
 def correctness(comparison: Comparison[Any]) -> Table:
@@ -128,13 +128,13 @@ def correctness(comparison: Comparison[Any]) -> Table:
 
 
 def cohort_head(cells: Sequence[LoadedCell]) -> str:
-    """The head of a column of cohorts; it says if an issue's own date stands for its repository's, which is older."""
+    """The head of a column of cohorts, with a note if an issue's date is used for its repository's older one."""
     by_issue = any(cell.metrics["counts"].get("cohort_by_issue", 1) for cell in cells)
     return f"Cohort{' (by the date of the issue)' if by_issue else ''}"
 
 
 def differences(cell: LoadedCell, cohort: str) -> list[str]:
-    """What sets a cell apart from the setup behind the paper's Table 2, in words; nothing if it is that setup."""
+    """The differences, in words, between a cell and the setup of the paper's Table 2."""
     config, metrics = cell.config, cell.metrics
     protocol, environment = config.get("protocol") or {}, config.get("environment") or {}
     size, whole = metrics["n"]["by_cohort"]["rounds"].get(cohort, 0), paper().issues[cohort]
@@ -157,12 +157,12 @@ def differences(cell: LoadedCell, cohort: str) -> list[str]:
 
 
 def is_published(cell: LoadedCell) -> bool:
-    """Whether a cell's issues are those of a published file: figures of own ones are not comparable."""
+    """Whether a cell has the issues of a published file: figures of other issues are not comparable."""
     return cell.content in PUBLISHED_ISSUES
 
 
 def _of_cohort(metrics: Mapping[str, Any], cohort: str) -> list[Value]:
-    """A cell's figures of a cohort; nothing if none of its issues was decided."""
+    """A cell's figures of a cohort; empty if none of its issues was decided."""
     shares, sizes = metrics["by_cohort"], metrics["n"]["by_cohort"]
     if cohort not in shares.get("correct", {}):
         return []
@@ -176,7 +176,7 @@ def _of_cohort(metrics: Mapping[str, Any], cohort: str) -> list[Value]:
 
 
 def languages(comparison: Comparison[Any]) -> Table:
-    """Verdicts and verbosity by language and cohort: what the paper's Figures 6 and 7 draw."""
+    """Verdicts and verbosity by language and cohort, as in the paper's Figures 6 and 7."""
     names = (*GRADES, *VERBOSITIES)
     head = cohort_head([found.cell for found in comparison.in_order()])
     columns = [Column("language", "Language"), Column("cohort", head), Column("n", "Issues", "d")]
@@ -194,25 +194,6 @@ def languages(comparison: Comparison[Any]) -> Table:
         title="Verdicts and verbosity by language and cohort, % (as CodeAssistBench's Figures 6 and 7)",
         note="Issues: completed dialogues, undecided ones included, which are in no share. The paper prints no numbers "
         "for these figures.",
-    )  # fmt: skip
-
-
-def satisfaction(comparison: Comparison[Any]) -> Table:
-    """How satisfied users are at each round."""
-    keys = ("fully_satisfied_at", "partially_satisfied_at", "not_satisfied_at", "satisfied_by")
-    titles = ("Fully satisfied, %", "Partially, %", "Not, %", "Satisfied so far, %")
-    columns = [Column("round", "Round", "d"), Column("n", "Replies", "d")]
-    columns += [Column(key, title, PER_CENT) for key, title in zip(keys, titles, strict=True)]
-    rows: list[tuple[SessionVerdicts, list[Value]]] = []
-    for found in comparison.in_order():
-        metrics = found.cell.metrics
-        for place, size in enumerate(metrics["n"][keys[0]]):
-            if size:
-                rows.append((found, [place + 1, size, *(100 * metrics[key][place] for key in keys)]))
-    return named_table(
-        comparison, columns, rows, name="assist_satisfaction", group=GROUP, title="Satisfaction by round, %",
-        note="Replies: the dialogues with a readable reply at the round; the first three shares are of these. "
-        "Satisfied so far: of all completed dialogues. Round k is turn k − 1 of the records.",
     )  # fmt: skip
 
 
@@ -241,9 +222,9 @@ def user_and_judge(comparison: Comparison[Any]) -> Table:
 
 
 def labelled(comparison: Comparison[Any]) -> Iterator[Table]:
-    """What people's labels say of the data's conditions and of the simulated user, if the report was given any.
+    """People's labels of the data's conditions and of the judge's decisions, if the report has any.
 
-    The paper's Table 4 stands beside labels of the published issues alone.
+    The paper's Table 4 is shown for labels of the published issues alone.
     """
     known = any(is_published(found.cell) for found in comparison.in_order())
     table_4 = paper().conditions if known else {}
@@ -256,15 +237,11 @@ def labelled(comparison: Comparison[Any]) -> Iterator[Table]:
         "extracted_conditions": Asked(
             "Complete lists", "issues whose conditions say all that the user needs", lists
         ),
-        "user_conditions": Asked(
-            "Right statuses", "replies of the simulated user that are rightly fully satisfied, or rightly not"
-        ),
-        "user_reply": Asked("Fair replies", "replies of the simulated user that say only what a user could know"),
         "condition": Asked("Right decisions", "the judge's decisions on conditions that are right"),
     }  # fmt: skip
     yield from labels_table(
         comparison, asked, "Language", name="assist_labels", group=GROUP,
-        title="People's labels of conditions and of the simulated user (as CodeAssistBench's Table 4)",
+        title="People's labels of conditions (as CodeAssistBench's Table 4)",
         note=f" {TABLE_4 if known else NOWHERE}",
     )  # fmt: skip
 
@@ -283,7 +260,7 @@ class Judged(SessionVerdicts):
             self.correct[session.task_id].append(verdict.lower() == GRADES[0])
 
     def of_k(self, k: int, part: Callable[[int, int, int], Part]) -> TaskRatio:
-        """What any or all (`part`) of k samples of an issue are: correct."""
+        """The share of issues of which any or all (`part`) of k samples are correct."""
         return mean_over_tasks({task: part(len(own), sum(own), k) for task, own in self.correct.items()})
 
 

@@ -6,94 +6,69 @@ import os
 import shutil
 import subprocess
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from codechat.base.environment import cache_root
+from codechat.run.extensions import CacheContents
 
-USED = ".used"
 REMOVE_S = 120.0
 
 
-def _root() -> Path:
-    return cache_root() / "rooms"
-
-
-def commits_folder() -> Path:
-    """The folder of unpacked commits."""
-    return _root() / "commits"
-
-
-def images_folder() -> Path:
-    """The folder of notes of the images that were made."""
-    return _root() / "images"
-
-
-def interpreters_folder() -> Path:
-    """The folder of the interpreters of containers."""
-    return _root() / "interpreters"
+def folder_of(part: str) -> Path:
+    """The folder of a part: `commits`, `images` (notes of them) or `interpreters`."""
+    return cache_root() / "rooms" / part
 
 
 class HeldFolder:
-    """A folder that is not cleared while somebody holds it."""
+    """A folder that is not cleared while a process holds it."""
 
-    def __init__(self, folder: Path, handle: int) -> None:
-        self.folder, self._handle = folder, handle
+    def __init__(self, folder: Path) -> None:
+        """Hold a folder, which need not exist yet. Raises `OSError`."""
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self._handle = os.open(f"{folder}.used", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._handle, fcntl.LOCK_SH)
 
     def alone(self) -> bool:
-        """Whether nobody else holds it; from then on nobody else can."""
+        """Whether no other process holds it; from then on no other can."""
         with suppress(BlockingIOError):
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         return False
 
     def release(self) -> None:
-        """Let it go, once or more often."""
+        """Release it, once or more often."""
         handle, self._handle = self._handle, -1
         if handle >= 0:
             os.close(handle)
 
 
-def hold(folder: Path) -> HeldFolder:
-    """Keep others from clearing a folder, which need not be there yet. Raises `OSError`."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(f"{folder}{USED}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(handle, fcntl.LOCK_SH)
-    return HeldFolder(folder, handle)
+def contents() -> CacheContents:
+    """The present contents: commits with the bytes of their files, and images."""
+    folders = [place for place in _listed("commits") if place.is_dir()]
+    images = [place for place in _listed("images") if place.suffix == ".json"]
+    return _counted(len(folders), sum(map(_size, folders)), len(images))
 
 
-@dataclass(frozen=True)
-class Contents:
-    """Cached or removed contents: commits with the bytes of their files, and images."""
-
-    path: Path
-    commits: int = 0
-    size: int = 0
-    images: int = 0
-
-
-def contents() -> Contents:
-    """The present contents."""
-    folders = [place for place in _listed(commits_folder()) if place.is_dir()]
-    images = [place for place in _listed(images_folder()) if place.suffix == ".json"]
-    return Contents(_root(), len(folders), sum(map(_size, folders)), len(images))
-
-
-def clear() -> Contents:
-    """Remove all that no worktree uses. An image that its engine does not remove stays noted."""
+def clear() -> CacheContents:
+    """Remove all that no worktree uses, and return it. An image that its engine does not remove stays noted."""
     commits = size = images = 0
-    for folder in _listed(commits_folder()):
+    for folder in _listed("commits"):
         if folder.is_dir():
-            held_folder = hold(folder)
-            if held_folder.alone():
+            held = HeldFolder(folder)
+            if held.alone():
                 commits, size = commits + 1, size + _size(folder)
                 shutil.rmtree(folder)
-            held_folder.release()
-    for note in _listed(images_folder()):
+            held.release()
+    for note in _listed("images"):
         if note.suffix == ".json" and _remove_image(note):
             note.unlink()
             images += 1
-    return Contents(_root(), commits, size, images)
+    return _counted(commits, size, images)
+
+
+def _counted(commits: int, size: int, images: int) -> CacheContents:
+    return CacheContents(cache_root() / "rooms", size, {"commit": commits, "image": images})
 
 
 def _remove_image(note: Path) -> bool:
@@ -105,7 +80,8 @@ def _remove_image(note: Path) -> bool:
         return False
 
 
-def _listed(folder: Path) -> list[Path]:
+def _listed(part: str) -> list[Path]:
+    folder = folder_of(part)
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 

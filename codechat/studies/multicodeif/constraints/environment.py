@@ -1,15 +1,16 @@
 """The environment that code must fit: its language and version, a library, a call, a construct (`language;value`)."""
 
 import re
-from functools import partial
+from collections.abc import Callable
+from functools import partial, wraps
 
 from codechat.base.errors import UserError
 from codechat.sandbox.languages import is_registered, language_of, languages, parses
 from codechat.sandbox.languages.classifier import Guess, guess, labels_of
 from codechat.sandbox.languages.compiling import Compiled, version_of
 from codechat.sandbox.languages.grammar import Found, Parsed, Tree
-from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, register
-from codechat.studies.multicodeif.constraints.answers import blanked, lacks, last_part, one_of, read_values
+from codechat.studies.multicodeif import constraints
+from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, Rule, register
 from codechat.studies.multicodeif.constraints.published import construct_seen, imports_seen, operations_seen
 from codechat.studies.multicodeif.constraints.structures import on_another
 
@@ -25,59 +26,51 @@ def _read_language(raw: str) -> Answer:
     return Answer(raw, language_of(raw).names[0])
 
 
-def _official_language(answer: Answer, code: str) -> Finding:
+def _by_guess(decide: Callable[[Answer, str, Guess, str], Finding]) -> Rule:
+    """A rule that decides by a guess of the language, which comes in words too; undecided without a classifier."""
+
+    @wraps(decide)
+    def rule(answer: Answer, code: str) -> Finding:
+        try:
+            guessed = guess(code)
+        except UserError as error:
+            return Finding(None, f"{error.message}: {error.remedy}")
+        words = f"the classifier takes it for {guessed.label} ({guessed.score:.2f})"
+        return decide(answer, code, guessed, words if guessed.label else "the code is too short to tell its language")
+
+    return rule
+
+
+@_by_guess
+def _official_language(answer: Answer, code: str, guessed: Guess, words: str) -> Finding:
     """The guess must be the language itself; code that is too short gets none."""
-    guessed = _guess(code)
-    if isinstance(guessed, Finding):
-        return guessed
-    return Finding(guessed.label == labels_of(language_of(answer.language))[0], _said(guessed))
+    return Finding(guessed.label == labels_of(language_of(answer.language))[0], words)
 
 
-def _guarded_language(answer: Answer, code: str) -> Finding:
+@_by_guess
+def _guarded_language(answer: Answer, code: str, guessed: Guess, words: str) -> Finding:
     """The grammars help to decide if the guess is a language that contains the one asked for, or is not sure.
 
     Code that is too short for a guess is undecided.
     """
-    guessed = _guess(code)
-    if isinstance(guessed, Finding):
-        return guessed
     own, *containing = labels_of(language_of(answer.language))
     if not guessed.label or guessed.label == own:
-        return Finding(True if guessed.label else None, _said(guessed))
+        return Finding(True if guessed.label else None, words)
     if guessed.label not in containing and guessed.score >= SURE:
-        return Finding(False, _said(guessed))
+        return Finding(False, words)
     asked, other = parses(answer.language, code), parses(guessed.label, code)
     if asked and (guessed.label in containing or not other):
-        return Finding(True, f"{_said(guessed)}, but it parses as {answer.language}")
+        return Finding(True, f"{words}, but it parses as {answer.language}")
     if asked is None and other is False:
-        return Finding(None, f"{_said(guessed)}, but it does not parse as that")
-    return Finding(False, _said(guessed))
+        return Finding(None, f"{words}, but it does not parse as that")
+    return Finding(False, words)
 
 
-def _guess(code: str) -> Guess | Finding:
-    """The guess, or the reason why there is none: no classifier is installed."""
-    try:
-        return guess(code)
-    except UserError as error:
-        return Finding(None, f"{error.message}: {error.remedy}")
-
-
-def _said(guessed: Guess) -> str:
-    if not guessed.label:
-        return "the code is too short to tell its language"
-    return f"the classifier takes it for {guessed.label} ({guessed.score:.2f})"
-
-
-register(
-    ConstraintType(
-        *("language_type", "environment", ("syntax", "language_type"), "classifier"),
-        _read_language,
-        lambda answer: f"The code must be in {answer.raw.strip()}.",
-        *(_official_language, _guarded_language),
-        form="language",
-        examples=("Rust",),
-    )
-)
+register(ConstraintType(
+    "language_type", "environment", ("syntax", "language_type"), "classifier",
+    _read_language, lambda answer: f"The code must be in {answer.raw.strip()}.",
+    _official_language, _guarded_language, form="language", examples=("Rust",),
+))  # fmt: skip
 
 
 def _read_version(raw: str) -> Answer:
@@ -90,17 +83,11 @@ def _read_version(raw: str) -> Answer:
     return Answer(raw, language_of(language).names[0], (version,))
 
 
-register(
-    ConstraintType(
-        *("language_version", "environment", ("syntax", "language_version"), "compiler", _read_version),
-        lambda answer: f"The code must be valid in the version {answer.values[0]} of {answer.language}.",
-        form="language;version",
-        examples=(
-            "java;17",
-            "python;3.11",
-        ),
-    )
-)
+register(ConstraintType(
+    "language_version", "environment", ("syntax", "language_version"), "compiler", _read_version,
+    lambda answer: f"The code must be valid in the version {answer.values[0]} of {answer.language}.",
+    form="language;version", examples=("java;17", "python;3.11"),
+))  # fmt: skip
 
 
 def _official_library(answer: Answer, code: str) -> Finding:
@@ -115,7 +102,9 @@ def _guarded_library(answer: Answer, code: str) -> Finding:
     for path in answer.tree(code).imports:
         if customs.imports(name, path.text.strip("\"'`<>")):
             return Finding(True, f"line {path.line} imports {name}")
-    for found in re.finditer(rf"(?<![\w.]){re.escape(name)}\s*\.", blanked(answer.tree(code))) if "." in name else ():
+    for found in (
+        re.finditer(rf"(?<![\w.]){re.escape(name)}\s*\.", constraints.blanked(answer.tree(code))) if "." in name else ()
+    ):
         head = found.string[: found.start()].rpartition("\n")[2].split()
         if head[:1] not in (["package"], ["namespace"]):
             return Finding(True, f"line {found.string.count(chr(10), 0, found.start()) + 1} uses {name}")
@@ -125,17 +114,12 @@ def _guarded_library(answer: Answer, code: str) -> Finding:
     return Finding(False, f"nothing in the code imports {name}")
 
 
-register(
-    ConstraintType(
-        *("library", "environment", ("syntax", "library"), "rule"),
-        partial(read_values, count=1, form="language;library"),
-        lambda answer: f"The code must use the library {answer.values[0]}.",
-        *(_official_library, _guarded_library),
-        unknown=lacks("import"),
-        form="language;library",
-        examples=("python;requests",),
-    )
-)
+register(ConstraintType(
+    "library", "environment", ("syntax", "library"), "rule",
+    partial(constraints.read_values, count=1, form="language;library"),
+    lambda answer: f"The code must use the library {answer.values[0]}.", _official_library, _guarded_library,
+    unknown=constraints.lacks("import"), form="language;library", examples=("python;requests",),
+))  # fmt: skip
 
 
 # What precedes these names is their one holder; of others (`str.upper`, `Vec::push`) it is a type of values.
@@ -148,8 +132,7 @@ _STATIC = frozenset({
     "Array.from", "Array.isArray", "Array.of", "Date.now", "Number.isInteger", "Number.parseInt", "Number.parseFloat",
     "Promise.all", "Promise.allSettled", "Promise.any", "Promise.race", "Promise.resolve", "Promise.reject",
     "String.format", "String.fromCharCode", "String.join", "String.valueOf", "Task.Delay", "Task.FromResult",
-    "Task.Run",
-    "Task.WhenAll", "Task.WhenAny", "Thread.sleep", "string.Format", "string.Join", "string.IsNullOrEmpty",
+    "Task.Run", "Task.WhenAll", "Task.WhenAny", "Thread.sleep", "string.Format", "string.Join", "string.IsNullOrEmpty",
 })  # fmt: skip
 
 
@@ -172,39 +155,35 @@ def _guarded_call(answer: Answer, code: str) -> Finding:
 
 def _held(call: Found, holder: str, tree: Tree) -> bool:
     """Whether a call belongs to the holder, to a value that may be one, or to nothing, as after a static import."""
-    before = tree.data[max(0, call.start - 200) : call.start].decode("utf-8", "replace").rstrip()
+    before = constraints.text_of(tree, call.start - 200, call.start).rstrip()
     if not holder or not before.endswith((".", "::", "->")):
         return True
     found = re.search(r"(\w+)\s*(?:(?:::)?<[^;(){}]*>)?\s*[?!]{0,2}(?:\.|::|->)\Z", before)
     receiver = found[1] if found else ""
-    if holder in (receiver, last_part(tree.aliases.get(receiver, ""))):
+    if holder in (receiver, constraints.last_part(tree.aliases.get(receiver, ""))):
         return True
-    imported = holder.islower() and any(last_part(each.text) == holder for each in tree.imports)
+    imported = holder.islower() and any(constraints.last_part(each.text) == holder for each in tree.imports)
     if imported or holder in _HOLDERS or f"{holder}.{call.text}" in _STATIC:
         return False
     return not (before.endswith("::") and receiver[:1].isupper()) and not on_another(call, holder.lower(), tree)
 
 
-register(
-    ConstraintType(
-        *("invocation", "environment", ("syntax", "function"), "rule"),
-        partial(read_values, count=1, form="language;function"),
-        lambda answer: f"The code must call {answer.values[0]}.",
-        *(_official_call, _guarded_call),
-        unknown=lacks("call"),
-        form="language;function",
-        examples=("csharp;Math.Abs",),
-    )
-)
+register(ConstraintType(
+    "invocation", "environment", ("syntax", "function"), "rule",
+    partial(constraints.read_values, count=1, form="language;function"),
+    lambda answer: f"The code must call {answer.values[0]}.",
+    _official_call, _guarded_call, unknown=constraints.lacks("call"),
+    form="language;function", examples=("csharp;Math.Abs",),
+))  # fmt: skip
 
 
 def _read_construct(raw: str) -> Answer:
-    answer = read_values(raw, 1, "language;construct")
+    answer = constraints.read_values(raw, 1, "language;construct")
     known = {each.names[0]: each.grammar.customs.constructs for each in languages() if isinstance(each, Parsed)}
     if not known.get(answer.language):
         having = ", ".join(name for name, constructs in known.items() if constructs)
         raise ValueError(f"no construct of {answer.language} is known, but of {having}")
-    return one_of(answer, answer.values[0], tuple(known[answer.language]))
+    return constraints.one_of(answer, answer.values[0], tuple(known[answer.language]))
 
 
 def _official_construct(answer: Answer, code: str) -> Finding:
@@ -225,19 +204,12 @@ def _guarded_construct(answer: Answer, code: str) -> Finding:
     return Finding(True, f"line {min(lines[feature] for feature in needed)} has {construct}")
 
 
-register(
-    ConstraintType(
-        *("advanced_syntax", "environment", ("syntax", "advanced_syntax"), "rule"),
-        _read_construct,
-        lambda answer: f"The code must use this construct of {answer.language}: {answer.values[0]}.",
-        *(_official_construct, _guarded_construct),
-        form="language;construct",
-        examples=(
-            "python;list comprehension",
-            "rust;closures",
-            "go;defer statement",
-            "kotlin;when expression",
-            "typescript;arrow functions",
-        ),
-    )
-)
+register(ConstraintType(
+    "advanced_syntax", "environment", ("syntax", "advanced_syntax"), "rule",
+    _read_construct, lambda answer: f"The code must use this construct of {answer.language}: {answer.values[0]}.",
+    _official_construct, _guarded_construct, form="language;construct",
+    examples=(
+        "python;list comprehension", "rust;closures", "go;defer statement", "kotlin;when expression",
+        "typescript;arrow functions",
+    ),
+))  # fmt: skip

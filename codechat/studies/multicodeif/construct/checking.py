@@ -13,7 +13,7 @@ from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome
 from codechat.run.construct.interface import SEVERAL
 from codechat.studies.multicodeif.constraints import Constraint, Harness, constraint_type
 from codechat.studies.multicodeif.construct.attempts import attempts, plain_programs
-from codechat.studies.multicodeif.construct.demands import relation, unsaid
+from codechat.studies.multicodeif.construct.task import relation, unsaid
 from codechat.studies.multicodeif.dataset import cut, read_part
 from codechat.studies.multicodeif.rows import ConstrainedTask
 

@@ -21,14 +21,14 @@ class _Part(BaseModel):
 
 
 class Example(_Part):
-    """A task as the author should write one: its prompt, and its answer (of a solved type its value)."""
+    """An example of a task for the author: the prompt, and the answer (for a solved type the value)."""
 
     prompt: Text
     answer: Text
 
 
 class Values(_Part):
-    """Values that fit the same languages, those of the pool if none are named."""
+    """Values that fit the same languages; without languages, all of the pool."""
 
     values: list[Text] = Field(min_length=1)
     languages: list[Text] = []
@@ -37,9 +37,9 @@ class Values(_Part):
 class Pool(_Part):
     """The pool of one type of constraint.
 
-    `name` is the type's; `range` says in words which values there may be. `answer` is how a value becomes an answer:
-    `{language}`, `{function}` (a name that the author chooses) and `{value}` are filled in. A solved type has none: its
-    answer is a program that keeps the value, and only the prompt says the value.
+    `name` is the type's; `range` describes the values in words. `answer` makes an answer of a value: `{language}`,
+    `{function}` (a name that the author chooses) and `{value}` are filled in. A solved type has none: its answer is a
+    program that keeps the value, and only the prompt states the value.
     """
 
     name: Text
@@ -53,7 +53,7 @@ class Pool(_Part):
     @field_validator("languages")
     @classmethod
     def _known(cls, names: list[str]) -> list[str]:
-        return _languages(names)
+        return languages_of(names)
 
     @property
     def kind(self) -> ConstraintType:
@@ -63,43 +63,45 @@ class Pool(_Part):
     def pairs(self, languages: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
         """Every value with every language that it fits, of the languages given by their canonical names."""
         for group in self.values:
-            for language in _languages(group.languages) or self.languages:
+            for language in languages_of(group.languages) or self.languages:
                 if languages is None or language in languages:
                     yield from ((value, language) for value in group.values)
 
     def within(self, languages: Collection[str]) -> Self:
-        """The pool of these languages alone, given by their canonical names."""
-        kept = [(each.values, [one for one in _languages(each.languages) or self.languages if one in languages])
-                for each in self.values]  # fmt: skip
-        values = [Values(values=values, languages=fitting) for values, fitting in kept if fitting]
+        """The pool for some languages alone, given by their canonical names."""
+        fitting = (
+            (group.values, [each for each in languages_of(group.languages) or self.languages if each in languages])
+            for group in self.values
+        )
+        values = [Values(values=values, languages=names) for values, names in fitting if names]
         return self.model_copy(update={"values": values, "languages": [*languages]})
 
     def answer_to(self, value: str, language: str, function: str = "solve") -> str:
-        """The answer that asks for a value; of a solved type the value itself, in place of a program."""
+        """The answer that asks for a value; for a solved type the value itself, in place of a program."""
         filled = (self.answer or "{value}").replace("{language}", language).replace("{function}", function)
         return filled.replace("{value}", value)
 
     def holds(self, answer: str, value: str, language: str) -> bool:
         """Whether an answer asks for the drawn value in the drawn language.
 
-        Of a solved type every program may. Raises `ValueError` for a text that is no answer of the type.
+        For a solved type every program may. Raises `ValueError` for a text that is no answer of the type.
         """
         found = self.kind.read(answer)
         if self.answer is None:
             return True
         if not found.language:
             return _plain(value) in _plain(answer)
-        named = "{function}" in self.answer
-        wanted = self.kind.read(self.answer_to(value, language, found.values[0] if named else ""))
-        values = [[_plain(each) for each in (one.values or (one.language,))] for one in (found, wanted)]
-        return found.language == wanted.language and values[0] == values[1]
+        function = found.values[0] if "{function}" in self.answer else ""
+        wanted = self.kind.read(self.answer_to(value, language, function))
+        values, others = ([*map(_plain, each.values or (each.language,))] for each in (found, wanted))
+        return found.language == wanted.language and values == others
 
 
 def _plain(text: str) -> str:
     return " ".join(text.lower().split()) or text
 
 
-def _languages(names: Collection[str]) -> list[str]:
+def languages_of(names: Collection[str]) -> list[str]:
     """The canonical names. Raises `ValueError` for one that no language has."""
     for name in names:
         if not is_registered(name):
@@ -108,10 +110,10 @@ def _languages(names: Collection[str]) -> list[str]:
 
 
 def read_pools(folder: str | None = None) -> Mapping[str, Pool]:
-    """The pools by type: the 27 that belong to the package, and those of a folder, which come first.
+    """The pools by type: the 27 pools of the package, and the pools of a folder, which take precedence.
 
-    Raises `UserError` that names the file for one that is empty or wrong: of a type or language that there is none of,
-    or with a value that the type's parser refuses.
+    Raises `UserError` that names the file if it is empty, has an unknown type or language, or a value that the type's
+    parser refuses.
     """
     paths = {path.stem: path for path in sorted(HERE.glob("*.yaml"))}
     if folder is not None:
@@ -127,35 +129,32 @@ def _read(path: Path) -> Pool:
         data: Any = from_yaml(path.read_text(encoding="utf-8"))
         pool = Pool.model_validate(data)
         if pool.name != path.stem:
-            raise ValueError(f"its name '{pool.name:.60}' is not that of the file")
+            raise ValueError(f"its name '{pool.name:.60}' differs from the name of the file")
         for value, language in pool.pairs():
             pool.kind.read(pool.answer_to(value, language))
         pool.kind.read(pool.example.answer)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
-        raise UserError(f"the pool {path}: {place}: {first['msg']}", REMEDY) from error
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise UserError(f"the pool {path}: {str(error).splitlines()[0]}", REMEDY) from error
+        problem = str(error).splitlines()[0]
+        if isinstance(error, ValidationError):
+            first = error.errors()[0]
+            problem = f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg']}"
+        raise UserError(f"the pool {path}: {problem}", "mend it: docs/multicodeif.md describes a pool") from error
     return pool
-
-
-REMEDY = "mend it: docs/multicodeif.md says what a pool has"
 
 
 def choose_pools(
     pools: Mapping[str, Pool], types: Collection[str] | None, languages: Collection[str] | None
 ) -> Mapping[str, Pool]:
-    """The pools of some types, each with its values for some languages; None: all, of types those that fit a language.
+    """The pools of some types with the values for some languages; None: all languages, and all types that fit one.
 
-    Types and languages may be written in any of their names. Raises `UserError` for an unknown one, and for a type that
-    none of the languages fits.
+    Types and languages may have any of their names. Raises `UserError` for an unknown one, and for a type that fits
+    none of the languages.
     """
     wanted = [*pools] if types is None else [_named(name, pools) for name in types]
     try:
-        known = None if languages is None else _languages(languages)
+        known = None if languages is None else languages_of(languages)
     except ValueError as error:
-        raise UserError(f"languages: {error}", "codechat list constraints has those that rules read") from None
+        raise UserError(f"languages: {error}", "codechat list constraints shows the languages of rules") from None
     chosen = {name: pools[name] if known is None else pools[name].within(known) for name in wanted}
     for name, pool in () if types is None else chosen.items():
         if not pool.values:
@@ -168,7 +167,7 @@ def _named(name: str, pools: Mapping[str, Pool]) -> str:
     """Resolve a type by its own name, or by its published name if that is unambiguous."""
     if name in pools:
         return name
-    found = [pool.name for pool in pools.values() if name in ("/".join(pool.kind.published), pool.kind.published[1])]
-    if len(found) != 1:
+    named = [pool.name for pool in pools.values() if name in ("/".join(pool.kind.published), pool.kind.published[1])]
+    if len(named) != 1:
         raise UserError(f"no pool of constraints is called '{name:.60}'", nearest(name, pools))
-    return found[0]
+    return named[0]

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
@@ -16,7 +16,7 @@ from codechat.sandbox.languages.classifier import guess, labels_of
 from codechat.sandbox.languages.grammar import Parsed
 
 LINES, CHARACTERS = (3, 400), 20_000
-"""The least and the most lines of a snippet that are not blank, and the most characters."""
+"""The smallest and largest number of lines that are not blank, and the largest number of characters."""
 LICENCES = ("LICENSE", "LICENCE", "COPYING")
 REMEDY = (
     "a line has code (or a reference: canonical_solution, solution, witness) and optional id, language, origin, licence"
@@ -46,24 +46,20 @@ class SnippetRow(BaseModel):
 
     @property
     def whole(self) -> str:
-        """The code; a reference that goes on from its prompt, with that."""
+        """The code; a reference that continues its prompt, with the prompt."""
         body = self.canonical_solution
         return self.code or (self.prompt + body if body[:1].isspace() else body)
 
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """A snippet of code, with where it comes from and its licence, as far as the user said."""
+    """A snippet of code, with the origin and licence that the user gave."""
 
     id: str
     code: str
     language: str
     origin: str
     licence: str
-
-    def data(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,26 +71,26 @@ class Snippets:
 
 
 def read_snippets(path: Path) -> Snippets:
-    """The snippets of a JSONL file, or of a folder of source files. Raises `UserError` if there is none that serves."""
-    found, seen, left_out = list[Snippet](), set[str](), Counter[str]()
+    """The snippets of a JSONL file, or of a folder of source files. Raises `UserError` if none can be used."""
+    used, seen, left_out = list[Snippet](), set[str](), Counter[str]()
     for each in _of_folder(path) if path.is_dir() else _of_file(path):
         lines = sum(bool(line.strip()) for line in each.code.splitlines())
         key = content_hash(each.code.split())
-        if not each.language:
-            left_out["language not recognised"] += 1
-        elif lines < LINES[0]:
-            left_out["too short"] += 1
-        elif lines > LINES[1] or len(each.code) > CHARACTERS:
-            left_out["too long"] += 1
-        elif key in seen:
-            left_out["duplicate"] += 1
-        else:
-            found.append(each)
+        reasons = {
+            "language not recognised": not each.language,
+            "too short": lines < LINES[0],
+            "too long": lines > LINES[1] or len(each.code) > CHARACTERS,
+            "duplicate": key in seen,
+        }
         seen.add(key)
-    if not found:
+        if reason := next((reason for reason, holds in reasons.items() if holds), None):
+            left_out[reason] += 1
+        else:
+            used.append(each)
+    if not used:
         why = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items())) or "there is none"
         raise UserError(f"seeds={path} has no snippet that serves: {why}", REMEDY)
-    return Snippets(tuple(found), dict(sorted(left_out.items())))
+    return Snippets(tuple(used), dict(sorted(left_out.items())))
 
 
 def _of_file(path: Path) -> Iterator[Snippet]:
@@ -121,7 +117,7 @@ def _text(path: Path) -> str:
 
 
 def _by_suffix(name: str) -> str:
-    """The language whose name or alias is a file's suffix, if a grammar reads it."""
+    """The language whose name or alias is the suffix of a file, if a grammar reads it."""
     suffix = Path(name).suffix[1:]
     return language_of(suffix).names[0] if suffix and _is_code(language_of(suffix)) else ""
 
@@ -131,6 +127,6 @@ def _is_code(language: Language) -> bool:
 
 
 def _by_content(code: str) -> str:
-    """The language that the classifier takes the code for. Raises `UserError` if that is not installed."""
+    """The classifier's guess of the language. Raises `UserError` if no classifier is installed."""
     label = guess(code).label
     return next((each.names[0] for each in languages() if label in labels_of(each) and _is_code(each)), "")

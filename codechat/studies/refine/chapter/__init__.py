@@ -11,20 +11,18 @@ from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
 from codechat.report.chapters import Chapter, register
 from codechat.report.data import Column, Drawing, Headline, Interval, Section, Table, Value
+from codechat.report.drawing import write_cell_figures
 from codechat.report.formats import as_csv
 from codechat.report.generic import NONE, TextLine, ends_text, outcomes_text, repeats, sessions_text, value_text
-from codechat.report.generic.figures import write_cell_figures
 from codechat.report.generic.paired import pairs
 from codechat.report.generic.tables import costs, counts
 from codechat.report.metrics import Measures
-from codechat.report.metrics.counts import DECIDED, REPLIES
-from codechat.report.metrics.loaded import LOADED
+from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES
 from codechat.report.metrics.measures import FIELD
-from codechat.studies.refine.chapter import comparisons, corrected, means, tables
+from codechat.studies.refine.chapter import comparisons, means, tables
 from codechat.studies.refine.chapter.comparisons import AXES, ablation_table
-from codechat.studies.refine.chapter.drawings import DRAWINGS
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison, together
-from codechat.studies.refine.chapter.page import headline, sections_of
+from codechat.studies.refine.chapter.page import DRAWINGS, headline, sections_of
 from codechat.studies.refine.metrics import REFINE, RefineMetrics
 
 GROUPS = {
@@ -103,13 +101,15 @@ class RefineChapter(Chapter):
 
     def tables(self, comparison: RefineComparison) -> Iterator[Table]:
         yield from (table(comparison) for table in TABLES)
-        yield from corrected.tables(comparison)
-        yield from means.tables(together(comparison))
         compared = pairs(comparison)
+        if comparisons.has_labels(comparison):
+            yield comparisons.corrected_rates(comparison)
+            labelled = [pair for pair in compared if pair.a.cell.labels is pair.b.cell.labels is not None]
+            yield from [comparisons.corrected_differences(labelled)] if labelled else []
+        yield from means.tables(together(comparison))
         if compared:
             yield comparisons.differences(compared)
             yield comparisons.turns(compared)
-            yield comparisons.survival(comparison, compared)
         yield from filter(None, (comparisons.by_language(comparison),))
         yield from filter(None, (ablation_table(comparison, axis) for axis in AXES))
         yield from repeats.tables(comparison)

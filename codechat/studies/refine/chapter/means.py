@@ -8,17 +8,9 @@ from codechat.base.domain import CHANGES, SCOPES
 from codechat.report.data import Column, Drawing, Table, Value, columns_of, with_interval
 from codechat.report.drawing import EDGE, SPREAD, Look, bars, from_zero, name_groups, panels, spread, strips
 from codechat.report.metrics.statistics import TaskRatio, phi
-from codechat.report.metrics.tally import size
-from codechat.studies.refine.chapter.outcomes import (
-    MEAN,
-    Outcomes,
-    Pick,
-    RefineComparison,
-    Together,
-    change,
-    passing,
-    sustained_turns,
-)
+from codechat.report.metrics.sums import size
+from codechat.studies.refine.chapter import outcomes
+from codechat.studies.refine.chapter.outcomes import MEAN, Outcomes, Pick, RefineComparison, Together, change, passing
 
 GROUP = "models"
 ALL = "all together"  # in place of a dataset's name: turns are pooled, not averaged
@@ -67,7 +59,7 @@ def sizes(setups: Sequence[Together]) -> str:
 def _table(
     setups: Sequence[Together], columns: Sequence[Column], rows: Callable[[Together], Rows], *, note: str, **about: str
 ) -> Table:
-    """The rows of every setup; under its setting if there are several. The note ends with what was averaged."""
+    """The rows of every setup, with its setting if there are several."""
     several = len(setups) > 1
     named = (Column("setting", "Setting"),) if several else ()
     found = tuple((each.setting, *row) if several else row for each in setups for row in rows(each))
@@ -94,7 +86,7 @@ def by_dataset(setups: Sequence[Together]) -> Table:
 def _means(models: Together) -> Rows:
     for name in models.blocks(MEAN):
         first, last = (models.mean(partial(passing, turn=turn), name) for turn in (0, -1))
-        shown = (first, last, change(first, last), models.mean(sustained_turns, name))
+        shown = (first, last, change(first, last), models.mean(outcomes.sustained_turns, name))
         yield (name, len(models.models), *(value for each in shown for value in each.measured))
 
 
@@ -196,7 +188,6 @@ def drawings(setups: Sequence[Together]) -> Iterator[Drawing]:
 
 
 def _draw(comparison: RefineComparison, look: Look, setups: Sequence[Together], rate: str) -> Any:
-    """A row of three panels per setup."""
     places = [(setup, part) for setup in setups for part in PARTS]
     several = len(setups) > 1
     titles = [f"{setup.setting}, {part}" if several else part.capitalize() for setup, part in places]
@@ -212,7 +203,6 @@ def _draw(comparison: RefineComparison, look: Look, setups: Sequence[Together], 
 
 
 def _by_model(panel: Any, look: Look, setup: Together, pick: Pick) -> None:
-    """A point per model, and what all have together as a line."""
     for place, model in enumerate(setup.models):
         bars(panel, [(place, *setup.pooled(pick, [model]))], **_style(look, setup, model))
     whole, _ = setup.pooled(pick)
@@ -222,7 +212,6 @@ def _by_model(panel: Any, look: Look, setup: Together, pick: Pick) -> None:
 
 
 def _by_type(panel: Any, look: Look, setup: Together, picks: Mapping[str, Pick]) -> None:
-    """Per type a point for all together, and beside it one per model."""
     strips(panel, len(picks))
     entrants = [(WHOLE, []), *((_style(look, setup, model), [model]) for model in setup.models)]
     for number, (style, models) in enumerate(entrants):

@@ -12,18 +12,10 @@ from codechat.base.records import InstructionRecord, SessionRecord, TurnRecord
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, resamples_of
 from codechat.report.data import Interval
 from codechat.report.generic.overview import rivals_of
-from codechat.report.metrics import Final
+from codechat.report.metrics import Final, statistics
 from codechat.report.metrics.measures import interval_of, value_of
 from codechat.report.metrics.powered import NO_CODE
-from codechat.report.metrics.statistics import (
-    TaskBootstrap,
-    TaskRatio,
-    mean_of,
-    mean_of_all,
-    percent_change,
-    percentile_interval,
-    sustained,
-)
+from codechat.report.metrics.statistics import TaskBootstrap, TaskRatio, mean_of, mean_of_all, percent_change, sustained
 from codechat.studies.refine.metrics import ByType
 
 
@@ -41,7 +33,7 @@ class Outcomes(SessionVerdicts):
     """One cell's completed sessions; `regression_at` and `adherence_at` hold a figure a turn, from turn 1 on.
 
     `judged` holds by scope the changes judged adhered, of all judged ones.
-    `languages` are those of the sessions' code.
+    `languages` are the languages of the code.
     """
 
     regression: ByType[TaskRatio] = field(default_factory=lambda: ByType.create(TaskRatio))
@@ -69,12 +61,12 @@ class Outcomes(SessionVerdicts):
         """Sessions that have passed at every turn up to this one."""
         return self.figure([length > turn for length in self.sustained])
 
-    def measured(self, place: str) -> tuple[float | None, Interval | None]:
+    def measured(self, place: str) -> "Measured":
         """A value of metrics.json with its interval; `place` joins its keys by dots."""
         measure = Final(place, "")
         return value_of(self.cell.metrics, measure), Interval.of(interval_of(self.cell.metrics, measure))
 
-    def counted(self, figure: TaskRatio) -> tuple[float | None, Interval | None]:
+    def counted(self, figure: TaskRatio) -> "Measured":
         """The rate of one of the cell's figures with its 95 % interval, resampled by task."""
         return figure.rate, Interval.of(self.resamples.interval(figure))
 
@@ -85,7 +77,10 @@ class Outcomes(SessionVerdicts):
         for before, turn in pairwise(session.turns):
             if session.has_answer(turn):
                 self._add_transition(session.task_id, before, turn)
-                self._add_adherence(session.task_id, turn)
+                if turn.adherence is not None and turn.adherence.verdict != "undecided":
+                    scope = turn.instruction.scope if turn.instruction and turn.code is not None else NO_CODE
+                    for figure in (self.adherence, self.adherence_at[turn.turn], self.judged[scope]):
+                        figure.count(session.task_id, turn.adherence.verdict == "adhered")
 
     def _add_transition(self, task: str, before: TurnRecord, turn: TurnRecord) -> None:
         if before.passed is None or turn.passed is None:
@@ -101,19 +96,13 @@ class Outcomes(SessionVerdicts):
                 breaking.met += 1
                 breaking.broke += not turn.passed
 
-    def _add_adherence(self, task: str, turn: TurnRecord) -> None:
-        if turn.adherence is not None and turn.adherence.verdict != "undecided":
-            scope = turn.instruction.scope if turn.instruction is not None and turn.code is not None else NO_CODE
-            for figure in (self.adherence, self.adherence_at[turn.turn], self.judged[scope]):
-                figure.count(task, turn.adherence.verdict == "adhered")
-
 
 RefineComparison = Comparison[Outcomes]
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Cells of one setup by model; every model has one cell on each of the datasets. `setting` tells it in words."""
+    """Cells of one setup by model; every model has one cell on each of the datasets. `setting` describes the setup."""
 
     setting: str
     datasets: Sequence[str]
@@ -121,7 +110,7 @@ class Setup:
 
 
 def setups_of(cells: Sequence[LoadedCell]) -> list[Setup]:
-    """The setups, that of the most models first. Baselines count only if there is nothing else.
+    """The setups, most models first. Baselines count only if there is nothing else.
 
     A setup has those datasets that leave the most cells; models that lack one of them are left out, since a mean over
     other tasks says nothing. Of different choices of a dataset's tasks, and of different tasks of one name, only those
@@ -136,7 +125,7 @@ def setups_of(cells: Sequence[LoadedCell]) -> list[Setup]:
 
 
 def _alike(cells: Sequence[LoadedCell]) -> list[LoadedCell]:
-    """The cells whose dataset's tasks are those that most cells of its name have."""
+    """The cells with the choice of tasks that most cells of a dataset have."""
     if any(cell.mark for cell in cells):  # different tasks of one name have no mean
         names = [cell.dataset for cell in cells]
         common = max(sorted(set(names)), key=names.count)
@@ -149,13 +138,11 @@ def _alike(cells: Sequence[LoadedCell]) -> list[LoadedCell]:
 
 
 def _selection(cell: LoadedCell) -> str:
-    """Which of the dataset's tasks the cell ran."""
     options = cell.config.get("dataset") or {}
     return json.dumps([options.get("limit"), options.get("tasks")])
 
 
 def _setup(cells: Sequence[LoadedCell]) -> Setup:
-    """The cells of one setup on those datasets that leave the most cells, and of those the most datasets."""
     models: dict[str, list[LoadedCell]] = {}
     for cell in cells:
         models.setdefault(cell.model, []).append(cell)
@@ -182,7 +169,7 @@ class Draws(NamedTuple):
     @property
     def measured(self) -> Measured:
         """The value with its 95 % interval."""
-        return self.value, None if self.value is None else Interval.of(percentile_interval(self.resampled))
+        return self.value, None if self.value is None else Interval.of(statistics.percentile_interval(self.resampled))
 
 
 def change(first: Draws, last: Draws) -> Draws:
@@ -252,7 +239,6 @@ class Together:
 
     @cached_property
     def _resamples(self) -> Mapping[str, TaskBootstrap]:
-        """By dataset, of all tasks that a model completed: the models' rates are resampled together."""
         tasks = {name: {task for found in self.on(name) for task in found.tasks} for name in self.datasets}
         return {name: resamples_of(tuple(sorted(found)), name) for name, found in tasks.items()}
 
@@ -263,13 +249,13 @@ class Together:
 
 
 def together(comparison: RefineComparison) -> list[Together]:
-    """The setups of several models, that of the most models first."""
+    """The setups of several models, most models first."""
     found = {each.cell.folder: each for each in comparison.cells}
     setups = [setup for setup in setups_of([each.cell for each in comparison.cells]) if len(setup.cells) >= FEWEST]
     words = [setup.setting for setup in setups]
     return [
         Together(
-            # setups that only their datasets tell apart, such as one judge for each
+            # setups that differ in their datasets alone, such as one judge for each
             setup.setting if words.count(setup.setting) == 1 else ", ".join([setup.setting, *setup.datasets]),
             setup.datasets, sorted(setup.cells),
             {(model, cell.dataset): found[cell.folder] for model, cells in setup.cells.items() for cell in cells},

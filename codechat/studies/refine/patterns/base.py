@@ -17,6 +17,7 @@ from codechat.base.domain import Change
 from codechat.base.errors import UserError, nearest
 from codechat.studies.refine.patterns.reading.code import Code
 from codechat.studies.refine.patterns.reading.neutral import TreeCode
+from codechat.studies.refine.patterns.reading.tree import Function
 from codechat.studies.refine.patterns.reading.use import idle
 
 _SHOWN = 5
@@ -64,7 +65,13 @@ class Pattern:
                 )
         for parameter in taken:
             if parameter.name in options:
-                _check(f"{self.name}.{parameter.name}", options[parameter.name], parameter.annotation)
+                value = options[parameter.name]
+                try:
+                    _adapter(parameter.annotation).validate_python(value, strict=True)
+                except ValidationError as error:
+                    problem = error.errors()[0]["msg"].removeprefix("Value error, ")
+                    place = f"the option {self.name}.{parameter.name}"
+                    raise UserError(f"{place}: {problem} (got {value!r:.60})") from error
             elif parameter.default is parameter.empty:
                 raise UserError(f"the pattern '{self.name}' needs '{parameter.name}'", f"add `{parameter.name}: …`")
 
@@ -80,14 +87,6 @@ def _options(find: Finder) -> Sequence[inspect.Parameter]:
 
 
 _adapter = cache(TypeAdapter)  # of equal kinds of options one checks all
-
-
-def _check(name: str, value: Any, kind: Any) -> None:
-    try:
-        _adapter(kind).validate_python(value, strict=True)
-    except ValidationError as error:
-        problem = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise UserError(f"the option {name}: {problem} (got {value!r:.60})") from error
 
 
 def _regex(text: str) -> str:
@@ -117,28 +116,49 @@ def pattern(name: str, noun: str, plural: str = "", *, on_tokens: bool = False) 
     return remember
 
 
+def each_of(
+    name: str, noun: str, *kinds: type[ast.AST], plural: str = "", when: Callable[[Code, Any], bool] | None = None
+) -> None:
+    """Register the pattern of all nodes of some kinds that fulfil `when`."""
+
+    def find(code: Code) -> Iterable[Occurrence]:
+        return (at(node) for node in code.find(*kinds) if when is None or when(code, node))
+
+    pattern(name, noun, plural)(find)
+
+
+def of_functions(name: str, noun: str, plural: str = "", *, when: Callable[[Code, Function], bool]) -> None:
+    """Register the pattern of all functions that fulfil `when`."""
+
+    def find(code: Code) -> Iterable[Occurrence]:
+        return (at(function, function.name) for function in code.functions if when(code, function))
+
+    pattern(name, noun, plural)(find)
+
+
 Sorter = Callable[..., Iterable[tuple[Occurrence, bool]]]
 Named: TypeAlias = tuple[str, str, str]
 """A pattern's name, its noun, and the noun's plural, which is empty if adding an s makes it."""
 
 
-def pair(these: Named, others: Named, *, on_tokens: bool = False) -> Callable[[Sorter], Sorter]:
-    """Register two patterns with one function, which yields places and says of each whether it belongs to the first."""
+def pair(
+    these: Named, others: Named, *, register: Callable[..., Any] = pattern, **options: bool
+) -> Callable[[Sorter], Sorter]:
+    """Register two patterns with one function, which yields places and whether each belongs to the first pattern."""
+
+    def half(sorter: Sorter, wanted: bool) -> Finder:
+        @wraps(sorter)
+        def find(code: Readable, **options: Any) -> Iterable[Occurrence]:
+            return (place for place, found in sorter(code, **options) if found is wanted)
+
+        return find
 
     def remember(sorter: Sorter) -> Sorter:
-        for (name, noun, plural), wanted in ((these, True), (others, False)):
-            pattern(name, noun, plural, on_tokens=on_tokens)(_half(sorter, wanted))
+        for names, wanted in ((these, True), (others, False)):
+            register(*names, **options)(half(sorter, wanted))
         return sorter
 
     return remember
-
-
-def _half(sorter: Sorter, wanted: bool) -> Finder:
-    @wraps(sorter)
-    def find(code: Code, **options: Any) -> Iterable[Occurrence]:
-        return (place for place, found in sorter(code, **options) if found is wanted)
-
-    return find
 
 
 @cache

@@ -19,14 +19,8 @@ from codechat.studies.refine.patterns.reading.tree import FUNCTIONS, docstring, 
 _DEFINES = (*FUNCTIONS, ast.ClassDef)
 _AROUND_ON_PURPOSE = ("backward_iteration", "collection", "keyword_argument", "keyed_call")
 """Patterns that properly go around an existing value: `reversed(values)`, `tuple(values)`, one more argument."""
-_JOINED = (
-    "arithmetic",
-    "augmented_assignment",
-    "listed_membership",
-    "mergeable_if",
-    "old_formatting",
-    "passing_variable",
-)
+_JOINED = ("arithmetic", "augmented_assignment", "listed_membership", "mergeable_if", "old_formatting",
+           "passing_variable")  # fmt: skip
 """Patterns of which several may properly merge into a single replacement."""
 _WAYS_AROUND = ["__import__", "importlib.*", "slice", "AssertionError", "sys.std*.write", "os.write", "operator.not_",
                 "operator.getitem", ".__*__", "exec", "globals", "locals", "vars"]  # fmt: skip
@@ -43,7 +37,7 @@ _KIN: dict[str, tuple[Any, ...]] = {
 
 
 def doubt(rule: Rule, old: Code, new: Code) -> str:
-    """The reason to doubt that a change does what was asked although its form is there; empty if there is none."""
+    """The reason to doubt that a change follows the instruction although its form is there; empty if there is none."""
     if rule.change == "add":
         return _of_added_text(rule, new) if rule.counts_idle else _of_added_code(rule, old, new)
     return _of_other_forms(rule, old, new) or (_of_too_few(rule, rule.into, old, new) if rule.into else "")
@@ -55,7 +49,7 @@ def _of_added_text(rule: Rule, new: Code) -> str:
     if rule.subject.pattern.name not in ("comment", "header_comment") or rule.quantifier != "some":
         return ""
     found = {one.line for one in rule.subject.present(new)}
-    lines = found | {line + 1 for line in found}  # an example goes on in the next line
+    lines = found | {line + 1 for line in found}  # an example continues in the next line
     texts = [
         re.sub(mark, lambda found: re.sub(r"\D", "", found[0]), one.text, flags=re.IGNORECASE)
         for one in new.comments
@@ -66,7 +60,7 @@ def _of_added_text(rule: Rule, new: Code) -> str:
 
 
 def _of_added_code(rule: Rule, old: Code, new: Code) -> str:
-    """A doubt if the added code only stands around or beside the old code, which does all the work as before."""
+    """A doubt if the added code only stands around or next to the old code, which does all the work as before."""
     went, came = _statements(old), _statements(new)
     went, came = went - came, came - went
     made = rule.made(rule.subject, new, old)

@@ -30,7 +30,8 @@ from codechat.studies.refine.patterns.finders.functions import helper
 from codechat.studies.refine.patterns.reading.code import Code, read
 from codechat.studies.refine.patterns.reading.neutral import TreeCode, read_tree
 from codechat.studies.refine.patterns.reading.tree import FUNCTIONS
-from codechat.studies.refine.patterns.trees import doubt_in, tree_clause
+from codechat.studies.refine.patterns.trees import tree_clause
+from codechat.studies.refine.patterns.trees.flow import doubt_in
 
 PYTHON = "python"
 BY = "rules"
@@ -121,7 +122,7 @@ def _applies(code: Readable, rule: Rule) -> tuple[bool, str]:
 
 
 def adherence(before: str, after: str, instruction: Instruction) -> Adherence:
-    """Whether the change did what was asked, correctness aside; undecided if the instruction has no rule."""
+    """Whether the change follows the instruction, correctness aside; undecided if the instruction has no rule."""
     rule = rule_of(instruction)
     if rule is None:
         return Adherence("undecided", BY, "no rule decides this instruction")
@@ -130,7 +131,11 @@ def adherence(before: str, after: str, instruction: Instruction) -> Adherence:
     if fault:
         return Adherence("violated", BY, fault)
     done = _done(old, new, rule)
-    unseen = doubt(rule, old, new) if isinstance(old, Code) and isinstance(new, Code) else doubt_in(old, new)
+    if isinstance(old, TreeCode) and isinstance(new, TreeCode):
+        unseen = doubt_in(old, new)
+    else:
+        assert isinstance(old, Code) and isinstance(new, Code)
+        unseen = doubt(rule, old, new)
     if unseen:
         return Adherence("undecided", BY, f"{done}, but {unseen}")
     return Adherence("adhered", BY, done)
@@ -155,7 +160,7 @@ def _not_a_revision(old: Readable, new: Readable, rule: Rule) -> str:
 
 
 def _renames_within(old: Readable, name: str, was: list[str], now: list[str], rule: Rule) -> bool:
-    """Whether matching parameters were renamed, and only in functions that nothing outside the program calls."""
+    """Whether only matching parameters of a function without outside callers were renamed."""
     matches = rule.subject.options.get("matches")
     inner = isinstance(old, Code) and name.startswith("_") and any(one.what == name for one in helper(old))
     if matches is None or not inner or len(was) != len(now):
@@ -177,7 +182,7 @@ def _outer(code: Readable) -> dict[str, list[str]]:
 
 
 def _unmet(old: Readable, new: Readable, rule: Rule) -> str:
-    """The part of the request that is not done, in words; empty if all is."""
+    """The part of the request that is not done; empty if all is done."""
     if rule.change == "add":
         assert rule.where is not None
         places = rule.where.present(new.whole) if rule.quantifier == "all" else ()
@@ -191,23 +196,19 @@ def _unmet(old: Readable, new: Readable, rule: Rule) -> str:
 
 
 def _left(rule: Rule, old: Readable, new: Readable) -> str:
-    """The occurrences left, here or under the main guard, in words, although they were to go; empty if none is."""
+    """The occurrences left, here or under the main guard; empty if none is."""
     clause = rule.subject
     was, now = clause.present(old.whole), clause.present(new)
     guarded = clause.present(new.whole)
     if not was and not rule.unreadable(old):
-        fault = f"there was {clause.count(0)} to begin with"
-    elif rule.quantifier == "all" and now:
-        fault = f"{clause.count(len(now))} left: {clause.list(now)}"
-    elif len(guarded) - len(now) > len(was) - len(clause.present(old)):
-        fault = f"moved under the main guard: {clause.count(len(guarded))}: {clause.list(guarded)}"
-    elif rule.quantifier == "all" and guarded:
-        fault = f"left under the main guard: {clause.count(len(guarded))}: {clause.list(guarded)}"
-    elif len(guarded) >= len(was) and was:
-        fault = f"no fewer than before: {clause.count(len(guarded))}"
-    else:
-        fault = ""
-    return fault
+        return f"there was {clause.count(0)} to begin with"
+    if rule.quantifier == "all" and now:
+        return f"{clause.count(len(now))} left: {clause.list(now)}"
+    moved = len(guarded) - len(now) > len(was) - len(clause.present(old))
+    if moved or (rule.quantifier == "all" and guarded):
+        how = "moved" if moved else "left"
+        return f"{how} under the main guard: {clause.count(len(guarded))}: {clause.list(guarded)}"
+    return f"no fewer than before: {clause.count(len(guarded))}" if len(guarded) >= len(was) > 0 else ""
 
 
 def _not_more(rule: Rule, clause: Clause, old: Readable, new: Readable, fault: str) -> str:

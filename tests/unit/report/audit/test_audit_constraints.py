@@ -12,13 +12,17 @@ from codechat.base.errors import UserError
 from codechat.base.records import SessionRecord, TurnRecord, write_sessions
 from codechat.cli.commands.audit import run_audit
 from codechat.cli.commands.report import run_report
-from codechat.report.audit.kinds import draw
-from codechat.report.audit.labels import read_labels
+from codechat.report.audit.kinds import draw, read_labels
 from codechat.report.metrics.measures import FIELD
 from codechat.studies.multicodeif.audit import CONSTRAINTS
-from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord
-from codechat.studies.multicodeif.metrics_levels import LEVELS, levels_metrics
-from codechat.studies.multicodeif.metrics_repair import REPAIR, repair_metrics
+from codechat.studies.multicodeif.metrics import (
+    LEVELS,
+    REPAIR,
+    ConstrainedTurn,
+    ConstraintRecord,
+    levels_metrics,
+    repair_metrics,
+)
 from support.audit_cells import of, session, turn, write_cell
 from support.multicodeif_rows import chain, constrained
 

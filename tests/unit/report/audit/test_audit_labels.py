@@ -9,9 +9,8 @@ import pytest
 
 from codechat.base.errors import UserError
 from codechat.base.spreadsheet import escape_formula, unescape_formula
-from codechat.report.audit.kinds import Row
-from codechat.report.audit.labels import read_labels, sample_csv
-from codechat.report.audit.result import audit, markdown, write_audit
+from codechat.report.audit.kinds import Row, read_labels, sample_csv
+from codechat.report.audit.scoring import audit, markdown, write_audit
 from codechat.studies.refine.audit import DECISIONS, draw_apart, draw_sample
 from support.audit_cells import of, session, turn, write_cell
 

@@ -33,7 +33,7 @@ def tool(folder: Path, name: str, script: str) -> Path:
 
 @pytest.fixture(autouse=True)
 def nothing_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(compilers, "_asked", {})
+    compilers._ask.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
 
 

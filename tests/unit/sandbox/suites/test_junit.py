@@ -14,10 +14,20 @@ import pytest
 from codechat.base.domain import Program, Target, Verdict
 from codechat.base.errors import BrokenTask, InfrastructureError, UserError
 from codechat.sandbox import SANDBOXES, Command, Ended, Job, Ran, Reader
-from codechat.sandbox.suites.jdk import JavaConfig, find_home
-from codechat.sandbox.suites.junit import JUnit, compiler
-from codechat.sandbox.suites.junit.compiler import Compiled, Kind
-from codechat.sandbox.suites.junit.toolchain import CALLS, PARTS, RUNNER, Toolchain, _Build, find_jars, toolchain
+from codechat.sandbox.suites.compilers import JavaConfig, find_home
+from codechat.sandbox.suites.junit import JUnit
+from codechat.sandbox.suites.junit.toolchain import (
+    CALLS,
+    PARTS,
+    RUNNER,
+    Compiled,
+    Compiler,
+    Kind,
+    Toolchain,
+    _Build,
+    find_jars,
+    toolchain,
+)
 from support.java import needs_java
 
 TESTS = """
@@ -253,7 +263,7 @@ class TestCompiler:
             made.compile(SHOP, TESTS, (), limit_s=20)
 
     def test_it_is_renewed_after_many_units(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(compiler, "RENEWED_AFTER", 1)
+        monkeypatch.setitem(Compiler._started.__globals__, "RENEWED_AFTER", 1)
         made = toolchain(JavaConfig()).compiler()
         try:
             pids = []

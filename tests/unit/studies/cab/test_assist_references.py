@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codechat.datasets import DATASETS
-from codechat.studies.cab.references import references_for
+from codechat.studies.cab.judging import references_for
 from codechat.studies.cab.tasks import AssistTask, Reference
 
 PUBLISHED = Path(os.environ.get("CODECHAT_TEST_DATA", "")) / "cab_recent.jsonl.gz"
@@ -32,7 +32,7 @@ def test_scores_worked_out_by_hand() -> None:
     1 · 2.5 / (1 + 1.5 · (0.25 + 0.75 · 1)) = 1. In b, twice among 4 words: 2 · 2.5 / (2 + 1.5 · (0.25 + 0.75 · 4/3)) =
     5 / 3.875. `restart` is in one of three: ln(1 + 2.5 / 1.5) = ln (8/3), and only a has it.
     """
-    from codechat.studies.cab.references import _index_of
+    from codechat.studies.cab.judging import _index_of
 
     scores = _index_of(REPLIES).scores("Server, server restart?", "u/d")
     assert scores == {

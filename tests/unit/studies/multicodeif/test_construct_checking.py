@@ -13,7 +13,7 @@ from codechat.base.errors import UserError
 from codechat.cli.app import main
 from codechat.datasets import DATASETS, select
 from codechat.studies.multicodeif.constraints import Constraint, constraint_type
-from codechat.studies.multicodeif.construct.demands import relation, says, unsaid
+from codechat.studies.multicodeif.construct.task import relation, says, unsaid
 from support.multicodeif_rows import chain, constrained
 
 PUBLISHED = Path(os.environ.get("CODECHAT_TEST_DATA", "")) / "multicodeif_tasks.jsonl.gz"

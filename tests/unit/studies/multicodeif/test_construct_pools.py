@@ -81,7 +81,7 @@ def test_a_pool_of_ones_own_comes_first(tmp_path: Path) -> None:
         ({"languages": ["cobol"]}, "no language is called 'cobol'"),
         ({"values": [{"values": ["Allman"], "languages": ["cobol"]}]}, "no language is called 'cobol'"),
         ({"values": [{"values": ["Whitesmiths"]}]}, "Whitesmiths"),
-        ({"name": "comment"}, "not that of the file"),
+        ({"name": "comment"}, "the name of the file"),
         ({"examples": []}, "examples"),
     ],
 )

@@ -15,11 +15,11 @@ from codechat.base.domain import Target
 from codechat.base.files import from_yaml
 from codechat.cli.commands.listing import options_of
 from codechat.datasets import DATASETS
-from codechat.report.metrics.loaded import count_loaded
+from codechat.report.metrics.counts import count_loaded
 from codechat.run.settings.compose import compose
 from codechat.sandbox.languages import fence
 from codechat.sandbox.suites.assertions import Assertions
-from codechat.studies.sreval.chapter.published import DATA, LEVELS, Figures, Setting, paper
+from codechat.studies.sreval.chapter.tables import DATA, LEVELS, Figures, Setting, paper
 from codechat.studies.sreval.protocol import StepwiseConfig, layout
 from codechat.studies.sreval.rows import Step, StepTask
 from support.stepwise_cells import TURNS

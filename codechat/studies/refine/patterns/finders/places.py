@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from codechat.sandbox.languages.python.syntax import parameters
 from codechat.studies.refine.patterns.base import Occurrence, at, pattern
-from codechat.studies.refine.patterns.finders.names import local_bindings
+from codechat.studies.refine.patterns.finders.functions import local_bindings
 from codechat.studies.refine.patterns.finders.usage import TRAVERSING, call
 from codechat.studies.refine.patterns.reading.code import Code, is_hint
 from codechat.studies.refine.patterns.reading.tree import COMPREHENSIONS, LOOPS, Function, own_nodes, walk
@@ -25,10 +25,7 @@ _WITHOUT_KEYWORDS = frozenset(_POSITIONAL.split())
 
 @pattern("keyed_call", "call that takes keywords", "calls that take keywords")
 def keyed_call(code: Code) -> Iterator[Occurrence]:
-    """Calls that could pass an argument by keyword.
-
-    Not those of functions that take no keyword, as `len` and `.append`, or no parameter.
-    """
+    """Calls that could pass an argument by keyword: `len` and `.append` take none."""
     for node in code.find(ast.Call):
         origin = code.called(node.func)
         fixed = origin in _WITHOUT_KEYWORDS or origin.startswith("math.")
@@ -62,7 +59,6 @@ _OF_TEXTS = {"upper", "lower", "title", "strip", "capitalize", "format", "split"
 
 
 def _names_looked_into(code: Code, function: Function) -> set[str]:
-    """The names whose value a function goes through, indexes or measures, or whose attributes it reads."""
     held: list[ast.AST] = []
     for node in walk(function):
         if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
@@ -83,7 +79,7 @@ _QUIET = {"sum", "sorted", "enumerate", "str", "round", "dict", "pow", ".sort", 
 
 @pattern("managing", "work that can be managed", "pieces of work that can be managed")
 def managing(code: Code) -> Iterator[Occurrence]:
-    """Places for a `with`: whatever opens, closes, locks, prints, fails or is caught."""
+    """Places for a `with`: code that opens, closes, locks, prints, fails or is caught."""
     for node in code.find(ast.Try, ast.Raise, ast.With, ast.Call, ast.Global, ast.Await, ast.BinOp):
         if isinstance(node, ast.Call):
             origin = code.called(node.func)
@@ -153,21 +149,17 @@ def fixed_values(code: Code) -> Iterator[Occurrence]:
         looked = looked and not isinstance(test.left, ast.Constant)
         yield from [at(test)] if looked and ast.unparse(test.comparators[0]) not in changed | {*code.values} else []
     for function in code.functions:
-        texts = {one.value for one in own_nodes(function) if isinstance(one, ast.Constant) and _is_telling(one.value)}
+        texts = {one.value for one in own_nodes(function) if isinstance(one, ast.Constant)}
+        texts = {one for one in texts if not isinstance(one, bool) and one not in (None, 0, 1, -1, 2, "", " ")}
         kept = [one for one in own_nodes(function) if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)]
         if len(texts) > 2 or (len(kept) > 1 and function.name == "__init__"):
             yield at(function, function.name)
 
 
 def _given_to(code: Code, node: ast.AST) -> set[str]:
-    """The variables and attributes that a value is directly assigned to."""
     above = code.parents.get(node)
     targets = above.targets if isinstance(above, ast.Assign) else [getattr(above, "target", None)]
     return {ast.unparse(one) for one in targets if isinstance(one, ast.Name | ast.Attribute)}
-
-
-def _is_telling(value: object) -> bool:
-    return not isinstance(value, bool) and value is not None and value not in (0, 1, -1, 2, "", " ")
 
 
 @pattern("shared_state", "function that changes what outlives a call", "functions that change what outlives a call")
@@ -197,7 +189,7 @@ _DECIDING = (ast.If, ast.IfExp, ast.Return, ast.Break, ast.Raise, ast.Match, ast
 
 @pattern("leaving_loop", "loop that may end early", "loops that may end early")
 def leaving_loop(code: Code) -> Iterator[Occurrence]:
-    """Loops with a condition, an exit or a test, and those that go through all items for the sake of some."""
+    """Loops with a condition, an exit or a test, and loops through all items for the sake of some."""
     for node in code.find(*LOOPS):
         inner = [one for each in node.body for one in walk(each)]
         if isinstance(node, ast.While) or any(isinstance(one, _DECIDING) for one in inner):
@@ -224,22 +216,21 @@ def keyed_work(code: Code) -> Iterator[Occurrence]:
             yield at(loop)
 
 
+_TAKING = (".pop", ".popleft", "next", ".append", ".readline")
+
+
 @pattern("item_walk", "walk through items", "walks through items")
 def item_walk(code: Code) -> Iterator[Occurrence]:
-    """Loops, comprehensions and calls that go through values.
-
-    Loops that only count (a `while`, or a `for` over a range) are left out if nothing is indexed or kept in them.
-    """
+    """Loops, comprehensions and calls that go through values; loops that only count are left out."""
     for node in code.find(*LOOPS, *COMPREHENSIONS):
         head = getattr(node, "iter", None)
         counted = isinstance(node, ast.While) or (isinstance(head, ast.Call) and code.origin(head.func) == "range")
-        if not counted or any(isinstance(one, ast.Subscript) or _takes(code, one) for one in walk(node)):
+        if not counted or any(
+            isinstance(one, ast.Subscript) or (isinstance(one, ast.Call) and code.called(one.func) in _TAKING)
+            for one in walk(node)
+        ):
             yield at(node)
     yield from call(code, [name for name in TRAVERSING if name != "range"])
-
-
-def _takes(code: Code, node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and code.called(node.func) in (".pop", ".popleft", "next", ".append", ".readline")
 
 
 @pattern("selecting", "walk that selects", "walks that select")
