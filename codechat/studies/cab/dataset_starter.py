@@ -30,8 +30,6 @@ Objects = dict[str, bytes]  # Git objects with their headers, by id
 
 
 class AssistStarterConfig(DatasetConfig):
-    """Options of `assist_starter`."""
-
     kind: Literal["assist_starter"] = original_option("assist_starter", "which dataset")
 
 

@@ -69,10 +69,7 @@ _MENTION = re.compile(r"SATISFACTION_STATUS|\b(?:FULLY|PARTIALLY|NOT)_SATISFIED\
 async def ask_user(
     stage: Stage, turn: int, dialogue: Sequence[Exchange], built: Built, references: Sequence[Reference]
 ) -> UserReply:
-    """The user's reply to the last answer of the dialogue.
-
-    If no reply could be read, the status is None and the text is the `passable` part of the last reply.
-    """
+    """The user's reply to the last answer; without a status, with the `passable` text, if none could be read."""
     conditions = stage.task.conditions
     prompt = user_prompt(stage, dialogue, built, references)
     found, said = await stage.ask_until_read(
@@ -231,10 +228,7 @@ def read_judge(said: str, conditions: int) -> Parts | None:
 
 
 def implied(parts: Parts, *, failed: bool) -> Grade:
-    """The verdict by the parts: CORRECT if technically correct with every condition met.
-
-    INCORRECT if technically incorrect, if no condition is met, or if the build failed.
-    """
+    """The verdict of the parts: INCORRECT after a failed build, if technically incorrect, or without any condition."""
     if failed or parts.technical == "INCORRECT" or not any(parts.conditions):
         return "INCORRECT"
     return "CORRECT" if parts.technical == "CORRECT" and all(parts.conditions) else "PARTIALLY_CORRECT"

@@ -92,7 +92,6 @@ class Changes:
 
     @property
     def names(self) -> list[str]:
-        """The changed paths."""
         return [*sorted(self.files), *([DOCKERFILE] if self.dockerfile is not None else [])]
 
     def then(self, later: "Changes") -> "Changes":

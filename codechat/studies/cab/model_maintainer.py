@@ -16,15 +16,11 @@ REPEAT = "repeat in it all"  # words of an order to repeat earlier answers, as i
 
 
 class MaintainerConfig(ModelConfig):
-    """Nothing to choose but the label."""
-
     kind: Literal["maintainer"] = original_option("maintainer", "which provider answers")
     name: str = original_option("maintainer", "the name that the records show", min_length=1)
 
 
 class MaintainerByTurnsConfig(ModelConfig):
-    """Nothing to choose but the label."""
-
     version: ClassVar[int] = 2
 
     kind: Literal["maintainer_by_turns"] = original_option("maintainer_by_turns", "which provider answers")

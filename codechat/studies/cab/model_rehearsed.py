@@ -27,15 +27,11 @@ _WORD = re.compile(r"\w+")
 
 
 class RehearsedUserConfig(ModelConfig):
-    """Nothing to choose but the label."""
-
     kind: Literal["rehearsed_user"] = original_option("rehearsed_user", "which provider answers")
     name: str = original_option("rehearsed_user", "the name that the records show", min_length=1)
 
 
 class RehearsedJudgeConfig(ModelConfig):
-    """Nothing to choose but the label."""
-
     kind: Literal["rehearsed_judge"] = original_option("rehearsed_judge", "which provider answers")
     name: str = original_option("rehearsed_judge", "the name that the records show", min_length=1)
 

@@ -82,8 +82,6 @@ class AssistPrompts(Config):
 
 
 class AssistConfig(Config):
-    """Options of the protocol."""
-
     kind: Literal["assist"] = original_option("assist", "the protocol")
     steps: int = original_option(5, "how often the maintainer may explore before an answer", ge=0, le=100)
     explore: Literal["every", "first"] = original_option(
@@ -164,7 +162,6 @@ class Built:
 
     @property
     def last(self) -> BuildRecord | None:
-        """The build of the image after the last answer."""
         return self.build or self.own
 
 
@@ -182,7 +179,6 @@ class Telling:
         self.fields[name] = "\n".join([*([before] if before else []), *places]) or NOTHING
 
     def fill(self, template: str) -> str:
-        """The prompt."""
         return quote(fill(template, boundary="{{boundary}}", **self.fields), **self.parts)
 
     def conditions(self, task: AssistTask) -> None:

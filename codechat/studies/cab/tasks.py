@@ -65,8 +65,6 @@ Filled = Annotated[str, Field(pattern=r"\S")]
 
 
 class CommentRow(BaseModel):
-    """One comment of the thread."""
-
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
     user: str
@@ -107,7 +105,6 @@ class IssueRow(BaseModel):
 
     @property
     def pull(self) -> bool:
-        """Whether it is a pull request."""
         return self._parts[2] == "pull"
 
     @property
@@ -177,10 +174,7 @@ def with_replies(tasks: Iterable[AssistTask]) -> list[AssistTask]:
 
 
 def replies_in(task: AssistTask) -> Iterator[Reference]:
-    """The author's comments that directly follow another user's, each with that one.
-
-    The id ends with the number of the reply in the thread, from 1.
-    """
+    """The author's comments directly after another user's, each with that one. The id ends with its number."""
     for number, (said, replied) in enumerate(pairwise(task.thread), 2):
         if said.user != task.author == replied.user:
             yield Reference(f"{task.task_id}:{number}", task.url, said.body, replied.body)

@@ -19,10 +19,7 @@ def environment_of(kit: Kit) -> Environment | None:
 
 
 async def enter(kit: Kit, turn: int) -> None:
-    """Open the session's repository before the first call, so that a missing one costs nothing.
-
-    With `environment=docker` the image is built then. Raises as `Environment.open`.
-    """
+    """Open the session's repository before the first call, with its image. Raises as `Environment.open`."""
 
     async def enter() -> bool:
         await kit.player(UNDER_TEST).gate.check()
@@ -90,7 +87,6 @@ class Visit:
         self._known += commands_writing(files)
 
     async def aclose(self) -> None:
-        """Leave the worktree, if there is one."""
         worktree, self._worktree = self._worktree, None
         if worktree is not None:
             await worktree.aclose()

@@ -98,8 +98,6 @@ def published(dataset: Dataset) -> Dataset:
 
 
 class SREvalPythonConfig(DatasetConfig):
-    """Options of `sreval_python`."""
-
     kind: Literal["sreval_python"] = original_option("sreval_python", "which dataset")
     path: str = place_option(..., "the published task file, .jsonl or .jsonl.gz", min_length=1)
 
@@ -142,8 +140,6 @@ def _defines(source: str) -> bool:
 
 
 class SREvalJavaConfig(DatasetConfig):
-    """Options of `sreval_java`."""
-
     kind: Literal["sreval_java"] = original_option("sreval_java", "which dataset")
     path: str = place_option(..., "the published task file, .jsonl or .jsonl.gz", min_length=1)
 

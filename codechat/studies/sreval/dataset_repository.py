@@ -84,8 +84,6 @@ class _Place(BaseModel):
 
 
 class SREvalPythonRepositoryConfig(DatasetConfig):
-    """Options of `sreval_python_repository`."""
-
     kind: Literal["sreval_python_repository"] = original_option(PYTHON, "which dataset")
     path: str = place_option(..., "the published task file, .jsonl or .jsonl.gz", min_length=1)
     places: str = place_option(..., "the places of its functions, .jsonl or .jsonl.gz", min_length=1)
@@ -205,8 +203,6 @@ class _Row(SREvalRow):
 
 
 class SREvalJavaRepositoryConfig(DatasetConfig):
-    """Options of `sreval_java_repository`."""
-
     kind: Literal["sreval_java_repository"] = original_option(JAVA, "which dataset")
     path: str = place_option(..., "the published task file, .jsonl or .jsonl.gz", min_length=1)
     repos: str | None = place_option(None, "the folder of the repositories, by their names", min_length=1)

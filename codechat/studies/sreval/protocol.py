@@ -41,13 +41,10 @@ class StepwisePrompts(Config):
     @classmethod
     def _has_its_fields(cls, text: str, info: Any) -> str:
         fields = {"system": (), "problem": ("instruction",), "edit": ("code", "instruction"), "above": ("code",)}
-        must = fields[info.field_name]
-        return require(text, *must, may=("language",))
+        return require(text, *fields[info.field_name], may=("language",))
 
 
 class StepwiseConfig(Config):
-    """Options of the stepwise protocol."""
-
     kind: Literal["stepwise"] = original_option("stepwise", "the protocol")
     prompting: Literal["full_history", "code_edit", "cumulative"] = original_option(
         "full_history", "what a request holds: the dialogue, the code before and one requirement, or all requirements"
@@ -126,15 +123,8 @@ class Stepwise:
             }[self._config.prompting]
             # The last request's own text has another wording once it is history.
             shared, kept = (system + before, turn - 1) if self._config.prompting == "full_history" else (system, 0)
-            yield Ask(
-                UNDER_TEST,
-                turn,
-                around + shown,
-                answer,
-                replies=replies,
-                shared=shared if turn else 0,
-                shared_replies=max(0, kept),
-            )
+            shared, kept = (shared, kept) if turn else (0, 0)
+            yield Ask(UNDER_TEST, turn, around + shown, answer, replies=replies, shared=shared, shared_replies=kept)
 
     async def run(self, task: Task, kit: Kit) -> None:
         steps = steps_of(task)

@@ -58,7 +58,6 @@ class StepTask(Task):
 
     @property
     def suites(self) -> tuple[Suite, ...]:
-        """The suites of the steps."""
         return tuple(step.suite for step in self.steps)
 
     def solutions(self) -> Iterator[tuple[str, str | None, Suite]]:

@@ -111,10 +111,7 @@ def place_function(place: Place, name: str, program: str) -> bytes:
 
 
 def insert_tests(path: Path, owners: Sequence[str], tests: str) -> bytes:
-    """The file with tests at the end of a class, named by itself and the classes around it, or at the file's own end.
-
-    Raises `UserError` if the file has no such class.
-    """
+    """The file with tests at the end of a class, given with the classes around it, or of the file."""
     source = read_source(path)
     body, end, indent = source.tree.body, len(source.lines), ""
     for name in owners:
@@ -263,8 +260,6 @@ class Inserted:
 
 
 class InsertedConfig(Config):
-    """Fields of `inserted`."""
-
     kind: Literal["inserted"] = result_option("inserted", "which kind of tests")
     project: str = result_option(..., "the repository's name", min_length=1)
     folder: str = run_option(..., "its path", min_length=1)

@@ -58,10 +58,7 @@ class Toolchain:
 
 @cache
 def toolchain(jdk: str | None) -> Toolchain:
-    """The tools installed here, found once a process; `jdk` is the folder of a JDK, None to look for one.
-
-    Raises `UserError` if Maven or a JDK is missing.
-    """
+    """The installed tools; `jdk` is a JDK's folder, None to look for one. Raises `UserError` if one is missing."""
     maven = shutil.which("mvn")
     if maven is None:
         raise UserError("tests of Java repositories need mvn, which is not installed", "install Maven")
@@ -71,8 +68,6 @@ def toolchain(jdk: str | None) -> Toolchain:
 
 
 class MavenOptions(AddedOptions):
-    """Options for tests of Java repositories."""
-
     maven_repository: str | None = place_option(
         None, "the local Maven repository, for tests of Java repositories, which run without network", min_length=1
     )
@@ -224,8 +219,6 @@ def judge_build(ran: Ran, command: Command, named: int) -> Verdict:
 
 
 class MavenConfig(Config):
-    """Fields of `maven`."""
-
     kind: Literal["maven"] = result_option("maven", "which kind of tests")
     project: str = result_option(..., "the repository's name", min_length=1)
     folder: str = run_option(..., "its path", min_length=1)

@@ -209,10 +209,7 @@ def user_and_judge(comparison: Comparison[Any]) -> Table:
 
 
 def labelled(comparison: Comparison[Any]) -> Iterator[Table]:
-    """People's labels of the data's conditions and of the judge's decisions, if the report has any.
-
-    The paper's Table 4 is shown for labels of the published issues alone.
-    """
+    """People's labels, if the report has any; with the paper's Table 4 for the published issues alone."""
     known = any(is_published(found.cell) for found in comparison.in_order())
     table_4 = paper()["conditions"] if known else {}
     lists = {place: (LISTS * (len(table_4) - 1 if place == ALL else 1), row[3]) for place, row in table_4.items()}

@@ -26,14 +26,13 @@ from codechat.studies.cab.environments.docker import DockerConfig
 from codechat.studies.cab.tasks import IssueRow, replies_in
 
 UNDECIDED = "undecided"
-ROLES = ("filter", "messages", "classify", "dockerfile", "conditions")
+STAGES = {name: name for name in ("filter", "messages", "classify")}
+STAGES |= {"dockerfile": "dockerfiles", "conditions": "conditions"}  # of each role
 FIELDS = ("repository", "language", "number", "url", "title", "body", "author", "created_at", "comments")
 PASSED = 0.13  # the paper's share of issues that pass the filter
 
 
 class IssuesConfig(Rules):
-    """Options of `recipe=issues`."""
-
     kind: Literal["issues"] = original_option("issues", "which recipe")
     candidates: int = original_option(5, "Dockerfiles that are written before one is repaired", ge=1)
     repairs: int = original_option(3, "repairs of the last one if none builds", ge=0)
@@ -65,7 +64,6 @@ class Issues:
         self.aclose = self._github.aclose
 
     def seeds(self) -> Sequence[Item]:
-        """The repositories of the file, or the languages to search in."""
         config = self._config
         if config.seeds is None:
             return [Item(name, {"language": name}) for name in config.languages]
@@ -217,10 +215,7 @@ class Issues:
         return Asking(kit, self._config.prompts, item.data, network=self._config.builds.build_network)
 
     async def references(self, item: Item, kit: Kit) -> Outcome:
-        """The ids of the user's replies that show simulated users of other issues the tone (`references_for`).
-
-        Drops rows that `dataset=cab` cannot read.
-        """
+        """The ids of the replies that show the tone (`references_for`). Drops rows that `dataset=cab` cannot read."""
         try:
             if problem := problem_of_name(item.id):
                 raise ValueError(f"its id {problem}")
@@ -241,7 +236,7 @@ class Issues:
             ("filter", issues, 2_200, 120), ("messages", passed, 900, 60), ("classify", passed, 900, 200),
             ("dockerfile", passed * 2 / 11, 9_000, 1_500), ("conditions", passed, 1_500, 900),
         ):  # fmt: skip
-            if role not in config.skip and f"{role}s" not in config.skip and round(share):
+            if STAGES[role] not in config.skip and round(share):
                 yield Ask(role, 0, thread + more, reply, times=round(share))
 
 
@@ -316,7 +311,7 @@ def issues(config: IssuesConfig) -> Recipe:
     ]
     names = [stage.name for stage in stages]
     before = names[: names.index(config.until) + 1] if config.until in names else names
-    asked = [role for role in ROLES if (stage := _stage_of(role)) in before and stage not in config.skip]
+    asked = [role for role, stage in STAGES.items() if stage in before and stage not in config.skip]
     return Recipe(
         seeds=made.seeds,
         stages=stages,
@@ -331,7 +326,3 @@ def issues(config: IssuesConfig) -> Recipe:
             *(f"model@protocol.roles.{role}=NAME" for role in ("user", "judge")),  # the defaults know the starter alone
         ),
     )
-
-
-def _stage_of(role: str) -> str:
-    return "dockerfiles" if role == "dockerfile" else role

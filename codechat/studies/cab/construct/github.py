@@ -169,8 +169,6 @@ class _Written(_Shape):
 
 
 class Repository(_Shape):
-    """A repository."""
-
     full_name: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
     stargazers_count: int
     created_at: str
@@ -179,8 +177,6 @@ class Repository(_Shape):
 
 
 class Label(_Shape):
-    """A label of an issue."""
-
     name: str
 
 
@@ -211,8 +207,6 @@ class Comment(_Written):
 
 
 class Commit(_Shape):
-    """A commit."""
-
     sha: str = Field(pattern=r"^[0-9a-f]{40}$")
 
 
@@ -340,7 +334,6 @@ class Github:
         return " ".join(mask(text.replace(self._config.token(), "***")).split())[:200]
 
     async def aclose(self) -> None:
-        """Close the connections."""
         site, self._site = self._site, None
         if site is not None:
             await site.aclose()

@@ -143,7 +143,6 @@ class IssueFunnel:
     kept: set[str] = field(default_factory=set)
 
     def add(self, data: Mapping[str, Any], stage: str, reason: str) -> None:
-        """See `codechat.run.construct.Funnel`."""
         repository, last = str(data.get("repository", "")), self.until or self.order[-1]
         passed = self.order.index(stage) - 1 if stage else self.order.index(last)
         if not repository:  # a language, or a slice of a search
@@ -164,7 +163,6 @@ class IssueFunnel:
             self.kept.add(repository)
 
     def table(self, calls: int) -> list[tuple[str, ...]]:
-        """See `codechat.run.construct.Funnel`."""
         self.counts["repositories looked at"] += len(self.chosen)
         own = {
             **self.counts,

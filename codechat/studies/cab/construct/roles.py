@@ -51,8 +51,6 @@ _CHECKED_OUT = re.compile(r"\bgit\b[^;&|]*?\s(?:checkout|switch|reset)\s+(?:-\S+
 
 
 class Dockerfile(BaseModel):
-    """A readable Dockerfile."""
-
     model_config = ConfigDict(frozen=True)
 
     text: str
@@ -98,10 +96,7 @@ def _strays(instruction: str, own: str, commit: str, text: str) -> str:
 
 
 def describe(folder: Path) -> str:
-    """The files of an unpacked commit, for a prompt: names, README, workflows, and the repository's Dockerfile.
-
-    Links are not followed.
-    """
+    """The files of a commit, for a prompt: names, README, workflows, Dockerfile. Links are not followed."""
     names = sorted(_files_of(folder), key=lambda name: (name.count("/"), name))
     lines = [f"Files ({len(names)}):", *names[:FILES_KEPT], *(["…"] if len(names) > FILES_KEPT else [])]
     readme = [name for name in names if "/" not in name and name.casefold().startswith("readme")][:1]
@@ -185,8 +180,6 @@ class Condition(_Answer):
 
 
 class Extracted(_Answer):
-    """All conditions of an issue."""
-
     conditions: list[Condition] = Field(max_length=CONDITIONS)
 
 
@@ -272,7 +265,6 @@ class Asking:
         return (await self._kit.fill_in("dockerfile", form)).value
 
     async def conditions(self) -> Filled[Extracted]:
-        """The satisfaction conditions."""
         form = Form(self._quoted(self._prompts.conditions), Extracted, self._prompts.reask)
         return await self._kit.fill_in("conditions", form)
 

@@ -36,10 +36,7 @@ class Worktree(Protocol):
     """A session's repository. One command at a time."""
 
     async def run(self, command: str) -> Output:
-        """Run a command by a fresh shell in the repository's root: files last, processes don't.
-
-        Raises `InfrastructureError` if the worktree broke.
-        """
+        """Run a command by a fresh shell in the root: files last, processes don't. Raises `InfrastructureError`."""
 
     async def build(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
         """Build the repository's image again: with further files (path and text), and with another Dockerfile if given.

@@ -39,8 +39,6 @@ ETC = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alterna
 
 
 class CheckoutConfig(Limits):
-    """Options of `checkout`."""
-
     kind: Literal["checkout"] = result_option("checkout", "a private copy of the repository, without an engine")
 
 

@@ -26,8 +26,6 @@ GIVEN = "FROM {image}\nWORKDIR " + furnish.REPOSITORY + "\nCOPY . .\n"
 
 
 class DockerConfig(Limits):
-    """Options of `docker`."""
-
     version: ClassVar[int] = 2
 
     kind: Literal["docker"] = result_option("docker", "a container of the image that the row's Dockerfile builds")

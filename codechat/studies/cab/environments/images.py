@@ -227,10 +227,7 @@ class Builder:
         return ended(status == 0, legible(bytes(output.head), bytes(output.tail), output.total, LOG_KB))
 
     def _run(self, tag: str, context: Path) -> tuple[int | None, HeadAndTail]:
-        """Run the build; returns the exit status, None after its time is over, and both ends of the output.
-
-        Raises `InfrastructureError` if the engine's command cannot be started.
-        """
+        """Run the build; returns the exit status (None after its time) and the output. Raises `InfrastructureError`."""
         memory = f"{self.limits.memory_mb}m"
         options = ["--rm", "--force-rm", "--memory", memory, "--memory-swap", memory]
         options += ["--ulimit", f"fsize={self.limits.disk_mb << 20}", "--file", str(context / RECIPE), "--tag", tag]

@@ -12,8 +12,6 @@ NOT_RUN = "(there is no environment: no command was run)"
 
 
 class NoneConfig(EnvironmentConfig):
-    """Options of `none`."""
-
     kind: Literal["none"] = result_option("none", "no commands")
 
 
@@ -31,8 +29,6 @@ class NoWorktree:
 
 
 class NoEnvironment:
-    """Opens worktrees that run nothing."""
-
     commands = builds = False
 
     async def check(self) -> None:

@@ -119,10 +119,7 @@ class Resident:
 
     @classmethod
     async def start(cls, command: list[str], config: Mapping[str, Any]) -> "Resident":
-        """Start the process with a socket as standard input and wait until the worktree is furnished.
-
-        Raises `InfrastructureError` with the process's error output.
-        """
+        """Start the process with a socket as standard input. Raises `InfrastructureError` with its error output."""
         errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by `aclose`
         ours, theirs = socket.socketpair()
         with theirs:
@@ -216,10 +213,7 @@ class Resident:
 
 
 class ResidentWorktree:
-    """A worktree whose commands a resident process starts; `build` tries a build, in a thread.
-
-    `held` has what the worktree gives back at its end.
-    """
+    """A worktree with a resident process. `build` tries a build, in a thread; `held` is closed at the end."""
 
     def __init__(
         self,

@@ -57,7 +57,6 @@ class Paper:
 
 @cache
 def paper() -> Paper:
-    """The data file's content."""
     data = from_yaml(DATA.read_text(encoding="utf-8"))
     found: dict[str, dict[Setting, Figures]] = {model: {} for model in data["models"]}
     for dataset, lines in data["rounds"].items():

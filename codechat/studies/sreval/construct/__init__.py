@@ -38,8 +38,6 @@ LOADS = {"python": "pass", "java": "class LoadsTest {\n    @org.junit.jupiter.ap
 
 
 class StepsConfig(RecipeConfig):
-    """Options of `recipe=steps`."""
-
     kind: Literal["steps"] = original_option("steps", "which recipe")
     rounds: int = result_option(6, "decompositions of a seed: six in the paper's 4.5, five in its 3.1.2", ge=1)
     attempts: int = result_option(10, "programs and tests that the coder may write for a turn", ge=1)
@@ -67,7 +65,6 @@ class Steps:
         return (*["converter"] * converted, *always, *["alignment"] * aligned, *self._recalls)
 
     def seeds(self) -> Sequence[Item]:
-        """The seeds of the file."""
         return self._items or ()
 
     def _read(self) -> Iterator[Item]:
@@ -121,10 +118,7 @@ class Steps:
         return Kept(item.having(instruction=found)) if found else Dropped(NO_ANSWER, "of the converter")
 
     async def decompose(self, item: Item, kit: Kit) -> Outcome:
-        """The instruction becomes steps, which the evaluator retains, in an order that their graph allows (3.1.2).
-
-        After the last round people revise the steps, as in the paper.
-        """
+        """The instruction becomes steps in an order (3.1.2). After the last round people revise them."""
         agents, instruction = self._agents(item, kit), item.data["instruction"]
         steps, feedback = list[str](), ""
         for number in range(1, self._config.rounds + 1):  # noqa: B007  the provenance has it
@@ -182,10 +176,7 @@ class Steps:
         return {title: dict(sorted(count.items())) for title, count in counts.items()}
 
     def asks(self, item: Item) -> Iterator[Ask]:
-        """The expected calls for a seed: 27 on average, as in the paper (docs/sreval.md).
-
-        The program grows over the steps, and half of the coder's calls see a defect.
-        """
+        """The expected calls for a seed: 27 on average, as in the paper. The program grows over the steps."""
         whole, solution = len(item.data["instruction"]), len(item.data["solution"])
         steps, step, code, tests = whole + 400, 230, solution * 3 // 4, 2000
         if "place" in item.data:

@@ -55,8 +55,6 @@ class Reply(BaseModel):
 
 
 class Converted(Reply):
-    """The converter's instruction."""
-
     instruction: Text
 
 
@@ -185,10 +183,7 @@ class StepsPrompts(Config):
 
 
 class Agents:
-    """The agents of one task; `kit` asks them. A method returns None if no answer of the right form came.
-
-    `reference` and `tests` come from the seed.
-    """
+    """The agents of one task. Methods return None without a readable answer. `tests` come from the seed."""
 
     def __init__(self, kit: Kit, prompts: StepsPrompts, place: Place, reference: str = "", tests: str = "") -> None:
         self._kit, self._prompts, self._place = kit, prompts, place
@@ -272,18 +267,15 @@ class Agents:
         return Draft(*blocks[-2:]) if len(blocks) > 1 else None
 
     async def check(self, code: str | None, draft: Draft) -> Checked:
-        """See `Team`."""
         return await self._checked(self._place.stub if code is None else code, draft)
 
     async def align(self, asked: Round, draft: Draft) -> Judged | None:
-        """See `Team`."""
         earlier = numbered([turn.requirement for turn in asked.trajectory]) or "(none)"
         parts = {"requirement": asked.requirement, "earlier": earlier, "code": draft.code, "tests": draft.test}
         aligned = await self._fill_in("alignment", Aligned, [self._prompts.alignment], parts)
         return Judged(aligned.decision, aligned.reasons, aligned.instruction.strip()) if aligned else None
 
     async def settle(self, asked: Round, judged: Judged) -> str | None:
-        """See `Team`."""
         reason = f"Is this requirement of turn {asked.turn} clear? {judged.feedback}"
         return self._kit.people(f"{reason}\n\n{asked.requirement}", judged.requirement)
 

@@ -94,7 +94,6 @@ class Place:
 
     @property
     def target(self) -> Target:
-        """The demands on a program."""
         return Target(self.language, self.entry_point)
 
     @property
@@ -146,10 +145,7 @@ class Checked:
 
 
 async def unified_check(check: Check, place: Place, program: str, draft: Draft) -> Checked:
-    """The end of a draft's tests on a program (Algorithm 2).
-
-    Raises `InfrastructureError` if the sandbox fails.
-    """
+    """The end of a draft's tests on a program (Algorithm 2). Raises `InfrastructureError` if the sandbox fails."""
     if place.language == "python" and parse(program) is None:
         return Checked("broken", "The program is not valid Python.")
     if place.language == "python" and (why := unusable(draft.test, place)):

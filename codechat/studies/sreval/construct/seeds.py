@@ -57,7 +57,6 @@ class BigCodeBenchRow(_Row):
     entry_point: str = Field(min_length=1)
 
     def data(self) -> dict[str, Any]:
-        """The item's data."""
         solution = (self.code_prompt or self.complete_prompt) + self.canonical_solution
         known = {"language": "python", "entry_point": self.entry_point}
         return {"instruction": self.instruct_prompt, "solution": solution, "tests": [self.test], **known}
@@ -74,7 +73,6 @@ class HumanEvalRow(_Row):
     tests: Tests = []
 
     def data(self) -> dict[str, Any]:
-        """The item's data. Raises `ValueError` if prompt and solution make no program."""
         solution = assemble(self.prompt, self.canonical_solution, self.entry_point)
         tests = self.tests or ([self.test] if self.test.strip() else [])
         known = {"language": "python", "entry_point": self.entry_point}
@@ -115,7 +113,6 @@ class RepositoryRow(_Row):
         return self
 
     def data(self) -> dict[str, Any]:
-        """The item's data."""
         python = self.place["kind"] == "inserted"
         head, body = textwrap.dedent(self.signature).strip(), textwrap.dedent(self.body).strip("\n")
         if python:
@@ -156,10 +153,7 @@ def read_seeds(path: Path) -> Iterator[Item]:
 
 
 def function_of(data: Mapping[str, Any]) -> str:
-    """The name that every step's program must define; empty in Java, and if there are several functions.
-
-    Raises `ValueError` if the solution does not parse, or has no such function.
-    """
+    """The name that every step must define; empty in Java, and for several. Raises `ValueError` without any."""
     solution, wanted = data["solution"], data["entry_point"]
     if data["language"] == "java":
         if "place" not in data and not language_of("java").defines(solution):

@@ -82,10 +82,7 @@ class Beside:
         self._asking.close()
 
     def become_shell(self, shell: Callable[[int], tuple[str, list[Any]]], limits: Mapping[int, int]) -> NoReturn:
-        """For the forked process: wait for the command and become the shell that runs it. Raises `OSError`.
-
-        `shell` waits, returns the shell and its arguments, and keeps one descriptor open.
-        """
+        """For the forked process: wait for the command, by `shell`, and become its shell. Raises `OSError`."""
         os.chdir(f"{self._own}/repository")
         self._ruleset.restrict()
         os.dup2(self._asking.detach(), ASKER, inheritable=False)

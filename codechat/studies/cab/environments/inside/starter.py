@@ -249,10 +249,7 @@ class Parted:
 
 
 def shell_of(command: int, keep: int = 3) -> tuple[str, list[str | bytes]]:
-    """The shell and its arguments, once the pipe `command` has delivered the command.
-
-    All descriptors from 3 on except `keep` are closed, the pipe's other end too: else the pipe would never end.
-    """
+    """The shell and its arguments, once `command` has delivered the command. Closes all descriptors but `keep`."""
     program = next(path for path in SHELLS if os.access(path, os.X_OK))
     os.dup2(command, 3)
     os.closerange(4, keep)
