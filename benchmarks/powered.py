@@ -21,7 +21,7 @@ from coverage import bootstraps
 
 from codechat.report.metrics.powered import JudgeLabels, Label, Powered, powered, powered_difference
 from codechat.report.metrics.statistics import TaskRatio
-from codechat.studies.refine.audit_allocation import Group, allocation
+from codechat.studies.refine.audit import Group, allocation
 
 RATES = {"cosmetic": 0.9, "structural": 0.8, "semantic": 0.65}  # of instructions that are followed, by scope
 REPEATS = 3  # turns of each scope

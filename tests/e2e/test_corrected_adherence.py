@@ -107,12 +107,3 @@ def test_the_score_says_that_the_rows_are_no_share_of_all(place: Path) -> None:
     status, said = codechat(place, "audit", "score", "labels=audit/ada.csv", "out=audit")
     assert status == 0, said
     assert "150 rows were drawn by verdict and scope for the correction" in said
-
-
-def test_a_pilot_directs_the_next_draw(place: Path) -> None:
-    (cell,) = (place / "runs").glob("refactorer*")
-    status, said = codechat(place, "audit", "export", f"runs={cell}", "out=second", "correction=150", "pilot=audit")
-    assert status == 0, said
-    first, second = (table(place / name / "sample.csv") for name in ("audit", "second"))
-    assert len(second) == 150
-    assert {row["sample"] for row in first} != {row["sample"] for row in second}

@@ -12,7 +12,6 @@ from codechat.base.template import counted
 from codechat.cli.commands.report import options_of
 from codechat.cli.terminal import err, out, parse_words, plain_table
 from codechat.report.comparison import LoadedCell
-from codechat.report.drawing import draw_power
 from codechat.report.loading import load_cells
 from codechat.report.metrics import power
 from codechat.report.metrics.outline import outlines_of
@@ -25,7 +24,6 @@ KEYS = {
     "metric": f"with difference: {', '.join(FIGURES)}",
     "difference": "the smallest difference of two models that you want to detect, such as difference=0.5 metric=mst",
     "tasks": "the number of tasks; the pilot's dataset unless given",
-    "out": "a folder for the curve: plan.png and plan.svg",
 }
 
 
@@ -59,9 +57,6 @@ def run_plan(words: list[str]) -> int:
     caution = f"plans of fewer than {few} tasks are rough: a report's intervals of so few are too short"
     all_rough = f"; so are all plans from this pilot, which has {counted(fewest, 'task')}" if fewest < few else ""
     out.print(f"\ncaution: {caution}{all_rough}")
-    if "out" in values:
-        paths = draw_power(spreads, tasks, [k for k in SAMPLES if least > 1 or k == 1], Path(values["out"]))
-        out.print(f"curve  {paths[0]}", markup=False)
     return 0
 
 

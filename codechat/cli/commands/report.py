@@ -85,7 +85,7 @@ def _folders(values: Mapping[str, str], out: Path) -> list[Path]:
             raise UserError(f"{key} goes with experiment", f"{key}: {KEYS[key]}")
     if "runs" in values:
         return [Path(name) for name in values["runs"].split(",") if name]
-    from codechat.report.tracking.find import find_cells
+    from codechat.report.tracking.runs import find_cells
 
     try:
         return find_cells(values.get("uri"), values["experiment"], values.get("filter", ""), out / "cells")
@@ -100,7 +100,7 @@ def _with_labels(places: Sequence[Path], cells: list[LoadedCell]) -> tuple[list[
     there are no labels, or none for these cells.
     """
     from codechat.report.audit.kinds import DEFAULT, kinds
-    from codechat.report.audit.result import read_scores
+    from codechat.report.audit.scoring import read_scores
 
     correcting, others = kinds()[DEFAULT], {kind.questions[0].name: kind for kind in kinds().values()}
     if not any(kind.concerns(cell) for kind in kinds().values() for cell in cells):
@@ -146,7 +146,7 @@ def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[st
 def _terminal_tables(table: Table) -> Iterator[TerminalTable]:
     """A table for the terminal, one per dataset; a wide one without intervals."""
     wide = len(table.columns) > MOST_COLUMNS
-    places = [place for place in table.told_apart if not (wide and table.columns[place].key.endswith(("_ci", "_n")))]
+    places = [place for place in table.shown_columns if not (wide and table.columns[place].key.endswith(("_ci", "_n")))]
     for name, numbers in table.blocks:
         title = escape(f"{table.title}: {name}" if name else table.title)
         shown = TerminalTable(title=f"\n{title}", title_justify="left", box=None, padding=(0, 2, 0, 0))

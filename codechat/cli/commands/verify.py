@@ -15,7 +15,7 @@ from codechat.run.cell.references import packages_by_task
 from codechat.run.results.samples import check_file, check_references
 from codechat.run.settings.compose import compose
 from codechat.run.settings.config import GROUPS
-from codechat.sandbox.languages.python.imports import requirements
+from codechat.sandbox.languages.python.syntax import requirements
 
 SETTINGS = {
     "samples": "a JSONL file, one {task_id, solution} a line; without it the dataset's own references are checked",

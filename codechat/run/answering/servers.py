@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from codechat.base.domain import NO_USAGE
-from codechat.models import UNDER_TEST
+from codechat.models import UNDER_TEST, remote
 from codechat.models.endpoints import ARGUMENTS, VLLM
-from codechat.models.remote import served
 from codechat.models.roles import role_of
 from codechat.models.serving import FLEET, CellServers, Fleet, Server, needs_in
 from codechat.models.serving.planning import visible_gpus
@@ -174,7 +173,7 @@ class ServerCapacity:
 
 def capacity_of(cell: Cell) -> ServerCapacity:
     """The capacity for a cell's sessions, if the model under test is on a vLLM."""
-    model, servers = cell.config.model, served.SERVERS.get()
+    model, servers = cell.config.model, remote.SERVERS.get()
     if servers is None or getattr(model, "served_by", None) != "vllm":
         return ServerCapacity(0.0, None)
     sizes = [_length(cell.protocol.asks(task)) for task in cell.tasks]

@@ -21,7 +21,7 @@ from codechat.base.template import counted
 from codechat.datasets.tasks import Dataset, Task
 from codechat.run.protocols.services import Tests
 from codechat.sandbox import SANDBOXES, Preloading, Sandbox, SandboxConfig, admit
-from codechat.sandbox.languages.python.imports import imported_modules
+from codechat.sandbox.languages.python.syntax import imported_modules
 from codechat.sandbox.process import secret_folder
 from codechat.sandbox.suites import HasSnippets, NeedsSetup, Suite
 from codechat.sandbox.suites.assertions import Assertions

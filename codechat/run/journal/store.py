@@ -21,7 +21,7 @@ from codechat.base.domain import BATCH, STANDARD, Tier, Usage
 from codechat.base.errors import InfrastructureError, UserError
 from codechat.base.texts import writable
 from codechat.models.calls import HELD_SLOTS, HeldSlots
-from codechat.models.calls.batches import Batch
+from codechat.models.calls.batches import Batch, Store
 from codechat.run.journal.database import ALL_ENDPOINTS, CHARGE, INTO, Database, EndpointRecord
 from codechat.run.journal.ledger import COUNTS, Charge, Ledger, charges_of
 
@@ -29,7 +29,7 @@ BATCHES = "batches (name, size, made, file, remote)"
 REQUESTS = "batched (request, batch)"
 
 
-class BatchStore:
+class BatchStore(Store):
     """The tables `batches` and `batched`: the states of a cell's batches, see `codechat.models.calls.batches`.
 
     `put` writes a row; `expected` is called after `expect`.

@@ -8,13 +8,14 @@ from typing import Any
 from pydantic import field_validator
 
 from codechat.base.config import Config, original_option
-from codechat.base.domain import Message, Reply
+from codechat.base.domain import Message
 from codechat.base.errors import InfrastructureError
 from codechat.base.records import TurnRecord
 from codechat.base.template import fill, require
 from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST
 from codechat.run.protocols import Ask
+from codechat.run.protocols.services import reply_of as reply_of  # noqa: PLC0414  for protocols of others
 
 
 class OpeningPrompt(Config):
@@ -98,7 +99,3 @@ async def grade_in_order() -> AsyncIterator[Grading]:
 def request_of(turn: TurnRecord) -> tuple[Message, ...]:
     """The messages of a recorded turn's request."""
     return tuple(turn.request)
-
-
-def reply_of(turn: TurnRecord) -> Reply:
-    return Reply(turn.response or "", turn.finish_reason, turn.latency_s, usage=turn.usage)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 from codechat.base.domain import Message, Program, Reply, Usage, Verdict
+from codechat.base.errors import ContextOverflow
 from codechat.base.records import CALLS, UNDER_TEST, CallRecord, TurnRecord
 from codechat.judging import JUDGES, Judge, JudgeConfig
 from codechat.models import Model
@@ -33,6 +34,13 @@ def call_record(
         reply = {"response": answer.text, "finish_reason": answer.finish_reason}
         reply |= {"usage": answer.usage, "latency_s": answer.latency_s}
     return CallRecord(role=role, earlier=earlier, request=list(messages[earlier:]), **reply)
+
+
+def reply_of(turn: TurnRecord) -> Reply:
+    """The reply of a recorded turn. Raises `ContextOverflow` if the conversation no longer fitted the model."""
+    if turn.response is None:
+        raise ContextOverflow("the recorded conversation no longer fitted the model's context")
+    return Reply(turn.response, turn.finish_reason, turn.latency_s, usage=turn.usage)
 
 
 def by_role(calls: Sequence[CallRecord]) -> dict[str, Any]:

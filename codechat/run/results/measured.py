@@ -18,8 +18,7 @@ from codechat.base.records import GROUP_TAG, JUDGE_TAG, SessionRecord
 from codechat.datasets import DATASETS
 from codechat.report import write_tables
 from codechat.report.metrics import Effort, caution_of, headline_of, points_of
-from codechat.report.metrics.counts import DECIDED, REPLIES, count_decided, count_replies
-from codechat.report.metrics.loaded import LOADED, count_loaded
+from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES, count_decided, count_loaded, count_replies
 from codechat.report.metrics.measures import FIELD, fault_of
 from codechat.report.metrics.spending import Tariff
 from codechat.report.tracking import (

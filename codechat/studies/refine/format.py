@@ -21,8 +21,7 @@ from codechat.base.domain import Change, Message, Scope, Target
 from codechat.base.errors import UserError
 from codechat.base.records import AdherenceRecord, InstructionRecord
 from codechat.base.template import counted
-from codechat.datasets.importing import FORMATS, ImportConfig, Imported
-from codechat.datasets.importing.dialogues import PublishedTurn, dialogue
+from codechat.datasets.importing import FORMATS, ImportConfig, Imported, PublishedTurn, dialogue
 from codechat.sandbox.languages import extract
 from codechat.studies.refine.instructions.pool import VERBS, leading_verb
 
@@ -52,8 +51,6 @@ PREFIXES = {"humaneval": "HumanEval", "mbpp": "Mbpp"}
 TRUTH = dict.fromkeys(("", "null", "none", "nan", "skip", "skipped"), None)
 TRUTH |= dict.fromkeys(("true", "yes", "1", "adhered", "adherent"), True)
 TRUTH |= dict.fromkeys(("false", "no", "0", "violated", "not adhered", "non-adherent"), False)
-DEEPEST = 3
-"""How many lists within each other may hold the records: models, dialogues, turns."""
 REMEDY = "source=PACKAGE names the folder or the zip file"
 _TURN = re.compile(r"(?:^|[^a-z])(?:turn|round|iter(?:ation)?|step|t)[ _.-]*(\d{1,2})(?!\d)", re.IGNORECASE)
 _HIDDEN = re.compile(r"(?:^|/)(?:\.|__MACOSX/)")
@@ -74,13 +71,10 @@ class PackageImport(ImportConfig):
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A row of the package: the file and the line, the columns by part, and the columns that are not read."""
-
     path: PurePosixPath
     line: int
     row: Mapping[str, Any]
     columns: Columns
-    unused: Sequence[str]
 
     @property
     def place(self) -> str:
@@ -90,15 +84,13 @@ class _Record:
         return self.row[self.columns[part]] if part in self.columns else None
 
 
-def _preview(config: PackageImport) -> Iterator[str]:
-    return _recognised(list(_records(_files(Path(config.source)), config.columns)), config)
-
-
-@FORMATS.register("codechat", PackageImport, preview=_preview)
+@FORMATS.register(
+    "codechat", PackageImport, preview=lambda config: _recognised(_records(_files(config), config.columns), config)
+)
 def package(config: PackageImport) -> Imported:
     """CodeChat-Eval's replication package: a file of sessions for each model and dataset (out=FOLDER)."""
-    files = _files(Path(config.source))
-    records = list(_records(files, config.columns))
+    files = _files(config)
+    records = _records(files, config.columns)
     kinds, said = _kinds(files), Counter[str]()
     remarks = list(_recognised(records, config))
     dialogues: dict[tuple[str, str, str], dict[int, PublishedTurn]] = defaultdict(dict)
@@ -106,7 +98,7 @@ def package(config: PackageImport) -> Imported:
         if "task" not in record.columns or not {"code", "reply"} & record.columns.keys():
             said["records without a task, or without code and reply, are left out"] += 1
             continue
-        model, dataset, task, number = _whose(record, config)
+        model, dataset, task, number = _origin(record, config)
         if number in dialogues[model, dataset, task]:
             what = f"a second record of turn {number} of {task} of {model}"
             raise UserError(f"{record.place}: {what}", "import one run at a time")
@@ -133,7 +125,8 @@ def package(config: PackageImport) -> Imported:
     return Imported([session for part in parts.values() for session in part], [], remarks, dict(parts))
 
 
-def _files(source: Path) -> Mapping[str, bytes]:
+def _files(config: PackageImport) -> Mapping[str, bytes]:
+    source = Path(config.source)
     if source.is_dir():
         paths = [path for path in source.rglob("*") if path.suffix.lower() in (".jsonl", ".json", ".csv")]
         files = {path.relative_to(source).as_posix(): path.read_bytes() for path in sorted(paths)}
@@ -147,24 +140,20 @@ def _files(source: Path) -> Mapping[str, bytes]:
     return {name: blob for name, blob in files.items() if not _HIDDEN.search(name)}
 
 
-def _records(files: Mapping[str, bytes], chosen: Columns) -> Iterator[_Record]:
+def _records(files: Mapping[str, bytes], chosen: Columns) -> list[_Record]:
     """The records of all JSON files. Raises `UserError` for a named column that no record has."""
     records = []
-    for name in sorted(files):
-        if name.lower().endswith((".jsonl", ".json")):
-            for line, value in _values(name, files[name]):
-                for row in _flat(value, chosen) if isinstance(value, dict) else ():
-                    columns = {part: column for part in NAMES if (column := _column(row, part, chosen, name, line))}
-                    unused = [column for column in row if column not in columns.values()]
-                    records.append(_Record(PurePosixPath(name), line, row, columns, unused))
+    for name in (name for name in sorted(files) if name.lower().endswith((".jsonl", ".json"))):
+        for line, row in ((line, row) for line, row in _values(name, files[name]) if isinstance(row, dict)):
+            columns = {part: column for part in NAMES if (column := _column(row, part, chosen, f"{name}:{line}"))}
+            records.append(_Record(PurePosixPath(name), line, row, columns))
     for part, column in chosen.items():
         if not any(part in record.columns for record in records):
             raise UserError(f"there is no column {column}", _columns_remedy(records, part))
-    return iter(records)
+    return records
 
 
 def _values(name: str, blob: bytes) -> Iterator[tuple[int, Any]]:
-    """The JSON values of a file that is a list, an object, or one value a line."""
     text = blob.decode("utf-8-sig", "replace")
     try:
         yield from enumerate(values if isinstance(values := json.loads(text), list) else [values], 1)
@@ -178,33 +167,11 @@ def _values(name: str, blob: bytes) -> Iterator[tuple[int, Any]]:
             raise UserError(f"{name}:{number}: not JSON: {error}", REMEDY) from error
 
 
-def _flat(row: dict[str, Any], chosen: Columns, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """The row; of a dialogue's row, which has a list of records and no code, the records with the row's columns."""
-    lists = {
-        name: items for name, value in row.items()
-        if isinstance(value, list) and (items := [item for item in value if isinstance(item, dict)])
-    }  # fmt: skip
-    with_code = [name for name in lists if any(_has(item, "code", chosen) for item in lists[name])]
-    names = with_code if len(with_code) == 1 else list(lists)
-    if depth == DEEPEST or _has(row, "code", chosen) or len(names) != 1:
-        yield row
-        return
-    outer = {name: value for name, value in row.items() if name != names[0]}
-    for number, item in enumerate(lists[names[0]]):
-        of_dialogue = _has(outer, "task", chosen) and not _has(item, "turn", chosen)
-        yield from _flat({**outer, **({"turn": number} if of_dialogue else {}), **item}, chosen, depth + 1)
-
-
-def _has(row: Mapping[str, Any], part: Part, chosen: Columns) -> bool:
-    names = {*NAMES[part], *(NAMES["reply"] if part == "code" else ())}
-    return any(_plain(name) in names or name in (chosen.get(part), chosen.get("reply")) for name in row)
-
-
 def _plain(name: str) -> str:
     return re.sub(r"[\s-]+", "_", name.strip().lower())
 
 
-def _column(row: Mapping[str, Any], part: Part, chosen: Columns, file: str, line: int) -> str | None:
+def _column(row: Mapping[str, Any], part: Part, chosen: Columns, place: str) -> str | None:
     """The column of a part. Raises `UserError` if two columns with different values qualify."""
     if part in chosen:
         return chosen[part] if chosen[part] in row else None
@@ -213,7 +180,7 @@ def _column(row: Mapping[str, Any], part: Part, chosen: Columns, file: str, line
         fitting = [name for name in fitting if isinstance(row[name], str | None)]
     if len({json.dumps(row[name], sort_keys=True, default=str) for name in fitting}) > 1:
         what = f"{' and '.join(fitting[:3])} may both be the {part.replace('_', ' ')}"
-        raise UserError(f"{file}:{line}: {what}", f"columns.{part}={fitting[0]}")
+        raise UserError(f"{place}: {what}", f"columns.{part}={fitting[0]}")
     return fitting[0] if fitting else None
 
 
@@ -222,7 +189,7 @@ def _columns_remedy(records: Sequence[_Record], part: Part) -> str:
     return f"columns.{part}=NAME names the column{f'; there are {seen}' if seen else ''}"
 
 
-def _whose(record: _Record, config: PackageImport) -> tuple[str, str, str, int]:
+def _origin(record: _Record, config: PackageImport) -> tuple[str, str, str, int]:
     """Model, dataset, task and turn of a record, by its columns or the file's name. Raises `UserError`."""
     lacks = f"{record.place}: neither a column nor the file's name says the"
     dataset = _DATASET.search(str(record.get("dataset") or record.path))
@@ -250,7 +217,7 @@ def _number(value: Any, path: PurePosixPath) -> int | None:
 
 
 def _model(path: PurePosixPath) -> str:
-    """What is left of the file's name, or of a folder's, without dataset and turn."""
+    """The rest of the file's or a folder's name without dataset and turn."""
     for part in (path.stem, *reversed(path.parts[:-1])):
         left = _DATASET.sub("", _TURN.sub("", part) if _TURN.search(part) else _LAST_NUMBER.sub("", part))
         left = re.sub(r"(?i)\b(?:results?|outputs?|generations?|data|dialogues?)\b", "", left.replace("_", " "))
@@ -263,7 +230,7 @@ def _model(path: PurePosixPath) -> str:
 def _turn(record: _Record, kinds: Kinds, said: Counter[str]) -> PublishedTurn:
     code, reply = record.get("code"), record.get("reply")
     if isinstance(code, str) and "```" in code:
-        said["codes stand in fences: taken for replies, and their code extracted"] += 1
+        said["codes stand in fences: read as replies, and their code extracted"] += 1
         code, reply = None, reply or code
     if code is None and isinstance(reply, str):
         code = extract(reply, Target()).code
@@ -284,13 +251,13 @@ def _truth(value: Any, place: str) -> bool | None:
     said = f"{value:g}" if isinstance(value, float) else str(value).strip().lower()
     if said not in TRUTH:
         raise UserError(
-            f"{place}: adherence {value!r} is neither true nor false", "columns.adherence=NAME names another"
+            f"{place}: adherence {value!r} is neither true nor false", "name another: columns.adherence=NAME"
         )
     return TRUTH[said]
 
 
 def _instruction(record: _Record, kinds: Kinds, said: Counter[str]) -> InstructionRecord | None:
-    """The instruction with scope and change: the record's own, or the pool's; else the verb's change (III-B)."""
+    """The instruction with scope and change: of the record, else of the pool, else the change of the verb (III-B)."""
     text, name = (str(record.get(part) or "").strip() for part in ("instruction", "instruction_id"))
     if not (text or name):
         return None
@@ -306,17 +273,17 @@ def _instruction(record: _Record, kinds: Kinds, said: Counter[str]) -> Instructi
 
 
 def _kinds(files: Mapping[str, bytes]) -> Kinds:
-    """Scope and change of the instructions in the package's CSV files."""
+    """Scope and change by instruction, from the package's CSV files."""
     known: dict[str, tuple[Scope, Change]] = {}
     tables = [blob.decode("utf-8-sig", "replace") for name, blob in files.items() if name.lower().endswith(".csv")]
     for row in (row for table in tables for row in csv.DictReader(io.StringIO(table))):
-        own = {_plain(str(column)): value.strip() for column, value in row.items() if isinstance(value, str)}
-        text = next((own[name] for name in (*NAMES["instruction"], "text") if own.get(name)), "")
-        scope = next((found for name in NAMES["scope"] if (found := _one_of(own.get(name), Scope))), None)
-        change = next((found for name in NAMES["change"] if (found := _one_of(own.get(name), Change))), None)
+        cells = {_plain(str(column)): value.strip() for column, value in row.items() if isinstance(value, str)}
+        text = next((cells[name] for name in (*NAMES["instruction"], "text") if cells.get(name)), "")
+        scope = next(filter(None, (_one_of(cells.get(name), Scope) for name in NAMES["scope"])), None)
+        change = next(filter(None, (_one_of(cells.get(name), Change) for name in NAMES["change"])), None)
         change = change or VERBS.get(leading_verb(text))
         if scope and change and text:
-            ids = [own[name] for name in (*NAMES["instruction_id"], "id") if own.get(name)]
+            ids = [cells[name] for name in (*NAMES["instruction_id"], "id") if cells.get(name)]
             known = dict.fromkeys((text, *ids), (scope, change)) | known
     return known
 
@@ -326,7 +293,7 @@ def _one_of(value: Any, names: Any) -> Any:
 
 
 def _with_skips(turns: Sequence[PublishedTurn]) -> list[PublishedTurn]:
-    """The turns; a follow-up without a verdict whose code is missing or unchanged is a skip."""
+    """The turns, with a skip for each follow-up without a verdict whose code is missing or unchanged."""
     judged = any("adherence" in (turn.own or {}) for turn in turns)
     made: list[PublishedTurn] = []
     for turn in turns:
@@ -336,7 +303,6 @@ def _with_skips(turns: Sequence[PublishedTurn]) -> list[PublishedTurn]:
 
 
 def _recognised(records: Sequence[_Record], config: PackageImport) -> Iterator[str]:
-    """Where each part is read from, and the columns that are not read."""
     named: dict[Part, set[str]] = defaultdict(set)
     for record in records:
         dataset, turn = _DATASET.search(str(record.path)), _number(None, record.path)
@@ -357,5 +323,5 @@ def _recognised(records: Sequence[_Record], config: PackageImport) -> Iterator[s
         yield f"{part}: {', '.join(sorted(values)[:12])} (by the names of files and folders, or model=)"
     if missing:
         yield f"not recognised: {', '.join(missing)} (columns.PART=NAME names one)"
-    if unused := sorted({name for record in records for name in record.unused}):
+    if unused := sorted({name for record in records for name in record.row.keys() - {*record.columns.values()}}):
         yield f"columns not used: {', '.join(unused[:20])}"

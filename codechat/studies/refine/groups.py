@@ -1,6 +1,6 @@
 """The groups `instructions` and `agenda`: what is asked at which turn, and whether the judge can decide about it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pydantic import SerializeAsAny
@@ -10,7 +10,6 @@ from codechat.base.domain import Instruction
 from codechat.base.errors import UserError
 from codechat.base.registry import Component
 from codechat.base.seeding import generator
-from codechat.datasets.tasks import Task
 from codechat.judging import JUDGES, Judge, JudgeTraits
 from codechat.run.cell.fitting import judges_without_rules
 from codechat.run.settings.config import Group, add_group
@@ -19,11 +18,6 @@ from codechat.studies.refine.instructions import INSTRUCTIONS, Pool
 
 if TYPE_CHECKING:
     from codechat.run.cell import Cell
-
-
-def load_pool(options: Config, tasks: Sequence[Task]) -> Pool:
-    """The pool for the languages of the tasks. Raises `UserError`."""
-    return INSTRUCTIONS.build(options).among({task.target.language for task in tasks})
 
 
 def check_instructions(cell: "Cell") -> Iterator[str]:
@@ -39,10 +33,10 @@ def check_instructions(cell: "Cell") -> Iterator[str]:
         return
     if cell.is_recorded:
         if pool.instructions and not any(_decides(judge, each) for each in pool.instructions):
-            raise UserError(
-                f"judge={judge.name} cannot decide any of the {len(pool.instructions)} instructions: none has a rule",
-                f"choose a judge that can ({judges_without_rules(())})",
+            message = (
+                f"judge={judge.name} cannot decide any of the {len(pool.instructions)} instructions: none has a rule"
             )
+            raise UserError(message, f"choose a judge that can ({judges_without_rules(())})")
     elif "agenda" in cell.uses:
         _check_decidable(cell, pool, judge)
     languages = dict.fromkeys(task.target.language for task in cell.tasks)
@@ -80,12 +74,11 @@ def _check_decidable(cell: "Cell", pool: Pool, judge: Component[Judge, JudgeTrai
         lacking = [name for name in possible if name not in decidable]
         empty = [name for name in lacking if name not in known]
         if empty:
-            raise UserError(
-                f"the agenda asks for {_types(empty)}, and the pool has no such instruction: those turns would be "
-                "skipped",
-                "add some to the pool (instructions.path), or leave the type out: "
-                "agenda.distribution='{TYPE: WEIGHT, …}'",
+            message = (
+                f"the agenda asks for {_types(empty)}, and the pool has no such instruction: those turns are skipped"
             )
+            remedy = "add some (instructions.path), or leave the type out: agenda.distribution='{TYPE: WEIGHT, …}'"
+            raise UserError(message, remedy)
         raise UserError(
             f"judge={judge.name} cannot decide any of the pool's instructions for {_types(lacking)}, "
             "since none of them has a rule: those turns would be skipped",
@@ -97,23 +90,12 @@ def _types(names: list[str]) -> str:
     return f"the type{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
-add_group(
-    Group(
-        INSTRUCTIONS,
-        SerializeAsAny[Config],
-        original_option(..., "the pool of refinement instructions"),
-        behind="dataset",
-        check=check_instructions,
-        data="pool",
-        load=load_pool,
-    )
-)
-add_group(
-    Group(
-        AGENDAS,
-        SerializeAsAny[AgendaConfig],
-        original_option(..., "how many turns, of which types"),
-        behind="instructions",
-        label=label_agenda,
-    )
-)
+add_group(Group(
+    INSTRUCTIONS, SerializeAsAny[Config], original_option(..., "the pool of refinement instructions"),
+    behind="dataset", check=check_instructions, data="pool",
+    load=lambda options, tasks: INSTRUCTIONS.build(options).among({task.target.language for task in tasks}),
+))  # fmt: skip
+add_group(Group(
+    AGENDAS, SerializeAsAny[AgendaConfig], original_option(..., "how many turns, of which types"),
+    behind="instructions", label=label_agenda,
+))  # fmt: skip

@@ -9,7 +9,7 @@ from codechat.studies.refine.patterns import READ, RULES_VERSION, adherence, app
 
 
 class RulesConfig(JudgeConfig):
-    """The rules have no options of their own: each instruction carries its rule."""
+    """The rules have no options: each instruction carries its rule."""
 
     version: ClassVar[int] = RULES_VERSION
 

@@ -10,21 +10,11 @@ from pydantic import BaseModel, ConfigDict
 
 from codechat.base.domain import CHANGES, OUTCOMES, SCOPES, Outcome
 from codechat.base.records import SessionRecord
+from codechat.report.metrics import statistics
 from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
-from codechat.report.metrics.outline import SessionOutline, SessionOutlines, TurnOutline, outlines_of
+from codechat.report.metrics.outline import SessionOutline, TurnOutline, outlines_of
 from codechat.report.metrics.spending import Costs, Effort, Tokens, spending_of
-from codechat.report.metrics.statistics import (
-    Interval,
-    PhiTable,
-    TaskBootstrap,
-    TaskRatio,
-    Trend,
-    mann_kendall,
-    percent_change,
-    percentile_interval,
-    phi,
-    sustained,
-)
+from codechat.report.metrics.statistics import Interval, PhiTable, TaskBootstrap, TaskRatio, Trend, percent_change
 
 _BREAKS = "follow-up turns that break the code, of those whose code before passed"
 _MENDS = "follow-up turns that mend the code, of those whose code before failed"
@@ -90,9 +80,16 @@ class ByType(Generic[T]):
 
     def map(self, function: Callable[[T], U]) -> "ByType[U]":
         """The function of every value."""
+        parts = (self.by_scope, self.by_change, self.by_cell)
         return ByType(
-            function(self.overall), *({key: function(value) for key, value in part.items()} for part in self._parts())
+            function(self.overall), *({key: function(value) for key, value in part.items()} for part in parts)
         )
+
+    def items(self) -> Iterator[tuple[str, T]]:
+        """Every value with its place, such as `overall` or `by_scope.cosmetic`."""
+        yield "overall", self.overall
+        for name in ("by_scope", "by_change", "by_cell"):
+            yield from ((f"{name}.{key}", value) for key, value in getattr(self, name).items())
 
     def of(self, kind: str | None) -> Iterator[T]:
         """The values to which a turn with an instruction of this `scope/change` belongs."""
@@ -100,9 +97,6 @@ class ByType(Generic[T]):
         if kind is not None:
             scope, _, change = kind.partition("/")
             yield from (self.by_scope[scope], self.by_change[change], self.by_cell[kind])
-
-    def _parts(self) -> tuple[dict[str, T], dict[str, T], dict[str, T]]:
-        return self.by_scope, self.by_change, self.by_cell
 
 
 class Trends(BaseModel):
@@ -153,58 +147,39 @@ class RefineMetrics(BaseModel):
 
 
 def refine_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effort | None = None) -> dict[str, Any]:
-    """The content of metrics.json for a refinement cell: JSON values in the shape of `RefineMetrics`.
-
-    `seed` seeds the resampling. The sessions are read once, one by one, in any order.
-    """
+    """The content of metrics.json, in the shape of `RefineMetrics`; `seed` seeds the resampling."""
     seen = outlines_of(sessions)
     done, length = seen.completed, seen.length
     passes = [_share(done, turn, lambda scored: scored.passed) for turn in range(length)]
     pass_at_1 = [figure.rate for figure in passes]
     iar = [_share(done, turn, lambda judged: judged.adhered).rate for turn in range(1, length)]
     regression = _transitions(done, from_passed=True)
+    caps = sorted({*range(2, length + 1, 2), *([length] if length else [])})  # even numbers of turns, and all
+    judged = Counter((turn.passed, turn.adhered) for session in done for turn in session.turns[1:])
     metrics = RefineMetrics(
-        sessions=seen.sessions,
-        completed=len(done),
-        errored=seen.sessions - len(done),
-        **_counts(seen),
-        pass_at_1=pass_at_1,
-        iar=iar,
-        mst=_sustained(done, length).rate,
-        mst_at={str(cap): _sustained(done, cap).rate for cap in _caps(length)},
-        delta_pct=_change(pass_at_1),
-        iar_delta_pct=_change(iar),
-        mann_kendall=Trends(pass_at_1=mann_kendall(pass_at_1), iar=mann_kendall(iar)),
+        sessions=seen.sessions, completed=len(done), errored=seen.sessions - len(done),
+        skipped_turns=seen.skipped_turns, without_code=seen.without_code, undecided=seen.undecided,
+        undecided_applicability=seen.undecided_applicability,
+        outcomes={outcome: seen.count(outcome) for outcome in OUTCOMES},
+        pass_at_1=pass_at_1, iar=iar, mst=_sustained(done, length).rate,
+        mst_at={str(cap): _sustained(done, cap).rate for cap in caps},
+        delta_pct=_change(pass_at_1), iar_delta_pct=_change(iar),
+        mann_kendall=Trends(pass_at_1=statistics.mann_kendall(pass_at_1), iar=statistics.mann_kendall(iar)),
         regression=regression.map(lambda figure: figure.rate),
         self_correction=_transitions(done, from_passed=False).map(lambda figure: figure.rate),
-        phi=_association(done),
+        phi=statistics.phi(*(judged[code, adhered] for code in (True, False) for adhered in (True, False))),
         ci=_intervals(TaskBootstrap((s.task_id for s in done), seed), _sustained(done, length), passes, regression),
         **spending_of(seen.tokens, effort or Effort()),
-    )
+    )  # fmt: skip
     return metrics.model_dump(mode="json")
-
-
-def _caps(length: int) -> list[int]:
-    """The lengths to which `mst_at` truncates sessions: every even number of turns, and all."""
-    return sorted({*range(2, length + 1, 2), *([length] if length else [])})
 
 
 def _change(series: Sequence[float | None]) -> float | None:
     return percent_change(series[0], series[-1]) if series else None
 
 
-def _counts(seen: SessionOutlines) -> dict[str, Any]:
-    return {
-        "skipped_turns": seen.skipped_turns,
-        "without_code": seen.without_code,
-        "undecided": seen.undecided,
-        "undecided_applicability": seen.undecided_applicability,
-        "outcomes": {outcome: seen.count(outcome) for outcome in OUTCOMES},
-    }
-
-
 def _share(sessions: Sequence[SessionOutline], turn: int, verdict: Callable[[TurnOutline], bool | None]) -> TaskRatio:
-    """Sessions with a positive verdict at a turn, among those that have one there."""
+    """Sessions with a positive verdict at a turn, among sessions with a verdict there."""
     figure = TaskRatio()
     for session in sessions:
         for met in map(verdict, session.turns[turn : turn + 1]):
@@ -217,15 +192,12 @@ def _sustained(sessions: Sequence[SessionOutline], cap: int) -> TaskRatio:
     """The passing turns from turn 0 on, at most `cap`, per session."""
     figure = TaskRatio()
     for session in sessions:
-        figure.count(session.task_id, sustained(turn.passed for turn in session.turns[:cap]))
+        figure.count(session.task_id, statistics.sustained(turn.passed for turn in session.turns[:cap]))
     return figure
 
 
 def _transitions(sessions: Sequence[SessionOutline], *, from_passed: bool) -> ByType[TaskRatio]:
-    """Follow-up turns that changed the verdict, among those whose previous code had passed (or had failed).
-
-    The previous code is that of the turn before; a skipped turn copies it.
-    """
+    """Follow-up turns that changed the verdict, among those whose code before had passed (or failed)."""
     figures = ByType.create(TaskRatio)
     for session in sessions:
         for before, turn in pairwise(session.turns):
@@ -233,12 +205,6 @@ def _transitions(sessions: Sequence[SessionOutline], *, from_passed: bool) -> By
                 for figure in figures.of(turn.kind):
                     figure.count(session.task_id, turn.passed is not from_passed)
     return figures
-
-
-def _association(sessions: Sequence[SessionOutline]) -> PhiTable:
-    """Phi between correctness and adherence over the judged follow-up turns (paper VI-B)."""
-    judged = Counter((turn.passed, turn.adhered) for session in sessions for turn in session.turns[1:])
-    return phi(judged[True, True], judged[True, False], judged[False, True], judged[False, False])
 
 
 def _intervals(
@@ -250,7 +216,7 @@ def _intervals(
         deltas = [percent_change(first, last) for first, last in ends]
     return Intervals(
         mst=bootstrap.interval(mst),
-        delta_pct=percentile_interval(deltas),
+        delta_pct=statistics.percentile_interval(deltas),
         pass_at_1=[bootstrap.interval(figure) for figure in passes],
         regression=regression.map(bootstrap.interval),
     )

@@ -38,7 +38,7 @@ async def applicable_together(kit: Kit, turn: int, code: str, instructions: Sequ
 
 
 async def adherence(kit: Kit, turn: int, before: str, after: str, instruction: Instruction) -> Adherence:
-    """The judge's decision on whether the change from `before` to `after` does what was asked."""
+    """The judge's decision on whether the change from `before` to `after` follows the instruction."""
     asked = kit.services.asked()
 
     async def call() -> Adherence:

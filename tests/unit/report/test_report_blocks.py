@@ -12,9 +12,7 @@ from codechat.report.build import comparisons_of, headline_of
 from codechat.report.chapters import chapter_of
 from codechat.report.comparison import Comparison
 from codechat.report.data import Table
-from codechat.report.drawing import Look
 from codechat.report.loading import load_cells
-from codechat.studies.refine.chapter.comparisons import ablation_figure
 from codechat.studies.refine.chapter.tables import ranks
 from support.refine_cells import Made, write_cell
 
@@ -82,29 +80,6 @@ def test_cells_of_different_lengths_keep_every_value(tmp_path: Path) -> None:
         for before, cap in pairwise(caps):
             change = 100 * (row[f"mst_at_{cap}"] / row[f"mst_at_{before}"] - 1)
             assert row[f"change_{cap}_pct"] == pytest.approx(change)
-
-
-def test_an_ablations_figure_tells_its_variants_apart(tmp_path: Path) -> None:
-    makes = [
-        Made("a", tasks=6, turns=turns, agenda=agenda, seed=seed)
-        for turns in (3, 4) for agenda in ("balanced", "semantic") for seed in (0, 1)
-    ]  # fmt: skip
-    comparison = comparison_of(tmp_path, *makes)
-    for axis in ("turns", "agenda"):
-        figure = ablation_figure(comparison, Look(comparison), axis)
-        lines = [bars[0] for bars in figure.axes[0].containers]
-        assert len(lines) == 4
-        assert len({(line.get_color(), line.get_marker()) for line in lines}) == 4, "a shade and a marker each"
-        if axis == "turns":
-            assert len({str(line._unscaled_dash_pattern) for line in lines}) == 4, "a dash each"
-        columns = [tuple(sorted(round(float(x), 6) for x in line.get_xdata())) for line in lines]
-        assert len(set(columns)) == 4, "none hides another"
-
-
-def test_judges_are_compared_by_what_they_decide(tmp_path: Path) -> None:
-    comparison = comparison_of(tmp_path, *(Made("a", tasks=6, turns=3, judge=judge) for judge in ("rules", "llm")))
-    titles = [panel.get_title("left") for panel in ablation_figure(comparison, Look(comparison), "judge").axes]
-    assert titles == [f"humaneval: {name}" for name in ("MST", "Δ Pass@1, %", "Regression rate", "Adherence rate")]
 
 
 def test_an_ablation_holds_cells_that_differ_in_nothing_else(tmp_path: Path) -> None:

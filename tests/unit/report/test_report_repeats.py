@@ -12,11 +12,9 @@ import yaml
 
 from codechat.base.files import from_yaml
 from codechat.base.records import SessionRecord, TurnRecord, write_sessions
-from codechat.report.build import build_report, comparisons_of
+from codechat.report.build import build_report
 from codechat.report.data import ReportData
-from codechat.report.generic.paired import pairs
 from codechat.report.loading import load_cells
-from codechat.studies.refine.chapter.comparisons import log_rank, log_rank_by_task
 from codechat.studies.refine.metrics import refine_metrics
 from support.recount import near, recount, recount_samples
 from support.refine_cells import Made, config_of, write_cell
@@ -95,19 +93,11 @@ def test_pass_at_k_by_hand(by_hand: Path) -> None:
 
 
 def test_sustained_turns_by_hand(by_hand: Path) -> None:
-    """t/0 sustains 3, 2, 1 turns, t/1 sustains 0, 3, 0: their means 2 and 1 make an MST of 3/2.
-
-    Pairs of t/0 have the longest 3, 3, 2 and the shortest 2, 1, 1; those of t/1 3, 0, 3 and 0, 0, 0.
-    """
+    """t/0 sustains 3, 2, 1 turns, t/1 sustains 0, 3, 0: their means 2 and 1 make an MST of 3/2."""
     board = rows_of(by_hand, "leaderboard")
     assert [(row["samples"], row["completed"]) for row in board] == [("3", "6")]
     assert near(board[0]["mst"], 3 / 2)
     assert (float(board[0]["mst_ci_low"]), float(board[0]["mst_ci_high"])) == (1, 2)
-    rows = {int(row["k"]): row for row in rows_of(by_hand, "repeats_sustained")}
-    assert near(rows[2]["longest"], (8 / 3 + 6 / 3) / 2)
-    assert near(rows[2]["shortest"], (4 / 3 + 0) / 2)
-    assert near(rows[3]["longest"], 3)
-    assert near(rows[3]["shortest"], 1 / 2)
 
 
 def test_variance_by_hand(by_hand: Path) -> None:
@@ -173,9 +163,6 @@ def test_every_estimate_against_a_recount(report: tuple[Path, ReportData, list[P
         for name in ("pass_any", "pass_all", "alive_any", "alive_all"):
             assert near(row[name], truth[name, int(row["turn"]), int(row["k"])]), (name, row)
             assert float(row[f"{name}_ci_low"]) <= float(row[name]) <= float(row[f"{name}_ci_high"])
-    for row in rows_of(out, "repeats_sustained"):
-        assert near(row["longest"], truth["longest", int(row["k"])])
-        assert near(row["shortest"], truth["shortest", int(row["k"])])
 
 
 def test_the_pooled_figures_against_a_recount(report: tuple[Path, ReportData, list[Path]], tmp_path: Path) -> None:
@@ -268,17 +255,3 @@ def test_nothing_is_pooled_that_cannot_be_measured(tmp_path: Path) -> None:
         write_cell(Made("a", tasks=4, turns=3, seed=seed), tmp_path / "runs")
     cells = load_cells([tmp_path / "runs"], known, lambda *_: None)
     assert [cell.label for cell in cells] == ["a (seed=0)", "a (seed=1)"]
-
-
-def test_the_log_rank_test_by_task_agrees_where_tasks_do_not_matter(tmp_path: Path) -> None:
-    """Many independent sessions: its χ² is near that of the usual test, and not that of thrice the sessions."""
-    for seed in (0, 1, 2):
-        write_cell(Made("a", tasks=150, turns=6, seed=seed, breaks=0.2), tmp_path / "runs")
-    write_cell(Made("b", tasks=150, turns=6, breaks=0.1), tmp_path / "runs")
-    (comparison,) = comparisons_of(load(tmp_path / "runs"))
-    (pair,) = pairs(comparison)
-    found = log_rank_by_task(pair)
-    usual = log_rank([(side.sustained, side.cell.turns) for side in (pair.a, pair.b)])
-    assert found is not None
-    assert usual is not None
-    assert found[0] == pytest.approx(usual[0], rel=0.5)

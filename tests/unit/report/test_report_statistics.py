@@ -10,7 +10,6 @@ from scipy import stats
 from codechat.report.data import Interval
 from codechat.report.generic.paired import Agreement, SignedRanks, difference, holm, signed_ranks
 from codechat.report.metrics.statistics import TaskBootstrap, TaskRatio
-from codechat.studies.refine.chapter.comparisons import Survival, log_rank
 from codechat.studies.refine.chapter.tables import wilson
 
 
@@ -71,68 +70,6 @@ def test_wilson_on_newcombes_published_examples() -> None:
     ]:
         assert wilson(hits, total) == pytest.approx(Interval(low, high), abs=5e-5)
     assert wilson(0, 0) is None
-
-
-def survivors(seed: int, share: float, count: int = 60, turns: int = 10) -> Survival:
-    draws = random.Random(seed)
-    lasted = [next((turn for turn in range(turns) if draws.random() > share), turns) for _ in range(count)]
-    return lasted, turns
-
-
-def test_log_rank_agrees_with_scipy() -> None:
-    a, b = survivors(1, 0.9), survivors(2, 0.8)
-    found = log_rank([a, b])
-    assert found is not None
-    censored = [
-        stats.CensoredData(
-            uncensored=[lasted for lasted in group[0] if lasted < 10],
-            right=[lasted for lasted in group[0] if lasted == 10],
-        )
-        for group in (a, b)
-    ]
-    other = stats.logrank(*censored)
-    assert found[0] == pytest.approx(other.statistic**2)
-    assert found[1] == pytest.approx(other.pvalue)
-    assert found[1] < 0.05
-
-
-def test_the_share_still_passing_is_kaplan_and_meiers_curve() -> None:
-    """With censoring at the end alone, their estimate is the plain share that a report draws."""
-    from statsmodels.duration.survfunc import SurvfuncRight
-
-    group = survivors(3, 0.85)
-    found = SurvfuncRight([lasted + 1 for lasted in group[0]], [lasted < 10 for lasted in group[0]])
-    shares = [sum(lasted >= time for lasted in group[0]) / len(group[0]) for time in found.surv_times]
-    assert found.surv_prob == pytest.approx(shares)
-
-
-def test_log_rank_over_the_turns_that_curves_share() -> None:
-    a, b = survivors(1, 0.9), survivors(2, 0.8)
-    short = ([min(lasted, 4) for lasted in b[0]], 4)
-    cut = ([min(lasted, 4) for lasted in a[0]], 4)
-    assert log_rank([a, short]) == log_rank([cut, short])
-
-
-def test_log_rank_of_several_groups_by_hand() -> None:
-    """Three groups of two, one time at which anyone fails: Q = (m − 1)/m · Σ (O − E)² / E of a contingency table."""
-    groups = [([1, 1], 3), ([1, 3], 3), ([3, 3], 3)]
-    found = log_rank(groups)
-    assert found is not None
-    table = np.array([[2, 1, 0], [0, 1, 2]])
-    pearson = stats.chi2_contingency(table, correction=False).statistic
-    assert found[0] == pytest.approx(pearson * 5 / 6)
-    assert found[1] == pytest.approx(stats.chi2.sf(found[0], 2))
-
-
-def test_log_rank_without_a_failure_or_a_session_is_not_made() -> None:
-    assert log_rank([([3, 3], 3), ([3], 3)]) is None
-    assert log_rank([([1, 3], 3), ([], 3)]) is None
-
-
-@pytest.mark.parametrize("groups", [[([1], 3), ([1], 3)], [([0, 0], 3), ([0], 3)], [([1], 3), ([1], 3), ([1], 3)]])
-def test_log_rank_without_variance_is_not_made(groups: list[Survival]) -> None:
-    """Dialogues of one task that fail together: nothing tells the curves apart."""
-    assert log_rank(groups) is None
 
 
 def test_intervals_by_task_agree_with_scipys_bootstrap() -> None:

@@ -12,10 +12,9 @@ import pytest
 from codechat.report.build import build_report, comparisons_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Column, Interval, ReportData, Value
-from codechat.report.drawing import Look, share_range
+from codechat.report.drawing import share_range
 from codechat.report.loading import load_cells
-from codechat.studies.refine.chapter.comparisons import ablation_figure
-from codechat.studies.refine.chapter.drawings import DRAWINGS
+from codechat.studies.refine.chapter.page import DRAWINGS
 from support.recount import near, recount
 from support.refine_cells import Made, paper, write_cell
 
@@ -209,9 +208,6 @@ def test_paired_tables(report: Any) -> None:
                   for kind in itertools.product((True, False), repeat=2)]  # fmt: skip
         assert counts == [int(row[key]) for key in ("both", "only_a", "only_b", "neither")]
         assert near(row["risk_difference"], (counts[1] - counts[2]) / sum(counts))
-    survival = rows(report, "pairs_survival")
-    assert [row["a"] for row in survival].count("all entrants") == 2
-    assert len(survival) == 2 + 2 * 3
 
 
 def test_every_table_has_three_formats_and_they_agree(report: Any) -> None:
@@ -255,8 +251,8 @@ def test_every_figure_is_there_twice_and_says_what_it_shows(report: Any) -> None
     names = [figure.of.name for figure in report[1].figures]
     assert names == [
         "figure_3_pass_at_1", "survival", "figure_4_regression_by_scope", "figure_5_regression_by_change",
-        "regression_heat_map", "regression_by_turn", "breaking_instructions", "figure_7_self_correction",
-        "figure_6_adherence", "pass_against_adherence", "models_self_correction", "models_regression",
+        "regression_by_turn", "figure_7_self_correction",
+        "figure_6_adherence", "models_self_correction", "models_regression",
     ]  # fmt: skip
     for figure in report[1].figures:
         assert figure.png.read_bytes().startswith(b"\x89PNG")
@@ -283,14 +279,6 @@ def test_ablations_put_single_choices_side_by_side(tmp_path: Path) -> None:
     (comparison,) = comparisons_of(load_cells([tmp_path / "runs"]))
     tables = {table.name: table for table in chapter_of("refine").tables(comparison)}
     assert "ablation_judge" not in tables
-    look = Look(comparison)
-    assert [ablation_figure(comparison, look, axis) is None for axis in ("agenda", "turns", "judge")] == [
-        False,
-        False,
-        True,
-    ]
-    titles = [panel.get_title("left") for panel in ablation_figure(comparison, look, "agenda").axes]
-    assert titles == [f"humaneval: {name}" for name in ("MST", "Δ Pass@1, %", "Regression rate")]
     agenda = tables["ablation_agenda"]
     assert [row[:4] for row in agenda.rows[:3]] == [
         ("humaneval", "a", "turns=4", "balanced"),
@@ -322,15 +310,14 @@ def test_an_entrant_without_one_of_the_datasets_has_no_mean_and_no_rank(tmp_path
 @pytest.mark.parametrize(
     ("made", "without"),
     [
-        (Made("m", tasks=1, turns=2, first=1.1, breaks=0.0), {"breaking_instructions", "figure_7_self_correction"}),
+        (Made("m", tasks=1, turns=2, first=1.1, breaks=0.0), {"figure_7_self_correction"}),
         (
             Made("m", tasks=4, turns=3, first=0.0, mends=0.0),
             {
-                *("figure_4_regression_by_scope", "figure_5_regression_by_change", "regression_heat_map"),
-                *("regression_by_turn", "breaking_instructions"),
+                *("figure_4_regression_by_scope", "figure_5_regression_by_change", "regression_by_turn"),
             },
         ),
-        (Made("m", tasks=4, turns=3, first=1.1, breaks=0.0), {"breaking_instructions", "figure_7_self_correction"}),
+        (Made("m", tasks=4, turns=3, first=1.1, breaks=0.0), {"figure_7_self_correction"}),
     ],
     ids=["tiny", "never", "always"],
 )
@@ -339,10 +326,7 @@ def test_extremes_are_drawn_without_a_warning_and_nothing_is_drawn_empty(
 ) -> None:
     write_cell(made, tmp_path / "runs")
     data = build_report(load_cells([tmp_path / "runs"]), tmp_path)
-    assert {drawing.name for drawing in DRAWINGS} - {figure.of.name for figure in data.figures} == {
-        *("ablation_agenda", "ablation_turns", "ablation_judge", "ablation_prompts"),
-        *without,
-    }
+    assert {drawing.name for drawing in DRAWINGS} - {figure.of.name for figure in data.figures} == without
 
 
 @pytest.mark.long

@@ -18,7 +18,7 @@ class NoneConfig(EnvironmentConfig):
 
 
 class NoWorktree:
-    """A worktree without a repository, in which nothing runs."""
+    """A worktree without a repository. Runs nothing."""
 
     async def run(self, command: str) -> Output:
         return Output(NOT_RUN, None, "killed")
@@ -31,7 +31,7 @@ class NoWorktree:
 
 
 class NoEnvironment:
-    """Opens worktrees in which nothing runs."""
+    """Opens worktrees that run nothing."""
 
     commands = builds = False
 
@@ -47,5 +47,5 @@ class NoEnvironment:
 
 @ENVIRONMENTS.register("none", NoneConfig)
 def none(config: NoneConfig) -> Environment:
-    """The maintainer answers without commands, and is told so."""
+    """The maintainer answers without commands, as its prompt says."""
     return NoEnvironment()

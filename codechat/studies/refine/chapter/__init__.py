@@ -11,20 +11,18 @@ from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
 from codechat.report.chapters import Chapter, register
 from codechat.report.data import Column, Drawing, Headline, Interval, Section, Table, Value
+from codechat.report.drawing import write_cell_figures
 from codechat.report.formats import as_csv
 from codechat.report.generic import NONE, TextLine, ends_text, outcomes_text, repeats, sessions_text, value_text
-from codechat.report.generic.figures import write_cell_figures
 from codechat.report.generic.paired import pairs
 from codechat.report.generic.tables import costs, counts
 from codechat.report.metrics import Measures
-from codechat.report.metrics.counts import DECIDED, REPLIES
-from codechat.report.metrics.loaded import LOADED
+from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES
 from codechat.report.metrics.measures import FIELD
-from codechat.studies.refine.chapter import comparisons, corrected, means, tables
+from codechat.studies.refine.chapter import comparisons, outcomes, tables
 from codechat.studies.refine.chapter.comparisons import AXES, ablation_table
-from codechat.studies.refine.chapter.drawings import DRAWINGS
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison, together
-from codechat.studies.refine.chapter.page import headline, sections_of
+from codechat.studies.refine.chapter.page import DRAWINGS, headline, sections_of
 from codechat.studies.refine.metrics import REFINE, RefineMetrics
 
 GROUPS = {
@@ -32,7 +30,7 @@ GROUPS = {
     "trend": "How much is lost over the turns",
     "breaks": "Where code breaks, and where it heals",
     "adherence": "Do models do what they are asked",
-    means.GROUP: "All models together",
+    outcomes.GROUP: "All models together",
     "pairs": "Are the differences real",
     "ablations": "What agenda, session length, judge and prompts change",
     "data": "What the figures rest on",
@@ -59,10 +57,8 @@ class RefineChapter(Chapter):
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"])
-            raise UserError(
-                f"{path} is not what this version writes: {place}: {first['msg']}",
-                "run the cell again: it calls no model, and writes its metrics anew",
-            ) from error
+            remedy = "run the cell again: it calls no model, and writes its metrics anew"
+            raise UserError(f"{path} is not what this version writes: {place}: {first['msg']}", remedy) from error
 
     def summary(self, measures: Measures, metrics: Mapping[str, Any]) -> Iterator[TextLine]:
         last = len(metrics["pass_at_1"]) - 1
@@ -103,13 +99,15 @@ class RefineChapter(Chapter):
 
     def tables(self, comparison: RefineComparison) -> Iterator[Table]:
         yield from (table(comparison) for table in TABLES)
-        yield from corrected.tables(comparison)
-        yield from means.tables(together(comparison))
         compared = pairs(comparison)
+        if comparisons.has_labels(comparison):
+            yield comparisons.corrected_rates(comparison)
+            labelled = [pair for pair in compared if pair.a.cell.labels is pair.b.cell.labels is not None]
+            yield from [comparisons.corrected_differences(labelled)] if labelled else []
+        yield from outcomes.tables(together(comparison))
         if compared:
             yield comparisons.differences(compared)
             yield comparisons.turns(compared)
-            yield comparisons.survival(comparison, compared)
         yield from filter(None, (comparisons.by_language(comparison),))
         yield from filter(None, (ablation_table(comparison, axis) for axis in AXES))
         yield from repeats.tables(comparison)
@@ -118,11 +116,11 @@ class RefineChapter(Chapter):
         yield costs(comparison)
 
     def opening(self, tables: Sequence[Table]) -> list[Table]:
-        return [table for table in tables if table.group == means.GROUP or table is tables[0]]
+        return [table for table in tables if table.group == outcomes.GROUP or table is tables[0]]
 
     def drawings(self, comparison: RefineComparison) -> Iterator[Drawing]:
         yield from DRAWINGS
-        yield from means.drawings(together(comparison))
+        yield from outcomes.drawings(together(comparison))
         yield from repeats.drawings(comparison)
 
     def headline(self, comparison: RefineComparison, tables: Sequence[Table]) -> Headline:

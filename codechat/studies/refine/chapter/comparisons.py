@@ -1,28 +1,25 @@
-"""Whether two entrants differ, with corrected tests and effect sizes; what one choice, or the language, changes."""
+"""Comparisons of cells: paired tests, one choice or language varied, adherence corrected by people's labels."""
 
-import textwrap
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations, pairwise
-from typing import Any
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 from codechat.base.domain import SCOPES
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
-from codechat.report.drawing import DASHES, Look, bars, legend, spread
 from codechat.report.generic import paired
+from codechat.report.generic.tables import named_table
+from codechat.report.loading import RESCORED
+from codechat.report.metrics.powered import FEWEST, JudgeLabels, Powered, powered, powered_difference
 from codechat.report.metrics.statistics import TaskRatio, percent_change, sustained
-from codechat.report.variants import RESCORED
-from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison
+from codechat.report.metrics.sums import size
+from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison
 
-Survival = tuple[Sequence[int], int]
-"""How many turns each session passed from turn 0 on, and N, the turns there are.
-
-A session that passed all N has not failed yet: it is censored.
-"""
-BY_TASK = (
-    " A pair with several samples of a task is tested by the tasks that both completed, with a variance that takes a "
-    "task's sessions, of both entrants, as dependent."
+NAMES: Mapping[str, str] = {"agenda": "Agenda", "turns": "N", "judge": "Judge", "prompts": "Prompts"}
+MEANING = (
+    "Corrected: the share of judged instructions that applied and were followed, as people would say. "
+    "Prediction-powered (PPI++): the cell's own labels, with all verdicts of the judge to reduce the variance. It "
+    "assumes that the labels are a random draw of this cell's decisions, as `audit export` makes it, and nothing of "
+    f"the judge. It needs {FEWEST} labels of each verdict in the cell itself. Intervals: 95 %, by task."
 )
 
 
@@ -43,7 +40,7 @@ def differences(compared: list[paired.Pair[Outcomes]]) -> Table:
 
 
 def _delta(pair: paired.Pair[Outcomes]) -> tuple[float | None, Interval | None]:
-    """The difference of the changes in Pass@1 from the first to the last shared turn, in percentage points."""
+    """The difference of the changes in Pass@1 over the shared turns, in percentage points."""
     sides = list(zip(pair.at(0), pair.at(-1), strict=True))
     changes = [percent_change(first.rate, last.rate) for first, last in sides]
     drawn = [list(map(percent_change, pair.ratios(first), pair.ratios(last))) for first, last in sides]
@@ -70,96 +67,10 @@ def turns(compared: list[paired.Pair[Outcomes]]) -> Table:
     return paired.corrected(Table(
         "pairs_turns", "McNemar's test per turn", columns, tuple(rows), group="pairs",
         note="Exact and two-sided, on the tasks that both completed; Holm-corrected over all pairs and turns of a "
-        "dataset; bold: below 0.05. Risk difference: Pass@1 of A minus that of B, its interval resampled by task. "
+        "dataset; bold: below 0.05. Risk difference: Pass@1 of A minus Pass@1 of B, its interval resampled by task. "
         "Odds ratio: tasks that only A passes per task that only B passes; a dash where B has none."
         f"{paired.note_on_samples(compared)}",
     ))  # fmt: skip
-
-
-def survival(comparison: RefineComparison, compared: list[paired.Pair[Outcomes]]) -> Table:
-    """The log-rank test: all entrants of a dataset at once, then pair by pair."""
-    columns = (
-        *paired.NAMES[:3],
-        *columns_of("d", sessions_a="Sessions A", sessions_b="Sessions B"),
-        *(Column("chi2", "χ²", ".2f"), Column("p", "p", "p")),
-    )
-    whole: list[paired.Row] = []
-    for dataset in comparison.datasets:
-        entrants = comparison.on(dataset)
-        single = len(entrants) > 2 and all(found.cell.samples == 1 for found in entrants)
-        test = log_rank([_curve(found) for found in entrants]) if single else None
-        if test:
-            whole.append((dataset, "all entrants", "", None, None, *test))
-    rows: list[paired.Row] = []
-    for pair in compared:
-        test = log_rank_by_task(pair) if pair.repeated else log_rank([_curve(pair.a), _curve(pair.b)])
-        rows.append((*pair.names[:3], len(pair.a.tasks), len(pair.b.tasks), *(test or (None, None))))
-    return paired.corrected(Table(
-        "pairs_survival", "Log-rank test between survival curves", columns, (*whole, *rows), group="pairs",
-        note="A session has failed at the first turn that does not pass; one that passes to the end is censored. Over "
-        "the turns that the curves share. The test takes the sessions of two entrants as independent, though they "
-        "share their tasks; the paired tests do not. Holm-corrected over all pairs of a dataset; bold: below 0.05."
-        f"{BY_TASK if any(pair.repeated for pair in compared) else ''}",
-    ), whole=len(whole))  # fmt: skip
-
-
-def _curve(found: Outcomes) -> Survival:
-    return found.sustained, found.cell.turns
-
-
-def log_rank(groups: Sequence[Survival]) -> tuple[float, float] | None:
-    """χ² and p of the test that the curves are one, over the turns they share; a degree of freedom less than curves.
-
-    None if no session ever fails, a group is empty, or the variance is singular, as when all at risk fail together.
-    """
-    import numpy as np
-    from statsmodels.duration.survfunc import survdiff
-
-    shared = min(turns for _, turns in groups)
-    times, failed, members = [], [], []
-    for number, (lasted, _) in enumerate(groups):
-        # the first failing turn, counted from 1: a session that fails at turn 0 has time 1
-        times += [min(turns, shared) + 1 for turns in lasted]
-        failed += [int(turns < shared) for turns in lasted]
-        members += [number] * len(lasted)
-    if not any(failed) or len(set(members)) < len(groups):
-        return None
-    try:
-        chi2, p = survdiff(times, failed, members)
-    except np.linalg.LinAlgError:
-        return None
-    return float(chi2), float(p)
-
-
-def log_rank_by_task(pair: paired.Pair[Outcomes]) -> tuple[float, float] | None:
-    """χ² and p of the log-rank test whose variance is that of the tasks' contributions (Lin and Wei's).
-
-    None if no session of a shared task ever fails, or no task speaks for either.
-    """
-    from scipy.stats import chi2
-
-    lasted = [[[sustained(row) for row in samples] for samples in side] for side in pair.verdicts]
-    flat = [[turns for samples in side for turns in samples] for side in lasted]
-    at_risk = [[sum(turns >= turn for turns in side) for turn in range(pair.turns)] for side in flat]
-    failed = [sum(side.count(turn) for side in flat) for turn in range(pair.turns)]
-    of_a = [mine / (mine + its) if mine + its else 0.0 for mine, its in zip(*at_risk, strict=True)]
-    hazard = [count / (mine + its) if count else 0.0 for count, mine, its in zip(failed, *at_risk, strict=True)]
-
-    def part(turns: int, is_a: bool) -> float:
-        """What a session adds to the observed minus the expected failures of A."""
-        weights = [is_a - share for share in of_a]
-        seen = -sum(weights[turn] * hazard[turn] for turn in range(min(turns + 1, pair.turns)))
-        return seen + (weights[turns] if turns < pair.turns else 0.0)
-
-    tasks = [
-        sum(part(turns, True) for turns in mine) + sum(part(turns, False) for turns in its)
-        for mine, its in zip(*lasted, strict=True)
-    ]
-    spread = sum(each**2 for each in tasks)
-    if not spread:
-        return None
-    statistic = sum(tasks) ** 2 / spread
-    return statistic, float(chi2.sf(statistic, 1))
 
 
 # What can vary, with the words for it, and how a cell is called in such a table.
@@ -170,41 +81,9 @@ AXES: Mapping[str, str] = {
     "prompts": "Prompts of the model",
 }
 
-NAMES: Mapping[str, str] = {"agenda": "Agenda", "turns": "N", "judge": "Judge", "prompts": "Prompts"}
-
-
-@dataclass(frozen=True)
-class Series:
-    """Cells of one model and dataset that differ in an axis alone, by its value. `fixed` says what they share."""
-
-    model: str
-    dataset: str
-    fixed: str
-    cells: Sequence[tuple[str | int, Outcomes]]
-
-
-def series(comparison: RefineComparison, axis: str) -> list[Series]:
-    """All series of two or more cells along an axis: they differ in nothing else."""
-    groups: dict[tuple[str, ...], list[tuple[str | int, Outcomes]]] = defaultdict(list)
-    for found in comparison.cells:
-        cell = found.cell
-        on = {key: words for key, words in cell.differences.items() if _is_on(axis, key)}
-        fixed = ", ".join(words for key, words in cell.differences.items() if key not in on)
-        # under the choice, or under the options' own words if it does not say it all
-        chosen = on.keys() <= {axis, "agenda.turns", RESCORED}
-        words = ", ".join(on.values()).removeprefix(f"{axis}=")
-        value = getattr(cell, axis) if chosen and axis != "prompts" else words
-        groups[cell.dataset, cell.model, fixed].append((value, found))
-    result = []
-    for (dataset, model, fixed), members in sorted(groups.items()):
-        if len({value for value, _ in members}) > 1:
-            cells = sorted(members, key=lambda pair: (isinstance(pair[0], str), pair[0]))
-            result.append(Series(model, dataset, fixed, cells))
-    return result
-
 
 def _is_on(axis: str, key: str) -> bool:
-    """Whether an option belongs to the choice of an axis; what tells only twins apart does not."""
+    """Whether an option belongs to the choice of an axis."""
     if axis == "prompts":
         return key.startswith("protocol.prompts")
     if axis == "turns" or key == "agenda.turns":
@@ -213,13 +92,24 @@ def _is_on(axis: str, key: str) -> bool:
 
 
 def ablation_table(comparison: RefineComparison, axis: str) -> Table | None:
-    """The table of an axis; None if nothing varies along it."""
-    found = series(comparison, axis)
-    if not found:
+    """Cells of one model and dataset that differ in an axis alone; None if nothing varies along it."""
+    groups: dict[tuple[str, ...], list[tuple[str | int, Outcomes]]] = defaultdict(list)
+    for found in comparison.cells:
+        cell = found.cell
+        on = {key: words for key, words in cell.differences.items() if _is_on(axis, key)}
+        fixed = ", ".join(words for key, words in cell.differences.items() if key not in on)
+        # under the choice, or under the words of the options if the choice is not all
+        chosen = on.keys() <= {axis, "agenda.turns", RESCORED}
+        words = ", ".join(on.values()).removeprefix(f"{axis}=")
+        value = getattr(cell, axis) if chosen and axis != "prompts" else words
+        groups[cell.dataset, cell.model, fixed].append((value, found))
+    series = {key: sorted(members, key=lambda pair: (isinstance(pair[0], str), pair[0]))
+              for key, members in sorted(groups.items()) if len({value for value, _ in members}) > 1}  # fmt: skip
+    if not series:
         return None
-    fixed = any(one.fixed for one in found)
+    several = any(fixed for *_, fixed in series)
     columns = (
-        *columns_of(dataset="Dataset", model="Model", **({"fixed": "Fixed"} if fixed else {}), **{axis: NAMES[axis]}),
+        *columns_of(dataset="Dataset", model="Model", **({"fixed": "Fixed"} if several else {}), **{axis: NAMES[axis]}),
         Column("completed", "Sessions", "d"), *columns_of(".3f", pass_first="Pass@1 first", pass_last="last"),
         *with_interval("delta_pct", "Δ %", "+.1f"),
         *with_interval("mst", "MST", ".3f"), Column("mst_share", "MST / N", ".3f"),
@@ -227,8 +117,8 @@ def ablation_table(comparison: RefineComparison, axis: str) -> Table | None:
         *columns_of(".3f", **{f"regression_{scope}": scope for scope in SCOPES}, adherence="Adherence"),
     )  # fmt: skip
     rows = [
-        (one.dataset, one.model, *([one.fixed] if fixed else []), str(name), *_values(cell))
-        for one in found for name, cell in one.cells
+        (dataset, model, *([fixed] if several else []), str(value), *_values(found))
+        for (dataset, model, fixed), members in series.items() for value, found in members
     ]  # fmt: skip
     return Table(
         f"ablation_{axis}", f"{AXES[axis]}, side by side", columns, tuple(rows), group="ablations",
@@ -238,89 +128,25 @@ def ablation_table(comparison: RefineComparison, axis: str) -> Table | None:
 
 
 def _values(found: Outcomes) -> tuple[Value, ...]:
-    metrics = found.cell.metrics
+    metrics, mst = found.cell.metrics, found.measured("mst")
     return (
         *(metrics["completed"], metrics["pass_at_1"][0], metrics["pass_at_1"][-1]),
-        *(*found.measured("delta_pct"), *found.measured("mst"), _share(found)[0]),
+        *(*found.measured("delta_pct"), *mst, None if mst[0] is None else mst[0] / found.cell.turns),
         *found.measured("regression.overall"),
         *(metrics["regression"]["by_scope"][scope] for scope in SCOPES),
         found.adherence.rate,
     )
 
 
-Measured = tuple[float | None, Sequence[float] | None]
-
-
-def _share(found: Outcomes) -> Measured:
-    mst, ends = found.measured("mst")
-    share = None if mst is None else mst / found.cell.turns
-    return share, ends and [end / found.cell.turns for end in ends]
-
-
-MEASURES: Mapping[str, Callable[[Outcomes], Measured]] = {
-    "MST": lambda found: found.measured("mst"),
-    "MST / N": _share,
-    "Δ Pass@1, %": lambda found: found.measured("delta_pct"),
-    "Regression rate": lambda found: found.measured("regression.overall"),
-    "Adherence rate": lambda found: found.counted(found.adherence),
-}
-ONLY_ALONG: Mapping[str, str] = {"MST / N": "turns", "Adherence rate": "judge"}
-"""Measures that are drawn along one axis alone: the others do not change them by themselves."""
-
-
-def ablation_figure(comparison: RefineComparison, look: Look, axis: str) -> Any:
-    """One row of panels per dataset, one column per measure; None if nothing varies along the axis."""
-    from matplotlib.figure import Figure
-
-    found = series(comparison, axis)
-    if not found:
-        return None
-    datasets = sorted({one.dataset for one in found})
-    measures = [name for name in MEASURES if ONLY_ALONG.get(name, axis) == axis]
-    figure = Figure(figsize=(3.7 * len(measures), 3.3 * len(datasets)), layout="constrained")
-    grid = figure.subplots(len(datasets), len(measures), squeeze=False)
-    for row, dataset in zip(grid, datasets, strict=True):
-        members = [one for one in found if one.dataset == dataset]
-        for panel, measure in zip(row, measures, strict=True):
-            _draw(panel, members, look, MEASURES[measure])
-            panel.set_title(f"{dataset}: {measure}", loc="left", fontweight="bold", fontsize=10)
-            panel.set_xlabel(AXES[axis])
-    legend(figure, list(grid.flat))
-    return figure
-
-
-def _draw(panel: Any, members: Sequence[Series], look: Look, measure: Callable[[Outcomes], Measured]) -> None:
-    names = list(dict.fromkeys(name for one in members for name, _ in one.cells))
-    numeric = all(isinstance(name, int) for name in names)
-    places = {name: float(name) if numeric else float(number) for number, name in enumerate(names)}
-    width = 0.6 if not numeric else 0.25 * min((b - a for a, b in pairwise(sorted(places.values()))), default=1.0)
-    for number, one in enumerate(members):
-        aside = spread(number, len(members), width)
-        label = one.model + (f" ({one.fixed})" if one.fixed else "")
-        twins = [each for each in members if each.model == one.model]
-        dash = DASHES[twins.index(one) % len(DASHES)] if numeric else "none"
-        bars(
-            panel, [(places[name] + aside, *measure(cell)) for name, cell in one.cells],
-            **{**look.line(one.cells[0][1].cell.label), "label": label, "linestyle": dash},
-            capsize=2.5, elinewidth=1.2,
-        )  # fmt: skip
-    if numeric:
-        panel.set_xticks(sorted(places.values()))
-    else:
-        labels = [textwrap.fill(str(name), 18) for name in names]
-        panel.set_xticks(range(len(names)), labels, rotation=30, ha="right", rotation_mode="anchor", fontsize=8.5)
-        panel.grid(visible=False, axis="x")
-        panel.set_xlim(-0.5, len(names) - 0.5)
-
-
 def by_language(comparison: RefineComparison) -> Table | None:
-    """The table of all pairs of cells of one model and setup in two languages; None if there is none.
-
-    Tasks are paired by their ids, whatever the datasets are called; only those count that both completed.
-    """
-    compared = [
-        pair for pair in map(_of_languages, combinations(comparison.in_order(), 2)) if pair is not None and pair.tasks
-    ]
+    """All pairs of cells of one model and setup in two languages, tasks paired by id; None without a pair."""
+    compared = []
+    for sides in combinations(comparison.in_order(), 2):
+        a, b = sorted(sides, key=lambda found: (found.languages != {"python"}, sorted(found.languages)))
+        single = len(a.languages) == len(b.languages) == 1
+        alike = (a.cell.model, a.cell.setup) == (b.cell.model, b.cell.setup)
+        if single and alike and a.languages != b.languages and (pair := paired.Pair(a, b)).tasks:
+            compared.append(pair)
     if not compared:
         return None
     columns = (
@@ -331,7 +157,7 @@ def by_language(comparison: RefineComparison) -> Table | None:
         "by_language", "By language, paired by task", columns, tuple(map(_in_languages, compared)), group="pairs",
         note="Cells of one model and setup in two programming languages, on the tasks and turns that both completed, "
         "paired by their ids. A − B: its 95 % interval is resampled by task, with both languages of a task together. "
-        "The instructions are those that hold for each language, so a turn of one asks for a change of the same type "
+        "Each language has its own instructions, so a turn of one asks for a change of the same type "
         "as in the other, and not for the same change.",
     )  # fmt: skip
 
@@ -341,29 +167,81 @@ def _sides(key: str, title: str) -> tuple[Column, ...]:
     return (*sides, *with_interval(f"{key}_difference", "A − B", "+.3f"))
 
 
-def _of_languages(sides: tuple[Outcomes, Outcomes]) -> paired.Pair[Outcomes] | None:
-    """The two cells, if they differ in the language and, but for the dataset, in nothing else."""
-    a, b = sorted(sides, key=lambda found: (found.languages != {"python"}, sorted(found.languages)))
-    single = len(a.languages) == len(b.languages) == 1
-    alike = (a.cell.model, a.cell.setup) == (b.cell.model, b.cell.setup)
-    return paired.Pair(a, b) if single and alike and a.languages != b.languages else None
-
-
 def _in_languages(pair: paired.Pair[Outcomes]) -> tuple[Value, ...]:
-    (first_a, first_b), (last_a, last_b) = pair.at(0), pair.at(-1)
-    mst_a, mst_b = (_sustained(pair, side) for side in pair.verdicts)
-    datasets = f"{pair.a.cell.dataset}, {pair.b.cell.dataset}"
-    (name_a,), (name_b,) = pair.a.languages, pair.b.languages
-    return (
-        *(pair.a.cell.model, pair.a.cell.setting, datasets, name_a, name_b, len(pair.tasks)),
-        *_both(pair, first_a, first_b), *_both(pair, last_a, last_b), *_both(pair, mst_a, mst_b),
+    sustained_by_task = [
+        TaskRatio({task: (sum(map(sustained, rows)), len(rows)) for task, rows in zip(pair.tasks, side, strict=True)})
+        for side in pair.verdicts
+    ]
+    values: list[Value] = []
+    for a, b in (pair.at(0), pair.at(-1), sustained_by_task):
+        values += a.rate, b.rate, paired.minus(a.rate, b.rate), paired.difference(pair.ratios(a), pair.ratios(b))
+    datasets, languages = f"{pair.a.cell.dataset}, {pair.b.cell.dataset}", (*pair.a.languages, *pair.b.languages)
+    return (pair.a.cell.model, pair.a.cell.setting, datasets, *languages, len(pair.tasks), *values)
+
+
+def has_labels(comparison: RefineComparison) -> bool:
+    """Whether the report was given people's labels."""
+    return any(found.cell.labels is not None for found in comparison.cells)
+
+
+def corrected(found: Outcomes, scope: str = "") -> Powered | str | None:
+    """The corrected adherence, or the reason why it is missing; None without labels."""
+    labels = found.cell.labels
+    if not isinstance(labels, JudgeLabels):
+        return labels
+    judged = {scope: found.judged[scope]} if scope else found.judged
+    return powered(labels, {part.cell_id for part in found.cell.parts}, judged)
+
+
+def measured(share: Powered | str | None) -> Measured:
+    """The share with its interval, if there is one."""
+    return (share.value, Interval.of(share.interval)) if isinstance(share, Powered) else (None, None)
+
+
+def corrected_rates(comparison: RefineComparison) -> Table:
+    columns = (
+        *columns_of(of="Of"), Column("judged", "Judged", "d"), *with_interval("raw", "Raw", ".3f"),
+        *with_interval("powered", "PPI++", ".3f"), *columns_of(note="Note"),
+    )  # fmt: skip
+    rows = []
+    for found in comparison.in_order():
+        # a cell without labels says so once
+        for scope in ("", *SCOPES) if isinstance(found.cell.labels, JudgeLabels) else ("",):
+            whole = found.judged[scope] if scope else found.adherence
+            if whole.by_task:
+                share = corrected(found, scope)
+                name = scope or "all turns"
+                rows.append((found, (name, size(whole), *found.counted(whole), *measured(share), _note(share))))
+    return named_table(
+        comparison, columns, rows, name="adherence_corrected",
+        title="Adherence, raw and corrected for the judge's errors", group="adherence",
+        note=f"{MEANING} A reply without code follows nothing, which needs no judge.",
     )  # fmt: skip
 
 
-def _sustained(pair: paired.Pair[Outcomes], side: Sequence[Sequence[tuple[bool | None, ...]]]) -> TaskRatio:
-    tasks = zip(pair.tasks, side, strict=True)
-    return TaskRatio({task: (sum(map(sustained, samples)), len(samples)) for task, samples in tasks})
+def _note(*shares: Powered | str | None) -> str:
+    return "; ".join(dict.fromkeys(f"not corrected: {share}" for share in shares if isinstance(share, str)))
 
 
-def _both(pair: paired.Pair[Outcomes], a: TaskRatio, b: TaskRatio) -> tuple[Value, ...]:
-    return a.rate, b.rate, paired.minus(a.rate, b.rate), paired.difference(pair.ratios(a), pair.ratios(b))
+def corrected_differences(compared: Sequence[paired.Pair[Outcomes]]) -> Table:
+    """Adherence of A minus B, on all tasks of either."""
+    columns = (
+        *columns_of(dataset="Dataset", a="A", b="B"), *with_interval("raw", "Raw, A − B", "+.3f"),
+        *with_interval("powered", "PPI++", "+.3f"), *columns_of(note="Note"),
+    )  # fmt: skip
+    rows: list[tuple[Value, ...]] = []
+    for pair in compared:
+        raw: list[TaskRatio] = [found.adherence for found in (pair.a, pair.b)]
+        shares = [corrected(found) for found in (pair.a, pair.b)]
+        estimates = [share for share in shares if isinstance(share, Powered)]
+        value, ends = powered_difference(*estimates) if len(estimates) == 2 else (None, None)
+        rows.append((
+            pair.a.cell.dataset, pair.a.cell.label, pair.b.cell.label, paired.minus(raw[0].rate, raw[1].rate),
+            paired.difference(*map(pair.ratios, raw)), value, Interval.of(ends), _note(*shares),
+        ))  # fmt: skip
+    return Table(
+        "adherence_differences", "Differences of adherence, raw and by people's labels", columns, tuple(rows),
+        group="adherence",
+        note="Raw: as the judge decided, which is right only if it errs equally, and little, in both cells; else the "
+        f"difference may be one of the judge's leniency. {MEANING}",
+    )  # fmt: skip

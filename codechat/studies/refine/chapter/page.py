@@ -1,29 +1,52 @@
-"""The refinement's part of the page: what it claims in words, the leaderboard, survival, every model's curves."""
+"""The page and the figures of refinement: headline, leaderboard, curves, rates by type (paper, Figs. 3 to 7)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from codechat.base.domain import SCOPES
+from codechat.base.domain import CHANGES, SCOPES
+from codechat.report import drawing
 from codechat.report.comparison import LoadedCell
-from codechat.report.data import Board, BoardColumn, Card, Cards, Chart, Headline, Line, Section, Shown, Table
-from codechat.report.generic.overview import (
-    SESSIONS,
-    count_columns,
-    if_it_varies,
-    inside_columns,
-    pooling_notes,
-    samples_columns,
-    use_columns,
-)
-from codechat.report.metrics.statistics import mean_of, rate
-from codechat.studies.refine.chapter import corrected
-from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison, setups_of
+from codechat.report.data import (
+    Board,
+    BoardColumn,
+    Card,
+    Cards,
+    Chart,
+    Drawing,
+    Headline,
+    Line,
+    Section,
+    Shown,
+    Table,
+)  # fmt: skip
+from codechat.report.drawing import Look, Point, points_of
+from codechat.report.generic import overview
+from codechat.report.metrics.statistics import TaskRatio, mean_of, rate
+from codechat.studies.refine.chapter import comparisons
+from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison, setups_of
+from codechat.studies.refine.metrics import REFINE
 
 PAIRS = "pairs_mst"  # the table of paired comparisons
-LEVEL = "0.00"  # a difference that is nought as it is written
+LEVEL = "0.00"  # a difference that is shown as zero
+BOARD_NOTE = (
+    "MST is the mean number of turns, from turn 0 on, that pass the whole test suite one after another; the bar is its "
+    "95 % interval by task. Choose a column's title to sort, a model's name to see its sessions."
+)
+ALIVE_NOTE = "Share of sessions whose code has passed at every turn so far. Errored sessions are left out."
+LEGEND = (
+    ("main", "Pass@1, % (band: 95 % interval by task)"),
+    ("second", "alive since turn 0"),
+    ("third", "instructions followed"),
+    ("context", "other models alive"),
+)
+SUSTAINED = "Sustained turns"
+TREND_HINT = "Mann–Kendall: ↓ decreasing, ↑ increasing, · no trend at α = 0.05"
+TREND = {"decreasing": "↓", "increasing": "↑", "no trend": "·"}
+TYPES = {"by_scope": SCOPES, "by_change": CHANGES, "all_turns": ("all turns",)}
 
 
 def headline(cells: Sequence[LoadedCell], tables: Sequence[Table]) -> Headline:
@@ -42,7 +65,11 @@ def headline(cells: Sequence[LoadedCell], tables: Sequence[Table]) -> Headline:
     elif len(level) > 1:
         lead = f"{_joined(level)} keep code alive equally long:"
     title = f"{lead} {_mst(rivals[best]):.2f} of {compared[0].turns} turns"
-    text = [_what_it_is(rivals[best])]
+    text = [
+        "The mean number of turns that pass one after another from turn 0 (MST)"
+        f"{', averaged over ' if len(rivals[best]) > 1 else ' on '}{_joined(cell.dataset for cell in rivals[best])}, "
+        f"{rivals[best][0].agenda} agenda."
+    ]
     if len(level) < len(ranked):
         following = ranked[len(level)]
         text.append(f"Next is {following} with {_mst(rivals[following]):.2f}.")
@@ -51,21 +78,10 @@ def headline(cells: Sequence[LoadedCell], tables: Sequence[Table]) -> Headline:
 
 
 def _mst(cells: Sequence[LoadedCell]) -> float:
-    """The unweighted mean over the datasets."""
     return fmean(cell.metrics["mst"] for cell in cells)
 
 
-def _what_it_is(best: Sequence[LoadedCell]) -> str:
-    """What the figure is, and on which tasks."""
-    return (
-        "The mean number of turns that pass one after another from turn 0 (MST)"
-        f"{', averaged over ' if len(best) > 1 else ' on '}{_joined(cell.dataset for cell in best)}, "
-        f"{best[0].agenda} agenda."
-    )
-
-
 def _tested(names: Sequence[str], rivals: Mapping[str, Sequence[LoadedCell]], tables: Sequence[Table]) -> list[str]:
-    """By how much the first is ahead of the second on the same tasks, on which a hard task counts against both."""
     if len(names) != 2:
         return []
     best, second = (rivals[name] for name in names)
@@ -99,7 +115,6 @@ def _joined(words: Iterable[str]) -> str:
 
 
 def _facts(cells: Sequence[LoadedCell]) -> list[tuple[str, str]]:
-    """Figures over the compared cells, each the mean of the cells, and the counts behind them."""
     facts = []
     first, last = (mean_of(cell.metrics["pass_at_1"][turn] for cell in cells) for turn in (0, -1))
     if first is not None and last is not None:
@@ -121,22 +136,6 @@ def _facts(cells: Sequence[LoadedCell]) -> list[tuple[str, str]]:
     return [*facts, (f"{sessions:,}", counts)]
 
 
-BOARD_NOTE = (
-    "MST is the mean number of turns, from turn 0 on, that pass the whole test suite one after another; the bar is its "
-    "95 % interval by task. Choose a column's title to sort, a model's name to see its sessions."
-)
-ALIVE_NOTE = "Share of sessions whose code has passed at every turn so far. Errored sessions are left out."
-LEGEND = (
-    ("main", "Pass@1, % (band: 95 % interval by task)"),
-    ("second", "alive since turn 0"),
-    ("third", "instructions followed"),
-    ("context", "other models alive"),
-)
-SUSTAINED = "Sustained turns"
-TREND_HINT = "Mann–Kendall: ↓ decreasing, ↑ increasing, · no trend at α = 0.05"
-TREND = {"decreasing": "↓", "increasing": "↑", "no trend": "·"}
-
-
 def sections_of(comparison: RefineComparison, groups: Sequence[str]) -> list[Section]:
     """The sections; `groups` are the tables and figures that stand in the last."""
     panels: dict[str, list[Line]] = {}
@@ -148,18 +147,10 @@ def sections_of(comparison: RefineComparison, groups: Sequence[str]) -> list[Sec
     drawn = {name: [line for line in lines if line.values] for name, lines in panels.items()}
     charts = [Chart("", "Alive", lines, name) for name, lines in drawn.items() if lines]
     cards = [_card(line, [x for x in lines if x is not line]) for lines in panels.values() for line in lines]
+    meaning = [comparisons.MEANING] if comparisons.has_labels(comparison) else []
+    notes = (BOARD_NOTE, *meaning, *overview.pooling_notes(comparison.loaded))
     return [
-        Section(
-            "leaderboard",
-            "Leaderboard",
-            "Leaderboard",
-            (
-                BOARD_NOTE,
-                *([corrected.MEANING] if corrected.asked(comparison) else []),
-                *pooling_notes(comparison.loaded),
-                _board(comparison.loaded, found),
-            ),
-        ),
+        Section("leaderboard", "Leaderboard", "Leaderboard", (*notes, _board(comparison.loaded, found))),
         Section("survival", "How long code stays alive", "", (ALIVE_NOTE, charts)),
         Section("curves", "Model by model", "Curves", (Cards(LEGEND, cards),)),
         Section("results", "Tables and figures", "Tables", groups=groups),
@@ -167,16 +158,13 @@ def sections_of(comparison: RefineComparison, groups: Sequence[str]) -> list[Sec
 
 
 def _corrected_columns(cells: Sequence[LoadedCell], found: Mapping[Path, Outcomes]) -> list[BoardColumn]:
-    """Adherence as people would see it, with its interval, if the report has it."""
     if all(cell.labels is None for cell in cells):
         return []
-    shares = [corrected.corrected(found[cell.folder]) if cell.folder in found else None for cell in cells]
-    values = [corrected.measured(share) for share in shares]
-    ends: list[Shown] = [(value, interval) for value, interval in values]
+    shares = [comparisons.corrected(found[cell.folder]) if cell.folder in found else None for cell in cells]
+    ends: list[Shown] = [comparisons.measured(share) for share in shares]
+    values = [comparisons.measured(share)[0] for share in shares]
     return [
-        BoardColumn(
-            "corrected", [value for value, _ in values], "share", "Adhered", "for the judge's errors, by labels"
-        ),
+        BoardColumn("corrected", values, "share", "Adhered", "for the judge's errors, by labels"),
         BoardColumn("95 % interval", ends, "share", "Adhered", most=1.0, ends=True),
     ]
 
@@ -190,10 +178,10 @@ def _board(cells: Sequence[LoadedCell], found: Mapping[Path, Outcomes]) -> Board
     mst = f"MST of {longest}" if {cell.turns for cell in cells} == {longest} else "MST of N"
     columns = [
         BoardColumn("Model", cells, "cell"),
-        *if_it_varies("Dataset", [cell.dataset for cell in cells]),
-        *if_it_varies("Agenda", [cell.agenda for cell in cells]),
-        *if_it_varies("Setting", [cell.setting_without("agenda") for cell in cells]),
-        *samples_columns(cells),
+        *overview.if_it_varies("Dataset", [cell.dataset for cell in cells]),
+        *overview.if_it_varies("Agenda", [cell.agenda for cell in cells]),
+        *overview.if_it_varies("Setting", [cell.setting_without("agenda") for cell in cells]),
+        *overview.samples_columns(cells),
         BoardColumn(mst, [m["mst"] for m in metrics], "number", SUSTAINED, "mean sustained turns", strong=True),
         BoardColumn("95 % interval", [(m["mst"], m["ci"]["mst"]) for m in metrics], "number", SUSTAINED,
                     most=longest, ends=True),
@@ -203,21 +191,20 @@ def _board(cells: Sequence[LoadedCell], found: Mapping[Path, Outcomes]) -> Board
         BoardColumn("trend", [_trend(m) for m in metrics], "text", "Pass@1", TREND_HINT),
         BoardColumn("as judged" if followed else "Adhered",
                     [_adhered(m) for m in metrics], "share", "Adhered" if followed else "",
-                    "instructions followed, of those judged"),
+                    "instructions followed, of all judged"),
         *followed,
         *(BoardColumn(scope, [m["regression"]["by_scope"][scope] for m in metrics], "share", "Regression rate",
                       f"{scope} changes that break working code") for scope in SCOPES),
-        *count_columns(cells, "Sessions", **SESSIONS),
-        *count_columns(cells, "Turns", skipped_turns=("skipped", "turns without an applicable instruction"),
+        *overview.count_columns(cells, "Sessions", **overview.SESSIONS),
+        *overview.count_columns(cells, "Turns", skipped_turns=("skipped", "turns without an applicable instruction"),
                        undecided=("undecided", "turns without a readable verdict on adherence")),
-        *inside_columns(cells),
-        *use_columns(cells),
+        *overview.inside_columns(cells),
+        *overview.use_columns(cells),
     ]  # fmt: skip
     return Board("Leaderboard", columns, sort=mst)
 
 
 def _trend(metrics: Mapping[str, Any]) -> Shown:
-    """The p-value, and how it is shown."""
     trend = metrics["mann_kendall"]["pass_at_1"]
     if trend is None:
         return None
@@ -226,10 +213,8 @@ def _trend(metrics: Mapping[str, Any]) -> Shown:
 
 
 def _adhered(metrics: Mapping[str, Any]) -> float | None:
-    """Adhered turns of all judged ones."""
-    adhered, violated = (
-        sum(metrics["phi"][f"{code}_{kind}"] for code in ("pass", "fail")) for kind in ("adhered", "violated")
-    )
+    phi = metrics["phi"]
+    adhered, violated = (phi[f"pass_{kind}"] + phi[f"fail_{kind}"] for kind in ("adhered", "violated"))
     return rate(adhered, adhered + violated)
 
 
@@ -243,3 +228,65 @@ def _card(alive: Line, others: Sequence[Line]) -> Card:
     ]
     of = f" of {cell.turns}"
     return Card(cell, (("MST", metrics["mst"], "number", of), ("Δ", metrics["delta_pct"], "change", " %")), lines)
+
+
+def _curve(name: str, figure: Callable[[Outcomes, int], TaskRatio], first: int, *, steps: bool = False) -> Any:
+    """Draws the curve of a figure for every turn from `first` on."""
+
+    def values(found: Outcomes) -> list[Point]:
+        return [(turn, *found.counted(figure(found, turn))) for turn in range(first, found.cell.turns)]
+
+    return partial(drawing.curves, values=values, name=name, steps=steps)
+
+
+def regression(comparison: RefineComparison, look: Look, breakdown: str) -> Any:
+    """The regression rate by scope or by change."""
+    figure, axes = drawing.panels(comparison.datasets, height=3.3)
+    for panel, dataset in zip(axes, comparison.datasets, strict=True):
+        drawing.points(
+            panel, look, TYPES[breakdown], comparison.on(dataset),
+            lambda found, name: found.measured(f"regression.{breakdown}.{name}"),
+        )  # fmt: skip
+        panel.set_ylabel("Regression rate")
+    return drawing.from_zero(figure, axes)
+
+
+def self_correction(comparison: RefineComparison, look: Look) -> Any:
+    """The self-correction rate over all turns, by scope and by change: a row of three panels per dataset."""
+    places = [(dataset, name) for dataset in comparison.datasets for name in ("all_turns", "by_scope", "by_change")]
+    titles = [f"{dataset}, {name.replace('_', ' ')}" for dataset, name in places]
+    figure, axes = drawing.panels(titles, width=3.9, height=3.0, columns=3)
+    for panel, (dataset, name) in zip(axes, places, strict=True):
+        drawing.points(panel, look, TYPES[name], comparison.on(dataset), partial(_mended, name))
+        panel.set_ylabel("Self-correction rate" if name == "all_turns" else "")
+    return drawing.from_zero(figure, axes)
+
+
+def _mended(breakdown: str, found: Outcomes, name: str) -> Measured:
+    rates = found.self_correction
+    return found.counted(rates.overall if breakdown == "all_turns" else getattr(rates, breakdown)[name])
+
+
+DRAWINGS = (
+    Drawing("figure_3_pass_at_1", "Pass@1 over the turns (paper, Fig. 3)",
+        "The share of sessions whose code passes the whole test suite at each turn; bands or whiskers: 95 % by task.",
+        "trend", partial(drawing.curves, values=points_of(REFINE.series[0]), name="Pass@1")),
+    Drawing("survival", "Survival: sessions still passing since turn 0",
+        "The share of sessions that have passed at every turn so far; bands or whiskers: 95 % by task.",
+        "trend", _curve("Passing since turn 0", Outcomes.surviving, 0, steps=True)),
+    Drawing("figure_4_regression_by_scope", "Regression by scope (paper, Fig. 4)",
+        "The share of turns that broke passing code, by the scope of the instruction; whiskers: 95 % by task.",
+        "breaks", partial(regression, breakdown="by_scope")),
+    Drawing("figure_5_regression_by_change", "Regression by change (paper, Fig. 5)",
+        "The share of turns that broke passing code, by the change asked for; whiskers: 95 % by task.",
+        "breaks", partial(regression, breakdown="by_change")),
+    Drawing("regression_by_turn", "Regression by turn position",
+        "The share of passing code that each turn breaks; bands or whiskers: 95 % by task.",
+        "breaks", _curve("Regression rate", lambda found, turn: found.regression_at[turn], 1)),
+    Drawing("figure_7_self_correction", "Self-correction, dataset by dataset (paper, Fig. 7)",
+        "The share of turns that mended failing code: by model, scope and change; whiskers: 95 % by task.",
+        "breaks", self_correction),
+    Drawing("figure_6_adherence", "Instruction adherence over the turns (paper, Fig. 6)",
+        "The share of judged turns that followed the instruction, correctness aside; bands or whiskers: 95 % by task.",
+        "adherence", _curve("Instruction adherence rate", lambda found, turn: found.adherence_at[turn], 1)),
+)  # fmt: skip

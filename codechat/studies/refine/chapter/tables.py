@@ -1,30 +1,35 @@
 """The refinement's tables of single cells: the paper's Tables III to VII, the leaderboard, and where code breaks."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.generic.tables import Naming, named_table
-from codechat.report.metrics.loaded import LOADED
+from codechat.report.metrics.counts import LOADED
 from codechat.report.metrics.powered import Powered, powered_mean
 from codechat.report.metrics.statistics import TaskRatio, mean_of_all, percent_change, percentile_interval, rate
-from codechat.report.metrics.tally import size
-from codechat.studies.refine.chapter import corrected
-from codechat.studies.refine.chapter.outcomes import (
-    MEAN,
-    Breaking,
-    Outcomes,
-    RefineComparison,
-    Together,
-    sustained_turns,
-    together,
-)
+from codechat.report.metrics.sums import size
+from codechat.studies.refine.chapter import comparisons
+from codechat.studies.refine.chapter.outcomes import MEAN, Breaking, Outcomes, RefineComparison, Together, together
 
 LEVEL = 1e-9  # what rounding errors can make of equal means
 INTERVALS = "Intervals: 95 %, 2,000 resamples by task."
 MEAN_NOTE = (
     "Means are unweighted over the datasets; an entrant that lacks one of them, or has sessions of two lengths, has no "
     f"mean. {INTERVALS[:-1]}, the datasets resampled apart."
+)
+Entry = tuple[Mapping[str, Outcomes], float | None, Interval | None]
+ALPHA = 0.05
+MANN_KENDALL_NOTE = (
+    "Mann–Kendall: the original two-sided test, α = 0.05, as in the paper; bold: p < 0.05. "
+    "It assumes independent values. These are rates of the same sessions at successive turns, so they depend on each "
+    "other, and p comes out smaller than it should; with few turns few p-values are possible, and with four values or "
+    "fewer none is below 0.05. Read it as a description of the shape, not as proof; intervals are resampled by task."
+)
+DATASETS_NOTE = (
+    "Of the tasks that the cells ran. Tests are means over the counted tasks, whose kind of tests can be counted. "
+    "Original: the tests that the dataset's authors wrote; added: by EvalPlus, or plus_input of your own tasks. "
+    "Requirements' tests are left out. A cell of an earlier version kept no counts; run again, it adds them and calls "
+    "no model."
 )
 
 
@@ -61,7 +66,7 @@ def ranks(values: Mapping[str, float | None], turns: Mapping[str, int]) -> dict[
 
 
 def leaderboard(comparison: RefineComparison) -> Table:
-    """A row per entrant on each dataset; if there are several, first the means of those that have all of them."""
+    """A row per entrant on each dataset; if there are several, first the means of entrants with all datasets."""
     naming = Naming(comparison, with_dataset=False)
     last, several = comparison.last_turn, len(comparison.datasets) > 1
     pooled = any(found.cell.samples > 1 for found in comparison.cells)
@@ -72,7 +77,7 @@ def leaderboard(comparison: RefineComparison) -> Table:
         *columns_of(".3f", pass_first="Pass@1 turn 0", pass_last=f"Pass@1 turn {last}"),
         Column("delta_pct", f"Δ0→{last} %", "+.1f"),
         *columns_of(".3f", regression="Regression", self_correction="Self-correction", adherence="Adherence"),
-        *(with_interval("adherence_corrected", "corrected", ".3f") if corrected.asked(comparison) else ()),
+        *(with_interval("adherence_corrected", "corrected", ".3f") if comparisons.has_labels(comparison) else ()),
         *columns_of("d", completed="Completed", errored="Errored"),
     )  # fmt: skip
     rows: list[tuple[Value, ...]] = []
@@ -88,49 +93,34 @@ def leaderboard(comparison: RefineComparison) -> Table:
     return Table("leaderboard", "Leaderboard", columns, tuple(rows), group="leaderboard", note=note)
 
 
-Entry = tuple[Mapping[str, Outcomes], float | None, Interval | None]
-
-
 def _block(
     entries: Mapping[str, Entry], naming: Naming, dataset: tuple[str, ...], *, pooled: bool
 ) -> Iterator[tuple[Value, ...]]:
-    """The rows of entrants that are ranked among themselves: an entrant's cells by dataset, its MST, the interval.
-
-    `pooled`: with the number of samples.
-    """
+    """The rows of entrants ranked among themselves: cells by dataset, MST, interval; `pooled`: with samples."""
     firsts = {label: next(iter(cells.values())) for label, (cells, _, _) in entries.items()}
     turns = {label: found.cell.turns for label, found in firsts.items()}
     for label, rank in ranks({label: mst for label, (_, mst, _) in entries.items()}, turns).items():
         cells, mst, interval = entries[label]
+        samples = ", ".join(dict.fromkeys(str(found.cell.samples) for found in cells.values()))
         counts = (sum(found.cell.metrics[key] for found in cells.values()) for key in ("completed", "errored"))
-        named = (*naming.of(firsts[label]), *dataset, *([_samples(cells)] if pooled else []))
+        named = (*naming.of(firsts[label]), *dataset, *([samples] if pooled else []))
         followed = corrected_mean(cells) if any(found.cell.labels is not None for found in cells.values()) else ()
         yield (rank, *named, mst, interval, *_means(cells), *followed, *counts)
 
 
 def corrected_mean(cells: Mapping[str, Outcomes]) -> tuple[float | None, Interval | None]:
     """The mean of the corrected adherence over datasets, with its interval."""
-    shares = [corrected.corrected(found) for found in cells.values()]
+    shares = [comparisons.corrected(found) for found in cells.values()]
     known = [share for share in shares if isinstance(share, Powered)]
-    return corrected.measured(powered_mean(known) if len(known) == len(shares) else None)
-
-
-def _samples(cells: Mapping[str, Outcomes]) -> str:
-    """How many samples of a task there are, on the datasets one after another if they differ."""
-    return ", ".join(dict.fromkeys(str(found.cell.samples) for found in cells.values()))
+    return comparisons.measured(powered_mean(known) if len(known) == len(shares) else None)
 
 
 def _means(cells: Mapping[str, Outcomes]) -> Sequence[float | None]:
     metrics = [found.cell.metrics for found in cells.values()]
     first, last = (mean_of_all([m["pass_at_1"][turn] for m in metrics]) for turn in (0, -1))
     rates = [mean_of_all([m[key]["overall"] for m in metrics]) for key in ("regression", "self_correction")]
-    return [
-        first,
-        last,
-        percent_change(first, last),
-        *rates,
-        mean_of_all([found.adherence.rate for found in cells.values()]),
-    ]
+    followed = mean_of_all([found.adherence.rate for found in cells.values()])
+    return [first, last, percent_change(first, last), *rates, followed]
 
 
 def mst(comparison: RefineComparison) -> Table:
@@ -160,21 +150,11 @@ def mst(comparison: RefineComparison) -> Table:
 
 
 def _mean_row(comparison: RefineComparison, naming: Naming, models: Together) -> tuple[Value, ...]:
-    """The last row of Table V: the mean over the models of a setup."""
     _, *named = naming.of(next(iter(models.cells.values())))
     names = [*comparison.datasets, MEAN]
     known = {*models.datasets, *([MEAN] if models.datasets == comparison.datasets else [])}
-    values = [models.mean(sustained_turns, name).measured if name in known else (None, None) for name in names]
+    values = [models.mean(Outcomes.sustained_turns, name).measured if name in known else (None, None) for name in names]
     return (f"mean of {models.noun}", *named, *(value for each in values for value in each))
-
-
-ALPHA = 0.05
-MANN_KENDALL_NOTE = (
-    "Mann–Kendall: the original two-sided test, α = 0.05, as in the paper; bold: p < 0.05. "
-    "It assumes independent values. These are rates of the same sessions at successive turns, so they depend on each "
-    "other, and p comes out smaller than it should; with few turns few p-values are possible, and with four values or "
-    "fewer none is below 0.05. Read it as a description of the shape, not as proof; intervals are resampled by task."
-)
 
 
 def decay(comparison: RefineComparison) -> Table:
@@ -212,21 +192,16 @@ def _ends(series: Sequence[float | None]) -> tuple[float | None, float | None]:
 def _trend_table(
     comparison: RefineComparison, series: str, columns: Sequence[Column], rows: Sequence[Sequence[Value]], **about: str
 ) -> Table:
-    """The rows, one a cell, each with the Mann–Kendall test of a series."""
+    """A row per cell, with the Mann–Kendall test of a series."""
     test = (Column("mk_s", "S", "d"), Column("mk_z", "Z", ".2f"), Column("mk_p", "p", "p"), Column("trend", "Trend"))
-    trends = [found.cell.metrics["mann_kendall"][series] for found in comparison.in_order()]
-    tested = [
-        (found, (*row, *_trend(trend))) for found, row, trend in zip(comparison.in_order(), rows, trends, strict=True)
-    ]
-    strong = [(row, len(columns) + 2) for row, trend in enumerate(trends) if trend is not None and trend["p"] < ALPHA]
-    return named_table(comparison, (*columns, *test), tested, strong, note=MANN_KENDALL_NOTE, **about)
-
-
-def _trend(trend: Mapping[str, Any] | None) -> tuple[Value, ...]:
-    if trend is None:
-        return (None,) * 4
     arrows = {"decreasing": "↓ decreasing", "increasing": "↑ increasing"}
-    return (trend["s"], trend["z"], trend["p"], arrows.get(trend["trend"], trend["trend"]))
+    tested, strong = [], []
+    for number, (found, row) in enumerate(zip(comparison.in_order(), rows, strict=True)):
+        trend = found.cell.metrics["mann_kendall"][series] or dict.fromkeys(("s", "z", "p", "trend"))
+        direction = trend["trend"] and arrows.get(trend["trend"], trend["trend"])
+        tested.append((found, (*row, trend["s"], trend["z"], trend["p"], direction)))
+        strong += [(number, len(columns) + 2)] if trend["p"] is not None and trend["p"] < ALPHA else []
+    return named_table(comparison, (*columns, *test), tested, strong, note=MANN_KENDALL_NOTE, **about)
 
 
 def sensitivity(comparison: RefineComparison) -> Table:
@@ -250,7 +225,7 @@ def sensitivity(comparison: RefineComparison) -> Table:
 
 
 def _steps(mst_at: Mapping[str, float | None], caps: Sequence[int]) -> list[float | None]:
-    """MST at every cap, each but the first with its change in per cent against the cap before that the cell has."""
+    """MST at every cap, each but the first with the change in per cent from the cap before."""
     values = [mst_at.get(str(cap)) for cap in caps]
     row, before = values[:1], values[0] if values else None
     for value in values[1:]:
@@ -261,12 +236,8 @@ def _steps(mst_at: Mapping[str, float | None], caps: Sequence[int]) -> list[floa
 
 def turns(comparison: RefineComparison) -> Table:
     """Every curve's values: one row per cell and turn."""
-    titles = {
-        "pass_at_1": "Pass@1",
-        "surviving": "Passing since turn 0",
-        "adherence": "Adherence",
-        "regression": "Regression",
-    }
+    titles = {"pass_at_1": "Pass@1", "surviving": "Passing since turn 0", "adherence": "Adherence",
+              "regression": "Regression"}  # fmt: skip
     columns = [Column("turn", "Turn", "d"), *(each for item in titles.items() for each in with_interval(*item, ".3f"))]
     rows = [(found, _turn(found, turn)) for found in comparison.in_order() for turn in range(found.cell.turns)]
     return named_table(
@@ -301,9 +272,6 @@ def association(comparison: RefineComparison) -> Table:
     )  # fmt: skip
 
 
-BREAKDOWNS = ("by_scope", "by_change", "by_cell")
-
-
 def transitions(comparison: RefineComparison) -> Table:
     """Regression and self-correction by type of instruction, with what they are shares of (the paper's RQ2)."""
     columns = (
@@ -313,7 +281,10 @@ def transitions(comparison: RefineComparison) -> Table:
         *with_interval("self_correction", "Self-correction", ".3f"),
         Column("failed_before", "Failed before", "d"),
     )
-    rows = [(found, row) for found in comparison.in_order() for row in _type_rows(found)]
+    rows = [
+        (found, _transition(found, place, broken, mended)) for found in comparison.in_order()
+        for (place, broken), (_, mended) in zip(found.regression.items(), found.self_correction.items(), strict=True)
+    ]  # fmt: skip
     return named_table(
         comparison, columns, rows,
         name="transitions", title="Regression and self-correction by type of instruction", group="breaks",
@@ -322,37 +293,22 @@ def transitions(comparison: RefineComparison) -> Table:
     )  # fmt: skip
 
 
-def _type_rows(found: Outcomes) -> Iterator[tuple[Value, ...]]:
-    regression, correction = found.regression, found.self_correction
-    yield ("overall", "all", *_rate_values(found, "overall", regression.overall, correction.overall))
-    for breakdown in BREAKDOWNS:
-        for name, figure in getattr(regression, breakdown).items():
-            mended = getattr(correction, breakdown)[name]
-            yield (breakdown.removeprefix("by_"), name, *_rate_values(found, f"{breakdown}.{name}", figure, mended))
-
-
-def _rate_values(found: Outcomes, place: str, broken: TaskRatio, mended: TaskRatio) -> tuple[Value, ...]:
+def _transition(found: Outcomes, place: str, broken: TaskRatio, mended: TaskRatio) -> tuple[Value, ...]:
+    breakdown, _, name = place.removeprefix("by_").partition(".")
     interval = found.measured(f"regression.{place}")[1]
-    return (broken.rate, interval, size(broken), *found.counted(mended), size(mended))
-
-
-def breaking(comparison: RefineComparison) -> list[Breaking]:
-    """Every instruction that met passing code, over all cells; the most breaking first.
-
-    Ordered by the lower end of the interval of its rate, so that one broken turn of one does not lead.
-    """
-    merged: dict[str, Breaking] = {}
-    for found in comparison.cells:
-        for key, seen in found.instructions.items():
-            known = merged.setdefault(key, Breaking(seen.instruction))
-            known.met += seen.met
-            known.broke += seen.broke
-    floor = {key: (wilson(seen.broke, seen.met) or (0.0,))[0] for key, seen in merged.items()}
-    return [merged[key] for key in sorted(merged, key=lambda key: (-floor[key], -merged[key].met, key))]
+    rates = (broken.rate, interval, size(broken), *found.counted(mended), size(mended))
+    return (breakdown, name or "all", *rates)
 
 
 def breaking_table(comparison: RefineComparison) -> Table:
-    """Every instruction with how often it broke code that passed."""
+    """How often each instruction broke code that passed, ordered by the lower end of the interval of its rate."""
+    merged: dict[str, Breaking] = {}
+    for key, seen in (item for found in comparison.cells for item in found.instructions.items()):
+        known = merged.setdefault(key, Breaking(seen.instruction))
+        known.met += seen.met
+        known.broke += seen.broke
+    floor = {key: (wilson(seen.broke, seen.met) or (0.0,))[0] for key, seen in merged.items()}
+    order = sorted(merged, key=lambda key: (-floor[key], -merged[key].met, key))
     columns = (
         *columns_of(instruction="Instruction", id="Id", scope="Scope", change="Change"),
         *columns_of("d", passed_before="Passed before", broke="Broke"),
@@ -361,7 +317,7 @@ def breaking_table(comparison: RefineComparison) -> Table:
     rows = [
         (what.text, what.id, what.scope, what.change, seen.met, seen.broke, seen.broke / seen.met,
          wilson(seen.broke, seen.met))
-        for seen in breaking(comparison) for what in [seen.instruction]
+        for seen in map(merged.__getitem__, order) for what in [seen.instruction]
     ]  # fmt: skip
     return Table(
         "instructions", "The most breaking instructions", columns, tuple(rows), group="breaks",
@@ -380,21 +336,15 @@ def wilson(hits: int, total: int) -> Interval | None:
     return Interval(float(low), float(high))
 
 
-DATASETS_NOTE = (
-    "Of the tasks that the cells ran. Tests are means over the counted tasks, whose kind of tests can be counted. "
-    "Original: the tests that the dataset's authors wrote; added: those of EvalPlus, or plus_input of your own tasks. "
-    "Requirements' tests are left out. A cell of an earlier version kept no counts; run again, it adds them and calls "
-    "no model."
-)
-
-
 def datasets(comparison: RefineComparison) -> Table | None:
     """A row per dataset, and per choice of tasks if cells of one dataset differ in it; None if no cell kept counts."""
     found: dict[tuple[Value, ...], None] = {}
     for each in comparison.in_order():
         counts = each.cell.metrics.get(LOADED)
         if counts is not None:
-            found[each.cell.dataset, *_sizes(counts)] = None
+            counted, original, added = (counts[key] for key in ("counted", "original_tests", "added_tests"))
+            means = (rate(tests, counted) for tests in (original, added, original + added))
+            found[each.cell.dataset, counts["tasks"], counted, *means] = None
     if not found:
         return None
     columns = (
@@ -404,8 +354,3 @@ def datasets(comparison: RefineComparison) -> Table | None:
     return Table(
         "table_3_datasets", "Datasets (paper, Table III)", columns, tuple(found), note=DATASETS_NOTE, group="data"
     )
-
-
-def _sizes(counts: Mapping[str, int]) -> tuple[Value, ...]:
-    counted, original, added = (counts[key] for key in ("counted", "original_tests", "added_tests"))
-    return (counts["tasks"], counted, *(rate(tests, counted) for tests in (original, added, original + added)))

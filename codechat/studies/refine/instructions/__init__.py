@@ -21,12 +21,13 @@ _HASHES = {
 The earlier hash stays in the ids of cells. Cells whose judge uses rules have the rules' version in their ids too; for
 all others nothing changed.
 """
+__all__ = ["INSTRUCTIONS", "PYTHON", "Pool", "Rejected", "WrongPool", "hash_of"]
 
 
 def hash_of(instructions: Sequence[Instruction]) -> str:
     """The hash of instructions as a cell's id has it. The languages that they hold for are no part of it."""
     digest = content_hash([[one.id, one.text, one.scope, one.change, one.rule] for one in instructions])
-    if digest in _HASHES.values():  # a copy of the earlier pool, whose rules are others than those of today's
+    if digest in _HASHES.values():  # a copy of the earlier pool, whose rules differ from today's
         digest = content_hash(["earlier", digest])
     return _HASHES.get(digest, digest)
 
@@ -45,9 +46,8 @@ class Rejected:
 class Pool:
     """Accepted instructions in order, with the hash of their whole content, and the rejected candidates.
 
-    `instructions` are those for code in the languages at hand, as it is read those for Python; `others` are the rest.
-    `languages` has, by id, those that an instruction holds for; one that is not there holds for all.
-    `warnings` are sentences about what the author may have meant otherwise; they change nothing.
+    `instructions` hold for the languages at hand (at first Python), `others` are the rest. `languages` has the
+    languages of an instruction by its id; an instruction without an entry holds for all. `warnings` change nothing.
     """
 
     instructions: tuple[Instruction, ...]
@@ -85,15 +85,10 @@ class Pool:
         return [one for one in (*self.instructions, *self.others) if name in self.languages.get(one.id, (name,))]
 
 
-_NOTHING = Pool((), "")
-
-
 class WrongPool(UserError):
     """A pool file with mistakes: all of them, and the pool that its other rows make."""
 
-    def __init__(
-        self, message: str, remedy: str, mistakes: tuple[UserError, ...] = (), understood: Pool = _NOTHING
-    ) -> None:
+    def __init__(self, message: str, remedy: str, mistakes: tuple[UserError, ...], understood: Pool) -> None:
         super().__init__(message, remedy)
         self.mistakes = mistakes
         self.understood = understood
@@ -102,5 +97,3 @@ class WrongPool(UserError):
 INSTRUCTIONS: Registry[Pool, NoTraits] = Registry(
     "instructions", "codechat.studies.refine.instructions", NoTraits, Pool
 )
-
-__all__ = ["INSTRUCTIONS", "PYTHON", "Pool", "Rejected", "WrongPool", "hash_of"]

@@ -1,8 +1,7 @@
 """The pool: the embedded one, or a user's own file with a column map.
 
-A file is CSV, JSON Lines or YAML, by its suffix. A row that cannot be read or understood is a mistake of its own, so
-that all mistakes of a file are found at once. The change that an instruction means follows from its leading verb (paper
-III-B, Table II).
+A file is CSV, JSON Lines or YAML, by its suffix. All mistakes of a file are reported at once. The change that an
+instruction means follows from its leading verb (paper III-B, Table II).
 """
 
 import csv
@@ -13,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import yaml
 
 from codechat.base.config import Config, original_option, place_option, run_option
-from codechat.base.domain import CHANGES, SCOPES, Change, Instruction, Scope
+from codechat.base.domain import CHANGES, SCOPES, Change, Instruction
 from codechat.base.errors import MAX_LINES, UserError, nearest
 from codechat.sandbox.languages import language_of
 from codechat.studies.refine.instructions import INSTRUCTIONS, PYTHON, Pool, Rejected, WrongPool, hash_of
@@ -40,6 +39,15 @@ _VERBS: dict[Change, str] = {
 
 VERBS: Mapping[str, Change] = {verb: change for change, verbs in _VERBS.items() for verb in verbs.split()}
 """The 59 verbs. Words in -ise are also known in -ize."""
+EMBEDDED = Path(__file__).with_name("pool.yaml")
+Field = Literal["id", "text", "scope", "change", "rule", "languages", "rejected", "accepted"]
+REQUIRED = ("text", "scope")
+YES = ["1", "1.0", "true", "yes", "y", "x", "accept", "accepted", "keep", "kept", "include", "included"]
+NO = ["", *["0", "0.0", "false", "no", "n", "reject", "rejected", "drop", "dropped", "exclude", "excluded"]]
+MARKS: Mapping[str, bool] = dict.fromkeys(YES, True) | dict.fromkeys(NO, False)
+"""The values of the column `accepted`, and whether each means yes."""
+SHOWS_ALL = "`codechat list instructions` with the same instructions.… settings"
+N = TypeVar("N", bound=str)
 
 
 def leading_verb(text: str) -> str:
@@ -51,7 +59,8 @@ def leading_verb(text: str) -> str:
 def change_of(text: str, verbs: Mapping[str, Change] = VERBS) -> Change:
     """The change meant by the leading verb. Raises `UserError` for an unknown verb."""
     verb = leading_verb(text)
-    for spelling in _spellings(verb):
+    other = {"ize": "ise", "ise": "ize"}.get(verb[-3:], "")
+    for spelling in (verb, verb[:-3] + other):
         if spelling in verbs:
             return verbs[spelling]
     raise UserError(
@@ -61,48 +70,36 @@ def change_of(text: str, verbs: Mapping[str, Change] = VERBS) -> Change:
     )
 
 
-def _spellings(verb: str) -> tuple[str, ...]:
-    if verb.endswith("ize"):
-        return verb, f"{verb[:-3]}ise"
-    if verb.endswith("ise"):
-        return verb, f"{verb[:-3]}ize"
-    return (verb,)
-
-
 class Row(NamedTuple):
-    """One entry of a file: its line, counted from 1, and its fields by column name."""
+    """One entry of a file: its line, counted from 1 (0: unknown), and its fields by column name, or its mistake."""
 
     line: int
-    fields: dict[str, Any]
+    fields: dict[str, Any] | UserError
 
 
-def read_rows(path: Path) -> list[Row | UserError]:
-    """The entries of a file in order, mistakes with file and line among them. Raises `UserError` if it has none."""
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
+def read_rows(path: Path) -> tuple[Row, ...]:
+    """The entries of a file in order. Raises `UserError` if it has none."""
+    suffix = path.suffix.lower()
+    if suffix not in _READERS:
         raise UserError(f"{path}: a pool cannot be read from '{path.suffix}'", f"use one of {', '.join(_READERS)}")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        rows = _rows(path.read_text(encoding="utf-8-sig"), suffix)
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text (byte {error.start})", "save it as UTF-8") from error
     except OSError as error:
-        raise UserError(
-            f"cannot read the pool {path}: {error.strerror}", "set instructions.path to a CSV, JSONL or YAML file"
-        ) from error
-    rows = _rows(reader, text, path)
+        remedy = "set instructions.path to a CSV, JSONL or YAML file"
+        raise UserError(f"cannot read the pool {path}: {error.strerror}", remedy) from error
     if not rows:
         raise UserError(f"{path}: the pool is empty", "give it one instruction a row")
-    return list(rows)
+    return rows
 
 
 @lru_cache(maxsize=8)  # the cells of a sweep read the same pool
-def _rows(
-    reader: Callable[[str, Path], Iterator[Row | UserError]], text: str, path: Path
-) -> tuple[Row | UserError, ...]:
-    return tuple(reader(text, path))
+def _rows(text: str, suffix: str) -> tuple[Row, ...]:
+    return tuple(_READERS[suffix](text))
 
 
-def _csv(text: str, path: Path) -> Iterator[Row | UserError]:
+def _csv(text: str) -> Iterator[Row]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     header: list[str] = []
     start = 1
@@ -114,85 +111,53 @@ def _csv(text: str, path: Path) -> Iterator[Row | UserError]:
             elif len(cells) == len(header):
                 yield Row(line, dict(zip(header, cells, strict=True)))
             elif cells:
-                yield UserError(
-                    f"{path}:{line}: {len(cells)} cells where the header has {len(header)}",
-                    "quote cells that hold a comma",
-                )
+                problem = f"{len(cells)} cells where the header has {len(header)}"
+                yield Row(line, UserError(problem, "quote cells that hold a comma"))
     except csv.Error as error:
-        yield UserError(f"{path}:{start}: not CSV: {error}", "mend or drop that line")
+        yield Row(start, UserError(f"not CSV: {error}", "mend or drop that line"))
 
 
-def _jsonl(text: str, path: Path) -> Iterator[Row | UserError]:
+def _jsonl(text: str) -> Iterator[Row]:
     for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            fields = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            yield UserError(f"{path}:{number}: not JSON: {error}", "mend or drop that line")
-        else:
-            yield _row(fields, path, number)
+        if line.strip():
+            try:
+                yield _row(number, json.loads(line))
+            except (ValueError, RecursionError) as error:
+                yield Row(number, UserError(f"not JSON: {error}", "mend or drop that line"))
 
 
-def _yaml(text: str, path: Path) -> Iterator[Row | UserError]:
+def _yaml(text: str) -> Iterator[Row]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
     try:
         root = loader.get_single_node()
-        if root is None:
+        if root is not None and not isinstance(root, yaml.SequenceNode):
+            yield Row(1, UserError("not a list of instructions", "start each instruction with '- '"))
             return
-        if not isinstance(root, yaml.SequenceNode):
-            yield UserError(f"{path}:1: not a list of instructions", "start each instruction with '- '")
-            return
-        for node in root.value:
+        for node in root.value if root is not None else ():
             try:
-                yield _row(loader.construct_object(node, deep=True), path, node.start_mark.line + 1)
+                yield _row(node.start_mark.line + 1, loader.construct_object(node, deep=True))
             except yaml.MarkedYAMLError as error:
-                yield _not_yaml(error, path)
+                yield _not_yaml(error)
     except yaml.MarkedYAMLError as error:
-        yield _not_yaml(error, path)
+        yield _not_yaml(error)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        yield UserError(f"{path}: not YAML: {error}", "mend the file")
+        yield Row(0, UserError(f"not YAML: {error}", "mend the file"))
     finally:
         loader.dispose()
 
 
-def _not_yaml(error: yaml.MarkedYAMLError, path: Path) -> UserError:
+def _not_yaml(error: yaml.MarkedYAMLError) -> Row:
     line = error.problem_mark.line + 1 if error.problem_mark else 1
-    return UserError(f"{path}:{line}: not YAML: {error.problem}", "mend that line")
+    return Row(line, UserError(f"not YAML: {error.problem}", "mend that line"))
 
 
-def _row(fields: Any, path: Path, line: int) -> Row | UserError:
+def _row(line: int, fields: Any) -> Row:
     if not isinstance(fields, dict):
-        return UserError(f"{path}:{line}: not an instruction with named fields", "it needs at least 'text' and 'scope'")
+        return Row(line, UserError("not an instruction with named fields", "it needs at least 'text' and 'scope'"))
     return Row(line, {str(key): value for key, value in fields.items()})
 
 
-_READERS: dict[str, Callable[[str, Path], Iterator[Row | UserError]]] = {
-    ".csv": _csv,
-    ".jsonl": _jsonl,
-    ".yaml": _yaml,
-    ".yml": _yaml,
-}
-
-
-def column(row: Row, field: str, name: str, path: Path) -> Any:
-    """The value of the column for one of codechat's fields. Raises `UserError` if there is no such column."""
-    if name not in row.fields:
-        raise UserError(
-            f"{path}:{row.line}: no column '{name}'",
-            f"name yours: instructions.columns.{field}=COLUMN; {nearest(name, row.fields)}",
-        )
-    return row.fields[name]
-
-
-EMBEDDED = Path(__file__).with_name("pool.yaml")
-Field = Literal["id", "text", "scope", "change", "rule", "languages", "rejected", "accepted"]
-REQUIRED = ("text", "scope")
-YES = ["1", "1.0", "true", "yes", "y", "x", "accept", "accepted", "keep", "kept", "include", "included"]
-NO = ["", *["0", "0.0", "false", "no", "n", "reject", "rejected", "drop", "dropped", "exclude", "excluded"]]
-MARKS: Mapping[str, bool] = dict.fromkeys(YES, True) | dict.fromkeys(NO, False)
-"""The values of the column `accepted`, and whether each means yes."""
-SHOWS_ALL = "`codechat list instructions` with the same instructions.… settings"
+_READERS: dict[str, Callable[[str], Iterator[Row]]] = {".csv": _csv, ".jsonl": _jsonl, ".yaml": _yaml, ".yml": _yaml}
 
 
 class PoolConfig(Config):
@@ -208,10 +173,7 @@ class PoolConfig(Config):
 
 @INSTRUCTIONS.register("default", PoolConfig)
 def load(config: PoolConfig) -> Pool:
-    """The embedded pool of refinement instructions, or your own from instructions.path.
-
-    Raises `UserError` naming file and line for any mistake in a file.
-    """
+    """The embedded pool of refinement instructions, or your own from instructions.path. Raises `UserError`."""
     path = Path(config.path) if config.path is not None else EMBEDDED
     return read_pool(path, config.columns, {**VERBS, **{verb.lower(): change for verb, change in config.verbs.items()}})
 
@@ -230,18 +192,16 @@ def read_pool(path: Path, columns: Mapping[Field, str], verbs: Mapping[str, Chan
     reading = _Reading(path, columns, verbs)
     for row in rows:
         try:
-            if isinstance(row, UserError):
-                raise row
             reading.take(row)
         except UserError as mistake:
-            reading.mistakes.append(mistake)
-            if path.suffix.lower() == ".csv" and isinstance(row, Row) and not reading.has_columns(row):
+            reading.mistakes.append((row.line, mistake))
+            if reading.is_table and not isinstance(row.fields, UserError) and not reading.required <= row.fields.keys():
                 break  # every row of a table lacks what its header lacks
     accepted = reading.accepted
-    warnings = (*reading.warnings, *_unread([row for row in rows if isinstance(row, Row)], columns, path))
-    own = tuple(one for one in accepted if one.language == PYTHON)
+    python = tuple(one for one in accepted if one.language == PYTHON)
     others = tuple(one for one in accepted if one.language != PYTHON)
-    pool = Pool(own, hash_of(own), tuple(reading.rejected), tuple(warnings), others, reading.languages)
+    warnings = (*reading.warnings, *reading.unread(rows))
+    pool = Pool(python, hash_of(python), tuple(reading.rejected), warnings, others, reading.languages)
     if reading.mistakes:
         raise _wrong(path, reading.mistakes, len(rows), pool)
     if not accepted:
@@ -250,181 +210,135 @@ def read_pool(path: Path, columns: Mapping[Field, str], verbs: Mapping[str, Chan
 
 
 class _Reading:
-    """The instructions, mistakes and warnings collected from a file so far."""
+    """The instructions, mistakes (with their lines) and warnings collected from a file so far."""
 
     def __init__(self, path: Path, columns: Mapping[Field, str], verbs: Mapping[str, Change]) -> None:
-        self.path, self.columns, self.verbs = path, columns, verbs
+        self.path, self.verbs = path, verbs
+        self.columns = {name: columns.get(name, name) for name in get_args(Field)}
+        self.is_table = (
+            path.suffix.lower() == ".csv"
+        )  # entries of YAML and JSON may lack fields that a table leaves empty
+        mapped = {column for name, column in self.columns.items() if self.is_table and column != name}
+        self.required = mapped | {self.columns[name] for name in REQUIRED}
         self.accepted: list[Instruction] = []
         self.rejected: list[Rejected] = []
         self.warnings: list[str] = []
-        self.mistakes: list[UserError] = []
+        self.mistakes: list[tuple[int, UserError]] = []
         self.languages: dict[str, frozenset[str]] = {}
         self._lines: dict[str, int] = {}
 
-    def has_columns(self, row: Row) -> bool:
-        """Whether the header has the columns that are required and those that are mapped."""
-        needed = {"text": "text", "scope": "scope", **self.columns}
-        return all(source in row.fields for name, source in needed.items() if name in REQUIRED or source != name)
-
     def take(self, row: Row) -> None:
-        """Understand one row. Raises `UserError`."""
-        place = f"{self.path}:{row.line}"
-        fields = _fields(row, self.columns, self.path)
-        text, scope = _text(fields, row, self.path), _scope(fields, row, self.path)
-        name = str(fields["id"]).strip() if fields.get("id") else f"{scope}-{_slug(text)}"
+        """Understand one row. Raises `UserError`, without the place."""
+        if isinstance(row.fields, UserError):
+            raise row.fields
+        fields = self._fields(row.fields)
+        if not isinstance(fields["text"], str) or not fields["text"].strip():
+            raise UserError("the instruction has no text", "write one imperative sentence")
+        text, scope = " ".join(fields["text"].split()), _choice(fields["scope"], SCOPES, "scope")
+        slug = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60].rstrip("-")
+        name = str(fields["id"]).strip() if fields["id"] else f"{scope}-{slug}"
         if name in self._lines:
-            raise UserError(
-                f"{place}: the id '{name}' is taken by line {self._lines[name]}", "give each instruction its own id"
-            )
+            raise UserError(f"the id '{name}' is taken by line {self._lines[name]}", "give each instruction its own id")
         self._lines[name] = row.line
-        reason = str(fields.get("rejected") or "") or _refusal(fields, place)
-        if reason:
+        if reason := str(fields["rejected"] or "") or _refusal(fields["accepted"]):
             self.rejected.append(Rejected(name, text, scope, reason))
             return
-        change, warning = _change(fields, text, self.verbs, place)
-        languages = _languages(fields, place)
-        if languages:
+        change = self._change(fields["change"], text, f"{self.path}:{row.line}")
+        if languages := _languages(fields["languages"]):
             self.languages[name] = frozenset(languages)
         language = PYTHON if PYTHON in languages or not languages else languages[0]
-        one = Instruction(name, text, scope, change, _rule(fields, row, self.path), language)
-        self.accepted.append(_check_rule(one, row, self.path))
-        self.warnings += [warning] if warning else []
+        instruction = Instruction(name, text, scope, change, _rule(fields["rule"]), language)
+        rule_of(instruction)  # a mistake in a rule shows now, not in the first session that draws it
+        self.accepted.append(instruction)
+
+    def _fields(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The row's fields by codechat's names."""
+        for name, column in self.columns.items():
+            if column in self.required and column not in given:
+                remedy = f"name yours: instructions.columns.{name}=COLUMN; {nearest(column, given)}"
+                raise UserError(f"no column '{column}'", remedy)
+        return {name: given.get(column) for name, column in self.columns.items()}
+
+    def _change(self, value: Any, text: str, place: str) -> Change:
+        given = str(value or "").strip().lower()
+        try:
+            meant = change_of(text, self.verbs)
+        except UserError as error:
+            if not given:
+                raise UserError(error.message, f"say it in a column 'change', or {error.remedy}") from error
+            meant = None
+        if not given and meant:
+            return meant
+        change = _choice(value, CHANGES, "change")
+        if meant not in (None, change):
+            differs = f"{place}: '{text:.60}' counts as '{change}', as given; its leading verb would mean '{meant}'"
+            self.warnings.append(differs)
+        return change
+
+    def unread(self, rows: Sequence[Row]) -> Iterator[str]:
+        """A warning for each column that is not read and whose name resembles a field."""
+        found = dict.fromkeys(name for row in rows if isinstance(row.fields, dict) for name in row.fields)
+        read = {column: name for name, column in self.columns.items()}
+        for name in found:
+            meant = get_close_matches(name.strip().lower()[:40], read, n=1, cutoff=0.75)
+            if name not in read and meant and meant[0] not in found:
+                field = read[meant[0]]
+                yield (
+                    f"{self.path}: the column '{name}' is not read; if it is the {field}, "
+                    f"set instructions.columns.{field}={name}"
+                )
 
 
-def _wrong(path: Path, mistakes: Sequence[UserError], rows: int, understood: Pool) -> WrongPool:
+def _wrong(path: Path, mistakes: Sequence[tuple[int, UserError]], rows: int, understood: Pool) -> WrongPool:
     """All mistakes of a file in five lines: the first one in full, of the others at least the line."""
+    placed = tuple(
+        UserError(f"{path}:{line}: {one.message}" if line else f"{path}: {one.message}", one.remedy)
+        for line, one in mistakes
+    )
     if len(mistakes) == 1:
-        return WrongPool(mistakes[0].message, mistakes[0].remedy, tuple(mistakes), understood)
-    lines = [f"{_line_of(path, each)}: {_without_place(path, each)}" for each in mistakes]
+        return WrongPool(placed[0].message, placed[0].remedy, placed, understood)
+    lines = [f"{line or '?'}: {one.message}{one.remedy and f'; {one.remedy}'}" for line, one in mistakes]
     if len(lines) > MAX_LINES - 1:
-        rest = ", ".join(_line_of(path, each) for each in mistakes[MAX_LINES - 2 :])
-        lines = [*lines[: MAX_LINES - 2], f"{SHOWS_ALL} shows the others too, in lines {rest}"]
+        others = ", ".join(str(line or "?") for line, _ in mistakes[MAX_LINES - 2 :])
+        lines = [*lines[: MAX_LINES - 2], f"{SHOWS_ALL} shows the others too, in lines {others}"]
     message = f"{path}: {len(mistakes)} of {rows} rows cannot be used, by line"
-    return WrongPool(message, "\n".join(lines), tuple(mistakes), understood)
+    return WrongPool(message, "\n".join(lines), placed, understood)
 
 
-def _line_of(path: Path, mistake: UserError) -> str:
-    found = re.match(r"(\d+):", mistake.message.removeprefix(f"{path}:"))
-    return found.group(1) if found else "?"
+def _choice(value: Any, names: Sequence[N], what: str) -> N:
+    given = str(value).strip().lower()
+    for name in names:
+        if given == name:
+            return name
+    raise UserError(f"'{value}' is no {what}", nearest(given, names))
 
 
-def _without_place(path: Path, mistake: UserError) -> str:
-    text = re.sub(r"^\d+: ", "", mistake.message.removeprefix(f"{path}:")).strip()
-    return f"{text}; {mistake.remedy}" if mistake.remedy else text
-
-
-def _unread(rows: Sequence[Row], columns: Mapping[Field, str], path: Path) -> Iterator[str]:
-    """A warning for each column that is not read and whose name is almost that of one that would be."""
-    found = dict.fromkeys(name for row in rows for name in row.fields)
-    read = {columns.get(name, name): name for name in get_args(Field)}
-    for name in found:
-        meant = get_close_matches(name.strip().lower()[:40], read, n=1, cutoff=0.75)
-        if name not in read and meant and meant[0] not in found:
-            yield (
-                f"{path}: the column '{name}' is not read; if it is the {read[meant[0]]}, "
-                f"set instructions.columns.{read[meant[0]]}={name}"
-            )
-
-
-def _fields(row: Row, columns: Mapping[Field, str], path: Path) -> dict[str, Any]:
-    """The row's fields by codechat's names: mapped columns; `text` and `scope` are required."""
-    fields: dict[str, Any] = {}
-    for name in get_args(Field):
-        source = columns.get(name, name)
-        if source != name:
-            # YAML and JSON entries may lack fields that a table would leave empty
-            optional = name not in REQUIRED and path.suffix.lower() != ".csv"
-            fields[name] = row.fields.get(source) if optional else column(row, name, source, path)
-        elif name in REQUIRED:
-            fields[name] = column(row, name, name, path)
-        else:
-            fields[name] = row.fields.get(name)
-    return fields
-
-
-def _text(fields: dict[str, Any], row: Row, path: Path) -> str:
-    text = fields["text"]
-    if not isinstance(text, str) or not text.strip():
-        raise UserError(f"{path}:{row.line}: the instruction has no text", "write one imperative sentence")
-    return " ".join(text.split())
-
-
-def _scope(fields: dict[str, Any], row: Row, path: Path) -> Scope:
-    given = str(fields["scope"]).strip().lower()
-    for scope in SCOPES:
-        if given == scope:
-            return scope
-    raise UserError(f"{path}:{row.line}: '{fields['scope']}' is no scope", nearest(given, SCOPES))
-
-
-def _refusal(fields: dict[str, Any], place: str) -> str:
+def _refusal(given: Any) -> str:
     """The reason why a row is not used according to `accepted`; empty if it is used, or has no such column."""
-    given = fields.get("accepted")
-    if given is None:
-        return ""
-    mark = MARKS.get(str(given).strip().lower())
+    mark = True if given is None else MARKS.get(str(given).strip().lower())
     if mark is None:
-        raise UserError(
-            f"{place}: 'accepted' is {given!r}", "say yes or no, true or false, 1 or 0, accepted or rejected"
-        )
+        raise UserError(f"'accepted' is {given!r}", "say yes or no, true or false, 1 or 0, accepted or rejected")
     return "" if mark else "marked as not accepted"
 
 
-def _change(fields: dict[str, Any], text: str, verbs: Mapping[str, Change], place: str) -> tuple[Change, str]:
-    """The instruction's change, and a warning if it is given and the leading verb means another."""
-    given = str(fields.get("change") or "").strip().lower()
-    try:
-        meant = change_of(text, verbs)
-    except UserError as error:
-        if not given:
-            raise UserError(f"{place}: {error.message}", f"say it in a column 'change', or {error.remedy}") from error
-        meant = None
-    if not given:
-        assert meant is not None
-        return meant, ""
-    for change in CHANGES:
-        if given == change:
-            differs = f"{place}: '{text:.60}' counts as '{change}', as given; its leading verb would mean '{meant}'"
-            return change, differs if meant not in (None, change) else ""
-    raise UserError(f"{place}: '{fields['change']}' is no change", nearest(given, CHANGES))
-
-
-def _languages(fields: dict[str, Any], place: str) -> list[str]:
-    """The languages that the row holds for, by their canonical names; none if it holds for all."""
-    given = fields.get("languages") or []
-    names = re.split(r"[\s,;]+", given.strip()) if isinstance(given, str) else given
+def _languages(given: Any) -> list[str]:
+    names = re.split(r"[\s,;]+", given.strip()) if given and isinstance(given, str) else given or []
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
-        raise UserError(f"{place}: 'languages' is {given!r:.60}", "list their names, such as [javascript, java]")
+        raise UserError(f"'languages' is {given!r:.60}", "list their names, such as [javascript, java]")
     return [language_of(name).names[0] for name in names]
 
 
-def _rule(fields: dict[str, Any], row: Row, path: Path) -> dict[str, Any] | None:
-    rule = fields.get("rule")
+def _rule(rule: Any) -> dict[str, Any] | None:
     if isinstance(rule, str) and rule.strip():
         try:
             rule = json.loads(rule)
         except ValueError as error:
-            raise UserError(
-                f"{path}:{row.line}: the rule is not JSON: {error}", 'e.g. {"pattern": "comment"}'
-            ) from error
+            raise UserError(f"the rule is not JSON: {error}", 'e.g. {"pattern": "comment"}') from error
     if rule in (None, ""):
         return None
     if not isinstance(rule, dict) or "pattern" not in rule:
-        raise UserError(f"{path}:{row.line}: a rule is a mapping that names a pattern", 'e.g. {"pattern": "comment"}')
+        raise UserError("a rule is a mapping that names a pattern", 'e.g. {"pattern": "comment"}')
     try:
         return dict(json.loads(json.dumps(rule)))
     except (TypeError, ValueError) as error:
-        raise UserError(f"{path}:{row.line}: a rule is plain data: {error}", "put the value in quotes") from error
-
-
-def _check_rule(instruction: Instruction, row: Row, path: Path) -> Instruction:
-    """The instruction, if its rule is valid: a mistake shows now, not in the first session that draws it."""
-    try:
-        rule_of(instruction)
-    except UserError as error:
-        raise UserError(f"{path}:{row.line}: {error.message}", error.remedy) from error
-    return instruction
-
-
-def _slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60].rstrip("-")
+        raise UserError(f"a rule is plain data: {error}", "put the value in quotes") from error

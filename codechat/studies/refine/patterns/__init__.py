@@ -1,8 +1,8 @@
 """Patterns: things that can be found in code by reading it, and the rules that decide instructions from them.
 
 All functions are pure. From the bottom to the top: `reading` (code is read once, and asked whether anything uses a
-value or a definition in it), `base` (patterns and rules), `finders` (one function per pattern), `doubts` (reasons why
-reading alone cannot decide), `rules` (does an instruction apply, and was it followed).
+value or a definition in it), `base` (patterns and rules), `finders` (one function per pattern), `rules` (does an
+instruction apply, was it followed, and why reading alone cannot decide).
 """
 
 from codechat.studies.refine.patterns.base import Occurrence, Pattern, Rule, patterns

@@ -17,9 +17,15 @@ from codechat.base.domain import Change
 from codechat.base.errors import UserError, nearest
 from codechat.studies.refine.patterns.reading.code import Code
 from codechat.studies.refine.patterns.reading.neutral import TreeCode
+from codechat.studies.refine.patterns.reading.tree import Function
 from codechat.studies.refine.patterns.reading.use import idle
 
 _SHOWN = 5
+Readable: TypeAlias = Code | TreeCode
+"""A program in Python, or in another language."""
+_adapter = cache(TypeAdapter)  # of equal kinds of options one checks all
+Named: TypeAlias = tuple[str, str, str]
+"""A pattern's name, its noun, and the noun's plural, which is empty if adding an s makes it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -36,8 +42,6 @@ class Occurrence:
 
 
 Finder = Callable[..., Iterable[Occurrence]]
-Readable: TypeAlias = Code | TreeCode
-"""A program in Python, or in another language."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +61,19 @@ class Pattern:
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Raise `UserError` for an option that the pattern does not take, for a wrong value, and for a missing one."""
         taken = _options(self.find)
+        names = [parameter.name for parameter in taken]
         for option in options:
-            if option not in (parameter.name for parameter in taken):
-                raise UserError(
-                    f"the pattern '{self.name}' has no option '{option}'", nearest(option, (one.name for one in taken))
-                )
+            if option not in names:
+                raise UserError(f"the pattern '{self.name}' has no option '{option}'", nearest(option, names))
         for parameter in taken:
             if parameter.name in options:
-                _check(f"{self.name}.{parameter.name}", options[parameter.name], parameter.annotation)
+                value = options[parameter.name]
+                try:
+                    _adapter(parameter.annotation).validate_python(value, strict=True)
+                except ValidationError as error:
+                    problem = error.errors()[0]["msg"].removeprefix("Value error, ")
+                    place = f"the option {self.name}.{parameter.name}"
+                    raise UserError(f"{place}: {problem} (got {value!r:.60})") from error
             elif parameter.default is parameter.empty:
                 raise UserError(f"the pattern '{self.name}' needs '{parameter.name}'", f"add `{parameter.name}: …`")
 
@@ -77,17 +86,6 @@ class Pattern:
 def _options(find: Finder) -> Sequence[inspect.Parameter]:
     """The options that a finder takes."""
     return tuple(inspect.signature(find).parameters.values())[1:]
-
-
-_adapter = cache(TypeAdapter)  # of equal kinds of options one checks all
-
-
-def _check(name: str, value: Any, kind: Any) -> None:
-    try:
-        _adapter(kind).validate_python(value, strict=True)
-    except ValidationError as error:
-        problem = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise UserError(f"the option {name}: {problem} (got {value!r:.60})") from error
 
 
 def _regex(text: str) -> str:
@@ -117,28 +115,47 @@ def pattern(name: str, noun: str, plural: str = "", *, on_tokens: bool = False) 
     return remember
 
 
+def each_of(
+    name: str, noun: str, *kinds: type[ast.AST], plural: str = "", when: Callable[[Code, Any], bool] | None = None
+) -> None:
+    """Register the pattern of all nodes of some kinds that fulfil `when`."""
+
+    def find(code: Code) -> Iterable[Occurrence]:
+        return (at(node) for node in code.find(*kinds) if when is None or when(code, node))
+
+    pattern(name, noun, plural)(find)
+
+
+def of_functions(name: str, noun: str, plural: str = "", *, when: Callable[[Code, Function], bool]) -> None:
+    """Register the pattern of all functions that fulfil `when`."""
+
+    def find(code: Code) -> Iterable[Occurrence]:
+        return (at(function, function.name) for function in code.functions if when(code, function))
+
+    pattern(name, noun, plural)(find)
+
+
 Sorter = Callable[..., Iterable[tuple[Occurrence, bool]]]
-Named: TypeAlias = tuple[str, str, str]
-"""A pattern's name, its noun, and the noun's plural, which is empty if adding an s makes it."""
 
 
-def pair(these: Named, others: Named, *, on_tokens: bool = False) -> Callable[[Sorter], Sorter]:
-    """Register two patterns with one function, which yields places and says of each whether it belongs to the first."""
+def pair(
+    these: Named, others: Named, *, register: Callable[..., Any] = pattern, **options: bool
+) -> Callable[[Sorter], Sorter]:
+    """Register two patterns with one function, which yields places and whether each belongs to the first pattern."""
+
+    def half(sorter: Sorter, wanted: bool) -> Finder:
+        @wraps(sorter)
+        def find(code: Readable, **options: Any) -> Iterable[Occurrence]:
+            return (place for place, found in sorter(code, **options) if found is wanted)
+
+        return find
 
     def remember(sorter: Sorter) -> Sorter:
-        for (name, noun, plural), wanted in ((these, True), (others, False)):
-            pattern(name, noun, plural, on_tokens=on_tokens)(_half(sorter, wanted))
+        for names, wanted in ((these, True), (others, False)):
+            register(*names, **options)(half(sorter, wanted))
         return sorter
 
     return remember
-
-
-def _half(sorter: Sorter, wanted: bool) -> Finder:
-    @wraps(sorter)
-    def find(code: Code, **options: Any) -> Iterable[Occurrence]:
-        return (place for place, found in sorter(code, **options) if found is wanted)
-
-    return find
 
 
 @cache
@@ -157,11 +174,7 @@ def at(node: ast.AST, what: str = "") -> Occurrence:
 
 @dataclass(frozen=True, eq=False)
 class Clause:
-    """One or several patterns, each with its options: an occurrence of any of them counts.
-
-    What a clause finds is remembered per program under the clause itself, so one object must not be rebuilt for
-    each use.
-    """
+    """One or several patterns with options, any of which counts. Identity is the key of what a program remembers."""
 
     parts: tuple[tuple[Pattern, Mapping[str, Any]], ...]
 
@@ -189,10 +202,7 @@ class Clause:
         return found
 
     def used(self, code: Readable, earlier: Readable | None = None) -> tuple[Occurrence, ...]:
-        """The occurrences that something uses: values that nothing reads are left out.
-
-        If `earlier` is given, definitions that it lacks and that nothing names are left out too.
-        """
+        """The occurrences that something uses; without definitions that `earlier` lacks and nothing names."""
         found = self.present(code)
         if not isinstance(code, Code) or isinstance(earlier, TreeCode):
             return found  # the patterns of trees look for the use themselves

@@ -8,8 +8,7 @@ import pytest
 from codechat.base.domain import Instruction
 from codechat.report.audit.kinds import Row
 from codechat.report.audit.scoring import agreement, items_of, kappa, score, share
-from codechat.studies.refine.audit import DECISIONS
-from codechat.studies.refine.audit_people import ADHERENCE, APPLICABILITY
+from codechat.studies.refine.audit import ADHERENCE, APPLICABILITY, DECISIONS
 
 INSTRUCTION = Instruction("i", "Remove all comments.", "cosmetic", "remove")
 

@@ -17,7 +17,7 @@ from codechat.judging.deciding import quote
 from codechat.models import MODELS, BaselineView, Model, Request
 from codechat.run.cell import build_cell
 from codechat.run.settings.compose import compose
-from codechat.studies.cab.references import references_for
+from codechat.studies.cab.judging import references_for
 from codechat.studies.cab.tasks import AssistTask
 from support.cab_rows import git
 

@@ -4,8 +4,8 @@ from itertools import product
 
 import pytest
 
-from codechat.report.metrics.powered import FEWEST, JudgeLabels, Label
-from codechat.studies.refine.audit_allocation import Group, allocation
+from codechat.report.metrics.powered import FEWEST
+from codechat.studies.refine.audit import Group, allocation
 
 SIZES = {
     Group("cosmetic", False): 30, Group("cosmetic", True): 270,
@@ -46,14 +46,3 @@ def test_no_other_allocation_is_better() -> None:
             assert variance(found | {giver: found[giver] - 5, taker: found[taker] + 5}, 0.2) > best - 1e-7
     by_share = {group: round(200 * size / 600) for group, size in SIZES.items()}
     assert best < 0.9 * variance(by_share, 0.2)
-
-
-def test_a_pilot_says_where_the_judge_errs() -> None:
-    """A judge that the pilot finds right on all that it calls adhered: the labels go where it says violated."""
-    labels = [
-        Label(f"t/{number % 2}", scope, verdict, float(verdict or number < 8))
-        for scope in ("cosmetic", "semantic") for verdict in (True, False) for number in range(20)
-    ]  # fmt: skip
-    pilot = JudgeLabels("judge", {(group.scope, group.adhered): size for group, size in SIZES.items()}, tuple(labels))
-    guessed, piloted = allocation(SIZES, 200), allocation(SIZES, 200, pilot)
-    assert piloted[Group("semantic", False)] > guessed[Group("semantic", False)] + 10

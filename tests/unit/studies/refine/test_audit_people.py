@@ -10,11 +10,18 @@ import pytest
 from codechat.base.errors import UserError
 from codechat.cli.commands.audit import run_audit
 from codechat.cli.commands.report import options_of, run_report
-from codechat.report.audit.labels import sample_csv
+from codechat.report.audit.kinds import sample_csv
 from codechat.report.loading import load_cells
 from codechat.report.metrics.powered import FEWEST, JudgeLabels
-from codechat.studies.refine.audit import Sample, draw_apart, draw_for_correction
-from codechat.studies.refine.audit_people import POPULATION, population_json, read_people, with_labels
+from codechat.studies.refine.audit import (
+    POPULATION,
+    Sample,
+    draw_apart,
+    draw_for_correction,
+    population_json,
+    read_people,
+    with_labels,
+)
 from support.audit_cells import of, session, turn, write_cell
 
 COSMETIC, SEMANTIC = of("cosmetic", "add"), of("semantic", "remove")
@@ -108,7 +115,7 @@ def test_several_people_count_by_their_mean(tmp_path: Path) -> None:
 
 def test_a_draw_for_the_correction_has_both_verdicts_of_every_judge(tmp_path: Path) -> None:
     runs = [cell(tmp_path / "runs", name, judge) for name, judge in (("a", "rules"), ("b", "hybrid"))]
-    sample = draw_for_correction(runs, 51, 0, options_of, None)
+    sample = draw_for_correction(runs, 51, 0, options_of)
     groups = Counter((row["cell_id"], row["scope"], row["judge_adherence"]) for row in sample.rows)
     assert groups.keys() == {
         (name, *group) for name in "ab" for group in (("cosmetic", "adhered"), ("semantic", "violated"))
@@ -184,9 +191,7 @@ def test_a_report_tells_a_wrong_folder_before_it_writes(tmp_path: Path) -> None:
         (("correction=10", "n=5"), "leave one out"),
         (("correction=10", "adherence=5"), "leave one out"),
         (("correction=10", "constraints=5"), "leave one out"),
-        (("pilot=audit",), "pilot goes with correction"),
         (("correction=0",), "correction is a whole number of at least 1"),
-        (("correction=5", "pilot=nowhere"), "there is no folder nowhere"),
     ],
 )
 def test_settings_of_a_draw_that_do_not_go_together(tmp_path: Path, words: tuple[str, ...], told: str) -> None:

@@ -74,33 +74,11 @@ def in_one(folder: Path) -> Path:
         for model in ("model-a", "model-b") for task in (0, 1) for turn in range(4)
     ]  # fmt: skip
     (folder / "all.json").write_text(json.dumps(rows))
+    (folder / "._all.json").write_bytes(b"\0\5")  # left by a file system
     return folder
 
 
-def nested(folder: Path) -> Path:
-    """An object of models, whose dialogues hold their turns without a number, beside what a file system left."""
-    dialogues = [
-        {
-            "task_id": f"HumanEval/{task}",
-            "turns": [
-                {"final code": CODES[n], "adherence": None if ADHERED[n] is None else float(bool(ADHERED[n])),
-                 "instruction": TEXTS.get(n), "scope": SCOPES.get(n), "messages": [{"role": "user", "content": "x"}]}
-                for n in range(4)
-            ],
-        }
-        for task in (0, 1)
-    ]  # fmt: skip
-    for model in ("model-a", "model-b"):
-        (folder / f"{model}.json").write_text(
-            json.dumps({"model": model, "dataset": "humaneval", "results": dialogues}, indent=1)
-        )
-    (folder / "._model-a.json").write_bytes(b"\0\5")
-    (folder / "__MACOSX").mkdir()
-    (folder / "__MACOSX" / "x.json").write_bytes(b"\0\5")
-    return folder
-
-
-SHAPES = {"by_turn": by_turn, "by_folder": by_folder, "in_one": in_one, "nested": nested}
+SHAPES = {"by_turn": by_turn, "by_folder": by_folder, "in_one": in_one}
 
 
 @pytest.fixture(params=SHAPES)

@@ -7,36 +7,28 @@ from collections.abc import Callable
 import libcst as cst
 
 from codechat.sandbox.languages.python.syntax import parameters
-from codechat.studies.refine.baselines.refactoring.base import (
-    Refusal,
-    Source,
-    define,
-    insert,
-    same_tree,
-    top_line,
-    transforms,
-)
-from codechat.studies.refine.baselines.refactoring.trees import (
-    LOOKERS,
-    Made,
-    has,
-    nodes,
-    replace,
-    rewrite,
-    text_of,
-    unjoin,
-    variables,
-)
+from codechat.studies.refine.baselines.refactoring import trees
+from codechat.studies.refine.baselines.refactoring.trees import Made, Refusal, Source, insert, same_tree, transforms
 from codechat.studies.refine.patterns import patterns
-from codechat.studies.refine.patterns.finders.comments import Place, Statement, commented
-from codechat.studies.refine.patterns.finders.names import local_bindings
+from codechat.studies.refine.patterns.finders.functions import local_bindings
+from codechat.studies.refine.patterns.finders.layout import Place, Statement, commented
 from codechat.studies.refine.patterns.reading.tree import Function, docstring, first_line
 
-# -- comments and docstrings -------------------------------------------------------------------------------------------
+_READERS = ("__annotations__", "get_type_hints", "singledispatch", "signature", "dataclass", "NamedTuple", "TypedDict")
+_WORDS = {
+    "res": "result", "ret": "result", "tmp": "temporary", "temp": "temporary", "cnt": "count", "idx": "index",
+    "ind": "index", "num": "number", "nums": "numbers", "lst": "sequence", "arr": "sequence", "val": "value",
+    "vals": "values", "cur": "current", "curr": "current", "prev": "previous", "elem": "element",
+    "char": "character", "chars": "characters", "freq": "frequency", "freqs": "frequencies", "pos": "position",
+    "ans": "answer", "ptr": "pointer", "str": "content", "msg": "message", "acc": "accumulated", "dct": "mapping",
+    "tup": "group", "mx": "largest", "mn": "smallest", "i": "index", "j": "second_index", "k": "third_index",
+    "n": "number", "m": "other_number", "x": "value", "y": "other_value", "s": "content", "c": "character",
+    "ch": "character", "l": "sequence", "d": "mapping", "t": "total", "p": "position", "q": "pending",
+    "a": "first", "b": "second", "r": "result", "f": "outcome", "v": "value", "e": "element", "w": "word",
+}  # fmt: skip
 
 
 def _above(source: Source, node: ast.stmt, text: str) -> tuple[int, str]:
-    """The insertion of a comment above a statement."""
     line = first_line(node)
     return line, re.sub(r"\S.*", "", source.code.lines[line - 1]) + f"# {text}"
 
@@ -52,7 +44,6 @@ def comment_above(source: Source, statement: Statement, place: Place = "above") 
 
 
 def _say(node: ast.stmt) -> str:
-    """A statement's head in words."""
     if isinstance(node, ast.For | ast.AsyncFor):
         return f"Go through {_short(node.iter)}, one {_short(node.target)} at a time."
     if isinstance(node, ast.While):
@@ -77,11 +68,10 @@ def text_at_top(source: Source, text: str) -> str:
     """A comment or docstring at the top of the file."""
     if not text.startswith("#"):
         source.without("__doc__")
-    return insert(source.code.lines, [(top_line(source), text.format(entry=source.entry_point))])
+    return insert(source.code.lines, [(trees.top_line(source), text.format(entry=source.entry_point))])
 
 
-@transforms("cosmetic-add-comment")
-@transforms("cosmetic-add-more-comments")
+@transforms("cosmetic-add-comment", "cosmetic-add-more-comments")
 def comment_in_function(source: Source) -> str:
     """A comment above the first statement of a function."""
     for function in source.code.functions:
@@ -104,7 +94,6 @@ def remove_comments(source: Source) -> str:
 
 
 def _begun(function: Function, old: str) -> str:
-    """The text so far, or the function's name as a sentence."""
     words = function.name.strip("_").replace("_", " ")
     return old or f"{words[:1].upper()}{words[1:]}."
 
@@ -121,7 +110,6 @@ def _returns(function: Function, old: str) -> str:
 
 
 def _no_examples(function: Function, old: str) -> str:
-    """Without >>> examples and the output that follows them."""
     text = re.sub(r"(?m)^[ \t]*>>>.*\n?(?:[ \t]*\S.*(?:\n|$))*", "", old)
     return _begun(function, re.sub(r"\n{3,}", "\n\n", text).strip()) if ">>>" in old else old
 
@@ -133,10 +121,7 @@ def _no_examples(function: Function, old: str) -> str:
 @transforms("cosmetic-drop-doctests", write=_no_examples)
 @transforms("cosmetic-delete-docstrings", write=lambda function, old: "")
 def write_docstrings(source: Source, write: Callable[[Function, str], str]) -> str:
-    """Every function's docstring set to what `write(function, text so far)` gives; an empty text is none.
-
-    Texts have no common indentation. Behaviour is kept: only `__doc__` changes.
-    """
+    """Every function's docstring set to `write(function, text so far)`, without indentation; an empty text is none."""
     source.without("__doc__")
     lines = list(source.code.lines)
     for function in sorted(source.code.functions, key=lambda one: -one.body[0].lineno):
@@ -156,7 +141,7 @@ def write_docstrings(source: Source, write: Callable[[Function, str], str]) -> s
 
 
 def _literal(text: str, indent: str) -> str:
-    """A docstring's source for a text whose lines carry their own indentation below the first."""
+    """A docstring's source for a text with its own indentation below the first line."""
     if "\\" in text or '"""' in text or text.endswith('"'):
         raise Refusal("the docstring needs escapes")
     first, *others = text.rstrip().split("\n")
@@ -164,11 +149,7 @@ def _literal(text: str, indent: str) -> str:
     return f'"""{body}\n{indent}"""' if others else f'"""{body}"""'
 
 
-# -- layout and type hints ---------------------------------------------------------------------------------------------
-
-
 def _lines(source: Source, pattern: str, **options: str) -> set[int]:
-    """The lines in which a pattern is found."""
     return {found.line for found in patterns()[pattern].present(source.code, options)}
 
 
@@ -202,7 +183,7 @@ def indent_by(source: Source, unit: str) -> str:
     def change(original: cst.CSTNode, node: cst.CSTNode) -> Made:
         return node.with_changes(indent=None) if isinstance(node, cst.IndentedBlock) else node
 
-    return same_tree(source, rewrite(source.module, change).with_changes(default_indent=unit).code)
+    return same_tree(source, trees.rewrite(source.module, change).with_changes(default_indent=unit).code)
 
 
 @transforms("cosmetic-convert-to-single-quotes", old='"', new="'")
@@ -218,21 +199,18 @@ def requote(source: Source, old: str, new: str) -> str:
         if isinstance(node, cst.SimpleString) and node.quote == old and fits(str(node.raw_value)):
             return node.with_changes(value=f"{node.prefix}{new}{node.raw_value}{new}")
         if isinstance(original, cst.FormattedString) and isinstance(node, cst.FormattedString):
-            if node.quote != old or not fits("".join(map(text_of, original.parts))):
+            if node.quote != old or not fits("".join(map(trees.text_of, original.parts))):
                 return original
             return node.with_changes(start=node.prefix + new, end=new)
         return node
 
-    return same_tree(source, rewrite(source.module, change).code)
+    return same_tree(source, trees.rewrite(source.module, change).code)
 
 
 @transforms("cosmetic-prohibit-joined-statements")
 def one_a_line(source: Source) -> str:
-    """Every statement on a line of its own."""
-    return unjoin(source.module).code
-
-
-_READERS = ("__annotations__", "get_type_hints", "singledispatch", "signature", "dataclass", "NamedTuple", "TypedDict")
+    """One statement a line."""
+    return trees.unjoin(source.module).code
 
 
 @transforms("cosmetic-strip-parameter-hints", what=cst.Param)
@@ -249,7 +227,7 @@ def strip_hints(source: Source, what: type[cst.CSTNode]) -> str:
             return node.with_changes(annotation=None, equal=tight if node.default else cst.MaybeSentinel.DEFAULT)
         return node
 
-    return rewrite(source.module, change).code
+    return trees.rewrite(source.module, change).code
 
 
 @transforms("cosmetic-add-future-annotations")
@@ -269,22 +247,7 @@ def define_all(source: Source) -> str:
     """`__all__` with every function of the module."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     names = {source.entry_point, *(node.name for node in source.tree.body if isinstance(node, functions))}
-    return define(source, f"__all__ = {sorted(names)!r}")
-
-
-# -- names of local variables ------------------------------------------------------------------------------------------
-
-_WORDS = {
-    "res": "result", "ret": "result", "tmp": "temporary", "temp": "temporary", "cnt": "count", "idx": "index",
-    "ind": "index", "num": "number", "nums": "numbers", "lst": "sequence", "arr": "sequence", "val": "value",
-    "vals": "values", "cur": "current", "curr": "current", "prev": "previous", "elem": "element",
-    "char": "character", "chars": "characters", "freq": "frequency", "freqs": "frequencies", "pos": "position",
-    "ans": "answer", "ptr": "pointer", "str": "content", "msg": "message", "acc": "accumulated", "dct": "mapping",
-    "tup": "group", "mx": "largest", "mn": "smallest", "i": "index", "j": "second_index", "k": "third_index",
-    "n": "number", "m": "other_number", "x": "value", "y": "other_value", "s": "content", "c": "character",
-    "ch": "character", "l": "sequence", "d": "mapping", "t": "total", "p": "position", "q": "pending",
-    "a": "first", "b": "second", "r": "result", "f": "outcome", "v": "value", "e": "element", "w": "word",
-}  # fmt: skip
+    return trees.define(source, f"__all__ = {sorted(names)!r}")
 
 
 def _long(name: str) -> str:
@@ -296,8 +259,7 @@ def _camel(name: str) -> str:
     return first + "".join(part.capitalize() for part in others)
 
 
-@transforms("cosmetic-avoid-single-letter-locals", matches="[A-Za-z]")
-@transforms("cosmetic-rename-single-letter-locals", matches="[A-Za-z]")
+@transforms("cosmetic-avoid-single-letter-locals", "cosmetic-rename-single-letter-locals", matches="[A-Za-z]")
 @transforms("cosmetic-rename-short-locals", matches=r"\w{1,4}")
 @transforms("cosmetic-rename-to-camel-case", matches="[a-z0-9]+(_[A-Za-z0-9]+)+", better=_camel)
 @transforms(
@@ -306,37 +268,31 @@ def _camel(name: str) -> str:
     r"tup|mx|mn)\d*",
 )
 def rename_locals(source: Source, matches: str, better: Callable[[str], str] = _long) -> str:
-    """Every local variable whose name matches, in its function and those inside, under one better name.
-
-    Refuses a name that is more than a variable somewhere in the function: a parameter, a definition, an import, an
-    attribute of a class, or one that is declared global or nonlocal.
-    """
-    source.without(*LOOKERS)
-    functions = [node for node in nodes(source.module) if isinstance(node, cst.FunctionDef)]
+    """A better name for every matching local variable; refuses a name that is more than a variable in the function."""
+    source.without(*trees.LOOKERS)
+    functions = [node for node in trees.nodes(source.module) if isinstance(node, cst.FunctionDef)]
     order = sorted(source.code.functions, key=lambda one: (one.lineno, one.col_offset))
     if [one.name for one in order] != [one.name.value for one in functions]:
-        raise Refusal("the functions cannot be told apart")
+        raise Refusal("the functions are ambiguous")
     namer = source.namer()
     swaps: dict[cst.CSTNode, Made] = {}
     chosen = [one for one in local_bindings(source.code) if re.fullmatch(matches, one.name)]
     for name, _, function in sorted(chosen, key=lambda one: order.index(one.function)):
         body = functions[order.index(function)].body
-        found = [one for one in variables(body) if one.value == name]
+        found = [one for one in trees.variables(body) if one.value == name]
         if not found or found[0] in swaps:
             continue
         definitions = (cst.Param, cst.FunctionDef, cst.ClassDef, cst.NameItem, cst.ImportAlias)
-        others = {one for node in nodes(body) if isinstance(node, definitions) for one in _names(node)}
-        if name in others or has(body, cst.ClassDef):
+        bound = [node for node in trees.nodes(body) if isinstance(node, definitions)]
+        parts = [
+            each for one in bound for each in (trees.nodes(one) if isinstance(one, cst.ImportAlias) else [one.name])
+        ]
+        others = {one.value for one in parts if isinstance(one, cst.Name)}
+        if name in others or trees.has(body, cst.ClassDef):
             raise Refusal(f"'{name}' is more than a variable")
         wanted = better(name)
         new = namer(wanted, f"{wanted}_value", f"current_{wanted}", f"inner_{wanted}", f"further_{wanted}")
         if re.fullmatch(matches, new):
             raise Refusal(f"no better name than {new}")
         swaps |= {one: one.with_changes(value=new) for one in found}
-    return replace(source.module, swaps).code
-
-
-def _names(node: cst.CSTNode) -> set[str]:
-    """The names that a definition or import binds."""
-    parts = nodes(node) if isinstance(node, cst.ImportAlias) else [getattr(node, "name", None)]
-    return {one.value for one in parts if isinstance(one, cst.Name)}
+    return trees.replace(source.module, swaps).code

@@ -2,83 +2,60 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import combinations, pairwise
-from typing import Any
 
-from codechat.studies.refine.patterns.base import Finder, Occurrence, at, pattern
-from codechat.studies.refine.patterns.finders.names import is_real_read
+from codechat.studies.refine.patterns.base import Occurrence, at, each_of, pattern
+from codechat.studies.refine.patterns.finders.functions import is_real_read
 from codechat.studies.refine.patterns.reading.code import Code
 from codechat.studies.refine.patterns.reading.tree import COMPREHENSIONS, FUNCTIONS, LOOPS, blocks, own_nodes
 
-_SYNTAX: dict[str, tuple[tuple[type[ast.AST], ...], str, str]] = {
-    "lambda": ((ast.Lambda,), "lambda", ""),
-    "list_comprehension": ((ast.ListComp,), "list comprehension", ""),
-    "iteration": ((*LOOPS, *COMPREHENSIONS), "loop or comprehension", "loops and comprehensions"),
-    "generator_expression": ((ast.GeneratorExp,), "generator expression", ""),
-    "comprehension": (COMPREHENSIONS, "comprehension", ""),
-    "ternary": ((ast.IfExp,), "conditional expression", ""),
-    "walrus": ((ast.NamedExpr,), "assignment expression", ""),
-    "f_string": ((ast.JoinedStr,), "f-string", ""),
-    "match": ((ast.Match,), "match statement", ""),
-    "try": ((ast.Try, ast.TryStar), "try statement", ""),
-    "assert": ((ast.Assert,), "assert", ""),
-    "loop": (LOOPS, "loop", ""),
-    "while": ((ast.While,), "while loop", ""),
-    "for": ((ast.For, ast.AsyncFor), "for loop", ""),
-    "break": ((ast.Break,), "break", ""),
-    "jump": ((ast.Break, ast.Continue), "break or continue", "breaks and continues"),
-    "return": ((ast.Return,), "return statement", ""),
-    "augmented_assignment": ((ast.AugAssign,), "augmented assignment", ""),
-    "slice": ((ast.Slice,), "slice", ""),
-    "subscript": ((ast.Subscript,), "subscript", ""),
-    "with": ((ast.With, ast.AsyncWith), "with statement", ""),
-    "import": ((ast.Import, ast.ImportFrom), "import", ""),
-    "starred": ((ast.Starred,), "starred expression", ""),
-    "assignment": ((ast.Assign, ast.AnnAssign), "assignment", ""),
-    "any_call": ((ast.Call,), "call", ""),
-    "operation": ((ast.BinOp, ast.AugAssign, ast.Compare), "operation", ""),
-    "decision": ((ast.If, ast.IfExp, ast.Match), "decision", ""),
-    "chained_comparison": ((ast.Compare,), "chained comparison", ""),
-    "membership_test": ((ast.Compare,), "membership test", ""),
-    "negation": ((ast.UnaryOp,), "negated condition", ""),
-    "named_return": ((ast.Return,), "return of a variable", "returns of a variable"),
-    "tuple_assignment": ((ast.Assign,), "tuple assignment", ""),
-    "endless_loop": ((ast.While,), "while True loop", ""),
-    "loop_else": (LOOPS, "loop with an else branch", "loops with an else branch"),
-    "joined_import": ((ast.Import,), "import of several modules", "imports of several modules"),
-    "branching": ((ast.If, ast.IfExp, ast.Match, ast.Try, ast.TryStar, *LOOPS), "branch or loop", "branches and loops"),
-}
-
-
-_WHEN: dict[str, Callable[[Any], bool]] = {
-    "chained_comparison": lambda node: len(node.ops) > 1,
-    "membership_test": lambda node: isinstance(node.ops[0], ast.In | ast.NotIn),
-    "negation": lambda node: isinstance(node.op, ast.Not),
-    "named_return": lambda node: isinstance(node.value, ast.Name),
-    "tuple_assignment": lambda node: any(len(getattr(target, "elts", ())) > 1 for target in node.targets),
-    "endless_loop": lambda node: isinstance(node.test, ast.Constant) and bool(node.test.value),
-    "loop_else": lambda node: not all(isinstance(one, ast.Pass) for one in node.orelse),
-    "joined_import": lambda node: len(node.names) > 1,
-}
-
-
-def _syntax(name: str, kinds: tuple[type[ast.AST], ...]) -> Finder:
-    def find(code: Code) -> Iterable[Occurrence]:
-        when = _WHEN.get(name, bool)
-        return (at(node) for node in code.find(*kinds) if when(node) and not _inside_f_string(code, node))
-
-    return find
-
-
-def _inside_f_string(code: Code, node: ast.AST) -> bool:
-    """A format specification is a string node of its own: it is part of the f-string around it."""
-    return isinstance(node, ast.JoinedStr) and isinstance(code.parents.get(node), ast.FormattedValue)
-
-
-for _name, (_kinds, _noun, _plural) in _SYNTAX.items():
-    pattern(_name, _noun, _plural)(_syntax(_name, _kinds))
-
+each_of("lambda", "lambda", ast.Lambda)
+each_of("list_comprehension", "list comprehension", ast.ListComp)
+each_of("iteration", "loop or comprehension", *LOOPS, *COMPREHENSIONS, plural="loops and comprehensions")
+each_of("generator_expression", "generator expression", ast.GeneratorExp)
+each_of("comprehension", "comprehension", *COMPREHENSIONS)
+each_of("ternary", "conditional expression", ast.IfExp)
+each_of("walrus", "assignment expression", ast.NamedExpr)
+each_of("f_string", "f-string", ast.JoinedStr,  # a format specification is a node too, within the f-string
+        when=lambda code, node: not isinstance(code.parents.get(node), ast.FormattedValue))  # fmt: skip
+each_of("match", "match statement", ast.Match)
+each_of("try", "try statement", ast.Try, ast.TryStar)
+each_of("assert", "assert", ast.Assert)
+each_of("loop", "loop", *LOOPS)
+each_of("while", "while loop", ast.While)
+each_of("for", "for loop", ast.For, ast.AsyncFor)
+each_of("break", "break", ast.Break)
+each_of("jump", "break or continue", ast.Break, ast.Continue, plural="breaks and continues")
+each_of("return", "return statement", ast.Return)
+each_of("augmented_assignment", "augmented assignment", ast.AugAssign)
+each_of("slice", "slice", ast.Slice)
+each_of("subscript", "subscript", ast.Subscript)
+each_of("with", "with statement", ast.With, ast.AsyncWith)
+each_of("import", "import", ast.Import, ast.ImportFrom)
+each_of("starred", "starred expression", ast.Starred)
+each_of("assignment", "assignment", ast.Assign, ast.AnnAssign)
+each_of("any_call", "call", ast.Call)
+each_of("operation", "operation", ast.BinOp, ast.AugAssign, ast.Compare)
+each_of("decision", "decision", ast.If, ast.IfExp, ast.Match)
+each_of("chained_comparison", "chained comparison", ast.Compare, when=lambda _, node: len(node.ops) > 1)
+each_of("membership_test", "membership test", ast.Compare,
+        when=lambda _, node: isinstance(node.ops[0], ast.In | ast.NotIn))  # fmt: skip
+each_of("negation", "negated condition", ast.UnaryOp, when=lambda _, node: isinstance(node.op, ast.Not))
+each_of("named_return", "return of a variable", ast.Return, plural="returns of a variable",
+        when=lambda _, node: isinstance(node.value, ast.Name))  # fmt: skip
+each_of("tuple_assignment", "tuple assignment", ast.Assign,
+        when=lambda _, node: any(len(getattr(target, "elts", ())) > 1 for target in node.targets))  # fmt: skip
+each_of("endless_loop", "while True loop", ast.While,
+        when=lambda _, node: isinstance(node.test, ast.Constant) and bool(node.test.value))  # fmt: skip
+each_of("loop_else", "loop with an else branch", *LOOPS, plural="loops with an else branch",
+        when=lambda _, node: not all(isinstance(one, ast.Pass) for one in node.orelse))  # fmt: skip
+each_of("joined_import", "import of several modules", ast.Import, plural="imports of several modules",
+        when=lambda _, node: len(node.names) > 1)  # fmt: skip
+each_of("branching", "branch or loop", ast.If, ast.IfExp, ast.Match, ast.Try, ast.TryStar, *LOOPS,
+        plural="branches and loops")  # fmt: skip
+each_of("computed_return", "return of an expression", ast.Return, plural="returns of an expression",
+        when=lambda _, node: not isinstance(node.value, ast.Name | ast.Constant | None))  # fmt: skip
 
 _ARITHMETIC: dict[str, type[ast.operator]] = {
     "+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "//": ast.FloorDiv, "%": ast.Mod, "**": ast.Pow,
@@ -105,11 +82,7 @@ def _is_sequence(code: Code, node: ast.expr) -> bool:
 
 @pattern("magic_number", "number without a name", "numbers without a name")
 def magic_number(code: Code) -> Iterable[Occurrence]:
-    """Numeric literals other than 0, 1 and -1 outside assignments to upper-case names and parameter defaults.
-
-    A text that `int` or `float` turns into a number on the spot counts too. Upper-case names inside functions are
-    no constants.
-    """
+    """Numeric literals (also as texts in `int("8")`) other than 0, 1 and -1 outside constants and defaults."""
     for node in code.find(ast.Constant):
         number = isinstance(node.value, int | float | complex) and not isinstance(node.value, bool)
         above = code.parents.get(node)
@@ -137,7 +110,7 @@ def _names_number(code: Code, node: ast.AST) -> bool:
 
 @pattern("named_constant", "named constant")
 def named_constant(code: Code, used: bool = False) -> Iterable[Occurrence]:
-    """Assignments to upper-case names at module level; with `used` only those that a function reads."""
+    """Assignments to upper-case names at module level; with `used` only names that a function reads."""
     read = {
         name.id for name in code.find(ast.Name)
         if is_real_read(code, name) and code.function_of(name) and not code.is_own(name, inner=True)
@@ -152,23 +125,16 @@ def named_constant(code: Code, used: bool = False) -> Iterable[Occurrence]:
 
 @pattern("split_comparison", "pair of comparisons that could be one", "pairs of comparisons that could be one")
 def split_comparison(code: Code) -> Iterable[Occurrence]:
-    """Two comparisons joined by `and` that could be chained: orderings or equalities with a common operand.
-
-    Of two equalities the common operand must not be a literal.
-    """
+    """Two comparisons joined by `and` that could be chained: a common operand (of equalities no literal)."""
     ordering = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-    for node in code.find(ast.BoolOp):
-        if not isinstance(node.op, ast.And):
-            continue
-        pairs = [
-            value for value in node.values if isinstance(value, ast.Compare) and isinstance(value.ops[0], ordering)
-        ]
-        operands = [{ast.dump(pair.left), ast.dump(pair.comparators[-1])} for pair in pairs]
-        equal = [one for one in node.values if isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.Eq)]
+    for node in (node for node in code.find(ast.BoolOp) if isinstance(node.op, ast.And)):
+        compared = [one for one in node.values if isinstance(one, ast.Compare)]
+        sides = [((one.left, one.comparators[-1]), one.ops[0]) for one in compared]
+        operands = [set(map(ast.dump, two)) for two, sign in sides if isinstance(sign, ordering)]
         parts = [
-            {ast.dump(side) for side in (one.left, one.comparators[-1]) if not isinstance(side, ast.Constant)}
-            for one in equal
-        ]
+            {ast.dump(side) for side in two if not isinstance(side, ast.Constant)}
+            for two, sign in sides if isinstance(sign, ast.Eq)
+        ]  # fmt: skip
         if any(one & other for found in (operands, parts) for one, other in pairwise(found)):
             yield at(node)
 
@@ -203,10 +169,9 @@ def comparison_with_boolean(code: Code) -> Iterable[Occurrence]:
                 yield at(node)
 
 
-@pattern("boolean_operator", "and or or", "ands and ors")
-def boolean_operator(code: Code) -> Iterable[Occurrence]:
-    """Every `and` and `or`."""
-    return (at(value) for node in code.find(ast.BoolOp) for value in node.values[1:])
+pattern("boolean_operator", "and or or", "ands and ors")(
+    lambda code: (at(value) for node in code.find(ast.BoolOp) for value in node.values[1:])
+)
 
 
 @pattern("equality_choice", "or of equalities", "ors of equalities")
@@ -273,26 +238,15 @@ def self_assignment(code: Code) -> Iterable[Occurrence]:
                 yield at(node)
 
 
-@pattern("computed_return", "return of an expression", "returns of an expression")
-def computed_return(code: Code) -> Iterable[Occurrence]:
-    """Returns of anything but a name or a literal."""
-    for node in code.find(ast.Return):
-        if node.value is not None and not isinstance(node.value, ast.Name | ast.Constant):
-            yield at(node)
-
-
-def _without_idle(block: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements of a block without those that surely do nothing."""
-    empty = [isinstance(one, ast.Pass) or isinstance(getattr(one, "value", None), ast.Constant) for one in block]
-    return [one for one, idle in zip(block, empty, strict=True) if not idle or not isinstance(one, ast.Pass | ast.Expr)]
-
-
 @pattern("passing_variable", "variable that is only returned", "variables that are only returned")
 def passing_variable(code: Code) -> Iterable[Occurrence]:
     """An assignment `x = …` directly followed by `return x`; a `pass` or a text between them makes no difference."""
-    for first, second in (
-        two for owner in code.nodes for block in blocks(owner) for two in pairwise(_without_idle(block))
-    ):
+    acting = (
+        [one for one in block if not (isinstance(one, ast.Pass) or (isinstance(getattr(one, "value", one), ast.Constant)
+                                      and isinstance(one, ast.Expr)))]
+        for owner in code.nodes for block in blocks(owner)
+    )  # fmt: skip
+    for first, second in (two for block in acting for two in pairwise(block)):
         value = second.value if isinstance(second, ast.Return) else None
         targets = first.targets if isinstance(first, ast.Assign) else [getattr(first, "target", None)]
         names = [one.id if isinstance(one, ast.Name) else "" for one in targets]

@@ -1,24 +1,127 @@
-"""How a program is divided into functions and classes, and how these use each other."""
+"""Names that a program binds, and how it is divided into functions and classes."""
 
 import ast
+import builtins
 import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from codechat.sandbox.languages.python.syntax import parameters
-from codechat.studies.refine.patterns.base import Occurrence, at, pattern
-from codechat.studies.refine.patterns.finders.names import bound_name, is_real_read
-from codechat.studies.refine.patterns.reading.code import Code
+from codechat.studies.refine.patterns.base import Occurrence, Regex, at, of_functions, pattern
+from codechat.studies.refine.patterns.reading.code import Code, is_hint
 from codechat.studies.refine.patterns.reading.tree import FUNCTIONS, Function, body_without_docstring, own_nodes, walk
-from codechat.studies.refine.patterns.reading.use import is_read
+from codechat.studies.refine.patterns.reading.use import idle, is_read
+
+_JOINING = (ast.BoolOp, ast.Tuple)  # `assert os and re` names variables and uses none
+_BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_"))
+
+
+class Binding(NamedTuple):
+    """A name's first binding in a function, parameters excepted."""
+
+    name: str
+    node: ast.AST
+    function: Function
+
+
+def local_bindings(code: Code) -> Iterator[Binding]:
+    """Every local variable once: targets, loop and comprehension variables, `as` names, captures; `_` is none."""
+    for function in code.functions:
+        taken = {parameter.arg for parameter in parameters(function)} | {"_"}
+        for node in own_nodes(function):
+            if isinstance(node, ast.Global | ast.Nonlocal):
+                taken.update(node.names)
+        for node in own_nodes(function):
+            name = bound_name(node)
+            if name and name not in taken:
+                taken.add(name)
+                yield Binding(name, node, function)
+
+
+def bound_name(node: ast.AST) -> str | None:
+    """The variable that a node binds; None if it binds none."""
+    if isinstance(node, ast.Name):
+        return node.id if isinstance(node.ctx, ast.Store) else None
+    if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+        return node.name
+    return node.rest if isinstance(node, ast.MatchMapping) else None
+
+
+@pattern("local_name", "local variable with such a name", "local variables with such names")
+def local_name(code: Code, matches: Regex) -> Iterable[Occurrence]:
+    """Local variables whose whole name matches."""
+    for name, node, _ in local_bindings(code):
+        if re.fullmatch(matches, name):
+            yield at(node, f"'{name}'")
+
+
+pattern("shadowing_local", "local variable that hides a built-in", "local variables that hide built-ins")(
+    lambda code: (at(node, f"'{name}'") for name, node, _ in local_bindings(code) if name in _BUILTINS)
+)
+
+
+@pattern("unused_local", "unused local variable")
+def unused_local(code: Code) -> Iterable[Occurrence]:
+    """Local variables that are assigned and never read; a bare `name`, `_ = name` and `name = name` are no reads."""
+    for name, node, function in local_bindings(code):
+        above = code.parents.get(node)
+        assigned = isinstance(above, ast.Assign | ast.AnnAssign | ast.NamedExpr)
+        if isinstance(above, ast.Tuple | ast.List | ast.Starred) and not name.startswith("_"):
+            assigned = any(isinstance(one, ast.Assign | ast.For) for one in code.ancestors(node))
+        others = [one for one in walk(function) if isinstance(one, ast.Name) and one.id == name] if assigned else []
+        if assigned and not any(isinstance(one.ctx, ast.Del) or is_real_read(code, one) for one in others):
+            yield at(node, f"'{name}'")
+
+
+def is_real_read(code: Code, name: ast.Name) -> bool:
+    """Whether a name is read by more than a statement of the name alone, `_ = name` or `name = name`."""
+    if name in idle(code):
+        return False
+    above = code.parents.get(name)
+    targets = [getattr(target, "id", "") for target in above.targets] if isinstance(above, ast.Assign) else []
+    return isinstance(name.ctx, ast.Load) and not isinstance(above, ast.Expr) and targets not in ([name.id], ["_"])
+
+
+@pattern("unused_import", "unused import")
+def unused_import(code: Code) -> Iterable[Occurrence]:
+    """Imported names that are never read, or only by a statement of the name alone; `__future__` and `*` excepted."""
+    whole = code.whole
+    read = {
+        node.id for node in whole.find(ast.Name)
+        if is_real_read(code, node) and not whole.is_own(node, inner=True)
+        and not isinstance(next((n for n in code.ancestors(node) if not isinstance(n, _JOINING)), None), ast.Assert)
+    }  # fmt: skip
+    exported = set[str]()
+    for text in code.find(ast.Constant):
+        if isinstance(text.value, str):
+            around = next((one for one in code.ancestors(text) if isinstance(one, ast.stmt)), None)
+            listed = around is not None and "__all__" in ast.unparse(around).partition("[")[0]
+            exported.update(re.findall(r"\w+", text.value) if listed or is_hint(code, text) else ())
+    for node in code.find(ast.Import, ast.ImportFrom):
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            continue
+        for alias in node.names:
+            name = alias.asname or alias.name.partition(".")[0]
+            if name != "*" and name not in read | exported:
+                yield at(node, f"'{name}'")
+
+
+@pattern("assignment_to", "assignment to {matches}", "assignments to {matches}")
+def assignment_to(code: Code, matches: Regex) -> Iterable[Occurrence]:
+    """Module-level variables whose whole name matches and that are given a value."""
+    body = code.tree.body if code.tree else []
+    for statement in body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        given = getattr(statement, "value", None) is not None
+        for target in (each for one in targets for each in (one.elts if isinstance(one, ast.Tuple) else [one])):
+            if given and isinstance(target, ast.Name) and re.fullmatch(matches, target.id):
+                yield at(statement, f"'{target.id}'")
 
 
 @pattern("recursion", "recursive function")
 def recursion(code: Code) -> Iterable[Occurrence]:
-    """Functions that call themselves, directly or through other functions, and lambdas that do so by their name.
-
-    A function that hands itself to another to be called, as in `map(f, rest)`, counts as calling itself.
-    """
+    """Functions and named lambdas that call themselves, also through others, or pass themselves on to be called."""
     for name, value in code.values.items():
         if isinstance(value, ast.Lambda):
             heads = [node.func for node in walk(value.body) if isinstance(node, ast.Call)]
@@ -35,11 +138,11 @@ def recursion(code: Code) -> Iterable[Occurrence]:
 
 
 def _called(code: Code, caller: Function) -> Iterator[Function]:
-    """The program's functions that a function calls by name, or by attribute if they are methods.
-
-    Calls in nested functions are theirs, not the outer one's.
-    """
-    own = [*_own(caller)]
+    """The functions that a function calls by name, methods by attribute; without the calls of nested functions."""
+    own = [
+        node for outer in own_nodes(caller)
+        for node in (outer, *(walk(outer.body) if isinstance(outer, ast.Lambda) else ()))
+    ]  # fmt: skip
     calls = [node for node in own if isinstance(node, ast.Call)]
     heads = [each for node in calls for each in (node.func, *node.args)]
     named = {one.id for one in heads if isinstance(one, ast.Name)}
@@ -55,35 +158,25 @@ def _called(code: Code, caller: Function) -> Iterator[Function]:
             yield function
 
 
-def _own(function: Function) -> Iterator[ast.AST]:
-    for node in own_nodes(function):
-        yield node
-        if isinstance(node, ast.Lambda):
-            yield from walk(node.body)
-
-
 @pattern("helper", "helper function")
 def helper(code: Code) -> Iterable[Occurrence]:
     """Functions at module level that another function of the program names."""
     for function in code.functions:
         if isinstance(code.parents.get(function), ast.ClassDef) or code.function_of(function):
             continue
-        named = [node for node in code.find(ast.Name) if node.id == function.name and is_real_read(code, node)]
-        if any(_outside(code, node, function) and not code.is_own(node, inner=True) for node in named):
-            yield at(function, function.name)
+        for node in code.find(ast.Name):
+            if node.id != function.name or not is_real_read(code, node) or code.is_own(node, inner=True):
+                continue
+            around = [above for above in code.ancestors(node) if isinstance(above, FUNCTIONS)]
+            if around and function not in around and node not in around[0].decorator_list:
+                yield at(function, function.name)
+                break
 
 
-def _outside(code: Code, node: ast.AST, function: Function) -> bool:
-    """Whether a name is read in a function other than the named one."""
-    around = [above for above in code.ancestors(node) if isinstance(above, FUNCTIONS)]
-    decorates = bool(around) and node in [*around[0].decorator_list]
-    return bool(around) and function not in around and not decorates
-
-
-@pattern("nested_function", "nested function")
-def nested_function(code: Code) -> Iterable[Occurrence]:
-    """Functions defined inside a function."""
-    return (at(function, function.name) for function in code.functions if code.function_of(function))
+of_functions("nested_function", "nested function", when=lambda code, one: code.function_of(one) is not None)
+of_functions("generator_function", "generator function", when=lambda _, one: any(
+    isinstance(node, ast.Yield | ast.YieldFrom) and node.value is not None for node in own_nodes(one)
+))  # fmt: skip
 
 
 @pattern("long_function", "long function")
@@ -95,21 +188,9 @@ def long_function(code: Code, statements: int) -> Iterable[Occurrence]:
             yield at(function, function.name)
 
 
-@pattern("generator_function", "generator function")
-def generator_function(code: Code) -> Iterable[Occurrence]:
-    """Functions with a `yield` of their own that gives a value and can be reached."""
-    for function in code.functions:
-        yields = [node for node in own_nodes(function) if isinstance(node, ast.Yield | ast.YieldFrom)]
-        if any(node.value is not None for node in yields):
-            yield at(function, function.name)
-
-
 @pattern("decorated", "decorated definition")
 def decorated(code: Code, by: list[str] | None = None, own: bool = False, fields: bool = False) -> Iterable[Occurrence]:
-    """Functions and classes decorated by one of these names; with `own` by a function or class of the program.
-
-    `f = cache(f)` counts like `@cache`. With `fields` only classes that declare one, as in `name: type`.
-    """
+    """Functions and classes decorated `by` a name or an `own` function, also `f = cache(f)`; `fields`: with a field."""
     definitions = {node.name: node for node in code.find(*FUNCTIONS, ast.ClassDef)}
     decorations = [(node, one) for node in code.find(*FUNCTIONS, ast.ClassDef) for one in node.decorator_list]
     for call in code.find(ast.Call):
@@ -138,18 +219,18 @@ def decorated(code: Code, by: list[str] | None = None, own: bool = False, fields
 def subclass(
     code: Code, of: list[str], fields: bool = False, derived: bool = False, raised: bool = False
 ) -> Iterable[Occurrence]:
-    """Classes that derive from one of these, or have it as metaclass.
-
-    Options restrict them to classes that declare a field, that another class of the program derives from, or that
-    the program raises.
-    """
+    """Classes with one of these as base or metaclass; options: with a field, with a derived class, raised."""
     bases = {base.id for node in code.find(ast.ClassDef) for base in node.bases if isinstance(base, ast.Name)}
     thrown = set(_raised(code)) if raised else set()
     for call in code.find(ast.Call) if not (derived or raised) else ():  # `Grade = Enum("Grade", "A B")`
         wanted = len(call.args) > 1 and any(fnmatchcase(code.origin(call.func), name) for name in of)
         yield from [at(call)] if wanted and _is_kept(code, call) else []
     for node in code.find(ast.ClassDef):
-        if (fields and not _declares(node)) or (derived and (node.name not in bases or not _is_abstract(code, node))):
+        heads = [head for one in node.body if isinstance(one, FUNCTIONS) for head in one.decorator_list]
+        abstract = any(code.origin(head).rpartition(".")[2].startswith("abstract") for head in heads)
+        if (fields and not _declares(node)) or (
+            derived and (node.name not in bases or not (abstract or _says_abstract(node)))
+        ):
             continue
         if raised and node.name not in thrown:
             continue
@@ -161,7 +242,7 @@ def subclass(
 
 
 def _is_kept(code: Code, call: ast.Call, name: str = "") -> bool:
-    """Whether the result of a call is assigned to `name`, or, if none is given, to any name that is read."""
+    """Whether the result of a call is assigned to `name`, or if none is given to any name that is read."""
     above = code.parents[call]
     target = above.targets[0] if isinstance(above, ast.Assign) else None
     if not isinstance(above, ast.Assign) or not isinstance(target, ast.Name):
@@ -170,7 +251,6 @@ def _is_kept(code: Code, call: ast.Call, name: str = "") -> bool:
 
 
 def _raised(code: Code) -> Iterator[str]:
-    """The names of the exceptions that the program raises where it can be reached, by way of a variable too."""
     for node in code.find(ast.Raise):
         value: ast.AST | None = node.exc
         if isinstance(value, ast.Name):
@@ -181,7 +261,6 @@ def _raised(code: Code) -> Iterator[str]:
 
 
 def _is_caught(code: Code, node: ast.Raise, name: str) -> bool:
-    """Whether an exception is caught by its name right where it is raised."""
     inner: ast.AST = node
     for above in code.ancestors(node):
         if isinstance(above, ast.Try) and inner in above.body:
@@ -191,14 +270,8 @@ def _is_caught(code: Code, node: ast.Raise, name: str) -> bool:
     return False
 
 
-def _is_abstract(code: Code, node: ast.ClassDef) -> bool:
-    """Whether a class leaves a method to derived classes: by `abstractmethod`, or because it says so."""
-    heads = [head for one in node.body if isinstance(one, FUNCTIONS) for head in one.decorator_list]
-    return any(code.origin(head).rpartition(".")[2].startswith("abstract") for head in heads) or _says_abstract(node)
-
-
 def _says_abstract(node: ast.ClassDef) -> bool:
-    """Whether a class is called abstract or a base by its name or docstring, and a method does nothing but raise."""
+    """Whether a name or docstring calls a class abstract or a base, and a method only raises."""
     said = "abstract" in f"{node.name} {ast.get_docstring(node)}".lower() or re.search(r"^Base|Base$", node.name)
     methods = [body_without_docstring(one) for one in node.body if isinstance(one, FUNCTIONS)]
     first = [ast.unparse(body[0]) for body in methods if body]
@@ -206,7 +279,6 @@ def _says_abstract(node: ast.ClassDef) -> bool:
 
 
 def _declares(node: ast.AST) -> bool:
-    """Whether a class body contains `name: type`."""
     return isinstance(node, ast.ClassDef) and any(isinstance(inner, ast.AnnAssign) for inner in node.body)
 
 
@@ -216,14 +288,9 @@ def working_class(code: Code) -> Iterable[Occurrence]:
     for node in code.find(ast.ClassDef):
         named = [list(code.ancestors(name)) for name in code.find(ast.Name) if name.id == node.name]
         used = any(node not in around and any(isinstance(one, FUNCTIONS) for one in around) for around in named)
-        if used and any(isinstance(inner, FUNCTIONS) and _works(inner) for inner in node.body):
+        methods = (one for one in node.body if isinstance(one, FUNCTIONS) and one.name != "__init__")
+        if used and any(not isinstance(one, ast.Pass | ast.Expr) for method in methods for one in method.body):
             yield at(node, node.name)
-
-
-def _works(method: ast.AST) -> bool:
-    """Whether a method other than `__init__` has a statement that is more than a text or `pass`."""
-    body = [] if getattr(method, "name", "") == "__init__" else getattr(method, "body", [])
-    return any(not isinstance(one, ast.Pass | ast.Expr) for one in body)
 
 
 @pattern("closure", "closure")

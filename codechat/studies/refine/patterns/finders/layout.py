@@ -1,20 +1,162 @@
-"""The layout of code: blank lines, length, indentation, quotes, spaces, parentheses."""
+"""Comments and where they stand, and the layout of code: blank lines, length, indentation, quotes, spaces."""
 
 import ast
+import builtins
+import re
 import tokenize
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from codechat.sandbox.languages.python.syntax import parameters
-from codechat.studies.refine.patterns.base import Occurrence, at, pair, pattern
-from codechat.studies.refine.patterns.finders.comments import STATEMENTS, Statement
-from codechat.studies.refine.patterns.reading.code import Code
-from codechat.studies.refine.patterns.reading.tree import FUNCTIONS, blocks, docstring
+from codechat.studies.refine.patterns.base import Occurrence, Regex, at, each_of, pair, pattern
+from codechat.studies.refine.patterns.reading.code import Code, read
+from codechat.studies.refine.patterns.reading.tree import (
+    FUNCTIONS,
+    LOOPS,
+    blocks,
+    body_without_docstring,
+    docstring,
+    first_line,
+)
 
+Statement: TypeAlias = Literal["loop", "if", "return", "assignment", "function"]
+Place: TypeAlias = Literal["above", "beside", "either"]
+STATEMENTS: dict[str, tuple[type[ast.AST], ...]] = {
+    "loop": LOOPS,
+    "if": (ast.If,),
+    "return": (ast.Return,),
+    "assignment": (ast.Assign, ast.AnnAssign, ast.AugAssign),
+    "function": FUNCTIONS,
+}
+_TELLING = (
+    ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Import, ast.ImportFrom, ast.Assert, ast.Raise, ast.Delete,
+    ast.If, *LOOPS, *FUNCTIONS, ast.ClassDef,
+)  # fmt: skip
+_MAY_BE_CODE = re.compile(r"[=(:]|^#\s*(return|import|from|assert|raise|del|else)\b")
+_CALLED = {"def", "function", "func", "method", "helper", "the", "this", "a"}
 Unit: TypeAlias = Literal["tab", "2", "4"]
 _UNITS = {"tab": "\t", "2": "  ", "4": "    "}
 _SPACED = {"==", "!=", "<=", ">=", "<", ">", "+=", "-=", "*=", "/=", "//=", "%=", "->", ":="}
+_AFTER_VALUE = (":", ";", ")", "]", "}", "for", "async", "if")
+
+
+@pattern("comment", "comment", on_tokens=True)
+def comment(code: Code, own_line: bool | None = None, matches: Regex = "") -> Iterable[Occurrence]:
+    """Comments that `matches` is found in; `own_line`: only whole lines, or only after code."""
+    for found in code.comments:
+        if (own_line is None or found.own_line is own_line) and re.search(matches, found.text, re.IGNORECASE):
+            yield Occurrence(found.line)
+
+
+@pattern("header_comment", "comment above the first statement", "comments above the first statement")
+def header_comment(code: Code, matches: Regex = "", below_docstring: bool = False) -> Iterable[Occurrence]:
+    """Comments before all code; with `below_docstring` also those right below the module's docstring."""
+    body = code.tree.body if code.tree else []
+    if below_docstring and code.tree is not None:
+        body = body_without_docstring(code.tree)
+    first = min((first_line(statement) for statement in body), default=len(code.lines) + 1)
+    for found in code.comments:
+        if found.line < first and re.search(matches, found.text, re.IGNORECASE):
+            yield Occurrence(found.line)
+
+
+def followed(text: str, mark: re.Match[str] | None) -> bool:
+    """Whether text follows a mark that ends in a sign (`Args:`, `O(`), on its line or the next, and no heading."""
+    if mark is None or re.search(r"\w$", mark[0]):
+        return mark is not None
+    rest = text[mark.end() :].lstrip("\n ").partition("\n")[0] if mark[0].endswith(":") else text[mark.end() :]
+    heading = re.fullmatch(r"\s*\w+:\s*", rest) or rest.lstrip().startswith((":param", ":return", ":raise", ":rtype"))
+    return re.search(r"\w", rest.partition("\n")[0]) is not None and not heading
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a text is only a placeholder, such as `TODO`, `...` or `docstring`."""
+    words = {*re.findall(r"\w+", text.lower())}
+    return words <= {"todo", "fixme", "tbd", "docstring", "description", "here", "xxx", "add", "a", "none", "document"}
+
+
+pattern("code_in_comment", "commented-out statement")(lambda code: map(Occurrence, spoken_code(code)))
+
+
+def spoken_code(code: Code) -> frozenset[int]:
+    """The lines of comments whose text is a Python statement with an effect."""
+    if spoken_code not in code.found:
+        found = set()
+        for one in code.comments:
+            text = one.text.lstrip("#").strip() if _MAY_BE_CODE.search(one.text) else ""
+            text = re.sub(r"^(else|try|finally):\s*(?=\S)|^el(?=if\b)", "", text)
+            tree = read(f"{text} pass" if text.endswith(":") else text).tree if text else None
+            statements = tree.body[:1] if tree else []
+            if any(
+                (isinstance(each, _TELLING) and not (isinstance(each, ast.AnnAssign) and each.value is None))
+                or _is_call(each)
+                for each in statements
+            ):
+                found.add(one.line)
+        code.found[spoken_code] = frozenset(found)
+    lines: frozenset[int] = code.found[spoken_code]
+    return lines
+
+
+def _is_call(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        return False
+    called = statement.value.func
+    return isinstance(called, ast.Attribute) or (isinstance(called, ast.Name) and hasattr(builtins, called.id))
+
+
+@pattern("prose", "note")
+def prose(code: Code, matches: Regex) -> Iterable[Occurrence]:
+    """Comments and docstrings that `matches` is found in; if that ends in a sign such as `O(`, more must follow."""
+    for found in code.comments:
+        if followed(found.text, re.search(matches, found.text, re.IGNORECASE)):
+            yield Occurrence(found.line)
+    for node in code.find(ast.Module, ast.ClassDef, *FUNCTIONS):
+        text = docstring(node)
+        if text is not None and followed(str(text.value), re.search(matches, str(text.value), re.IGNORECASE)):
+            yield at(text)
+
+
+@pair(
+    ("commented", "{statement} with a comment", "{statement}s with a comment"),
+    ("uncommented", "{statement} without a comment", "{statement}s without a comment"),
+)
+def commented(code: Code, statement: Statement, place: Place = "either") -> Iterable[tuple[Occurrence, bool]]:
+    """Statements of a kind, divided by whether a comment with a word stands directly above or next to their lines."""
+    disabled = spoken_code(code) if statement == "function" else ()
+    telling = [found for found in code.comments if re.search(r"\w", found.text) and found.line not in disabled]
+    own = {found.line for found in telling if found.own_line}
+    trailing = {found.line for found in telling if not found.own_line}
+    for node in code.find(*STATEMENTS[statement]):
+        assert isinstance(node, ast.stmt)
+        if is_elif(code, node):
+            continue
+        above = first_line(node) - 1 in own and not _repeats_name(code, node)
+        body = getattr(node, "body", None)
+        end = max(node.lineno, body[0].lineno - 1) if body else (node.end_lineno or node.lineno)
+        beside = any(line in trailing for line in range(node.lineno, end + 1))
+        yield at(node), (above and place != "beside") or (beside and place != "above")
+
+
+def _repeats_name(code: Code, node: ast.stmt) -> bool:
+    """Whether the comments above a function only repeat its name and its parameters' names."""
+    if not isinstance(node, FUNCTIONS):
+        return False
+    own, line, said = {one.line: one.text for one in code.comments if one.own_line}, first_line(node) - 1, set[str]()
+    while line in own:
+        said.update(re.findall(r"\w+", own[line]))
+        line -= 1
+    names = {node.name, *(one.arg for one in parameters(node))}
+    return {word for word in said if word.lower() not in _CALLED} <= (names if node.name in said else set())
+
+
+def is_elif(code: Code, node: ast.AST) -> bool:
+    """Whether an `if` is written as `elif`."""
+    above = code.parents.get(node)
+    if not isinstance(node, ast.If) or not isinstance(above, ast.If) or above.orelse != [node]:
+        return False
+    return code.lines[node.lineno - 1].encode()[node.col_offset :].startswith(b"elif")
 
 
 @pattern("blank_line", "blank line in a function", "blank lines in functions")
@@ -31,10 +173,7 @@ def blank_line(code: Code) -> Iterable[Occurrence]:
     ("no_blank_before", "{statement} without a blank line before it", "{statement}s without a blank line before them"),
 )
 def blank_before(code: Code, statement: Statement) -> Iterable[tuple[Occurrence, bool]]:
-    """Statements of a kind that are not first in their block, divided by whether a blank line precedes them.
-
-    Comments between are skipped.
-    """
+    """Statements that are not first in their block, divided by whether a blank line precedes (comments are skipped)."""
     comments = {comment.line for comment in code.comments if comment.own_line}
     for owner in code.nodes:
         for block in blocks(owner):
@@ -74,12 +213,8 @@ def trailing_space(code: Code) -> Iterable[Occurrence]:
             yield Occurrence(number)
 
 
-@pattern("joined_statements", "line with several statements", "lines with several statements")
-def joined_statements(code: Code) -> Iterable[Occurrence]:
-    """Statements that do not start their line: after a semicolon, or after the colon of a header."""
-    for node in code.find(ast.stmt):
-        if code.lines[node.lineno - 1].encode()[: node.col_offset].strip():
-            yield at(node)
+each_of("joined_statements", "line with several statements", ast.stmt, plural="lines with several statements",
+        when=lambda code, node: bool(code.lines[node.lineno - 1].encode()[: node.col_offset].strip()))  # fmt: skip
 
 
 @pattern("backslash", "backslash continuation")
@@ -123,10 +258,7 @@ def quoted(code: Code, quote: Literal["single", "double", "triple_single", "trip
     ("signature_on_line", "signature with parameters sharing a line", "signatures with parameters sharing a line"),
 )
 def signature_over_lines(code: Code) -> Iterable[tuple[Occurrence, bool]]:
-    """Functions with parameters, divided by whether each parameter has a line of its own, below the `def`.
-
-    Functions with a single parameter count only if no other has more.
-    """
+    """Functions, divided by whether each parameter has its own line; single ones count if no function has more."""
     several = any(len(parameters(function)) > 1 for function in code.functions)
     for function in code.functions:
         lines = [parameter.lineno for parameter in parameters(function)]
@@ -145,20 +277,13 @@ def wrapped_return(code: Code) -> Iterable[tuple[Occurrence, bool]]:
     return ((Occurrence(line), wrapped) for word, line, wrapped, _ in _keyword_values(code) if word == "return")
 
 
-@pattern("redundant_parentheses", "redundant pair of parentheses", "redundant pairs of parentheses", on_tokens=True)
-def redundant_parentheses(code: Code) -> Iterable[Occurrence]:
-    """Parentheses around all of a condition or returned value that fits on its line and is no tuple."""
-    return (Occurrence(line) for _, line, wrapped, needed in _keyword_values(code) if wrapped and not needed)
-
-
-_AFTER_VALUE = (":", ";", ")", "]", "}", "for", "async", "if")
+pattern("redundant_parentheses", "redundant pair of parentheses", "redundant pairs of parentheses", on_tokens=True)(
+    lambda code: (Occurrence(line) for _, line, wrapped, needed in _keyword_values(code) if wrapped and not needed)
+)
 
 
 def _keyword_values(code: Code) -> Iterator[tuple[str, int, bool, bool]]:
-    """After `return`, `if`, `elif`, `while`: the word, its line, whether parentheses enclose all, whether they must.
-
-    An `if` may be that of a comprehension, which ends with the comprehension or at its next clause.
-    """
+    """After `return`, `if`, `elif`, `while`: word, line, whether parentheses enclose all, whether they must."""
     tokens = [token for token in code.tokens if token.type not in (tokenize.COMMENT, tokenize.NL)]
     for index, token in enumerate(tokens[:-1]):
         if token.type != tokenize.NAME or token.string not in ("return", "if", "elif", "while"):

@@ -4,8 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from codechat.sandbox.languages.python.syntax import parameters
-from codechat.studies.refine.patterns.base import Occurrence, at, pattern
-from codechat.studies.refine.patterns.finders.names import local_bindings
+from codechat.studies.refine.patterns.base import Occurrence, at, each_of, pattern
+from codechat.studies.refine.patterns.finders.functions import local_bindings
 from codechat.studies.refine.patterns.finders.usage import TRAVERSING, call
 from codechat.studies.refine.patterns.reading.code import Code, is_hint
 from codechat.studies.refine.patterns.reading.tree import COMPREHENSIONS, LOOPS, Function, own_nodes, walk
@@ -21,14 +21,22 @@ _POSITIONAL = """
     .union .upper .values .zfill .partition .rpartition
 """
 _WITHOUT_KEYWORDS = frozenset(_POSITIONAL.split())
+_MEASURING = ("len", "sum", "min", "max", "sorted", "list", "set", "enumerate", "zip", "reversed", "any", "all")
+_OF_TEXTS = {"upper", "lower", "title", "strip", "capitalize", "format", "split", "replace"}
+_MAY_FAIL = {"int", "float", "min", "max", "input", "next", ".index", ".remove", "getattr"}
+_QUIET = {"sum", "sorted", "enumerate", "str", "round", "dict", "pow", ".sort", ".split", ".update",
+          ".splitlines", ".format", ".encode"}  # fmt: skip
+_ASKING = {".get", ".pop", "next", "getattr", ".find", ".setdefault", "iter"}
+_CHANGING = {"append", "add", "insert", "extend", "pop", "remove", "sort", "reverse", "clear", "update", "setdefault",
+             "popleft", "popitem", "appendleft", "discard", "write"}  # fmt: skip
+_DECIDING = (ast.If, ast.IfExp, ast.Return, ast.Break, ast.Raise, ast.Match, ast.BoolOp, ast.Compare)
+_KEYED = {"dict", ".get", ".items", ".keys", ".setdefault", ".count", "collections.Counter", "collections.OrderedDict"}
+_TAKING = (".pop", ".popleft", "next", ".append", ".readline")
 
 
 @pattern("keyed_call", "call that takes keywords", "calls that take keywords")
 def keyed_call(code: Code) -> Iterator[Occurrence]:
-    """Calls that could pass an argument by keyword.
-
-    Not those of functions that take no keyword, as `len` and `.append`, or no parameter.
-    """
+    """Calls that could pass an argument by keyword: `len` and `.append` take none."""
     for node in code.find(ast.Call):
         origin = code.called(node.func)
         fixed = origin in _WITHOUT_KEYWORDS or origin.startswith("math.")
@@ -57,12 +65,7 @@ def asked_argument(code: Code) -> Iterator[Occurrence]:
                 yield at(one, f"'{one.arg}'")
 
 
-_MEASURING = ("len", "sum", "min", "max", "sorted", "list", "set", "enumerate", "zip", "reversed", "any", "all")
-_OF_TEXTS = {"upper", "lower", "title", "strip", "capitalize", "format", "split", "replace"}
-
-
 def _names_looked_into(code: Code, function: Function) -> set[str]:
-    """The names whose value a function goes through, indexes or measures, or whose attributes it reads."""
     held: list[ast.AST] = []
     for node in walk(function):
         if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
@@ -76,14 +79,9 @@ def _names_looked_into(code: Code, function: Function) -> set[str]:
     return {one.id for one in held if isinstance(one, ast.Name)}
 
 
-_MAY_FAIL = {"int", "float", "min", "max", "input", "next", ".index", ".remove", "getattr"}
-_QUIET = {"sum", "sorted", "enumerate", "str", "round", "dict", "pow", ".sort", ".split", ".update",
-          ".splitlines", ".format", ".encode"}  # fmt: skip
-
-
 @pattern("managing", "work that can be managed", "pieces of work that can be managed")
 def managing(code: Code) -> Iterator[Occurrence]:
-    """Places for a `with`: whatever opens, closes, locks, prints, fails or is caught."""
+    """Places for a `with`: code that opens, closes, locks, prints, fails or is caught."""
     for node in code.find(ast.Try, ast.Raise, ast.With, ast.Call, ast.Global, ast.Await, ast.BinOp):
         if isinstance(node, ast.Call):
             origin = code.called(node.func)
@@ -104,9 +102,6 @@ def flag_loop(code: Code) -> Iterator[Occurrence]:
             if found or isinstance(inner, ast.Raise):
                 yield at(node)
                 break
-
-
-_ASKING = {".get", ".pop", "next", "getattr", ".find", ".setdefault", "iter"}
 
 
 @pattern("missing_value", "value that may be missing", "values that may be missing")
@@ -131,10 +126,6 @@ def missing_value(code: Code) -> Iterator[Occurrence]:
     yield from flag_loop(code)
 
 
-_CHANGING = {"append", "add", "insert", "extend", "pop", "remove", "sort", "reverse", "clear", "update", "setdefault",
-             "popleft", "popitem", "appendleft", "discard", "write"}  # fmt: skip
-
-
 @pattern("fixed_values", "values that are not changed", "values that are not changed")
 def fixed_values(code: Code) -> Iterator[Occurrence]:
     """Lists and sets that nothing changes, arguments only searched in, several literals, attributes set together."""
@@ -153,21 +144,17 @@ def fixed_values(code: Code) -> Iterator[Occurrence]:
         looked = looked and not isinstance(test.left, ast.Constant)
         yield from [at(test)] if looked and ast.unparse(test.comparators[0]) not in changed | {*code.values} else []
     for function in code.functions:
-        texts = {one.value for one in own_nodes(function) if isinstance(one, ast.Constant) and _is_telling(one.value)}
+        texts = {one.value for one in own_nodes(function) if isinstance(one, ast.Constant)}
+        texts = {one for one in texts if not isinstance(one, bool) and one not in (None, 0, 1, -1, 2, "", " ")}
         kept = [one for one in own_nodes(function) if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)]
         if len(texts) > 2 or (len(kept) > 1 and function.name == "__init__"):
             yield at(function, function.name)
 
 
 def _given_to(code: Code, node: ast.AST) -> set[str]:
-    """The variables and attributes that a value is directly assigned to."""
     above = code.parents.get(node)
     targets = above.targets if isinstance(above, ast.Assign) else [getattr(above, "target", None)]
     return {ast.unparse(one) for one in targets if isinstance(one, ast.Name | ast.Attribute)}
-
-
-def _is_telling(value: object) -> bool:
-    return not isinstance(value, bool) and value is not None and value not in (0, 1, -1, 2, "", " ")
 
 
 @pattern("shared_state", "function that changes what outlives a call", "functions that change what outlives a call")
@@ -192,19 +179,9 @@ def _changed(node: ast.AST) -> set[str]:
     return {base.id} if isinstance(base, ast.Name) else set()
 
 
-_DECIDING = (ast.If, ast.IfExp, ast.Return, ast.Break, ast.Raise, ast.Match, ast.BoolOp, ast.Compare)
-
-
-@pattern("leaving_loop", "loop that may end early", "loops that may end early")
-def leaving_loop(code: Code) -> Iterator[Occurrence]:
-    """Loops with a condition, an exit or a test, and those that go through all items for the sake of some."""
-    for node in code.find(*LOOPS):
-        inner = [one for each in node.body for one in walk(each)]
-        if isinstance(node, ast.While) or any(isinstance(one, _DECIDING) for one in inner):
-            yield at(node)
-
-
-_KEYED = {"dict", ".get", ".items", ".keys", ".setdefault", ".count", "collections.Counter", "collections.OrderedDict"}
+each_of("leaving_loop", "loop that may end early", *LOOPS, plural="loops that may end early",
+        when=lambda _, node: isinstance(node, ast.While) or any(
+            isinstance(one, _DECIDING) for each in node.body for one in walk(each)))  # fmt: skip
 
 
 @pattern("keyed_work", "values kept by a key", "values kept by a key")
@@ -226,20 +203,16 @@ def keyed_work(code: Code) -> Iterator[Occurrence]:
 
 @pattern("item_walk", "walk through items", "walks through items")
 def item_walk(code: Code) -> Iterator[Occurrence]:
-    """Loops, comprehensions and calls that go through values.
-
-    Loops that only count (a `while`, or a `for` over a range) are left out if nothing is indexed or kept in them.
-    """
+    """Loops, comprehensions and calls that go through values; loops that only count are left out."""
     for node in code.find(*LOOPS, *COMPREHENSIONS):
         head = getattr(node, "iter", None)
         counted = isinstance(node, ast.While) or (isinstance(head, ast.Call) and code.origin(head.func) == "range")
-        if not counted or any(isinstance(one, ast.Subscript) or _takes(code, one) for one in walk(node)):
+        if not counted or any(
+            isinstance(one, ast.Subscript) or (isinstance(one, ast.Call) and code.called(one.func) in _TAKING)
+            for one in walk(node)
+        ):
             yield at(node)
     yield from call(code, [name for name in TRAVERSING if name != "range"])
-
-
-def _takes(code: Code, node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and code.called(node.func) in (".pop", ".popleft", "next", ".append", ".readline")
 
 
 @pattern("selecting", "walk that selects", "walks that select")

@@ -49,7 +49,7 @@ class Code:
     nodes: tuple[ast.AST, ...]
     parents: dict[ast.AST, ast.AST]
     found: dict[object, Any] = field(default_factory=dict, repr=False)
-    """Results of earlier searches, by what was searched: a turn's code afterwards is the next turn's code before."""
+    """Results of earlier searches, by the search: a turn's code afterwards is the next turn's code before."""
 
     @overload
     def find(self, one: type[N], /) -> Iterator[N]: ...
@@ -119,10 +119,7 @@ class Code:
         return tuple(found)
 
     def _comment_places(self) -> Iterator[tuple[int, int]]:
-        """Line and column of every comment.
-
-        In a line in which no string can hold a # it is the first #; in others the tokens say.
-        """
+        """Line and column of every comment: the first # of a line if no string can hold one, else by tokens."""
         if "#" not in self.text:
             return
         if self.tree is None or any(map(may_quote_hash, self.whole.find(ast.Constant, ast.JoinedStr))):
@@ -142,10 +139,7 @@ class Code:
 
     @cached_property
     def imports(self) -> dict[str, str]:
-        """The dotted origin of every imported name: `{"np": "numpy", "reduce": "functools.reduce"}`.
-
-        Names of `typing_extensions` count as those of `typing`, and names of `builtins` as built-in.
-        """
+        """The dotted origin of every imported name: `{"np": "numpy", "reduce": "functools.reduce"}`."""
         origin: dict[str, str] = {}
         for node in self.find(ast.Import, ast.ImportFrom):
             for alias in node.names:
@@ -159,7 +153,7 @@ class Code:
 
     @cached_property
     def _bound(self) -> dict[ast.AST, set[str]]:
-        """The names that each function, each lambda and the module bind by assignment, definition or parameter."""
+        """The names that each function, each lambda and the module bind."""
         names: dict[ast.AST, set[str]] = {}
         for node in self.find(*FUNCTIONS, ast.ClassDef, ast.Name, ast.arg):
             name = getattr(node, "name", None) or getattr(node, "arg", None)
@@ -171,7 +165,6 @@ class Code:
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        """All names that are bound anywhere."""
         return frozenset().union(*self._bound.values())
 
     def _scope(self, node: ast.AST) -> ast.AST:
@@ -183,21 +176,14 @@ class Code:
         scopes = self.ancestors(node) if node.id in self._names else ()
         return any(node.id in self._bound.get(one, ()) for one in scopes if not inner or one is not self.tree)
 
-    @cached_property
-    def _star_modules(self) -> list[str]:
-        """The modules whose names are all imported by `from module import *`."""
-        return [node.module or "" for node in self.find(ast.ImportFrom) if node.names[0].name == "*"]
-
     def origin(self, expression: ast.AST) -> str:
-        """The full name that a name or attribute stands for: `functools.reduce`, `sorted`; `.append` if it is a method.
-
-        Empty if it is unknown.
-        """
+        """The full name of a name or attribute: `functools.reduce`, `sorted`, `.append`; empty if unknown."""
         if isinstance(expression, ast.Name):
             if self.is_own(expression):
                 return ""
             if expression.id not in self.imports and not hasattr(builtins, expression.id):
-                return next((f"{module}.{expression.id}" for module in self._star_modules), expression.id)
+                stars = (one.module or "" for one in self.find(ast.ImportFrom) if one.names[0].name == "*")
+                return next((f"{module}.{expression.id}" for module in stars), expression.id)
             return self.imports.get(expression.id, expression.id)
         if isinstance(expression, ast.Attribute):
             base = expression.value
@@ -275,10 +261,7 @@ def is_hint(code: Code, node: ast.AST) -> bool:
 
 
 def _gathered(tree: ast.Module, *, guarded: bool) -> tuple[tuple[ast.AST, ...], dict[ast.AST, ast.AST], str]:
-    """The nodes in source order, their parents, and the reason if the tree is too deep to read.
-
-    With `guarded` the main guard is read as well; else it is not the program's own: dropped before it runs.
-    """
+    """The nodes in source order, their parents, and why the tree cannot be read; `guarded`: with the main guard."""
     nodes: list[ast.AST] = [tree]
     parents: dict[ast.AST, ast.AST] = {}
     problem, depth = "", 1
@@ -310,7 +293,7 @@ def _gathered(tree: ast.Module, *, guarded: bool) -> tuple[tuple[ast.AST, ...], 
 
 @lru_cache(maxsize=512)  # 64 sessions at once come back to a program after some 400 others
 def read(text: str) -> Code:
-    """Read a program. Never raises, whatever the text is."""
+    """Read a program. Never raises."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     try:
         tree = tree_of(text)

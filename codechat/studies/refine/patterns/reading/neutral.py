@@ -1,5 +1,6 @@
 """A program in a language that has `kinds` in its grammar, read once: the nodes of its neutral tree, and its names."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -26,7 +27,7 @@ def grammar_of(language: str) -> Grammar | None:
 class TreeCode:
     """One version of a program. `problem` says why it cannot be read; empty if it can. `found` is a clause's memory.
 
-    A node is one of tree-sitter's; its neutral kinds are those of `Grammar.kinds`.
+    Nodes are tree-sitter's; `Grammar.kinds` has their neutral kinds.
     """
 
     text: str
@@ -63,7 +64,7 @@ class TreeCode:
 
     @cached_property
     def _walked(self) -> tuple[tuple[Any, ...], int]:
-        """The nodes, and how many of them lie within each other; of a tree that is too deep not all."""
+        """The nodes and their greatest depth; of a tree that is too deep only a part."""
         found, deepest, waiting = [], 0, [(self._tree.root, 1)]
         while waiting and deepest <= DEEPEST:
             node, depth = waiting.pop()
@@ -74,10 +75,10 @@ class TreeCode:
 
     @cached_property
     def _kinds(self) -> dict[str, frozenset[str]]:
-        kinds: dict[str, list[str]] = {}
+        kinds = defaultdict[str, set[str]](set)
         for kind, types in self.grammar.kinds.items():
             for name in types.split():
-                kinds.setdefault(name, []).append(kind)
+                kinds[name].add(kind)
         return {name: frozenset(each) for name, each in kinds.items()}
 
     def is_a(self, node: Any, *kinds: str) -> bool:
@@ -158,7 +159,7 @@ class TreeCode:
         return found
 
     def is_function(self, declarator: Any) -> bool:
-        """Whether a declared name is that of a function."""
+        """Whether a function is declared."""
         return self.is_a(declarator.child_by_field_name("value"), "function")
 
     @cached_property
@@ -174,23 +175,19 @@ class TreeCode:
 
     def uses(self, name: str) -> int:
         """How often a name stands anywhere in the program."""
-        return self._uses.get(name, 0)
+        return self._uses[name]
 
     @cached_property
-    def _uses(self) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for node in self.all("name"):
-            found[self.of(node)] = found.get(self.of(node), 0) + 1
-        return found
+    def _uses(self) -> Counter[str]:
+        return Counter(map(self.of, self.all("name")))
 
     @cached_property
     def comments(self) -> list["TreeComment"]:
         """The comments that are no mere marks."""
-        return [self._comment(node) for node in self.all("comment")]
-
-    def _comment(self, node: Any) -> "TreeComment":
-        row, column = node.start_point
-        return TreeComment(row + 1, node.end_point[0] + 1, self.of(node), not self._before(row, column).strip())
+        return [
+            TreeComment(row + 1, node.end_point[0] + 1, self.of(node), not self._before(row, column).strip())
+            for node in self.all("comment") for row, column in [node.start_point]
+        ]  # fmt: skip
 
     def _before(self, row: int, column: int) -> str:
         before: bytes = self.lines[row].encode("utf-8", "surrogatepass")[:column]
@@ -201,6 +198,13 @@ class TreeCode:
         row, column = node.start_point
         before = self._before(row, column)
         return len(before) if not before.strip() else None
+
+    def head(self, node: Any) -> tuple[int, Any]:
+        """The first line, from 0, of a node with the comments directly above it, and the node before them."""
+        row, before = node.start_point[0], node.prev_named_sibling
+        while self.is_a(before, "comment") and before.end_point[0] == row - 1:
+            row, before = before.start_point[0], before.prev_named_sibling
+        return row, before
 
     def margin(self, node: Any) -> str:
         """The white space that a node's line begins with."""

@@ -20,7 +20,7 @@ _WITH_GAPS = ("keys", "kw_defaults", "kwd_attrs")  # lists that also hold None o
 
 
 def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function's or loop's body without those of nested functions, lambdas and classes."""
+    """The nodes of a function's or loop's body without nested functions, lambdas and classes."""
     stack: list[ast.AST] = list(reversed(getattr(scope, "body", [])))
     while stack:
         node = stack.pop()

@@ -1,8 +1,7 @@
 """Whether anything uses it: values that nothing reads, definitions that nothing names, collections only filled.
 
-Who asks for a set or an enumeration wants it to do something: a `Counter(words)` that is never looked at is no use of
-`Counter`. Only what surely has no effect counts as unused: a call of a function that may have effects does something
-whatever becomes of its result.
+An added construct has to do something: a `Counter(words)` that nothing reads is no use of `Counter`. Only code without
+any effect counts as unused: a call of a function that may have effects is in use even if nothing reads the result.
 """
 
 import ast
@@ -48,10 +47,7 @@ def idle(code: Code, earlier: Code | None = None) -> frozenset[ast.AST]:
 
 
 def _dropped(code: Code, gone: frozenset[ast.AST]) -> Iterator[ast.expr]:
-    """The values that have no effect and that nothing reads, in expression statements and assignments to names.
-
-    A read by something that is itself unused does not count.
-    """
+    """The values without effect that nothing (or only something unused) reads."""
     for node, targets, value in assignments(code):
         names = [name for target in targets for name in names_of(target)]
         if acts(code, value):
@@ -76,14 +72,13 @@ def assignments(code: Code) -> Iterator[tuple[ast.stmt, list[ast.expr], ast.expr
 
 
 def _is_fresh(code: Code, value: ast.expr) -> bool:
-    """Whether it makes a collection that nothing else refers to."""
     if isinstance(value, ast.Call):
         return re.fullmatch(r"list|dict|set|collections\..*|io\.StringIO", code.origin(value.func)) is not None
     return isinstance(value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp)
 
 
 def _only_filled(code: Code, statement: ast.stmt, name: str | None) -> list[ast.AST]:
-    """The nodes that fill a variable's collection, if nothing else is done with it; none otherwise."""
+    """The nodes that fill a variable's collection, if nothing else is done with it; else none."""
     loads, shared = _reads(code, code.function_of(statement))
     if name is None or name in shared or name.startswith("__") or isinstance(code.parents.get(statement), ast.ClassDef):
         return []
@@ -94,7 +89,7 @@ def _only_filled(code: Code, statement: ast.stmt, name: str | None) -> list[ast.
 
 
 def _filling(code: Code, load: ast.Name) -> ast.AST | None:
-    """The call or assignment that puts something into the collection read here; None if the read does anything else."""
+    """The call or assignment that fills the collection read here; None if the read does anything else."""
     above = code.parents[load]
     around = code.parents.get(above)
     if isinstance(above, ast.Subscript):
@@ -121,10 +116,7 @@ def names_of(target: ast.expr) -> Iterator[str | None]:
 
 
 def is_read(code: Code, statement: ast.stmt, name: str, gone: frozenset[ast.AST] = frozenset()) -> bool:
-    """Whether a name is read in its scope by anything that is itself in use.
-
-    Names of classes and double-underscore names count as read from outside.
-    """
+    """Whether something in use reads a name; names of classes and double-underscore names count as read."""
     if isinstance(code.parents.get(statement), ast.ClassDef) or name.startswith("__"):
         return True
     read, shared = _reads(code, code.function_of(statement))
@@ -160,11 +152,7 @@ def acts(code: Code, value: ast.expr) -> bool:
 
 
 def _unnamed(code: Code, known: frozenset[str], dropped: frozenset[ast.AST]) -> Iterator[ast.AST]:
-    """Functions and classes, methods excepted, that are not in `known` and that no other live code names.
-
-    One that a decorator of the program may register is left out. `dropped` are the nodes of values that nothing
-    reads.
-    """
+    """Functions and classes, except methods and registered ones, that are not in `known` and no live code names."""
     waiting: set[ast.AST] = set()
     for node in code.find(*_DEFINITIONS):
         if node.name not in known and not isinstance(code.parents.get(node), ast.ClassDef):
@@ -182,13 +170,11 @@ def _unnamed(code: Code, known: frozenset[str], dropped: frozenset[ast.AST]) -> 
 
 
 def _read_names(code: Code, node: ast.Name | ast.Constant) -> Iterable[str]:
-    """The names that a node reads, those of an annotation in quotes too."""
     if isinstance(node, ast.Name):
         return [node.id] if isinstance(node.ctx, ast.Load) else []
     return re.findall(r"\w+", node.value) if isinstance(node.value, str) and is_hint(code, node) else []
 
 
 def _is_registered(code: Code, node: ast.AST) -> bool:
-    """Whether a decorator other than those of known libraries may register the definition."""
     heads = [one.func if isinstance(one, ast.Call) else one for one in getattr(node, "decorator_list", [])]
     return any(code.origin(head)[:1] in ("", ".") for head in heads)

@@ -1,14 +1,17 @@
-"""Patterns of the neutral tree about the flow of control: conditions, exits, nesting, assignments."""
+"""Patterns of the neutral tree: conditions, exits, nesting, assignments; doubts about changes of trees."""
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from codechat.studies.refine.patterns.base import Occurrence
 from codechat.studies.refine.patterns.reading.neutral import CONTROL, LOOPS, TreeCode
-from codechat.studies.refine.patterns.trees.finders import LEAVING, at, called, is_else_if, tree_pattern
+from codechat.studies.refine.patterns.trees import LEAVING, at, called, each_of, is_else_if, tree_pair, tree_pattern
 
 _BITS = {"&", "|", "^", "~", "<<", ">>", ">>>", "&=", "|=", "^=", "<<=", ">>=", ">>>="}
+_ARITHMETIC = {"+", "-", "*", "/", "%", "**", "++", "--"}
+_ASSIGNS = ("assignment", "augmented", "declarator")
 _COMPARISONS = {"<", ">", "<=", ">=", "==", "!=", "===", "!=="}
 _WALKS = (".map", ".filter", ".reduce", ".forEach", ".some", ".every", ".stream", ".sort", ".sorted", ".indexOf",
           ".join", ".split", ".includes", ".contains")  # fmt: skip
@@ -17,11 +20,6 @@ _WALKS = (".map", ".filter", ".reduce", ".forEach", ".some", ".every", ".stream"
 def operator_of(code: TreeCode, node: Any) -> str:
     """The operator of an operation."""
     return code.of(node.child_by_field_name("operator")) or next((c.type for c in node.children if not c.is_named), "")
-
-
-def own(code: TreeCode, function: Any, *kinds: str) -> list[Any]:
-    """What belongs to a function, and to none within it."""
-    return [node for node in code.within(function, *kinds) if code.around(node, "function") == function]
 
 
 def bare(code: TreeCode, node: Any) -> Any:
@@ -41,11 +39,6 @@ def branch(code: TreeCode, statement: Any, name: str) -> list[Any] | None:
     return code.statements(body) if code.is_a(body, "block") else [body]
 
 
-def chains(code: TreeCode) -> Iterator[Any]:
-    """The if statements that are no else branch of another."""
-    return (node for node in code.all("if") if not is_else_if(code, node))
-
-
 def ends_in_else(code: TreeCode, statement: Any) -> bool:
     """Whether a chain ends in an else branch."""
     inside = branch(code, statement, "alternative")
@@ -56,35 +49,42 @@ def ends_in_else(code: TreeCode, statement: Any) -> bool:
     return ends_in_else(code, inside[0]) if bare_if and is_else_if(code, inside[0]) else True
 
 
-@tree_pattern("if_with_else", "if statement with an else branch", "if statements with else branches")
-def if_with_else(code: TreeCode) -> Iterator[Occurrence]:
-    return (at(node) for node in chains(code) if ends_in_else(code, node))
+@tree_pair(
+    ("if_with_else", "if statement with an else branch", "if statements with else branches"),
+    ("if_without_else", "if statement without an else branch", "if statements without else branches"),
+)
+def if_with_else(code: TreeCode) -> Iterator[tuple[Occurrence, bool]]:
+    return ((at(node), ends_in_else(code, node)) for node in code.all("if") if not is_else_if(code, node))
 
 
-@tree_pattern("if_without_else", "if statement without an else branch", "if statements without else branches")
-def if_without_else(code: TreeCode) -> Iterator[Occurrence]:
-    return (at(node) for node in chains(code) if not ends_in_else(code, node))
+each_of("elif", "else-if branch", "if", plural="else-if branches", when=is_else_if)
+each_of("boolean_operator", "&& or ||", "binary", plural="&& or ||",
+        when=lambda code, node: operator_of(code, node) in ("&&", "||"))  # fmt: skip
+each_of("negation", "negated condition", "unary", when=lambda code, node: operator_of(code, node) == "!")
+each_of("nested_loop", "nested loop", *LOOPS,
+        when=lambda code, node: code.is_a(code.around(node, *LOOPS, "function"), *LOOPS))  # fmt: skip
+each_of("leaving_loop", "loop that may end early", *LOOPS, plural="loops that may end early",
+        when=lambda code, n: code.is_a(n, "while") or any(code.within(n, "if", "return", "ternary")))  # fmt: skip
+each_of("assignment", "assignment", *_ASSIGNS,
+        when=lambda code, node: _is_plain(code, node) and not code.is_function(node))  # fmt: skip
+each_of("augmented_assignment", "augmented assignment", *_ASSIGNS, when=lambda code, node: not _is_plain(code, node))
+each_of("arithmetic", "arithmetic operation", "binary", "augmented", "assignment", "update",
+        when=lambda code, node: operator_of(code, node).rstrip("=") in _ARITHMETIC)  # fmt: skip
+each_of("bit_operation", "bitwise operation", "binary", "unary", "augmented", "assignment",
+        when=lambda code, node: operator_of(code, node) in _BITS)  # fmt: skip
 
 
-@tree_pattern("elif", "else-if branch", "else-if branches")
-def elif_(code: TreeCode) -> Iterator[Occurrence]:
-    return (at(node) for node in code.all("if") if is_else_if(code, node))
-
-
-@tree_pattern("else_after_exit", "else after a block that leaves", "elses after blocks that leave")
-def else_after_exit(code: TreeCode) -> Iterator[Occurrence]:
-    for node in code.all("if"):
-        inside = branch(code, node, "consequence")
-        if inside and code.is_a(inside[-1], *LEAVING) and branch(code, node, "alternative") is not None:
-            yield at(node)
+each_of("else_after_exit", "else after a block that leaves", "if", plural="elses after blocks that leave",
+        when=lambda code, node: code.is_a((branch(code, node, "consequence") or [None])[-1], *LEAVING)
+        and branch(code, node, "alternative") is not None)  # fmt: skip
 
 
 @tree_pattern("guard", "guard clause")
 def guard(code: TreeCode) -> Iterator[Occurrence]:
-    for node in chains(code):
+    for node in code.all("if"):
         inside, after = branch(code, node, "consequence"), node.next_named_sibling
         leaves = inside and len(inside) == 1 and code.is_a(inside[0], "return", "throw")
-        if leaves and branch(code, node, "alternative") is None and after is not None:
+        if leaves and branch(code, node, "alternative") is None and after is not None and not is_else_if(code, node):
             yield at(node)
 
 
@@ -97,13 +97,8 @@ def mergeable_if(code: TreeCode) -> Iterator[Occurrence]:
             yield at(node)
 
 
-@tree_pattern("boolean_operator", "&& or ||", "&& or ||")
-def boolean_operator(code: TreeCode) -> Iterator[Occurrence]:
-    return (at(node) for node in code.all("binary") if operator_of(code, node) in ("&&", "||"))
-
-
 def _values(code: TreeCode, statements: list[Any] | None) -> str | None:
-    """What the only statement of a branch gives a value to: a name, or `return`."""
+    """The name that the only statement of a branch assigns to, or `return`."""
     if not statements or len(statements) != 1:
         return None
     (only,) = statements
@@ -124,23 +119,23 @@ def two_way_value(code: TreeCode) -> Iterator[Occurrence]:
 
 
 def _exits(code: TreeCode, function: Any) -> tuple[list[Any], Any]:
-    """The returns of a function's own, and its last statement."""
+    """The returns of a function without returns of inner functions, and the last statement."""
     body = function.child_by_field_name("body")
     inside = code.statements(body) if code.is_a(body, "block") else []
-    return own(code, function, "return"), inside[-1] if inside else None
+    returns = [node for node in code.within(function, "return") if code.around(node, "function") == function]
+    return returns, inside[-1] if inside else None
 
 
-@tree_pattern("single_return", "function with one return at its end", "functions with one return at their ends")
-def single_return(code: TreeCode) -> Iterator[Occurrence]:
-    for node in code.functions.values():
-        found, last = _exits(code, node)
-        if len(found) == 1 and found[0] == last:
-            yield at(node)
+tree_pattern("single_return", "function with one return at its end", "functions with one return at their ends")(
+    lambda code: (
+        at(node) for node in code.functions.values() for found, last in [_exits(code, node)] if found == [last]
+    )
+)
 
 
-@tree_pattern("several_returns", "function with several returns", "functions with several returns")
-def several_returns(code: TreeCode) -> Iterator[Occurrence]:
-    return (at(node) for node in code.functions.values() if len(_exits(code, node)[0]) > 1)
+tree_pattern("several_returns", "function with several returns", "functions with several returns")(
+    lambda code: (at(node) for node in code.functions.values() if len(_exits(code, node)[0]) > 1)
+)
 
 
 @tree_pattern("early_return", "early return")
@@ -151,35 +146,30 @@ def early_return(code: TreeCode) -> Iterator[Occurrence]:
 
 
 def _returned(code: TreeCode) -> Iterator[tuple[Any, Any]]:
-    """The returns of a value, each with it as it is written."""
     for node in code.all("return"):
         inside = code.statements(node)
         if inside:
             yield node, inside[0]
 
 
-def _is_simple(code: TreeCode, value: Any) -> bool:
-    return code.is_a(value, "name", "number", "string") or not value.named_children
-
-
 @tree_pattern("computed_return", "return of an expression", "returns of expressions")
 def computed_return(code: TreeCode) -> Iterator[Occurrence]:
-    return (at(node) for node, value in _returned(code) if not _is_simple(code, bare(code, value)))
+    for node, value in ((node, bare(code, value)) for node, value in _returned(code)):
+        if value.named_children and not code.is_a(value, "name", "number", "string"):
+            yield at(node)
 
 
-@tree_pattern("named_return", "return of a variable", "returns of variables")
-def named_return(code: TreeCode) -> Iterator[Occurrence]:
-    return (at(node) for node, value in _returned(code) if code.is_a(bare(code, value), "name"))
+tree_pattern("named_return", "return of a variable", "returns of variables")(
+    lambda code: (at(node) for node, value in _returned(code) if code.is_a(bare(code, value), "name"))
+)
 
 
-@tree_pattern("bare_return", "returned value without parentheses", "returned values without parentheses")
-def bare_return(code: TreeCode) -> Iterator[Occurrence]:
-    return (at(node) for node, value in _returned(code) if not code.is_a(value, "parentheses"))
-
-
-@tree_pattern("wrapped_return", "returned value in parentheses", "returned values in parentheses")
-def wrapped_return(code: TreeCode) -> Iterator[Occurrence]:
-    return (at(node) for node, value in _returned(code) if code.is_a(value, "parentheses"))
+@tree_pair(
+    ("wrapped_return", "returned value in parentheses", "returned values in parentheses"),
+    ("bare_return", "returned value without parentheses", "returned values without parentheses"),
+)
+def wrapped_return(code: TreeCode) -> Iterator[tuple[Occurrence, bool]]:
+    return ((at(node), code.is_a(value, "parentheses")) for node, value in _returned(code))
 
 
 @tree_pattern("passing_variable", "variable that is only returned", "variables that are only returned")
@@ -217,34 +207,14 @@ def named_condition(code: TreeCode) -> Iterator[Occurrence]:
             yield at(node)
 
 
-@tree_pattern("negation", "negated condition")
-def negation(code: TreeCode) -> Iterator[Occurrence]:
-    return (at(node) for node in code.all("unary") if operator_of(code, node) == "!")
+def _leaves_loop(code: TreeCode, node: Any) -> bool:
+    """Whether a jump leaves a loop or a round of one; a `break` that ends a case of a switch does not."""
+    around = code.around(node, *LOOPS, "switch", "function")
+    return code.is_a(around, *LOOPS) or (code.is_a(node, "continue") and code.is_a(around, "switch"))
 
 
-def _jumps(code: TreeCode, *kinds: str) -> Iterator[Any]:
-    """The exits from loops; a `break` that ends a case of a switch is none."""
-    for node in code.all(*kinds):
-        around = code.around(node, *LOOPS, "switch", "function")
-        if code.is_a(around, *LOOPS) or (code.is_a(node, "continue") and code.is_a(around, "switch")):
-            yield node
-
-
-@tree_pattern("jump", "break or continue", "breaks or continues")
-def jump(code: TreeCode) -> Iterator[Occurrence]:
-    return map(at, _jumps(code, "break", "continue"))
-
-
-@tree_pattern("break", "break")
-def break_(code: TreeCode) -> Iterator[Occurrence]:
-    return map(at, _jumps(code, "break"))
-
-
-@tree_pattern("leaving_loop", "loop that may end early", "loops that may end early")
-def leaving_loop(code: TreeCode) -> Iterator[Occurrence]:
-    for node in code.all(*LOOPS):
-        if code.is_a(node, "while") or any(code.within(node, "if", "return", "ternary")):
-            yield at(node)
+each_of("jump", "break or continue", "break", "continue", plural="breaks or continues", when=_leaves_loop)
+each_of("break", "break", "break", when=_leaves_loop)
 
 
 @tree_pattern("endless_loop", "loop without an end of its own", "loops without an end of their own")
@@ -255,11 +225,6 @@ def endless_loop(code: TreeCode) -> Iterator[Occurrence]:
         empty = code.is_a(node, "for") and not code.is_a(node, "each") and code.of(condition) in ("", ";")
         if (endless or empty) and any(code.within(node, "break", "return", "throw")):
             yield at(node)
-
-
-@tree_pattern("nested_loop", "nested loop")
-def nested_loop(code: TreeCode) -> Iterator[Occurrence]:
-    return (at(node) for node in code.all(*LOOPS) if code.is_a(code.around(node, *LOOPS, "function"), *LOOPS))
 
 
 @tree_pattern("nesting", "block nested that deep", "blocks nested that deep")
@@ -279,26 +244,13 @@ def traversal(code: TreeCode) -> Iterator[Occurrence]:
     yield from (at(node) for node in code.all("call") if f".{called(code, node)}" in _WALKS)
 
 
-def _assignments(code: TreeCode, kind: str) -> Iterator[Any]:
-    for node in code.all("assignment", "augmented", "declarator"):
-        plain = code.is_a(node, "declarator") or operator_of(code, node) == "="
-        if plain is (kind == "plain"):
-            yield node
-
-
-@tree_pattern("assignment", "assignment")
-def assignment(code: TreeCode) -> Iterator[Occurrence]:
-    return (at(node) for node in _assignments(code, "plain") if not code.is_function(node))
-
-
-@tree_pattern("augmented_assignment", "augmented assignment")
-def augmented_assignment(code: TreeCode) -> Iterator[Occurrence]:
-    return map(at, _assignments(code, "augmented"))
+def _is_plain(code: TreeCode, node: Any) -> bool:
+    return code.is_a(node, "declarator") or operator_of(code, node) == "="
 
 
 @tree_pattern("self_assignment", "assignment of the form x = x + …", "assignments of the form x = x + …")
 def self_assignment(code: TreeCode) -> Iterator[Occurrence]:
-    for node in _assignments(code, "plain"):
+    for node in filter(partial(_is_plain, code), code.all(*_ASSIGNS)):
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         if left is not None and code.is_a(right, "binary") and operator_of(code, right) not in _COMPARISONS:
             first = right.child_by_field_name("left")
@@ -306,20 +258,6 @@ def self_assignment(code: TreeCode) -> Iterator[Occurrence]:
                 first = first.child_by_field_name("left")
             if code.of(first) == code.of(left):
                 yield at(node)
-
-
-@tree_pattern("arithmetic", "arithmetic operation")
-def arithmetic(code: TreeCode) -> Iterator[Occurrence]:
-    for node in code.all("binary", "augmented", "assignment", "update"):
-        if operator_of(code, node).rstrip("=") in {"+", "-", "*", "/", "%", "**", "++", "--"}:
-            yield at(node)
-
-
-@tree_pattern("bit_operation", "bitwise operation")
-def bit_operation(code: TreeCode) -> Iterator[Occurrence]:
-    for node in code.all("binary", "unary", "augmented", "assignment"):
-        if operator_of(code, node) in _BITS:
-            yield at(node)
 
 
 @tree_pattern("string_concatenation", "string built with +", "strings built with +")
@@ -338,7 +276,7 @@ def assert_(code: TreeCode) -> Iterator[Occurrence]:
 
 @tree_pattern("subclass", "class derived from {of}", "classes derived from {of}")
 def subclass(code: TreeCode, *, of: list[str], raised: bool = False) -> Iterator[Occurrence]:
-    """Classes that extend one of these, or one whose name ends so; if `raised`, those that are thrown."""
+    """Classes that extend one of `of` (by the end of the name); with `raised` only classes that are thrown."""
     thrown = " ".join(code.of(node) for node in code.all("throw"))
     for node in code.all("class"):
         name, head = code.of(node.child_by_field_name("name")), code.of(node).partition("{")[0]
@@ -348,18 +286,17 @@ def subclass(code: TreeCode, *, of: list[str], raised: bool = False) -> Iterator
             yield at(node, name)
 
 
-def doubt_in(old: Any, new: Any) -> str:
-    """Why reading cannot tell what a change does: what was asked for may never run, or may hide in a text."""
-    for why, found in (("code in a condition that never holds", _dead), ("code in a text that is run", _texts)):
-        if found(new) > found(old):
+def doubt_in(old: TreeCode, new: TreeCode) -> str:
+    """The reason why reading cannot decide a change: the addition may never run, or may be hidden in a text."""
+
+    def dead(code: TreeCode) -> int:
+        return sum(code.of(node) in ("false", "0", "!true", "null") for node in _conditions(code))
+
+    def texts(code: TreeCode) -> int:
+        made = [code.of(node.child_by_field_name("constructor")) for node in code.all("new")].count("Function")
+        return made + sum(called(code, node) in ("eval", "Function") for node in code.all("call"))
+
+    for why, count in (("code in a condition that never holds", dead), ("code in a text that is run", texts)):
+        if count(new) > count(old):
             return f"there is {why}"
     return ""
-
-
-def _dead(code: TreeCode) -> int:
-    return sum(code.of(node) in ("false", "0", "!true", "null") for node in _conditions(code))
-
-
-def _texts(code: TreeCode) -> int:
-    made = (code.of(node.child_by_field_name("constructor")) for node in code.all("new"))
-    return sum(called(code, node) in ("eval", "Function") for node in code.all("call")) + list(made).count("Function")

@@ -1,4 +1,4 @@
-"""Rooms of `environment=checkout` are forks of one process: they share nothing else, and it can be lost."""
+"""Rooms of `environment=checkout` share nothing, and end with all that runs in them."""
 
 import asyncio
 import os
@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from codechat.base.errors import InfrastructureError
-from codechat.studies.cab.environments.checkout import Checkout
 from support.driven import Driven, lacking
 from support.repositories import Repository, make_repository
 
@@ -27,31 +26,6 @@ def driven() -> Iterator[Driven]:
     made = Driven("checkout", command_s=10)
     yield made
     made.close()
-
-
-def process_of(driven: Driven) -> int:
-    """The number of the process that rooms are forked out of."""
-    assert isinstance(driven.environment, Checkout)
-    (box,) = driven.environment._boxes.values()
-    assert box._started is not None
-    number = box._started[0].pid
-    while b"import fork" not in Path(f"/proc/{number}/cmdline").read_bytes().partition(b"bwrap")[0]:
-        number = int(Path(f"/proc/{number}/task/{number}/children").read_text().split()[0])
-    return number
-
-
-def test_one_process_serves_all_rooms(repository: Repository) -> None:
-    if why := lacking("checkout"):
-        pytest.skip(why)
-    driven = Driven("checkout")
-    rooms = [driven.open(repository.workspace) for _ in range(3)]
-    first = process_of(driven)
-    assert [room.text("echo $((6 * 7))") for room in rooms] == ["42\n"] * 3
-    rooms[1].close()
-    assert [rooms[place].text("cat README.md | head -c 1") for place in (0, 2)] == ["#", "#"]
-    assert process_of(driven) == first and Path(f"/proc/{first}").exists()
-    driven.close()
-    assert not Path(f"/proc/{first}").exists()
 
 
 def test_a_room_ends_with_all_that_runs_in_it(driven: Driven, repository: Repository) -> None:
@@ -114,15 +88,6 @@ def test_a_folder_of_the_cache_that_others_may_not_enter(
         os.umask(before)
 
 
-def test_the_process_is_started_again_if_it_is_gone(driven: Driven, repository: Repository) -> None:
-    """Rooms that are open go on without it."""
-    room = driven.open(repository.workspace)
-    gone = process_of(driven)
-    os.kill(gone, 9)
-    assert driven.open(repository.workspace).text("echo again") == "again\n"
-    assert process_of(driven) != gone and room.text("echo still") == "still\n"
-
-
 def test_a_box_that_cannot_be_made_is_told(
     driven: Driven, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,5 +95,5 @@ def test_a_box_that_cannot_be_made_is_told(
     refusing.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a namespace' >&2\nexit 1\n")
     refusing.chmod(0o755)
     monkeypatch.setattr(driven.environment, "_program", str(refusing))
-    with pytest.raises(InfrastructureError, match="no room can be started: bwrap: No permissions"):
+    with pytest.raises(InfrastructureError, match="the room did not start: bwrap: No permissions"):
         driven.open(repository.workspace)
