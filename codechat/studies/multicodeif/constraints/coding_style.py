@@ -73,7 +73,7 @@ def _readable(answer: Answer, code: str) -> str:
 
 
 def _names(answer: Answer, code: str, kind: str) -> Iterator[Found]:
-    """The names of a kind at their declarations, except those that the language demands."""
+    """The names of a kind at their declarations, except names that the language demands."""
     tree = answer.tree(code)
     classes = {found.text for found in tree.classes}
     functions = [function.name for function in tree.functions if function.name.text not in classes]  # no constructors
