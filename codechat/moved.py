@@ -1,4 +1,4 @@
-"""Import paths of before the rooms were rearranged: they work for one release, and say where the name went."""
+"""Import paths from before the rooms were rearranged: they work for one release, with a warning."""
 
 import importlib
 import warnings
@@ -23,6 +23,7 @@ _MERGED = {
     "construct.writing": ("construct.drawing", "construct.expanding", "construct.witness"),
 }
 # From old to new names within codechat. What is in a moved package moved with it, unless it has a line of its own.
+# From old to new names within codechat. The modules of a moved package moved with it, unless they have a line.
 MOVED = {
     **{f"studies.multicodeif.{old}": f"studies.multicodeif.{new}" for new, names in _MERGED.items() for old in names},
     **{name: f"base.{name}" for name in _BASE},
@@ -36,7 +37,6 @@ MOVED = {
     "calls.collecting": "models.calls.batches",
     "constraints": "studies.multicodeif.constraints",
     "constraints.answers": "studies.multicodeif.constraints",
-    "constraints.comment": "studies.multicodeif.constraints.coding_style",
     "constraints.layout": "studies.multicodeif.constraints.coding_style",
     "constraints.naming": "studies.multicodeif.constraints.coding_style",
     "constraints.published_types": "studies.multicodeif.constraints.published",
@@ -77,6 +77,7 @@ MOVED = {
     "judges.rules": "studies.refine.judge_rules",
     "languages": "sandbox.languages",
     "languages.coded": "sandbox.languages",
+    "languages.compiling": "sandbox.languages.grammar",
     "languages.customs": "sandbox.languages.grammar",
     "languages.markup": "sandbox.languages.javascript",
     "languages.python.assembly": "sandbox.languages.python.syntax",
@@ -87,6 +88,7 @@ MOVED = {
     "metrics.caution": "report.metrics.counts",
     "metrics.loaded": "report.metrics.counts",
     "metrics.points": "report.metrics.measures",
+    "metrics.sequences": "report.metrics.statistics",
     "metrics.tally": "report.metrics.sums",
     "models.openai.protocol": "models.openai",
     "models.provider.library": "models.provider",
@@ -102,6 +104,9 @@ MOVED = {
     "patterns.trees.finders": "studies.refine.patterns.trees",
     "protocols": "run.protocols",
     "protocols.answers": "run.protocols.services",
+    "protocols.expecting": "run.protocols.dialogue",
+    "protocols.grading": "run.protocols.dialogue",
+    "protocols.opening": "run.protocols.dialogue",
     "protocols.session_log": "run.protocols.services",
     "report.study": "report.comparison",
     "studies.refine.chapter.corrected": "studies.refine.chapter.comparisons",
@@ -144,6 +149,7 @@ MOVED = {
     "testing.behaviour": "testing.server",
     "testing.instant": "testing.cells",
     "tracking": "report.tracking",
+    "tracking.find": "report.tracking.runs",
     "tracking.locks": "report.tracking.store",
 }
 
@@ -172,7 +178,7 @@ def moved_verb(name: str) -> Callable[..., Any]:
 
 
 def new_name(name: str) -> str | None:
-    """The present name of the module that was once called `name`; None if it did not move."""
+    """The new name of the module `name`; None if it did not move."""
     package, _, rest = name.partition(".")
     if package != "codechat":
         return None
@@ -184,7 +190,7 @@ def new_name(name: str) -> str | None:
 
 
 class _Present(Loader):
-    """Gives the module that an old name now has."""
+    """Loads the module of a new name."""
 
     def __init__(self, name: str) -> None:
         self._module = importlib.import_module(name)
@@ -198,7 +204,7 @@ class _Present(Loader):
 
 
 class OldNames(MetaPathFinder):
-    """Finds modules by their names of before; the first finder, since the folders of moved packages have moved."""
+    """Finds modules by old names; the first finder, because the folders of packages have moved."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

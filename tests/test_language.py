@@ -21,7 +21,11 @@ WORDS = (
 )
 PLAIN = re.compile(rf"\b(?:{WORDS})\b", re.IGNORECASE)
 ROOMS = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__")
-EXEMPT: dict[str, tuple[str, ...]] = {}
+EXEMPT: dict[str, tuple[str, ...]] = {
+    "sandbox/inside/encode.py": ("a set of what is not plain data",),
+    "sandbox/languages/python/source.py": ("ended by a fence that has no line of its own",),
+    "sandbox/suites/assertions/__init__.py": ("a class or a variable in the place", "an exception with attributes, a"),
+}
 """By file, beginnings of texts that reach a model, a record or an id."""
 
 

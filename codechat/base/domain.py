@@ -31,8 +31,6 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a conversation."""
-
     role: Role
     content: str
 
@@ -224,7 +222,6 @@ class Failure:
     stdout: str | None = None
 
     def given_fields(self) -> dict[str, Any]:
-        """The fields that have a value."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -253,7 +250,6 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether all tests passed."""
         return self.outcome == "pass"
 
     @classmethod

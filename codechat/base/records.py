@@ -158,7 +158,6 @@ class TurnRecord(BaseModel):
 
     @property
     def of_protocol(self) -> dict[str, Any]:
-        """The fields that the protocol added."""
         return {name: value for name, value in (self.model_extra or {}).items() if name not in (INSIDE, BY_PROGRAM)}
 
     @property

@@ -36,7 +36,7 @@ INTERRUPTED = f"\ninterrupted: calls under way are finished ({GRACE_S:.0f} s at 
 
 
 class Counted(Protocol):
-    """Running counts of a cell's turns, or of constructed items: `new` of those done are not from the journal."""
+    """Running counts of a cell's turns, or of constructed items: `new` ones are not from the journal."""
 
     planned: int
     new: int

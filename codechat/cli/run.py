@@ -19,7 +19,6 @@ from codechat.cli.cell_view import (
     show_assumptions,
     show_estimate,
     show_layout,
-    show_request,
     show_tracking,
     summary,
 )
@@ -35,7 +34,7 @@ from codechat.run.journal import Ledger
 from codechat.run.launchers import LAUNCHERS, Job, Report, Result, TurnCounts
 from codechat.run.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS, Outcome, run, run_built
 from codechat.run.running.observer import Counts, Silent
-from codechat.run.running.sessions import first_request, is_batched
+from codechat.run.running.sessions import is_batched
 from codechat.run.running.shards import Shard, ShardResult, errors_in, without_shard
 from codechat.run.settings.compose import SAMPLES, Composed, key_of, parse_word
 
@@ -94,7 +93,6 @@ def run_cell(composed: Composed, command: Sequence[str], sweep: str | None, repo
     show_estimate(outcome.cell, outcome.estimate)
     show_layout(outcome.layout)
     if sweep is None:
-        show_request(outcome.cell.tasks[0].task_id, first_request(outcome.cell))
         show_assumptions()
     return outcome
 

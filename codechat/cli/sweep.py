@@ -134,7 +134,7 @@ def plan_sweep(name: str, cells: Sequence[Composed], command: Sequence[str]) -> 
 
 
 def sweep_name(settings: Sequence[str], cells: Sequence[Composed]) -> str:
-    """The name of a sweep without a recipe: equal for equal cells, whatever their run options."""
+    """The name of a sweep without a recipe: equal for equal cells with any run options."""
     naming = [word for word in settings if not any(cell.config.is_run_option(key_of(word)) for cell in cells)]
     return "adhoc-" + hashlib.sha256("\n".join(naming).encode()).hexdigest()[:8]
 
@@ -197,7 +197,7 @@ def _key_of(word: str) -> str:
 
 
 def _grid(grid: dict[str, Any], settings: Sequence[str]) -> list[str]:
-    """A grid's overrides: a list sweeps over its values. Settings of the command line replace those of the recipe."""
+    """A grid's overrides: a list sweeps over its values. Settings of the command line replace the recipe's."""
     given = set(map(_key_of, settings))
     texts = {key: ",".join(map(str, value)) if isinstance(value, list) else str(value) for key, value in grid.items()}
     return [f"{key}={text}" for key, text in texts.items() if key not in given]

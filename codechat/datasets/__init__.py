@@ -29,10 +29,8 @@ DATASETS: Registry[Dataset, NoTraits] = Registry("dataset", "codechat.datasets",
 
 
 def load(config: DatasetConfig) -> Dataset:
-    """The dataset of a config. With `dataset.name` the tasks count as the user's own.
-
-    The name of another dataset is a departure.
-    """
+    """The dataset of a config. With `dataset.name` the tasks count as the user's own. The name of another dataset is a
+    departure."""
     dataset = DATASETS.build(config)
     if config.name is None:
         return dataset

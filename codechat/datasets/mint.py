@@ -47,10 +47,8 @@ class MintTask(BaseModel):
 
 
 def mint_tasks(path: Path) -> list[tuple[str, MintTask]]:
-    """The tasks of a `test_prompts.json` or of results, with places. Raises `UserError` for a wrong row.
-
-    Rows without a data set get the name of the file's folder.
-    """
+    """The tasks of a `test_prompts.json` or of results, with places. Raises `UserError` for a wrong row. Rows without a
+    data set get the name of the file's folder."""
     found = []
     for place, row in rows_of(path):
         try:

@@ -79,10 +79,8 @@ class Reading(NamedTuple):
 
 
 async def decide(model: Model, question: Question, place: Request) -> Decision:
-    """Ask until an answer can be read, or give up. Raises `InfrastructureError` if the model cannot be asked.
-
-    `place` has the task, turn and role; its messages are replaced by the question.
-    """
+    """Ask until an answer can be read, or give up. Raises `InfrastructureError` if the model cannot be asked. `place`
+    has the task, turn and role; its messages are replaced by the question."""
     found, why, spent = await first_readable(
         lambda messages: model.complete(replace(place, messages=messages)), question.prompt, question.max_reasks,
         read=lambda answer: read_answer(answer, question.answers) or "no readable verdict",
@@ -155,10 +153,8 @@ async def first_readable(
     read: Callable[[str], R | str],
     again: Callable[[str], str],
 ) -> tuple[R | None, str, Spent]:
-    """The first readable reply, or the last problem in words; and the usage of all replies.
-
-    `read` returns the content or the problem; `again` returns the re-ask for a problem.
-    """
+    """The first readable reply, or the last problem in words; and the usage of all replies. `read` returns the content
+    or the problem; `again` returns the re-ask for a problem."""
     messages: tuple[Message, ...] = (Message("user", prompt),)
     spent, problem = Spent(cached=True), ""
     for _ in range(max_reasks + 1):
@@ -209,10 +205,8 @@ def read_answer(answer: str, answers: Mapping[str, tuple[str, ...]]) -> Reading 
 
 
 def only_word(label: str, words: Sequence[str], lines: Sequence[str], labels: Sequence[str] = ()) -> str | None:
-    """The word of a label, None unless exactly one line has it, unquoted and without other text.
-
-    A label may contain another of the `labels`.
-    """
+    """The word of a label, None unless exactly one line has it, unquoted and without other text. A label may contain
+    another of the `labels`."""
     others = [other for other in labels if other != label]
     having = [line for line in lines if _has(label, line) and not any(_word_of(other, line) for other in others)]
     word = _word_of(label, having[0]) if len(having) == 1 else None
@@ -220,10 +214,8 @@ def only_word(label: str, words: Sequence[str], lines: Sequence[str], labels: Se
 
 
 def lines_of(text: str) -> list[str]:
-    """The non-empty lines of a reply without fences; a quoted line begins with `>`.
-
-    Lines are quoted if they are in a fence that is not around the whole reply, or indented like code.
-    """
+    """The non-empty lines of a reply without fences; a quoted line begins with `>`. Lines are quoted if they are in a
+    fence that is not around the whole reply, or indented like code."""
     lines = [line for line in _LINE_END.split(text) if line.strip()]
     if len(lines) > 1 and _FENCE.match(lines[0]) and _FENCE.fullmatch(lines[-1]) and lines[-1].strip() in lines[0]:
         lines = lines[1:-1]

@@ -20,10 +20,8 @@ CONTENTS = "contents.json"
 
 
 def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = ()) -> ReportData:
-    """Write `out/tables` (CSV, Markdown, LaTeX) and `out/figures` (PNG, SVG) by protocol.
-
-    Raises `UserError` if no cell has a completed session, or if records and metrics of a cell contradict each other.
-    """
+    """Write `out/tables` (CSV, Markdown, LaTeX) and `out/figures` (PNG, SVG) by protocol. Raises `UserError` if no cell
+    has a completed session, or if records and metrics of a cell contradict each other."""
     comparisons = comparisons_of(cells)
     read = {found.cell.folder for comparison in comparisons for found in comparison.cells}
     if not read:

@@ -16,8 +16,7 @@ from codechat.report.data import Column, Interval, Table, Value, with_interval
 from codechat.report.generic import Chapter
 from codechat.report.generic.paired import NAMES, pairs
 from codechat.report.generic.tables import INTERVALS, Sheet, costs, counts, tables_of
-from codechat.report.metrics.sequences import ALPHA, STOPPED, difference_interval, in_order
-from codechat.report.metrics.statistics import sustained
+from codechat.report.metrics.statistics import ALPHA, STOPPED, difference_interval, in_order, sustained
 
 __all__ = ["Chapter", "chapter_of", "leads", "register"]
 

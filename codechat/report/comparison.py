@@ -33,7 +33,7 @@ class LoadedCell:
     change a result except model and dataset: cells of one setup may be averaged. `repeats` are the cells of one seed
     each that this cell pools, as several samples of a task. `labels` are people's labels of the judge's decisions,
     which correct the adherence, or the reason why they do not; None without an audit. `scored` has by question the
-    scores of other labels (`audit.result.read_scores`).
+    scores of other labels (`audit.scoring.read_scores`).
     """
 
     folder: Path
@@ -193,11 +193,8 @@ V = TypeVar("V", bound=SessionVerdicts)
 
 @dataclass(frozen=True)
 class Comparison(Generic[V]):
-    """All cells of one protocol, and what they measure.
-
-    `cells` have a completed session and are in tables and figures; `loaded` are all. An entrant is a model with its
-    variant, which has at most one cell per dataset.
-    """
+    """All cells of one protocol, and what they measure. `cells` have a completed session and are in tables and figures;
+    `loaded` are all. An entrant is a model with its variant, which has at most one cell per dataset."""
 
     measures: Measures
     cells: tuple[V, ...]

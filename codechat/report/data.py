@@ -30,9 +30,7 @@ class Headline:
 @dataclass(frozen=True, slots=True)
 class BoardColumn:
     """A column of a board; neighbours of one `group` have a common head. `change` is a number written with its sign.
-
-    `most` ends the axis on which a value is drawn with its interval; `ends` shows the interval as numbers.
-    """
+    `most` ends the axis on which a value is drawn with its interval; `ends` shows the interval as numbers."""
 
     title: str
     values: Sequence[Shown]
@@ -99,10 +97,8 @@ Part = str | Board | Cards | Sequence[Chart]
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of the page: `key` is the address, `link` the name in the bar at the top, empty for none.
-
-    A text among the parts is a note. The tables and figures of the `groups` follow, with titles if there are several.
-    """
+    """A section of the page: `key` is the address, `link` the name in the bar at the top, empty for none. A text among
+    the parts is a note. The tables and figures of the `groups` follow, with titles if there are several."""
 
     key: str
     title: str
@@ -164,9 +160,7 @@ def with_interval(key: str, title: str, spec: str) -> tuple[Column, Column]:
 @dataclass(frozen=True)
 class Table:
     """One table. `name` is the file's stem, `group` the chapter in the report, `note` explains how to read the table.
-
-    `strong` holds (row, column) of the values in bold.
-    """
+    `strong` holds (row, column) of the values in bold."""
 
     name: str
     title: str
@@ -198,10 +192,8 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A figure to be drawn. `caption` describes it; `on_page` is False if the report's page draws the same.
-
-    `draw` takes the comparison and its `Look`, and returns None if there is nothing to draw.
-    """
+    """A figure to be drawn. `caption` describes it; `on_page` is False if the report's page draws the same. `draw`
+    takes the comparison and its `Look`, and returns None if there is nothing to draw."""
 
     name: str
     title: str

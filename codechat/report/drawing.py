@@ -16,7 +16,6 @@ from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, 
 from codechat.report.data import Drawing, Ends
 from codechat.report.metrics import Breakdown, Measures, Series
 from codechat.report.metrics.measures import FEW, groups_in, interval_of, size_of, sizes_text, value_of
-from codechat.report.metrics.power import UNITS, Spread
 
 # Okabe and Ito's palette without its yellow, which is too light for a line, and a dark grey and a wine red of Tol's.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#3B3B3B", "#882255")
@@ -26,33 +25,8 @@ LONGEST = 26  # letters of a line of a narrow panel's title
 NARROWEST = 0.25  # the smallest part of an axis of shares that is shown
 EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.6}
 DPI = 160
+STYLE = Path(__file__).with_name("figures.mplstyle")
 LIGHTEST = 0.5  # how much white the last of a model's variants has
-
-SETTINGS: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "axes.titlesize": 11,
-    "axes.labelsize": 10,
-    "axes.edgecolor": "#666666",
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#E3E3E3",
-    "grid.linewidth": 0.8,
-    "lines.linewidth": 1.8,
-    "lines.markersize": 5,
-    "legend.frameon": False,
-    "legend.fontsize": 9.5,
-    "xtick.color": "#444444",
-    "ytick.color": "#444444",
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
-    # the same data give the same file: fixed ids, and letters as shapes, so that no font matters
-    "svg.hashsalt": "codechat",
-    "svg.fonttype": "path",
-}
 
 
 class Look:
@@ -65,7 +39,9 @@ class Look:
         for place, model in enumerate(comparison.models):
             labels = [label for label in comparison.labels if model_of[label] == model]
             for number, label in enumerate(labels):
-                colour = _lighter(self._colour[model], LIGHTEST * number / max(len(labels) - 1, 1))
+                share = LIGHTEST * number / max(len(labels) - 1, 1)
+                parts = (int(self._colour[model][start : start + 2], 16) for start in (1, 3, 5))
+                colour = "#" + "".join(f"{round(part + (255 - part) * share):02X}" for part in parts)
                 marker = MARKERS[(place + number) % len(MARKERS)]
                 self._of[label] = (colour, marker, DASHES[number % len(DASHES)])
 
@@ -86,11 +62,6 @@ class Look:
         }  # fmt: skip
 
 
-def _lighter(colour: str, share: float) -> str:
-    parts = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
-    return "#" + "".join(f"{round(part + (255 - part) * share):02X}" for part in parts)
-
-
 @contextmanager
 def styled() -> Iterator[None]:
     """Draw and save in the house style, independent of the user's matplotlib settings."""
@@ -98,7 +69,7 @@ def styled() -> Iterator[None]:
 
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update(dict(SETTINGS))
+        mpl.rcParams.update(mpl.rc_params_from_file(STYLE, use_default_template=False))
         mpl.rcParams["text.parse_math"] = False  # a `$` in a name of a cell is a dollar
         yield
 
@@ -152,10 +123,8 @@ def share_range(values: Sequence[float]) -> tuple[float, float]:
 
 
 def save(figure: Any, folder: Path, name: str) -> tuple[Path, Path]:
-    """Write the figure as PNG and SVG; the same figure gives the same bytes. Returns both paths.
-
-    `savefig` would compute the layout twice for each kind: here the layout of the PNG is kept for the SVG.
-    """
+    """Write the figure as PNG and SVG; the same figure gives the same bytes. Returns both paths. `savefig` would
+    compute the layout twice for each kind: here the layout of the PNG is kept for the SVG."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
@@ -241,10 +210,8 @@ def lines(
 
 
 def points(panel: Any, look: Look, names: Sequence[str], entrants: Sequence[V], value: Callable[[V, str], Any]) -> None:
-    """A point with its interval per entrant and name, the entrants of a name side by side on a shaded strip.
-
-    `value` returns value and interval for an entrant and a name.
-    """
+    """A point with its interval per entrant and name, the entrants of a name side by side on a shaded strip. `value`
+    returns value and interval for an entrant and a name."""
     strips(panel, len(names))
     for number, found in enumerate(entrants):
         aside = spread(number, len(entrants), SPREAD)
@@ -308,10 +275,8 @@ def whiskers(values: Sequence[float], ends: Sequence[Sequence[float]]) -> list[l
 
 
 def from_zero(figure: Any, axes: Sequence[Any], numbers: Sequence[Any] = ()) -> Any:
-    """Set all panels to one scale from zero and add the legend; None if nothing is drawn.
-
-    The panels show shares, except the panels in `numbers`, which may exceed 1 and have a separate scale each.
-    """
+    """Set all panels to one scale from zero and add the legend; None if nothing is drawn. The panels show shares,
+    except the panels in `numbers`, which may exceed 1 and have a separate scale each."""
     drawn = [panel for panel in axes if panel.lines]
     if not drawn:
         return None
@@ -322,23 +287,6 @@ def from_zero(figure: Any, axes: Sequence[Any], numbers: Sequence[Any] = ()) -> 
         panel.set_ylim(-0.025 * height, height)  # a point at zero stays whole
     legend(figure, axes)
     return figure
-
-
-def draw_power(spreads: Mapping[str, Spread], tasks: int, samples: Sequence[int], folder: Path) -> tuple[Path, Path]:
-    """Write plan.png and plan.svg: a panel per figure, a line per number of samples, unpaired ones dashed."""
-    sizes = sorted({max(2, round(tasks * step / 40)) for step in range(2, 41)})
-    with styled():
-        figure, axes = panels([f"{name}, {UNITS[name]}" for name in spreads], height=3.2, one_scale=False)
-        for panel, spread in zip(axes, spreads.values(), strict=True):
-            for number, k in enumerate(samples):
-                for paired, dash in ((True, "-"), (False, (0, (4, 2)))):
-                    found = [spread.detectable(size, k, paired=paired) for size in sizes]
-                    label = f"{k} sample{'s' * (k > 1)}, {'paired' if paired else 'unpaired'}"
-                    panel.plot(sizes, found, color=COLOURS[number], linestyle=dash, label=label)
-            panel.set(xlabel="Tasks", ylabel="Detectable difference")
-            panel.set_ylim(bottom=0)
-        legend(figure, axes)
-        return save(figure, folder, "plan")
 
 
 NARROW = 4  # groups that fit a narrow panel

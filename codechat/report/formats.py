@@ -24,38 +24,7 @@ LATEX: Mapping[str, str] = {
     "–": "--", "−": "$-$", "→": r"$\rightarrow$", "↓": r"$\downarrow$", "↑": r"$\uparrow$", "Δ": r"$\Delta$",
     "χ": r"$\chi$", "²": r"$^2$", "×": r"$\times$", "α": r"$\alpha$", "…": r"\ldots{}", "“": "``", "”": "''",
 }  # fmt: skip
-FLOAT = r"""% needs \usepackage{array,booktabs,graphicx}
-NOTE\begin{table*}[tp]
-\centering\footnotesize\setlength{\tabcolsep}{3pt}
-\caption{TITLE}\label{LABEL}
-\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%
-\begin{tabular}{SPEC}
-\toprule
-HEAD
-\midrule
-BODY
-\bottomrule
-\end{tabular}}
-\end{table*}
-"""
-LONG = r"""% needs \usepackage{array,booktabs,longtable,pdflscape}
-NOTE\begin{PLACE}\SIZE\setlength{\tabcolsep}{3pt}
-\begin{longtable}{SPEC}
-\caption{TITLE}\label{LABEL}\\
-\toprule
-HEAD
-\midrule
-\endfirsthead
-\toprule
-HEAD
-\midrule
-\endhead
-\bottomrule
-\endfoot
-BODY
-\end{longtable}
-\end{PLACE}
-"""
+FLOAT, LONG = (Path(__file__).with_name(name).read_text("utf-8") for name in ("float.tex", "longtable.tex"))
 
 
 def write_table(table: Table, folder: Path) -> None:

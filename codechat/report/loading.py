@@ -25,7 +25,7 @@ from codechat.report.chapters import chapter_of
 from codechat.report.comparison import REPLAYED, LoadedCell
 from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES
 from codechat.report.metrics.measures import FIELD, measures_in, value_of
-from codechat.report.metrics.sequences import STOPPED
+from codechat.report.metrics.statistics import STOPPED
 
 HASH = re.compile(r"[0-9a-f]{64}")
 PARTS = ("part", "level")  # options by which a dataset has several contents
@@ -95,10 +95,8 @@ def load_cells(
 
 
 def cell_folders(folder: Path) -> tuple[list[Path], list[Path]]:
-    """The finished and the unfinished cells at a path, which is a cell's folder or contains such folders.
-
-    Raises `UserError` if there are none.
-    """
+    """The finished and the unfinished cells at a path, which is a cell's folder or contains such folders. Raises
+    `UserError` if there are none."""
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}", "give the folder of a cell, or one that holds such folders")
     places = [folder] if (folder / FILES[0]).is_file() else sorted(folder.iterdir())
@@ -221,10 +219,8 @@ def pool_repeats(cells: Sequence[LoadedCell], options: Options, measure: Measure
 
 
 def repeats_in(cells: Sequence[LoadedCell], options: Options) -> list[list[LoadedCell]]:
-    """The groups of two or more cells that differ only in the seed, or the agenda's seed; by seed.
-
-    Cells with equal seeds are not pooled, because repeats are ambiguous then.
-    """
+    """The groups of two or more cells that differ only in the seed, or the agenda's seed; by seed. Cells with equal
+    seeds are not pooled, because repeats are ambiguous then."""
     alike: dict[Hashable, list[LoadedCell]] = defaultdict(list)
     for cell in cells:
         if cell.protocol != STOPPED:  # cells with `stop.*` each ended at different tasks

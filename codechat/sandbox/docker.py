@@ -57,8 +57,8 @@ def docker(config: DockerConfig, workers: int = 1) -> Sandbox:
         def command(arguments: list[str], folder: str) -> list[str]:
             return [program, *_options(config, paths, folder, tools), config.image, "python3", *arguments]
 
-        own = replace(inside, proc=PROC in tools)
-        return Launch(command, "/harness", own, None, "/meeting/control", dict(os.environ))
+        mounted = replace(inside, proc=PROC in tools)
+        return Launch(command, "/harness", mounted, None, "/meeting/control", dict(os.environ))
 
     sandbox = ZygoteSandbox(config, launch, workers, weak=False, notice=None)
     try:

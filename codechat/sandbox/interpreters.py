@@ -69,7 +69,7 @@ REMEDY = "give the interpreter of a virtual environment, such as sandbox.python=
 FIND = """
 import importlib.util, json, sys
 given = json.load(sys.stdin)
-sys.path[:] = [one for one in sys.path if not one.endswith("-packages")] + given["path"]
+sys.path[:] = [entry for entry in sys.path if not entry.endswith("-packages")] + given["path"]
 print(json.dumps([name for name in given["names"] if importlib.util.find_spec(name) is None]))
 """
 
@@ -136,4 +136,6 @@ def _linked_into(base: Path, path: Iterable[str]) -> tuple[str, ...]:
 def _module_path(base: Path, entries: Iterable[str]) -> tuple[str, ...]:
     folders = [str(Path(entry).resolve()) for entry in entries if entry and Path(entry).exists()]
     packages = ("site-packages", "dist-packages")
-    return tuple(dict.fromkeys(one for one in folders if one.startswith(str(base)) or one.endswith(packages)))
+    return tuple(
+        dict.fromkeys(folder for folder in folders if folder.startswith(str(base)) or folder.endswith(packages))
+    )

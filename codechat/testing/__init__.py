@@ -12,7 +12,7 @@ As a command it answers every task of a dataset with the task's reference soluti
 `cells.py` has small cells that run against such a server. The engine does not import this package.
 """
 
-from codechat.testing.batches import BatchServer, MessageBatches
+from codechat.testing.batches import BatchServer
 from codechat.testing.server import (
     CUT_SHORT,
     EMPTY_CHOICES,
@@ -37,6 +37,6 @@ from codechat.testing.server import (
 
 __all__ = [
     "CUT_SHORT", "EMPTY_CHOICES", "RESET", "TRUNCATED_JSON", "Answer", "BatchServer", "Behaviour", "Call", "Fault",
-    "MessageBatches", "OpenAIServer", "Result", "dataset_tasks", "drip", "error", "fading_solver",
+    "OpenAIServer", "Result", "dataset_tasks", "drip", "error", "fading_solver",
     "overflow", "rate_limited", "reference_solver", "refuses_temperature", "stall",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Servers with the batches of two providers: states, files, expiry, answers out of order, faults of single requests.
+"""A server with OpenAI's batches: states, files, expiry, answers out of order, faults of single requests.
 
 Each poll of a batch, or of a list, advances the batch by one state, so tests need not wait. The work of a batch is done
 once; `done` counts every answered request, which a provider bills.
@@ -125,7 +125,6 @@ class BatchServer(OpenAIServer):
     def add(
         self, requests: list[tuple[str, bytes]], path: str, file: str = "", metadata: dict[str, str] | None = None
     ) -> MadeBatch:
-        """Add a new batch."""
         number = len(self.batches)
         batch = MadeBatch(f"batch_{number}", number, requests, file, metadata or {}, path=path)
         batch.fails = self._fails(number)
@@ -190,43 +189,3 @@ def _page(entries: Iterable[dict[str, Any]], query: dict[str, list[str]], after:
         newest = newest[[each["id"] for each in newest].index(query[after][0]) + 1 :]
     limit = int(query.get("limit", ["20"])[0])
     return {"object": "list", "data": newest[:limit], "has_more": len(newest) > limit}
-
-
-class MessageBatches(BatchServer):
-    """Anthropic's Message Batches, for a server of its Messages API: `class S(MessageBatches, AnthropicServer)`."""
-
-    def _about_batches(
-        self, method: str, path: str, query: dict[str, list[str]], headers: dict[str, str], body: bytes
-    ) -> Fault:
-        parts = path.removeprefix("/v1/messages/").split("/")
-        assert headers["anthropic-version"] and ("x-api-key" in headers or "authorization" in headers)
-        match (method, *parts[1:]):
-            case ("POST",):
-                asked = json.loads(body)["requests"]
-                requests = [(each["custom_id"], json.dumps(each["params"]).encode()) for each in asked]
-                return Fault(200, self._said(self.add(requests, "/v1/messages")))
-            case ("GET", name, "results") if (batch := self.batches.get(name)) and batch.results is not None:
-                return Fault(200, "\n".join(json.dumps(_result(*each)) for each in batch.results))
-            case ("GET", *names):
-                return self._show(names, query, "after_id")
-        return error(404, f"no {method} {path} here")
-
-    def _said(self, batch: MadeBatch) -> dict[str, Any]:
-        ended = batch.results is not None
-        kinds = Counter(_result(name, each)["result"]["type"] for name, each in batch.results or [])
-        waiting = 0 if ended else len(batch.requests)
-        return {
-            "id": batch.name, "type": "message_batch", "processing_status": "ended" if ended else "in_progress",
-            "request_counts": {"processing": waiting, "canceled": 0, **{
-                kind: kinds[kind] for kind in ("succeeded", "errored", "expired")}},
-            "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(batch.made)),
-            "results_url": f"{self.base_url}/v1/messages/batches/{batch.name}/results" if ended else None,
-        }  # fmt: skip
-
-
-def _result(name: str, response: Fault | None) -> dict[str, Any]:
-    if response is None:
-        return {"custom_id": name, "result": {"type": "expired"}}
-    if response.status == 200:
-        return {"custom_id": name, "result": {"type": "succeeded", "message": response.body}}
-    return {"custom_id": name, "result": {"type": "errored", "error": response.body}}

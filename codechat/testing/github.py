@@ -139,7 +139,6 @@ class GithubServer(OpenAIServer):
         return Fault(200, _repository(repository))
 
     def _comments(self, name: str, issues: Sequence[HostedIssue], path: str, asked: Mapping[str, str]) -> Fault:
-        """The comments of issues, by time."""
         if len(issues) == 1 and issues[0].status != 200:
             return Fault(issues[0].status, {"message": "not here any more"})
         comments = [(each, issue.number) for issue in issues if issue.status == 200 for each in issue.comments]

@@ -33,7 +33,6 @@ class Call:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The conversation, from either API."""
         sent: list[dict[str, str]] = self.body["messages"] if "messages" in self.body else self.body["input"]
         return sent
 
@@ -70,7 +69,6 @@ Behaviour = Callable[[Call], Result | Awaitable[Result]]
 
 
 def error(status: int, message: str, code: str | None = None, param: str | None = None, **headers: str) -> Fault:
-    """An error in OpenAI's form."""
     kind = "invalid_request_error" if status < 500 else "server_error"
     return Fault(status, {"error": {"message": message, "type": kind, "param": param, "code": code}}, headers)
 

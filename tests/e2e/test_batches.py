@@ -19,7 +19,6 @@ from codechat.testing import (
     BatchServer,
     Call,
     Fault,
-    MessageBatches,
     OpenAIServer,
     Result,
     dataset_tasks,
@@ -27,7 +26,7 @@ from codechat.testing import (
     fading_solver,
 )
 from support.batched import Runner, records, runner, words
-from support.provider_servers import AnthropicServer
+from support.provider_servers import AnthropicServer, MessageBatches
 
 solve = fading_solver(dataset_tasks("starter"))
 ALL = 3 * 3

@@ -128,7 +128,7 @@ def test_figures_of_a_finished_cell_stay_those_of_the_endpoint_that_answered(
         capsys.readouterr()
         assert cell(other) == 0
         shown = capsys.readouterr()
-        assert f"model: {other} {words}: the figures are those of {old.base_url}\n" in shown.err
+        assert f"model: {other} {words}: the figures come from {old.base_url}\n" in shown.err
         assert f"against tested at {old.base_url}" in shown.out.splitlines()[0]
         assert from_yaml((folder() / "config.yaml").read_text())["model"]["base_url"] == old.base_url
     assert moved.answered == 0
@@ -241,7 +241,7 @@ def test_a_cell_of_an_older_journal_goes_on_and_is_recorded(serve: Serve, capsys
     assert cell("http://127.0.0.1:9/v1") == 0
     shown = capsys.readouterr()
     assert f"finished before its end was recorded against tested at {fresh.base_url}: nothing was run" in shown.out
-    assert f"the figures are those of {fresh.base_url}" in shown.err
+    assert f"the figures come from {fresh.base_url}" in shown.err
 
 
 def age(path: Path) -> None:

@@ -18,9 +18,9 @@ import pytest
 from codechat.base.errors import UserError
 from codechat.cli.app import main
 from codechat.report.tracking import TRACKING, live
-from codechat.report.tracking.find import find_cells
 from codechat.report.tracking.live import PROCESS_TAG
 from codechat.report.tracking.mlflow_run import INCOMPLETE
+from codechat.report.tracking.runs import find_cells
 from codechat.testing import Call, OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import without_times
 from support.launched import wait_until

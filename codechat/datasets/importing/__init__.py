@@ -28,10 +28,8 @@ class ImportConfig(Config):
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The sessions, the other files that were read, and remarks for the user.
-
-    A source with several models or datasets has `parts`: the same sessions by the name of the file to write.
-    """
+    """The sessions, the other files that were read, and remarks for the user. A source with several models or datasets
+    has `parts`: the same sessions by the name of the file to write."""
 
     sessions: list[SessionRecord]
     companions: list[Path]
@@ -48,11 +46,8 @@ class FormatTraits:
 
 @dataclass(frozen=True, slots=True)
 class PublishedTurn:
-    """One turn of a published dialogue; None for missing values.
-
-    `passed` is the verdict on the tests, `outcome` a more precise outcome than pass or fail if it is known; `own` are
-    further fields of the record.
-    """
+    """One turn of a published dialogue; None for missing values. `passed` is the verdict on the tests, `outcome` a more
+    precise outcome than pass or fail if it is known; `own` are further fields of the record."""
 
     code: str | None
     passed: bool | None

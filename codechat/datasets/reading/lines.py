@@ -30,11 +30,8 @@ class TaskFile(Generic[R]):
 
 
 def read_tasks(path: Path, parse: Callable[[dict[str, Any]], tuple[R, Task]], remedy: str) -> TaskFile[R]:
-    """The tasks of a file with one JSON object a line, which `parse` turns into a row and a task.
-
-    Raises `UserError` with the `remedy` if there is no task, and with the line if `parse` raises `ValueError` or a
-    task is repeated.
-    """
+    """The tasks of a file with one JSON object a line, which `parse` turns into a row and a task. Raises `UserError`
+    with the `remedy` if there is no task, and with the line if `parse` raises `ValueError` or a task is repeated."""
     read: TaskFile[R] = TaskFile([], {}, {})
     seen: set[str] = set()
 

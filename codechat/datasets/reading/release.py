@@ -46,10 +46,8 @@ class Release:
         return cached
 
     def compared(self, dataset: Dataset) -> Dataset:
-        """The dataset, with a departure if it is a part, an edit or another version of the release.
-
-        Raises `UserError` if a task has no id of the release: other tasks must not have the release's name.
-        """
+        """The dataset, with a departure if it is a part, an edit or another version of the release. Raises `UserError`
+        if a task has no id of the release: other tasks must not have the release's name."""
         other = next((task.task_id for task in dataset.tasks if not re.fullmatch(self.ids, task.task_id)), None)
         if other is not None:
             raise UserError(

@@ -78,10 +78,8 @@ def make_suite(config: Config, name: str) -> Suite:
 
 
 class RequirementRow(BaseModel):
-    """A user's verifiable instruction with either `tests` (Python snippets) or a `suite` (tests of any kind).
-
-    Figures are grouped by `type`; if `accumulates` is false, later code need not keep the requirement.
-    """
+    """A user's verifiable instruction with either `tests` (Python snippets) or a `suite` (tests of any kind). Figures
+    are grouped by `type`; if `accumulates` is false, later code need not keep the requirement."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -101,11 +99,8 @@ class RequirementRow(BaseModel):
 
 
 class TaskRow(BaseModel):
-    """One line of the file.
-
-    Further fields are ignored, because EvalPlus has some, unless they look like a misspelling of these. The texts
-    are parsed as Python only if the `language` is Python.
-    """
+    """One line of the file. Further fields are ignored, because EvalPlus has some, unless they look like a misspelling
+    of these. The texts are parsed as Python only if the `language` is Python."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
@@ -235,10 +230,8 @@ F = TypeVar("F", bound=type[TaskRow])
 
 
 def register_form(field: str) -> Callable[[F], F]:
-    """Decorator for a further form of row, for tasks of another kind: rows in which `field` is not empty.
-
-    A study registers its form in its file `rows.py`. The last line of the form's docstring lists the fields of a row.
-    """
+    """Decorator for a further form of row, for tasks of another kind: rows in which `field` is not empty. A study
+    registers its form in its file `rows.py`. The last line of the form's docstring lists the fields of a row."""
 
     def remember(form: F) -> F:
         _FORMS[field] = form
@@ -283,10 +276,8 @@ def task_from(row: TaskRow, adapt: Adapt = lambda calls: calls) -> Task:
 
 
 def hash_rows(rows: list[TaskRow]) -> str:
-    """The hash of the fields that make a task, in task order.
-
-    Fields that are newer than the format count only if a row has them, so that older files keep their hash.
-    """
+    """The hash of the fields that make a task, in task order. Fields that are newer than the format count only if a row
+    has them, so that older files keep their hash."""
     return content_hash([row.model_dump(include=set(type(row).model_fields), exclude=_unused(row)) for row in rows])
 
 

@@ -151,7 +151,6 @@ class RequestKey:
     answered: str = ""
 
     def key(self, body: bytes) -> str:
-        """The key of a request of this call."""
         return hashlib.sha256(self.identity.encode() + b"\0" + body).hexdigest()[:40]
 
 
@@ -276,7 +275,6 @@ class BatchQueue:
 
     @property
     def is_old(self) -> bool:
-        """Whether the oldest request has waited long enough."""
         return bool(self._queue) and time.monotonic() - self._since >= self._policy.age_s
 
     async def ask(self, body: bytes, call: RequestKey) -> Result:

@@ -12,7 +12,7 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ ENDPOINT = ""
 """The model name of entries that are endpoints' descriptions."""
 RENEWED = "`codechat cache clear` renews it"
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+UNUSABLE = (sqlite3.Error, OSError)
 _TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL)"
 
 
@@ -54,7 +55,6 @@ class CachedQuestion:
     weights: str = ""
 
     def key(self) -> str:
-        """The key in the cache."""
         parts = [self.address, self.model, self.body, self.sample]
         return content_hash([*parts, self.weights] if self.weights else parts)
 
@@ -175,12 +175,16 @@ class _File:
     def _write(self) -> None:
         if self._pending and not self.broken:
             self._written_s = time.monotonic()
+            entries = [(key, *entry) for key, entry in self._pending.items()]
+            oldest = "DELETE FROM replies WHERE rowid IN (SELECT rowid FROM replies ORDER BY rowid LIMIT 10)"
             with self._guarded():
-                write(self._db, [(key, *entry) for key, entry in self._pending.items()])
+                with self._db:
+                    self._db.executemany("INSERT OR REPLACE INTO replies VALUES (?,?,?)", entries)
+                    while _bytes_used(self._db) > BOUND and self._db.execute(oldest).rowcount:
+                        pass
                 self._pending.clear()
 
     def settle(self) -> None:
-        """Write pending entries, and close."""
         self._write()
         self._open.close()
 
@@ -225,13 +229,6 @@ def _file() -> _File:
 # -- the file ----------------------------------------------------------------------------------------------------
 
 
-class WrongSchema(Exception):
-    """The file was written by another version."""
-
-
-UNUSABLE = (sqlite3.Error, OSError, WrongSchema)
-
-
 def location() -> Path:
     """The cache's file, in a folder that only this user may enter."""
     return cache_root() / "replies" / "replies.db"
@@ -247,7 +244,7 @@ def open_file(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous=NORMAL")
         schema = db.execute("PRAGMA user_version").fetchone()[0]
         if schema not in (0, SCHEMA):
-            raise WrongSchema(f"it has schema {schema}, this codechat reads {SCHEMA}")
+            raise sqlite3.DatabaseError(f"it has schema {schema}, this codechat reads {SCHEMA}")
         db.execute(_TABLE)
         if schema == 0:
             db.execute(f"PRAGMA user_version={SCHEMA}")
@@ -258,17 +255,7 @@ def open_file(path: Path) -> sqlite3.Connection:
     return db
 
 
-def write(db: sqlite3.Connection, entries: Iterable[tuple[str, str, str]]) -> None:
-    """Add or replace entries (key, model, reply), and delete the oldest beyond `BOUND`."""
-    with db:
-        db.executemany("INSERT OR REPLACE INTO replies VALUES (?,?,?)", entries)
-        oldest = "DELETE FROM replies WHERE rowid IN (SELECT rowid FROM replies ORDER BY rowid LIMIT 10)"
-        while _bytes_used(db) > BOUND and db.execute(oldest).rowcount:
-            pass
-
-
 def _bytes_used(db: sqlite3.Connection) -> int:
-    """The bytes of all pages in use."""
     counts = ("page_count", "freelist_count", "page_size")
     pages, free, size = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in counts)
     return int((pages - free) * size)
@@ -313,7 +300,7 @@ def clear() -> Contents:
                         db.execute("DELETE FROM replies")
                     db.execute("VACUUM")
                     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except (sqlite3.DatabaseError, WrongSchema) as problem:
+        except sqlite3.DatabaseError as problem:
             if getattr(problem, "sqlite_errorcode", None) in BUSY:
                 raise OSError(str(problem)) from None
             for file in files_of(path):

@@ -97,7 +97,6 @@ class BatchClient(Client):
             await self._queue.reject(call)
 
     async def _exchange(self, method: str, path: str, content: bytes | None, kind: str) -> bytes:
-        """The answer about a batch."""
         headers = self._headers.copy()
         headers["content-type"] = kind
         limits = {"timeout": httpx2.Timeout(EXCHANGE_S).as_dict()}
@@ -165,7 +164,6 @@ class AioTransport(httpx2.AsyncBaseTransport):
         )
 
     async def aclose(self) -> None:
-        """Close every connection."""
         if self._session is not None:
             await self._session.close()
 

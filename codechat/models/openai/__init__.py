@@ -24,7 +24,7 @@ from codechat.models.calls.batches import RequestKey
 from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, EndpointInfo, info_of
 from codechat.models.prices import listed_prices
 from codechat.models.remote import SERVERS, Refused, Remote, RemoteConfig, Unreachable, key_from_environment
-from codechat.models.remote.failures import Advice, Failures, Refusal, SupportedParameters
+from codechat.models.remote.failures import Failures, Refusal, SupportedParameters
 
 if TYPE_CHECKING:
     from codechat.models.calls.transport import Client
@@ -86,7 +86,7 @@ class OpenAIApi:
 
     def __init__(self, config: OpenAIConfig) -> None:
         self.config = config
-        self.failures = Failures(config, Advice(unknown_model="is there a /v1 missing in base_url?"))
+        self.failures = Failures(config, unknown_model="is there a /v1 missing in base_url?")
         self._client: Client | None = None
         self._headers: dict[str, str] = {}
         self._base_url = config.base_url  # after `_find` the address of the server that codechat started
@@ -110,7 +110,7 @@ class OpenAIApi:
         if config.max_tokens is not None:
             cap = "max_completion_tokens" if supported.renames_cap else "max_tokens"
             body["max_output_tokens" if responses else cap] = config.max_tokens
-        if effort := config.reasoning_effort:
+        if (effort := config.reasoning_effort) is not None:
             body |= {"reasoning": {"effort": effort}} if responses else {"reasoning_effort": effort}
         return body | config.neutral | config.extra_body
 

@@ -32,7 +32,6 @@ from codechat.models.remote.failures import (
     NO_QUOTA,
     TOO_LONG,
     UNKNOWN_MODEL,
-    Advice,
     Failures,
     Refusal,
     SupportedParameters,
@@ -115,7 +114,7 @@ class ProviderApi:
     def __init__(self, config: ProviderConfig) -> None:
         self.config = config
         no_key = "give AWS credentials that may use the model: AWS_PROFILE, AWS_BEARER_TOKEN_BEDROCK, …"
-        self.failures = Failures(config, Advice(no_key=no_key if config.provider == "bedrock" else ""))
+        self.failures = Failures(config, no_key=no_key if config.provider == "bedrock" else "")
         self._model: Model | None = None
         self._client: Client | None = None
         self._close: Callable[[], object] = lambda: None  # boto3's connections

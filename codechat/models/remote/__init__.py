@@ -31,19 +31,11 @@ from codechat.models.calls import (
     Limits,
     Policy,
     TransientFailure,
+    cache,
     call_with_retries,
     endpoint_at,
 )
 from codechat.models.calls.batches import REQUEST_KEY, BatchPolicy, RequestKey
-from codechat.models.calls.cache import (
-    CachedQuestion,
-    is_final,
-    recall,
-    recall_endpoint_info,
-    recall_or_ask,
-    settle,
-    store_endpoint_info,
-)
 from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo, Weights, address_of, key_of
 from codechat.models.remote.failures import Failures, Refusal, SupportedParameters
 
@@ -275,7 +267,7 @@ class Remote:
                 raise self._failures.of_nobody(str(problem)) from None
             await self._present(self._info)
             if self.config.cache is not False:
-                store_endpoint_info(self._api.address, self.config.name, self._info.text())
+                cache.store_endpoint_info(self._api.address, self.config.name, self._info.text())
             self._reached = True
 
     async def describe(self) -> EndpointInfo | None:
@@ -294,20 +286,20 @@ class Remote:
     async def aclose(self) -> None:
         """Close the connections, and write the cache's pending entries."""
         self._endpoint, self._reaching = None, asyncio.Lock()
-        await settle()
+        await cache.settle()
         await self._api.aclose()
 
     async def complete(self, request: Request) -> Reply:
         """Send the conversation, or return its cached answer. Raises as `Model.complete`."""
         question = self._question(request)
         if question is not None and not self._reached:
-            if recall(question) is None:
+            if cache.recall(question) is None:
                 await self._reach()
                 question = self._question(request)  # the weights are known now
             elif not self._presented:
                 await self._present(self._known_info())
                 self._presented = True
-        return await recall_or_ask(question, lambda: self._ask(request, question), self._may_cache)
+        return await cache.recall_or_ask(question, lambda: self._ask(request, question), self._may_cache)
 
     def _known_info(self) -> EndpointInfo:
         """The last known description: of this cell, else of the cached replies."""
@@ -315,11 +307,11 @@ class Remote:
             listener = ENDPOINT_LISTENER.get()
             self._info = listener.known(self.config) if listener is not None else None
         if self._info is None:
-            cached = recall_endpoint_info(self._api.address, self.config.name)
+            cached = cache.recall_endpoint_info(self._api.address, self.config.name)
             self._info = EndpointInfo(self.config.address, json.loads(cached) if cached else {})
         return self._info
 
-    def _question(self, request: Request) -> CachedQuestion | None:
+    def _question(self, request: Request) -> cache.CachedQuestion | None:
         """The cache's key: the request as configured, even if the endpoint later refuses some of its parameters."""
         config = self.config
         if config.cache is False:
@@ -329,13 +321,13 @@ class Remote:
         if not (greedy or config.cache):
             return None
         weights = config.weights.key(self._known_info().weights(config.name))
-        return CachedQuestion(self._api.address, config.name, body, None if greedy else request.sample, weights)
+        return cache.CachedQuestion(self._api.address, config.name, body, None if greedy else request.sample, weights)
 
     def _may_cache(self, reply: Reply) -> bool:
         """Whether a reply may be cached: not if it was decoded without the configured temperature."""
-        return is_final(reply) and self._supported.temperature
+        return cache.is_final(reply) and self._supported.temperature
 
-    async def _ask(self, request: Request, question: CachedQuestion | None) -> Reply:
+    async def _ask(self, request: Request, question: cache.CachedQuestion | None) -> Reply:
         if not self._reached:
             await self._reach()
         if self.config.tier == BATCH:
@@ -369,7 +361,7 @@ class Remote:
         sent = sum(len(message.content) for message in request.messages) // 4
         return sent, self.config.max_tokens or int(self._usual_reply)
 
-    async def _ask_in_batch(self, request: Request, question: CachedQuestion | None) -> Reply:
+    async def _ask_in_batch(self, request: Request, question: cache.CachedQuestion | None) -> Reply:
         """The reply from a provider's batch, asked again in another batch if the first has none.
 
         The call's identity is equal in every process: the response cache's key if the reply may be shared, else the

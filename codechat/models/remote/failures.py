@@ -98,19 +98,14 @@ BUSY = (408, 409, 429)
 NO_MONEY = 402
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """A protocol's remedies for an unknown model and a missing key."""
-
-    unknown_model: str = ""
-    no_key: str = ""
-
-
 class Failures:
-    """Turns failures of one model into exceptions. `served`: the model names in the endpoint's list."""
+    """Turns failures of one model into exceptions. `served`: the model names in the endpoint's list.
 
-    def __init__(self, config: "RemoteConfig", advice: Advice) -> None:
-        self._config, self._advice = config, advice
+    `unknown_model` and `no_key` are a protocol's remedies for an unknown model and a missing key.
+    """
+
+    def __init__(self, config: "RemoteConfig", *, unknown_model: str = "", no_key: str = "") -> None:
+        self._config, self._unknown_model, self._no_key = config, unknown_model, no_key
         self.served: tuple[str, ...] = ()
 
     def of_refusal(self, refusal: Refusal, headers: Mapping[str, str], *, has_answered: bool) -> Exception:
@@ -153,17 +148,6 @@ class Failures:
         """The exception for a good status with an unreadable answer."""
         return TransientFailure(InfrastructureError(f"{self._config.place}: {self.redact(problem)}"))
 
-    def refuse_key(self, status: int) -> UserError:
-        """The error for a wrong or missing key."""
-        place, variable = self._config.place, self._config.api_key_env
-        if variable is None:
-            advice = self._advice.no_key or f"set {key_of(self._config, 'api_key_env')} to the variable that holds it"
-            return UserError(f"{place} asks for a key (HTTP {status})", advice)
-        return UserError(
-            f"{place} refuses the key of the environment variable {variable} (HTTP {status})",
-            f"check the key in {variable} and what it may use",
-        )
-
     def redact(self, text: str) -> str:
         """The text, bounded, without the key."""
         variable = self._config.api_key_env
@@ -174,13 +158,17 @@ class Failures:
         """The user's mistake behind a refused first call."""
         config, status = self._config, refusal.status
         if refusal.is_about_key:
-            return self.refuse_key(status)
+            variable = config.api_key_env
+            if variable is None:
+                remedy = self._no_key or f"set {key_of(config, 'api_key_env')} to the variable that holds it"
+                return UserError(f"{config.place} asks for a key (HTTP {status})", remedy)
+            problem = f"{config.place} refuses the key of the environment variable {variable} (HTTP {status})"
+            return UserError(problem, f"check the key in {variable} and what it may use")
         if refusal.is_unknown_model:
-            remedy = nearest(config.name, self.served) if self.served else self._advice.unknown_model
+            remedy = nearest(config.name, self.served) if self.served else self._unknown_model
             keys = f"{key_of(config, 'name')} and {key_of(config, 'base_url')}"
             return UserError(message, f"check {keys}" + (f"; {remedy}" if remedy else ""))
         if status < 400:
-            return UserError(
-                f"{config.address} answers with a redirect", f"set {key_of(config, 'base_url')} to the final address"
-            )
+            remedy = f"set {key_of(config, 'base_url')} to the final address"
+            return UserError(f"{config.address} answers with a redirect", remedy)
         return UserError(message, "the endpoint refuses the request: change the model's options")

@@ -79,7 +79,6 @@ class Running:
 
     @property
     def users(self) -> Path:
-        """The folder of its users."""
         return self.log.with_suffix(".users")
 
     def alive(self) -> bool:
@@ -90,7 +89,6 @@ class Running:
             return False
 
     def output(self) -> str:
-        """The output so far."""
         with contextlib.suppress(OSError), self.log.open("rb") as stream:
             stream.seek(self.log_start)
             return stream.read().decode("utf-8", "replace")
@@ -281,7 +279,6 @@ class CellServers:
         return (await asyncio.shield(self._starting[server])).base_url
 
     async def _ready(self, server: Server) -> Running:
-        """Start a server and wait until it is ready."""
         if self._using is None:
             use = asyncio.to_thread(self._fleet.use, self.served, self._hardware, self._folder)
             self._using = asyncio.create_task(use)

@@ -41,12 +41,6 @@ class Machine:
         """The gigabytes of each GPU that servers may use."""
         return None if self.memory_gb is None else self.memory_gb * self.fraction
 
-    @property
-    def described(self) -> str:
-        """The GPUs, for people."""
-        size = "" if self.memory_gb is None else f" of {self.memory_gb:g} GB ({self.fraction:g} of each is used)"
-        return counted(self.gpus, "GPU") + size
-
 
 @dataclass(frozen=True, slots=True)
 class Placement:
@@ -118,7 +112,6 @@ def lay_out(machine: Machine, servers: Sequence[Server], taken: Iterable[Placeme
 def _give(
     machine: Machine, server: Server, gpus: Sequence[int], places: dict[Server, Placement], parts: list[float]
 ) -> None:
-    """Give whole GPUs to a server."""
     size, usable = server.weights_gb, machine.usable_gb
     kv = None if size is None or usable is None else usable - size / len(gpus)
     places[server] = Placement(tuple(gpus), machine.fraction, kv)
@@ -131,7 +124,9 @@ def _refusal(machine: Machine, servers: Sequence[Server]) -> DoesNotFit:
         f"{each.described} " + ("of unknown size" if each.weights_gb is None else f"{each.weights_gb:g} GB")
         for each in servers
     )
-    return DoesNotFit(f"the model servers of this cell do not fit {machine.described}: {sizes}", REMEDY)
+    memory = f" of {machine.memory_gb:g} GB ({machine.fraction:g} of each is used)" if machine.memory_gb else ""
+    gpus = counted(machine.gpus, "GPU") + memory
+    return DoesNotFit(f"the model servers of this cell do not fit {gpus}: {sizes}", REMEDY)
 
 
 def _gpus_for(machine: Machine, server: Server) -> int:

@@ -6,12 +6,12 @@ import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 from codechat.base.files import content_hash
 from codechat.models import ModelConfig
 from codechat.models.endpoints import Weights
+from codechat.models.openai import OpenAIConfig
 
 VLLM = "vllm"
 PATIENCE_S = 2.0
@@ -44,22 +44,22 @@ class Server:
         chosen = ", ".join(f"{name} {value}" for name, value in self.weights.identity().items())
         return f"{self.name} ({chosen})" if chosen else self.name
 
-    def arguments(self) -> list[str]:
-        """The arguments of `vllm serve` for the model and its weights."""
-        given: Mapping[str, Any] = self.weights.identity()
-        flags = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
-        return [self.name, "--served-model-name", self.name, *flags]
-
 
 def server_of(config: ModelConfig) -> Server | None:
     """The server that codechat may start for a model; None if the model is not served on this machine."""
-    weights = getattr(config, "weights", None)
-    if getattr(config, "served_by", None) != VLLM or weights is None or not is_local(getattr(config, "base_url", "")):
+    if not isinstance(config, OpenAIConfig) or config.served_by != VLLM:
         return None
-    size: float | None = getattr(config, "weights_gb", None)
-    if size is not None and weights.quantization == "fp8":
+    host = urlsplit(config.base_url).hostname or ""
+    try:
+        is_local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_local = host == "localhost"
+    if not is_local:
+        return None
+    size = config.weights_gb
+    if size is not None and config.weights.quantization == "fp8":
         size /= 2  # published with 16 bits
-    return Server(config.name, weights, size)
+    return Server(config.name, config.weights, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +81,7 @@ def needs_in(models: Mapping[str, ModelConfig]) -> list[Need]:
     ]
 
 
-def is_local(base_url: str) -> bool:
-    """Whether an address is on loopback."""
-    host = urlsplit(base_url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def port_of(base_url: str) -> int:
-    """The port of an address."""
     parts = urlsplit(base_url)
     return parts.port or (443 if parts.scheme == "https" else 80)
 

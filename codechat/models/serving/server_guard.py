@@ -84,7 +84,6 @@ def end(server: "subprocess.Popen[bytes]", grace_s: float) -> None:
 
 
 def children() -> list[int]:
-    """The children of this process."""
     me = os.getpid()
     return [int(child) for child in Path(f"/proc/{me}/task/{me}/children").read_text(encoding="ascii").split()]
 

@@ -35,7 +35,10 @@ def arguments_of(server: Server, place: Placement, hardware: HardwareConfig) -> 
     `--generation-config vllm`: a repository's sampling defaults, such as Qwen's repetition penalty, would change greedy
     decoding. `--enable-prompt-tokens-details`: replies report the cached part of their prompts.
     """
-    words = [*server.arguments(), "--generation-config", "vllm", "--enable-prompt-tokens-details"]
+    chosen = server.weights.identity()
+    words = [server.name, "--served-model-name", server.name]
+    words += [word for name, value in chosen.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    words += ["--generation-config", "vllm", "--enable-prompt-tokens-details"]
     if place.fraction is not None:
         words += ["--gpu-memory-utilization", str(place.fraction)]
     if len(place.gpus) > 1:

@@ -208,10 +208,8 @@ def draw(kind: Kind, runs: Sequence[Path], size: int, seed: int) -> Drawn:
 
 
 def draw_by_stratum(rows: Sequence[Row], names: Sequence[Stratum], size: int, seed: int, purpose: str) -> list[Row]:
-    """A sample in which every stratum has its share (largest remainder), so that the accuracy is unbiased.
-
-    `names` holds each row's stratum.
-    """
+    """A sample in which every stratum has its share (largest remainder), so that the accuracy is unbiased. `names`
+    holds each row's stratum."""
     strata: dict[Stratum, list[Row]] = {}
     for row, name in zip(rows, names, strict=True):
         strata.setdefault(name, []).append(row)
@@ -294,10 +292,8 @@ def sample_csv(rows: Sequence[Row]) -> str:
 
 
 def read_labels(path: Path) -> dict[str, tuple[int, Row]]:
-    """An annotator's rows by sample, each with its line.
-
-    Raises `UserError` naming file and line for an invalid label, and for a row that no export wrote.
-    """
+    """An annotator's rows by sample, each with its line. Raises `UserError` naming file and line for an invalid label,
+    and for a row that no export wrote."""
     rows: dict[str, tuple[int, Row]] = {}
     for line, row in _rows(path):
         _check(row, f"{path}:{line}")
@@ -349,7 +345,13 @@ def _rows(path: Path) -> Iterator[tuple[int, Row]]:
             stream.seek(0)
             # in locales with a decimal comma, spreadsheets save with semicolons
             reader = csv.DictReader(stream, delimiter=";" if header.count(";") > header.count(",") else ",")
-            kind = _kind_of(reader.fieldnames or (), path)
+            header_names = reader.fieldnames or ()
+            kind = next((each for each in kinds().values() if each.questions[0].judged in header_names), None)
+            columns = kind.columns if kind else ()
+            missing = [name for name in columns if name not in (*header_names, *LATER)]
+            if kind is None or missing:
+                column = missing[0] if missing else "of the decision"
+                raise UserError(f"{path}:1: the column {column} is missing", "keep the columns that were exported")
             words = {question.label for question in kind.questions}
             begin = reader.line_num + 1
             for values in reader:
@@ -360,11 +362,3 @@ def _rows(path: Path) -> Iterator[tuple[int, Row]]:
         raise UserError(f"cannot read {path}: {error.strerror}", "labels=FILE or labels=FILE,FILE") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path} is no CSV in UTF-8: {error}", "save it as CSV, encoded in UTF-8") from error
-
-
-def _kind_of(header: Sequence[str], path: Path) -> Kind:
-    found = [kind for kind in kinds().values() if kind.questions[0].judged in header]
-    missing = [name for name in found[0].columns if name not in (*header, *LATER)] if found else ["of the decision"]
-    if missing:
-        raise UserError(f"{path}:1: the column {missing[0]} is missing", "keep the columns that were exported")
-    return found[0]

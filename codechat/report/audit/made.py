@@ -15,11 +15,8 @@ ASKED = "Can this task be done as it is asked, and do its tests demand what it a
 
 
 class _Items(Kind):
-    """Items of constructions; the recipe judged an item sound if it kept the item.
-
-    The column `content` is a hash of the labelled text, for recipes that read labels; `edit` is a better text by a
-    person.
-    """
+    """Items of constructions; the recipe judged an item sound if it kept the item. The column `content` is a hash of
+    the labelled text, for recipes that read labels; `edit` is a better text by a person."""
 
     @property
     def columns(self) -> tuple[str, ...]:

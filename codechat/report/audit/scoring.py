@@ -117,12 +117,16 @@ def score(rows: Sequence[Row], question: Question) -> Score:
     groups, disputed = (rows[0].kind.groups, rows[0].kind.disputed) if rows else ((), "")
     labels = [*question.words, *([question.otherwise] if question.otherwise else [])]
     counts = Counter((item.label, item.judged) for item in items)
+    classes = {}
+    for name in question.words:
+        hits, judged = counts[name, name], sum(item.judged == name for item in decided)
+        classes[name] = ClassScore(share(hits, judged), share(hits, sum(item.label == name for item in decided)))
     return Score(
         labelled=len(items),
         unlabelled=sum(row.asked(question) for row in rows) - len(items),
         undecided=len(items) - len(decided),
         accuracy=_accuracy(decided),
-        classes={name: _class_score(decided, name) for name in question.words},
+        classes=classes,
         kappa=kappa([(item.label, item.judged) for item in decided]),
         confusion={label: {word: counts[label, word] for word in (*question.words, UNDECIDED)} for label in labels},
         groups={
@@ -160,10 +164,8 @@ def interval(count: float, of: float) -> tuple[float, float]:
 
 
 def kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> Kappa | None:
-    """Cohen's kappa of two raters; None if both use only the same single class, because chance explains it all.
-
-    If one of them uses only one class it is 0, and its interval has no width.
-    """
+    """Cohen's kappa of two raters; None if both use only the same single class, because chance explains it all. If one
+    of them uses only one class it is 0, and its interval has no width."""
     classes = sorted({one for pair in pairs for one in pair}, key=str)
     if len(classes) < 2:
         return None
@@ -178,12 +180,6 @@ def kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> Kappa | None:
 
 def _accuracy(items: Sequence[Item]) -> Share:
     return share(sum(item.right for item in items), len(items))
-
-
-def _class_score(items: Sequence[Item], name: str) -> ClassScore:
-    hits = sum(item.label == item.judged == name for item in items)
-    judged, true = sum(item.judged == name for item in items), sum(item.label == name for item in items)
-    return ClassScore(share(hits, judged), share(hits, true))
 
 
 def _by(items: Sequence[tuple[str, Item]]) -> dict[str, Share]:

@@ -25,10 +25,8 @@ class ExportConfig(Config):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The file's text, a summary of the content, and remarks for the user.
-
-    `suffix` is the file suffix that the other tool requires; empty if it takes any.
-    """
+    """The file's text, a summary of the content, and remarks for the user. `suffix` is the file suffix that the other
+    tool requires; empty if it takes any."""
 
     text: Iterable[str]
     counts: str

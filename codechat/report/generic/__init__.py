@@ -78,10 +78,8 @@ def value_text(value: float | None, interval: Sequence[float] | None = None, spe
 
 
 class Chapter:
-    """A protocol's part of every report, of a cell's folder and of the terminal's summary, from its `Measures`.
-
-    A protocol with further tables or figures registers a subclass (`codechat.report.chapters.register`).
-    """
+    """A protocol's part of every report, of a cell's folder and of the terminal's summary, from its `Measures`. A
+    protocol with further tables or figures registers a subclass (`codechat.report.chapters.register`)."""
 
     measures: Measures | None = None
     """The description for a metrics.json without one, as in old cells."""

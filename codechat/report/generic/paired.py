@@ -19,10 +19,8 @@ from codechat.report.metrics.statistics import TaskRatio, percentile_interval, r
 
 
 class Agreement(NamedTuple):
-    """The 2x2 table of matched pairs: the results of two entrants on the same tasks at one turn.
-
-    With several samples of a task, the expected counts if one sample of each side is drawn.
-    """
+    """The 2x2 table of matched pairs: the results of two entrants on the same tasks at one turn. With several samples
+    of a task, the expected counts if one sample of each side is drawn."""
 
     both: float
     only_a: float
@@ -59,11 +57,8 @@ class Agreement(NamedTuple):
 
 
 class SignedRanks(NamedTuple):
-    """Wilcoxon's signed-rank test of paired numbers, without equal pairs.
-
-    `p` is two-sided; `rank_biserial` is the effect size: 1 if every difference favours A, -1 if every one favours B.
-    Both are None if no pair differs.
-    """
+    """Wilcoxon's signed-rank test of paired numbers, without equal pairs. `p` is two-sided; `rank_biserial` is the
+    effect size: 1 if every difference favours A, -1 if every one favours B. Both are None if no pair differs."""
 
     p: float | None
     rank_biserial: float | None
@@ -201,10 +196,8 @@ def paired_columns(key: str, label: str, difference_key: str) -> tuple[Column, .
 
 
 def paired_row(pair: Pair[V], figure_of: Callable[[Sequence[bool | None]], tuple[int, int]]) -> Row:
-    """The pair's names, the figures of A and B, the difference with its interval, and the signed-rank test.
-
-    `figure_of` is as in `Pair.figures`.
-    """
+    """The pair's names, the figures of A and B, the difference with its interval, and the signed-rank test. `figure_of`
+    is as in `Pair.figures`."""
     a, b = pair.figures(figure_of)
     both = [task for task in pair.tasks if a.by_task[task][1] and b.by_task[task][1]]
     test = signed_ranks(*([hits / total for hits, total in map(side.by_task.__getitem__, both)] for side in (a, b)))

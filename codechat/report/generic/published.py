@@ -40,10 +40,8 @@ def plain_name(model: str) -> str:
 
 
 def beside(measured: Iterable[tuple[str, Iterable[T]]], printed: Mapping[str, T]) -> list[T]:
-    """Measured rows in order, each with the paper's name of the model, and the printed rows by this name.
-
-    A printed row follows the last measured row of the same model; printed rows of other models come last.
-    """
+    """Measured rows in order, each with the paper's name of the model, and the printed rows by this name. A printed row
+    follows the last measured row of the same model; printed rows of other models come last."""
     entries, left = list(measured), dict(printed)
     last = {name: number for number, (name, _) in enumerate(entries)}
     rows: list[T] = []
@@ -89,10 +87,8 @@ def labels_table(
     group: str,
     note: str = "",
 ) -> Iterator[Table]:
-    """The results of people's labels by question, if the report has any; `by` is the title of the column of groups.
-
-    The paper's rows follow the rows of a question, each with the number of labels that are missing here.
-    """
+    """The results of people's labels by question, if the report has any; `by` is the title of the column of groups. The
+    paper's rows follow the rows of a question, each with the number of labels that are missing here."""
     scored: Mapping[str, Any] = next((found.cell.scored for found in comparison.in_order() if found.cell.scored), {})
     rows: list[tuple[Value, ...]] = []
     for question, about in asked.items():
@@ -178,9 +174,7 @@ def tables(comparison: Comparison[Any]) -> Iterator[Table]:
 
 def _compare(cell: LoadedCell) -> tuple[Counter[str], list[Difference], int] | None:
     """The numbers of verdicts that agree or differ by kind, the differences, and the turns without a published verdict.
-
-    None if the cell replays no imported recording with verdicts, or the recording is gone.
-    """
+    None if the cell replays no imported recording with verdicts, or the recording is gone."""
     counts: Counter[str] = Counter()
     differences: list[Difference] = []
     unsaid, any_published = 0, False

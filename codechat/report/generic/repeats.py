@@ -96,10 +96,8 @@ def table_of_k(
     rows: Iterable[tuple[V, tuple[int, ...], Sequence[TaskRatio]]],
     **about: str,
 ) -> Table:
-    """Results of any or all of k samples, each with an interval; `titles` name the figures by their keys.
-
-    A row is a cell, its place (k last) and its figures. The last column of `places` is the number of tasks.
-    """
+    """Results of any or all of k samples, each with an interval; `titles` name the figures by their keys. A row is a
+    cell, its place (k last) and its figures. The last column of `places` is the number of tasks."""
     columns = [*places, *(column for item in titles.items() for column in with_interval(*item, ".3f"))]
     values = [
         (found, (*place, len(figures[0].by_task), *(each for figure in figures for each in measured(found, figure))))

@@ -59,10 +59,8 @@ def named_table(
 
 @dataclass(frozen=True)
 class Sheet:
-    """The metrics that tables show, each with the values of the naming columns. A single cell needs no name.
-
-    `prefix` begins the tables' names; `group` is their chapter.
-    """
+    """The metrics that tables show, each with the values of the naming columns. A single cell needs no name. `prefix`
+    begins the tables' names; `group` is their chapter."""
 
     measures: Measures
     columns: tuple[Column, ...]
@@ -152,9 +150,7 @@ def best_in(
     blocks: Sequence[object | None], rows: Sequence[Sequence[Value]], better: Sequence[bool | None]
 ) -> frozenset[tuple[int, int]]:
     """The places of the best value of each column among two or more rows of a block; the block None does not count.
-
-    `better` is by column True if a higher value is better, False if a lower one is, and None if neither is.
-    """
+    `better` is by column True if a higher value is better, False if a lower one is, and None if neither is."""
     best: set[tuple[int, int]] = set()
     for name in {*blocks} - {None}:
         for place, high in enumerate(better):

@@ -103,10 +103,8 @@ def count_loaded(tasks: Sequence[Task]) -> dict[str, Any]:
 
 
 def caution_of(metrics: Mapping[str, Any], departure: str = "") -> str:
-    """Warnings to read before the figures of a metrics.json, as sentences; empty if there is none.
-
-    `departure` says how the tasks differ from the release that their dataset is named after; empty if they do not.
-    """
+    """Warnings to read before the figures of a metrics.json, as sentences; empty if there is none. `departure` says how
+    the tasks differ from the release that their dataset is named after; empty if they do not."""
     return "; ".join(filter(None, (departure, *_session_cautions(metrics), *_reply_cautions(metrics))))
 
 

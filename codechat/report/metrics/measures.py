@@ -26,10 +26,8 @@ MOST_FINALS = 5  # in the headline
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A list over the turns from `first_turn` on; tracked as `turn/<key>`.
-
-    `at` is `key` unless given. `help` is the definition, in one sentence.
-    """
+    """A list over the turns from `first_turn` on; tracked as `turn/<key>`. `at` is `key` unless given. `help` is the
+    definition, in one sentence."""
 
     key: str
     label: str
@@ -54,10 +52,8 @@ class Final:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """A final by group: a mapping from a group's name to a number; tracked as `final/<key>_<group>`.
-
-    `by` names the groups (`strategy`, `level`): breakdowns by the same groups are columns of one table.
-    """
+    """A final by group: a mapping from a group's name to a number; tracked as `final/<key>_<group>`. `by` names the
+    groups (`strategy`, `level`): breakdowns by the same groups are columns of one table."""
 
     key: str
     label: str

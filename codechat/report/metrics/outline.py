@@ -11,11 +11,8 @@ from codechat.report.metrics.spending import Tokens, add_tokens, no_tokens
 
 
 class TurnOutline(NamedTuple):
-    """The data of a turn that figures need.
-
-    `kind` is the instruction's `scope/change`; `answered` is as in the record. `outcome` and `passed` are None for
-    a turn that is not scored.
-    """
+    """The data of a turn that figures need. `kind` is the instruction's `scope/change`; `answered` is as in the record.
+    `outcome` and `passed` are None for a turn that is not scored."""
 
     outcome: Outcome | None
     passed: bool | None

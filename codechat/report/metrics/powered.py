@@ -31,10 +31,8 @@ Judged = Mapping[str, TaskRatio]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The labels of a judged change: `followed` is 1 or 0, or the mean if several people labelled it.
-
-    `cell` is the id of the cell whose judge decided it.
-    """
+    """The labels of a judged change: `followed` is 1 or 0, or the mean if several people labelled it. `cell` is the id
+    of the cell whose judge decided it."""
 
     task: str
     scope: str
@@ -45,10 +43,8 @@ class Label:
 
 @dataclass(frozen=True)
 class JudgeLabels:
-    """The labels of one judge's decisions in some cells.
-
-    `sizes` holds by scope and verdict (adhered or not) the number of all decisions there, labelled or not.
-    """
+    """The labels of one judge's decisions in some cells. `sizes` holds by scope and verdict (adhered or not) the number
+    of all decisions there, labelled or not."""
 
     judge: str
     sizes: Mapping[tuple[str, bool], int]
@@ -81,10 +77,8 @@ class Powered:
 
 
 def powered(known: JudgeLabels, cells: Collection[str], judged: Judged) -> Powered | str:
-    """The share of followed instructions in some of the labelled cells, or the reason why there is none.
-
-    `judged` holds by scope what the judge decided there. Only labels of these cells and scopes count.
-    """
+    """The share of followed instructions in some of the labelled cells, or the reason why there is none. `judged` holds
+    by scope what the judge decided there. Only labels of these cells and scopes count."""
     labels = [one for one in known.labels if one.cell in cells and one.scope in judged]
     for verdict, word in ((True, "adhered"), (False, "violated")):
         count = sum(one.adhered is verdict for one in labels)

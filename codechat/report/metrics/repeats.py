@@ -32,10 +32,8 @@ def all_of(samples: int, passed: int, k: int) -> Part:
 
 
 def mean_over_tasks(parts: Mapping[str, Part]) -> TaskRatio:
-    """The mean of the tasks' ratios with equal weights; a task without a choice of k is left out.
-
-    The ratios get one denominator, so that all sums are sums of whole numbers.
-    """
+    """The mean of the tasks' ratios with equal weights; a task without a choice of k is left out. The ratios get one
+    denominator, so that all sums are sums of whole numbers."""
     known = {task: part for task, part in parts.items() if part[1]}
     whole = lcm(*(total for _, total in known.values()))
     return TaskRatio({task: (hits * (whole // total), whole) for task, (hits, total) in known.items()})
@@ -116,9 +114,7 @@ def _squares(values: Sequence[float]) -> float:
 
 def sign_flips(differences: Sequence[int]) -> float | None:
     """The exact two-sided p of the paired permutation test, in which every difference might have had the other sign.
-
-    With a difference of 1, 0 or −1 per task it is McNemar's exact test. None without a task.
-    """
+    With a difference of 1, 0 or −1 per task it is McNemar's exact test. None without a task."""
     if not differences:
         return None
     import numpy as np

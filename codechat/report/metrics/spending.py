@@ -25,9 +25,7 @@ Costs = dict[str, float | None]
 @dataclass(frozen=True, slots=True)
 class Price:
     """US dollars per million tokens. Cached and cache-written input tokens are part of the input, at their own prices.
-
-    `tiers` are the prices of other tiers than the standard one; a tier without its own is priced as standard.
-    """
+    `tiers` are the prices of other tiers than the standard one; a tier without its own is priced as standard."""
 
     input: float
     output: float
@@ -49,10 +47,8 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """The price of each payer's model, None if it is not known, in the order in which costs are listed.
-
-    `judges` are the payers that judge instructions; `unpriced` lists the places of models without a price.
-    """
+    """The price of each payer's model, None if it is not known, in the order in which costs are listed. `judges` are
+    the payers that judge instructions; `unpriced` lists the places of models without a price."""
 
     prices: Mapping[str, Price | None] = field(default_factory=dict)
     judges: tuple[str, ...] = ()

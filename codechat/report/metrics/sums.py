@@ -82,10 +82,8 @@ class CellSums:
             self.count(session)
 
     def content(self, sessions: Iterable[SessionRecord], seed: int, effort: Effort | None) -> dict[str, Any]:
-        """The content of metrics.json after these sessions, which are read once, in any order.
-
-        Every figure has a rate, the count behind it (`n`) and a 95 % interval (`ci`).
-        """
+        """The content of metrics.json after these sessions, which are read once, in any order. Every figure has a rate,
+        the count behind it (`n`) and a 95 % interval (`ci`)."""
         for session in sessions:
             self.add(session)
         bootstrap = TaskBootstrap(self.tasks, seed)

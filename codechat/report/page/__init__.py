@@ -51,10 +51,8 @@ def body_of(session: SessionRecord, instructions: Mapping[tuple[str, ...], int],
 
 
 def instruction_key(turn: TurnRecord) -> tuple[str, ...] | None:
-    """The identity of a turn's instruction across pools: all its fields, because ids repeat; None without one.
-
-    A verifiable instruction has a strategy in place of a scope, and no change.
-    """
+    """The identity of a turn's instruction across pools: all its fields, because ids repeat; None without one. A
+    verifiable instruction has a strategy in place of a scope, and no change."""
     asked = turn.instruction
     if asked is not None:
         return (asked.id, asked.text, asked.scope, asked.change)
@@ -224,10 +222,8 @@ STYLES = ("page.css", "sessions.css")
 
 
 def document(archive: Archive, report: ReportData) -> str:
-    """The HTML. The page's script comes before the sessions, so that it works while they are still being read.
-
-    The policy allows only this page's style and script, no connection, and no text turned into markup.
-    """
+    """The HTML. The page's script comes before the sessions, so that it works while they are still being read. The
+    policy allows only this page's style and script, no connection, and no text turned into markup."""
     style, script = _joined(STYLES), '"use strict";\n(() => {\n' + _joined(SCRIPTS) + "})();\n"
     blocks = [("index", packed(as_json(archive.index.columns(archive.starts))))]
     blocks.append(("summary", packed(as_json(summary_values(report)))))

@@ -24,11 +24,8 @@ class TrackingError(InfrastructureError):
 
 @dataclass(frozen=True, slots=True)
 class DatasetInfo:
-    """The dataset of a cell.
-
-    `tasks` counts all tasks, `used` the cell's tasks; `source` is a path, an address or a few words. `departure` says
-    how the tasks differ from the published ones of this name; empty if they do not.
-    """
+    """The dataset of a cell. `tasks` counts all tasks, `used` the cell's tasks; `source` is a path, an address or a few
+    words. `departure` says how the tasks differ from the published ones of this name; empty if they do not."""
 
     name: str
     content_hash: str
@@ -82,11 +79,8 @@ def read_tracking(folder: Path) -> FinishedCell:
 
 @dataclass(frozen=True, slots=True)
 class TrackedRun:
-    """A logged run.
-
-    `open_with` is the command that starts MLflow, or the run's page if a server is running; `charts` is the page that
-    compares the experiment's cells turn by turn (MLflow's start page is about traces).
-    """
+    """A logged run. `open_with` is the command that starts MLflow, or the run's page if a server is running; `charts`
+    is the page that compares the experiment's cells turn by turn (MLflow's start page is about traces)."""
 
     run_id: str
     experiment_id: str
@@ -98,10 +92,8 @@ class Tracker(Protocol):
     """Shows finished cells."""
 
     def log(self, cell: FinishedCell) -> TrackedRun | None:
-        """Show or update the cell; None without a store. Blocks.
-
-        Raises `TrackingError` if the store fails, and `UserError` if the config is wrong.
-        """
+        """Show or update the cell; None without a store. Blocks. Raises `TrackingError` if the store fails, and
+        `UserError` if the config is wrong."""
 
 
 @runtime_checkable

@@ -14,10 +14,9 @@ from codechat.base.seal import SEAL
 from codechat.report.tracking import TRACKING, DatasetInfo, FinishedCell, TrackedRun, Tracker
 from codechat.report.tracking.address import REMEDY, Address, problem_of, without_password
 from codechat.report.tracking.live import LiveRun
-from codechat.report.tracking.runs import headline_first, missing_params, run_for, series_of
+from codechat.report.tracking.runs import FILES, headline_first, missing_params, run_for, series_of
 from codechat.report.tracking.store import Store, check_packages, failures, insist
 
-FILES = ("config.yaml", "sessions.jsonl", "metrics.json")
 CONSTRUCTION_FILES = ("items.jsonl", "dropped.jsonl", "questions.jsonl", "yield.json", "card.md")
 FOLDERS = ("tables", "figures")
 INCOMPLETE = "FAILED"
@@ -124,10 +123,8 @@ def _fill(store: Store, run: Any, cell: FinishedCell) -> None:
 
 
 def log_dataset(client: Any, run: Any, dataset: DatasetInfo) -> None:
-    """Make the dataset an input of the run, once.
-
-    A store has one entry per content, shared by all cells; a tag of the input has the number of tasks in the cell.
-    """
+    """Make the dataset an input of the run, once. A store has one entry per content, shared by all cells; a tag of the
+    input has the number of tasks in the cell."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     digest = dataset.content_hash[:DIGEST]

@@ -56,9 +56,7 @@ class Store:
     @classmethod
     def open(cls, address: Address, experiment: str, artifacts: str | None, runs_dir: Path) -> "Store":
         """Create the database and the experiment if they are missing. Raises as `failures` does, and `UserError`.
-
-        `artifacts` is the user's place for the files of a new experiment, None for the default.
-        """
+        `artifacts` is the user's place for the files of a new experiment, None for the default."""
         client, place = open_client(address), address.artifacts(artifacts, runs_dir)
         found = _experiment(client, experiment, place)
         if artifacts is not None and found.artifact_location != place:
@@ -179,10 +177,8 @@ def lock(address: Address) -> Iterator[None]:
 
 
 def insist(write: Callable[[], T]) -> T:
-    """Write, and again if the store refuses a row that another client has just added, which MLflow finds then.
-
-    Raises MLflow's error of the last attempt. A store that does not answer is not asked again.
-    """
+    """Write, and again if the store refuses a row that another client has just added, which MLflow finds then. Raises
+    MLflow's error of the last attempt. A store that does not answer is not asked again."""
     import mlflow
 
     for _ in range(ATTEMPTS - 1):

@@ -76,7 +76,6 @@ class EndpointCheck:
             await self._record(place, last._replace(fingerprints=(fingerprint,)))
 
     async def _record(self, place: str, record: EndpointRecord) -> None:
-        """Record an endpoint, with all fingerprints of the same description."""
         same = [each for each in self._records[place] if (each.base_url, each.info) == (record.base_url, record.info)]
         heard = [name for each in (*same, record) for name in each.fingerprints]
         whole = record._replace(fingerprints=tuple(dict.fromkeys(heard)))
@@ -196,7 +195,7 @@ def _answered(cell: Cell, journal: Journal) -> dict[str, list[EndpointRecord]]:
 async def _compare(place: str, model: ModelConfig, earlier: list[EndpointRecord]) -> str:
     """A remark about an endpoint at a new address. Raises `UserError` if it serves another checkpoint."""
     new, old = without_query(str(address_of(model))), without_query(earlier[-1].base_url)
-    figures = f"the figures are those of {old}"
+    figures = f"the figures come from {old}"
     info = await describe_endpoint(model)
     if info is None:
         return f"{place}: {new} does not answer at once, so it is not compared: {figures}"
@@ -215,7 +214,6 @@ def _described(place: str, model: ModelConfig, record: EndpointRecord) -> str:
 
 
 def _at_address(config: Any, place: list[str], address: str) -> Any:
-    """The config with another address for one of its models."""
     if not place:
         return at_address(config, address)
     name, *rest = place

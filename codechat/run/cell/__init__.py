@@ -55,7 +55,6 @@ class Cell:
 
     @cached_property
     def folder(self) -> Path:
-        """The folder of the cell's files."""
         return self.begun or self.folder_of(self.id)
 
     def folder_of(self, identity: str) -> Path:
@@ -93,7 +92,6 @@ class Cell:
 
     @cached_property
     def protocol_name(self) -> str:
-        """The protocol's name in records."""
         return PROTOCOLS.of(self.config.protocol).name
 
     @cached_property

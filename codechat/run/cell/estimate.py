@@ -16,7 +16,7 @@ from codechat.run.cell import Cell, journals_in, session_id
 from codechat.run.cell.budget import is_free
 from codechat.run.journal import Journal
 from codechat.run.protocols import Ask
-from codechat.run.protocols.expecting import CHECKS, PROSE
+from codechat.run.protocols.dialogue import CHECKS, PROSE
 
 CHARS_PER_TOKEN = 4
 JUDGEMENT = 200

@@ -45,7 +45,7 @@ Progress = Callable[[int, int], None]
 
 
 def modules_of(task: Task, *, certain: bool = True) -> list[str]:
-    """The dotted names of the modules besides the standard library that a task's snippets and references import.
+    """The dotted names of the modules outside the standard library that a task's snippets and references import.
 
     If not `certain`, optional imports are included.
     """

@@ -2,7 +2,7 @@
 
 Tasks run in a random order, and the rule is checked at `CHECKPOINTS` evenly spaced numbers of tasks. A cell keeps only
 the sessions up to the first checkpoint that met the rule, even if the journal holds more: its records depend on the
-replies alone. Intervals: `codechat.report.metrics.sequences`.
+replies alone. Intervals: `codechat.report.metrics.statistics`.
 """
 
 import contextlib
@@ -15,8 +15,7 @@ from codechat.base.errors import UserError
 from codechat.base.records import SessionRecord
 from codechat.datasets.tasks import Task
 from codechat.report.metrics import Final, Measures, Series
-from codechat.report.metrics.sequences import ALPHA, STOPPED, difference_interval, in_order, mean_interval
-from codechat.report.metrics.statistics import sustained
+from codechat.report.metrics.statistics import ALPHA, STOPPED, difference_interval, in_order, mean_interval, sustained
 from codechat.run.cell import Cell, build_cell, session_id
 from codechat.run.journal import Journal
 from codechat.run.settings.compose import Composed, compose, key_of

@@ -45,8 +45,6 @@ class ItemState:
 
 
 class Calls(BaseModel):
-    """The calls of a role in a stage."""
-
     model_config = ConfigDict(frozen=True)
 
     stage: str
@@ -110,7 +108,6 @@ class ItemResult(BaseModel):
 
     @property
     def item(self) -> Item:
-        """The item."""
         return Item(self.id, self.data, self.provenance)
 
     def outline(self) -> "ItemResult":

@@ -41,7 +41,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The item goes on to the next stage, as it is now."""
+    """The item goes to the next stage."""
 
     item: Item
 

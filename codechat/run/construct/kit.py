@@ -62,7 +62,7 @@ class Kit(Unit):
     async def ask(self, role: str, messages: tuple[Message, ...] | str, *, draw: int = 0) -> Reply:
         """The reply of a role's model; a text is one message of the user. Raises `ContextOverflow`.
 
-        Equal requests may get equal replies from the response cache; `draw` numbers those that must be independent.
+        Equal requests may get equal replies from the response cache; `draw` numbers requests that must be independent.
         """
         sent = (Message("user", messages),) if isinstance(messages, str) else messages
         number = self.number(self.stage, role)
@@ -76,7 +76,7 @@ class Kit(Unit):
         return answer
 
     async def decide(self, role: str, question: Question) -> Decision:
-        """A role's decision: one of the question's answers, or undecided. Each re-ask is a step of its own."""
+        """A role's decision: one of the question's answers, or undecided. Each re-ask is a step."""
         return await decide(_Asked(self), question, self._request(role))
 
     async def fill_in(self, role: str, form: Form[M], *, draw: int = 0) -> Filled[M]:
@@ -105,7 +105,7 @@ class Kit(Unit):
         return await self.step_at(self.stage, f"own/{name}", content_hash(inputs), kind, compute)
 
     def people(self, question: str, suggestion: str = "") -> str | None:
-        """People's answer to a question; None if the item is kept as it is.
+        """People's answer to a question; None if the item is kept unchanged.
 
         Without an answer the stage ends here, unless `on_question` takes the suggestion or keeps the item. With the
         answer, the stage runs again and finds its earlier steps in the journal.

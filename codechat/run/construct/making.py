@@ -52,12 +52,10 @@ class Construction:
 
     @property
     def name(self) -> str:
-        """The recipe's name."""
         return self.config.recipe.kind
 
     @property
     def folder(self) -> Path:
-        """The folder of the output."""
         return Path(self.config.out)
 
     @cached_property
@@ -68,7 +66,6 @@ class Construction:
 
     @cached_property
     def roles(self) -> Mapping[str, ModelConfig]:
-        """The same models by role."""
         return {role_of(place): model for place, model in self.places.items()}
 
     @cached_property
@@ -93,7 +90,6 @@ class Construction:
 
     @cached_property
     def prompts(self) -> Mapping[str, str]:
-        """The hash of every prompt."""
         prompts = getattr(self.config.recipe, "prompts", None)
         texts = prompts.model_dump() if isinstance(prompts, BaseModel) else prompts or {}
         return {name: content_hash(text)[:16] for name, text in sorted(texts.items())}

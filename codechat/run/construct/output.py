@@ -89,7 +89,7 @@ def _row(made: Construction, end: ItemResult) -> dict[str, Any]:
 def _yields(made: Construction, result: ConstructionResult, content: str, tariff: Tariff) -> dict[str, Any]:
     """Counts, calls, tokens and dollars: of all, by stage, by role, and per kept item.
 
-    Tokens are those that the items took, whether a reply was paid now, earlier, or came from the response cache.
+    Tokens count every reply, whether it was paid now or earlier, or came from the response cache.
     """
     ends = [end for part in result.parts for end in part]
     status, kept = Counter(end.status for end in result.final), len(result.kept)

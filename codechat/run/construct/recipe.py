@@ -58,16 +58,15 @@ def _line(item: Item) -> Mapping[str, Any]:
 class Recipe:
     """What a recipe's factory returns.
 
-    `seeds` gives the items to begin with, each time the same, with ids of their own; it raises `UserError` for what
-    cannot be used, before anything is paid. `row` gives the line of a kept item in items.jsonl. `roles` are those that
-    the stages ask, and `schemas` those of their forms. `sandbox`: whether a stage runs programs. `optional` are further
-    parts that `skip` may name, beside the stages. `prepare` is awaited before the first paid call, with all seeds and a
-    kit that asks no role: it raises `UserError` for seeds that cannot be used, such as a solution that fails its own
-    tests. `more` gives the items of another round, none if there are enough: it gets all items that were begun, and
-    those that came through, when all have come to their ends. `distributions` count the kept rows for the card. `asks`
-    are the calls that an item is expected to need, for `dry_run`; their `turn` is 0. `funnel` begins a count for a
-    table of the recipe's own. `aclose` is awaited when a run ends, in the event loop of the stages. `cell` are the
-    words of a cell over the kept items, such as `dataset=jsonl`, to which `dataset.path` and a model are added.
+    `seeds` returns the same first items at every call, with unique ids; raises `UserError` for unusable ones before
+    anything is paid. `row` returns the line of a kept item in items.jsonl. `roles` are asked by the stages, with forms
+    of these `schemas`. `sandbox`: whether a stage runs programs. `optional` are further parts that `skip` may name.
+    `prepare` is awaited before the first paid call, with all seeds and a kit that asks no role; raises `UserError` for
+    unusable seeds, such as a solution that fails its tests. `more` returns the items of another round, none if there
+    are enough; it gets all begun items and all kept items when all have ended. `distributions` counts the kept rows for
+    the card. `asks` are the expected calls of an item, for `dry_run`, with turn 0. `funnel` begins a count for a table
+    of the recipe. `aclose` is awaited when a run ends, in the stages' event loop. `cell` are the words of a cell over
+    the kept items, such as `dataset=jsonl`, without `dataset.path` and a model.
     """
 
     seeds: Callable[[], Iterable[Item]]
@@ -103,7 +102,8 @@ class RecipeConfig(Config):
     until: str | None = run_option(None, "stop after this stage")
     answers: str | None = run_option(None, "people's answers to questions.jsonl: JSONL of question and answer")
     on_question: OnQuestion = run_option(
-        "wait", "what becomes of an item with an unanswered question: wait, take the suggestion, keep it as it is, drop"
+        "wait",
+        "what becomes of an item with an unanswered question: wait, take the suggestion, keep it unchanged, drop",
     )
     skip: list[str] = result_option([], "stages, or other parts that the recipe names, to leave out")
 
@@ -117,13 +117,13 @@ GROUPS: Mapping[str, Registry[Any, Any]] = {
 ROOT = Root("construction", GROUPS, RECIPES.group)
 TEMPERATURE = "temperature"
 RENAMED = {"recipe": RECIPES.group, "from": f"{RECIPES.group}.rows"}
-"""Words of the command line whose keys are called otherwise: `from` is a word of Python's own."""
+"""Words of the command line with other keys in the config: `from` is a keyword of Python."""
 
 
 class ConstructionConfig(Config):
     """One construction: a recipe, and the groups that it shares with cells.
 
-    In words and files the recipe's options stand under `construct`, a name that pydantic has for itself.
+    In words and files the recipe's options have the key `construct`, a name that pydantic reserves.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -163,7 +163,7 @@ def compose_construction(words: Sequence[str]) -> tuple[ConstructionConfig, Mapp
 
 
 def _with_new_roles(words: Sequence[str]) -> list[str]:
-    """The words, with a `+` before the model of a role that the recipe leaves without one: Hydra adds it then."""
+    """The words, with Hydra's `+` before the model of a role that has none in the recipe."""
     place = f"model@{RECIPES.group}.roles."
     if not any(word.startswith(place) for word in words):
         return [*words]
@@ -174,7 +174,7 @@ def _with_new_roles(words: Sequence[str]) -> list[str]:
 
 
 def _leave_out(roles: Any, keys: Sequence[str]) -> None:
-    """Take a recipe's temperature from roles whose model has none, such as one of replies written beforehand."""
+    """Remove a recipe's temperature from roles whose model has no such option, such as recorded replies."""
     without = {each.name for each in MODELS if TEMPERATURE not in each.config.model_fields}
     for role, model in roles.items() if isinstance(roles, Mapping) else ():  # else validation refuses them
         given = f"{RECIPES.group}.roles.{role}.{TEMPERATURE}" in keys
@@ -183,7 +183,7 @@ def _leave_out(roles: Any, keys: Sequence[str]) -> None:
 
 
 def _placed(word: str) -> str:
-    """A word at its place in the whole config: what is no key of that is an option of the recipe."""
+    """A word with its key in the whole config: unknown keys are options of the recipe."""
     key, equals, value = word.partition("=")
     bare = key.lstrip("+~")
     top = bare.partition("@")[0].partition(".")[0]

@@ -99,7 +99,7 @@ def _run(run: Run, follow: Follow) -> ConstructionResult:
 
 
 def _answers(made: Construction, given: Mapping[str, Answer]) -> Mapping[str, Answer]:
-    """People's answers, with those of earlier runs, which stay in the folder."""
+    """People's answers, including earlier runs', which stay in the folder."""
     path = made.folder / ANSWERS
     earlier = read_answers(str(path)) if path.exists() else {}
     answers = {**earlier, **given}
@@ -126,7 +126,7 @@ def _estimate(made: Construction, budget: Budget) -> Estimate:
 
 
 def _tracked(made: Construction, yields: Mapping[str, Any] | None, command: str) -> FinishedCell:
-    """All that a tracker shows of a construction; without yields, of one that begins."""
+    """All that a tracker shows of a construction; without yields, at its beginning."""
     config = made.config
     tags = {
         "codechat.version": VERSION,

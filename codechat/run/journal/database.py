@@ -137,7 +137,6 @@ class EndpointRecord(NamedTuple):
         return facts
 
     def row(self) -> tuple[str | float, ...]:
-        """The row of the table."""
         return (self.place, self.base_url, self.info, json.dumps(self.fingerprints), self.at)
 
     @classmethod

@@ -72,7 +72,6 @@ class Ledger:
     expected: dict[str, Usage] = field(default_factory=dict)
 
     def add(self, charge: Charge) -> None:
-        """Add a charge."""
         known = self.of.get(charge.payer)
         self.of[charge.payer] = charge if known is None else known.plus(charge)
 
@@ -95,7 +94,6 @@ class Ledger:
 
     @property
     def tokens(self) -> int:
-        """All tokens, in and out."""
         return self.total("input_tokens") + self.total("output_tokens")
 
     def total(self, count: str) -> int:

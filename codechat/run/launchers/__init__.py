@@ -116,8 +116,6 @@ def run_recorded(run: Run, job: Job, report: Report | None = None) -> Result:
 
 
 class View(Protocol):
-    """The user's view of a sweep."""
-
     def begins(self, job: Job) -> None:
         """A cell begins in this process, or its output from another process follows."""
 

@@ -42,8 +42,6 @@ PR_SET_PDEATHSIG = 1
 
 
 class JoblibConfig(LauncherConfig):
-    """Options of the `joblib` launcher."""
-
     kind: Literal["joblib"] = run_option("joblib", "where the cells of a sweep run")
     jobs: int | None = run_option(None, "cells at once; null: one per core that this process may use", ge=1)
 
@@ -76,7 +74,7 @@ class Joblib:
 
 
 class _Children:
-    """The processes of a sweep's cells, and the results of those that have ended."""
+    """The processes of a sweep's cells, and the results of ended cells."""
 
     def __init__(self, sweep: Sweep, view: View, at_once: int) -> None:
         self.results: dict[int, Result] = {}

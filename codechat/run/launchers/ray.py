@@ -27,8 +27,6 @@ REMEDY = "start a cluster (`ray start --head`), or name one by launcher.address=
 
 
 class RayConfig(LauncherConfig):
-    """Options of the `ray` launcher."""
-
     kind: Literal["ray"] = run_option("ray", "where the cells of a sweep run")
     address: str = run_option(
         "auto", "HOST:PORT of a running cluster whose nodes see this folder; auto: this machine's cluster"

@@ -134,8 +134,6 @@ def requeue() -> None:
 
 
 class SlurmConfig(LauncherConfig):
-    """Options of the `slurm` launcher."""
-
     kind: Literal["slurm"] = run_option("slurm", "where the cells of a sweep run")
     sbatch: str = run_option("", "options of sbatch for an element: --partition=gpu --gres=gpu:h100:2 --time=4:00:00")
     parallel: int | None = run_option(None, "elements that run at once; null: as many as the cluster lets", ge=1)

@@ -21,7 +21,6 @@ from codechat.datasets.tasks import Task
 from codechat.judging.deciding import Decision, Question, decide
 from codechat.models import UNDER_TEST, BaselineView, Request
 from codechat.moved import moved_verb
-from codechat.run.protocols.grading import reply_of
 from codechat.run.protocols.services import (
     EqualTurns,
     Opened,
@@ -31,6 +30,7 @@ from codechat.run.protocols.services import (
     SessionLog,
     by_role,
     call_record,
+    reply_of,
 )
 from codechat.sandbox import Command, Ran
 from codechat.sandbox.suites import Suite

@@ -18,7 +18,7 @@ from codechat.report.metrics import Effort
 from codechat.report.metrics.measures import Final, Measures, Series
 from codechat.report.metrics.sums import CellSums, Tally, Value, at
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.run.protocols.grading import Graded, grade_in_order, request_of
+from codechat.run.protocols.dialogue import Graded, grade_in_order, request_of
 from codechat.sandbox.languages import extract
 
 OWN = ("official", "executed", "source_fields")

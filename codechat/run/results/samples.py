@@ -63,7 +63,6 @@ class Summary:
     moved: int = 0
 
     def lines(self) -> Iterator[str]:
-        """The lines to print."""
         outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.outcomes.items()))
         yield f"{counted(self.samples, 'sample')} of {self.tasks} of {counted(self.dataset_tasks, 'task')}: {outcomes}"
         yield f"pass@1 {self.pass_at_1:.3f} (base tests alone {self.pass_at_1_base:.3f})"

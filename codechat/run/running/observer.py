@@ -31,7 +31,6 @@ class Counts:
     new: int = 0
 
     def turn(self, turn: TurnRecord, *, new: bool) -> None:
-        """Count a finished turn."""
         self.turns += 1
         self.scored += turn.passed is not None
         self.passed += turn.passed is True

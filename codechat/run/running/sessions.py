@@ -6,10 +6,9 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any, Protocol
 
-from codechat.base.domain import BATCH, Message, Reply
+from codechat.base.domain import BATCH
 from codechat.base.environment import collect_seldom
 from codechat.base.errors import BrokenTest, InfrastructureError, Stopped, UserError
 from codechat.base.files import write_atomically
@@ -195,23 +194,6 @@ def _sessions_at_once(cell: Cell) -> int:
     Then a session being tested leaves no slot idle, and few slots are idle when the last sessions end.
     """
     return MOST_BATCHED if is_batched(cell) else 2 * (cell.config.model.max_concurrency + cell.resources.workers)
-
-
-def first_request(cell: Cell) -> tuple[Message, ...]:
-    """The first request of the first task's session, without a call; empty if another step comes before it."""
-    seen: list[tuple[Message, ...]] = []
-
-    class Peeking(Kit):
-        async def ask(self, role: str, turn: int, messages: tuple[Message, ...], **_: Any) -> Reply:
-            seen.append(messages)
-            raise Stopped("seen")
-
-    none: Any = SimpleNamespace(serving={}, brake=Brake(), judge=None, has_roles=False)
-    kit = Peeking(cell.tasks[0], "", cell.config.seed, none, lambda turn, new: None)
-    kit.log.agenda = cell.protocol.agenda(kit.generator("agenda", cell.agenda_seed))
-    with contextlib.suppress(Exception):  # other first steps need services
-        run_coroutine(lambda: cell.protocol.run(cell.tasks[0], kit), Brake())
-    return seen[0] if seen else ()
 
 
 @contextlib.asynccontextmanager

@@ -156,7 +156,6 @@ def without_shard(words: Sequence[str]) -> list[str]:
 
 
 def _shards(cell: Cell) -> dict[Shard, Path]:
-    """The shards that were begun, and their folders."""
     shards: dict[Shard, Path] = {}
     for folder in (cell.folder / SHARDS).glob("*-of-*"):
         index, _, count = folder.name.partition("-of-")

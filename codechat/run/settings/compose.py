@@ -229,7 +229,6 @@ def _departures(
 
 
 def key_of(override: str) -> str:
-    """The key that an override sets."""
     return override.lstrip("+~").partition("=")[0]
 
 
@@ -352,7 +351,6 @@ def _explain(error: Exception, overrides: Sequence[str], root: Root) -> UserErro
 
 
 def _no_role(place: str, overrides: Sequence[str], root: Root) -> UserError:
-    """The mistake, with the roles of the chosen protocol or recipe."""
     asking = root.asking
     values, choices = compose_values([word for word in overrides if key_of(word) == asking], root)
     roles = [f"{asking}.roles.{role}" for role in sorted(_at(values, f"{asking}.roles") or {})]

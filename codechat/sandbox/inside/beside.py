@@ -69,11 +69,13 @@ class Ruleset:
 def allow_reading(rulesets: Sequence[Ruleset], visible: Iterable[str], hidden: Sequence[str]) -> None:
     """Allow reading and executing below `visible` but not below `hidden`. Raises `OSError`. A folder with something
     hidden in it can be listed, and its entries have rights one by one. What this user cannot reach is left out."""
-    covered = [os.path.realpath(one) for one in hidden]
-    waiting = [(os.path.realpath(one), READ) for one in visible] + [(one, READ_FILE | WRITE_FILE) for one in DEVICES]
+    covered = [os.path.realpath(path) for path in hidden]
+    waiting = [(os.path.realpath(path), READ) for path in visible] + [
+        (path, READ_FILE | WRITE_FILE) for path in DEVICES
+    ]
     while waiting:
         place, granted = waiting.pop()
-        if any(place == one or place.startswith(one + "/") for one in covered):
+        if any(place == path or place.startswith(path + "/") for path in covered):
             continue
         try:
             handle = os.open(place, os.O_PATH | os.O_CLOEXEC)
@@ -82,7 +84,7 @@ def allow_reading(rulesets: Sequence[Ruleset], visible: Iterable[str], hidden: S
         try:
             if not stat.S_ISDIR(os.fstat(handle).st_mode):
                 granted &= OF_FILES
-            elif any(one.startswith(place.rstrip("/") + "/") for one in covered):
+            elif any(path.startswith(place.rstrip("/") + "/") for path in covered):
                 granted = READ_DIR
                 waiting += [(os.path.join(place, name), READ) for name in os.listdir(place)]
             for ruleset in rulesets:

@@ -28,8 +28,8 @@ import socket
 import sys
 import time
 import types
-from collections.abc import Sequence
-from typing import Any, NoReturn, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 from codechat.sandbox.inside import isolate, wire
 from codechat.sandbox.inside.encode import canonical, encode
@@ -39,6 +39,7 @@ NAME = "<candidate>"
 TEXT_LIMIT = 1000
 TRACE_LINES = 12
 FLUSH_AFTER = 0.02  # seconds
+Send = Callable[[bytes, bytes], None]  # a frame, by its kind and payload
 
 
 class Channel:
@@ -105,7 +106,7 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap) -> NoRet
     channel = prepare(results, shared)
     calls = marshal.loads(job.pop("calls"))
     try:
-        space = load(job["program"], NAME, job["load_cpu_s"], channel)
+        space = load(job["program"], NAME, job["load_cpu_s"], channel.send)
         function = space and space.get(job["entry"])
         if function is not None:
             channel.send(wire.LOADED)
@@ -136,13 +137,6 @@ def seed_numbers() -> None:
         loaded.seed(0)
 
 
-class Sends(Protocol):
-    """A receiver of reports: the parent's `Channel`, or a `Link` to the tester."""
-
-    def send(self, kind: bytes, payload: bytes = ...) -> None:
-        """Send a frame."""
-
-
 def cache_snippets(snippets: Sequence[str]) -> dict[str, str]:
     """Have tracebacks show the lines of test snippets; the files' names, each with its label in failures."""
     names = [f"<assertion {number}>" for number in range(1, len(snippets) + 1)]
@@ -151,14 +145,14 @@ def cache_snippets(snippets: Sequence[str]) -> dict[str, str]:
     return {name: f"assertion {number}, " for number, name in enumerate(names, 1)}
 
 
-def load(program: str, name: str, limit: float, channel: Sends, *, lent: str = "") -> dict[str, Any] | None:
+def load(program: str, name: str, limit: float, send: Send, *, lent: str = "") -> dict[str, Any] | None:
     """The program's names, after its code ran as file `name`; None after reporting why it failed. It also finds what
     the lines `lent` import, unless it has such names itself."""
     signal.setitimer(signal.ITIMER_PROF, limit)
     try:
         code = compile(program, name, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
-        channel.send(wire.SYNTAX, text_of(error).encode("utf-8", "replace"))
+        send(wire.SYNTAX, text_of(error).encode("utf-8", "replace"))
         return None
     module = types.ModuleType("candidate")
     module.__file__ = name
@@ -170,10 +164,10 @@ def load(program: str, name: str, limit: float, channel: Sends, *, lent: str = "
             with contextlib.suppress(ImportError):  # then the tests do not run either
                 exec(line, given)
         exec(code, module.__dict__)
-        for one, value in given.items():
-            module.__dict__.setdefault(one, value)
+        for imported, value in given.items():
+            module.__dict__.setdefault(imported, value)
     except BaseException as error:  # noqa: BLE001  anything the program raises is its own failure
-        channel.send(wire.ERROR, describe(error, {name: ""}))
+        send(wire.ERROR, describe(error, {name: ""}))
         return None
     return module.__dict__
 

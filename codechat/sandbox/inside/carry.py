@@ -104,7 +104,7 @@ ITERATORS: dict[Any, str] = {
     GeneratorType: "generator",
     map: "map",
     **dict.fromkeys((filter, zip, enumerate, reversed, type(reversed([]))), "iterator"),
-    **{type(iter(one)): "iterator" for one in EMPTY},
+    **{type(iter(empty)): "iterator" for empty in EMPTY},
     **dict.fromkeys((itertools.chain, itertools.islice, itertools.accumulate, itertools.groupby), "iterator"),
 }
 
@@ -124,7 +124,7 @@ def flatten(value: Any, numbered: Numbered, grow: bool = False, depth: int = 0) 
     elif kind in ITERATORS and not numbered.exhausts:
         raise NotCarried("argument")  # the call may leave it half used
     elif kind not in EXACT and kind.__module__ != "numpy" and numbered.exhausts:
-        base = next((one for one in kind.__mro__ if one in COPIES), None)
+        base = next((parent for parent in kind.__mro__ if parent in COPIES), None)
         if base is not None:
             return _of_own_class(value, base, numbered, grow, depth)
     return _tree(value, kind, lambda part: flatten(part, numbered, grow, depth + 1))

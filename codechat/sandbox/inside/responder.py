@@ -80,7 +80,7 @@ def run(job: dict[str, Any], peer: socket.socket) -> NoReturn:
     path = os.path.join(os.getcwd(), PROGRAM)
     try:
         write_program(path, job["program"])
-        space = load(job["program"], path, job["load_cpu_s"], link, lent=job["lent"])
+        space = load(job["program"], path, job["load_cpu_s"], link.send, lent=job["lent"])
         if space is not None:
             link.send(wire.LOADED)
             _serve(space, path, job["load_cpu_s"], link)

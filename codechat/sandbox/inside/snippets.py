@@ -219,7 +219,7 @@ def find_calls(tree: ast.Module, entry_point: str, used: Collection[str]) -> lis
 
 
 def _call(name: str, *arguments: str) -> ast.expr:
-    return ast.Call(ast.Name(name, ast.Load()), [ast.Name(one, ast.Load()) for one in arguments], [])
+    return ast.Call(ast.Name(name, ast.Load()), [ast.Name(argument, ast.Load()) for argument in arguments], [])
 
 
 def _run_function(node: Function) -> ast.expr:
@@ -231,7 +231,7 @@ def _run_function(node: Function) -> ast.expr:
 
 
 def _run_class(node: ast.ClassDef) -> list[ast.expr]:
-    methods = [one for one in node.body if isinstance(one, Function)]
+    methods = [method for method in node.body if isinstance(method, Function)]
     if not any(method.name.startswith("test") for method in methods):
         return []
     _refuse_marks(node)
@@ -247,7 +247,7 @@ def _required(node: Function) -> list[str]:
     given = [*node.args.posonlyargs, *node.args.args]
     named = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
     plain = given[: len(given) - len(node.args.defaults)]
-    return [one.arg for one in plain] + [one.arg for one, default in named if default is None]
+    return [parameter.arg for parameter in plain] + [parameter.arg for parameter, default in named if default is None]
 
 
 def _refuse_marks(node: Function | ast.ClassDef) -> None:
@@ -264,9 +264,9 @@ def _cases(tree: ast.Module) -> list[str]:
         bases = [ast.unparse(base) for base in node.bases]
         if not any(base.endswith("TestCase") or base in known for base in bases):
             continue
-        tests = [one for one in node.body if isinstance(one, Function) and one.name.startswith("test")]
+        tests = [method for method in node.body if isinstance(method, Function) and method.name.startswith("test")]
         awaits = any(base.endswith("AsyncioTestCase") or known.get(base, (0, False))[1] for base in bases)
-        if not awaits and any(isinstance(one, ast.AsyncFunctionDef) for one in tests):
+        if not awaits and any(isinstance(method, ast.AsyncFunctionDef) for method in tests):
             raise NotRun(f"{node.name} has async tests, which only unittest.IsolatedAsyncioTestCase runs")
         known[node.name] = bool(tests) or any(known.get(base, (False, 0))[0] for base in bases), awaits
     cases = [name for name, (tests, _) in known.items() if tests]
@@ -348,12 +348,12 @@ def _chained(node: ast.Compare) -> ast.AST:
 
 
 def _place_named(node: ast.Call) -> None:
-    given = {one.arg: one.value for one in node.keywords}
+    given = {keyword.arg: keyword.value for keyword in node.keywords}
     for pair in PARAMETERS:
         wanted = pair[len(node.args) :]
         if wanted and all(name in given for name in wanted):
             node.args += [given[name] for name in wanted]
-            node.keywords = [one for one in node.keywords if one.arg not in wanted]
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg not in wanted]
             return
 
 

@@ -87,7 +87,7 @@ def run_shared(job: dict[str, Any], results: socket.socket, shared: mmap.mmap) -
         if "commands" in job["needs"]:
             os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), wire.PATH))
         write_program(path, job["program"])
-        program = load(job["program"], path, job["load_cpu_s"], channel, lent=job["lent"])
+        program = load(job["program"], path, job["load_cpu_s"], channel.send, lent=job["lent"])
         if program is not None and job["entry"] and job["entry"] not in program:
             channel.send(wire.MISSING)
         elif program is not None:
@@ -234,8 +234,8 @@ class Tester:
         numbered = Numbered(exhausts=False, reads=self._reads)
         try:
             trees = [
-                [flatten(one, numbered, grow=True) for one in positional],
-                [[key, flatten(one, numbered, grow=True)] for key, one in named.items()],
+                [flatten(value, numbered, grow=True) for value in positional],
+                [[key, flatten(value, numbered, grow=True)] for key, value in named.items()],
             ]
         except NotCarried:
             self._inside("argument")
@@ -345,7 +345,7 @@ def describe_stub(stub: Any, text: Text, reads: Sequence[str], inside: Callable[
     try:
         name = stub.__name__
         node = text.plain_function(name) if "definition" in reads else text.function(name)
-        first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
         stub.__code__ = stub.__code__.replace(co_firstlineno=first)
         stub.__doc__ = text.documentation(node)
         if "annotations" in reads:
@@ -441,7 +441,7 @@ def _instance(kind: type[BaseException], given: tuple[Any, ...], text: str) -> B
 def exception_class(described: Any, inside: Inside) -> type[BaseException]:
     """The class with these names of module, class and built-in bases: the real one, or a substitute."""
     module, name, bases = described
-    if not all(type(one) is str for one in (module, name, *bases)):
+    if not all(type(text) is str for text in (module, name, *bases)):
         raise ValueError("not an exception's class")
     if module == "builtins" or module.partition(".")[0] in SHARED:
         real: Any = sys.modules.get(module)
@@ -449,8 +449,8 @@ def exception_class(described: Any, inside: Inside) -> type[BaseException]:
         if isinstance(real, type) and issubclass(real, BaseException):
             return real
     known = [vars(builtins).get(base) for base in bases]
-    classes = [one for one in known if isinstance(one, type) and issubclass(one, BaseException)] or [Exception]
-    if not all(issubclass(classes[0], one) for one in classes):
+    classes = [kind for kind in known if isinstance(kind, type) and issubclass(kind, BaseException)] or [Exception]
+    if not all(issubclass(classes[0], kind) for kind in classes):
         inside("exception")
     return _own_class(module, name, classes[0].__name__, inside)
 

@@ -261,11 +261,6 @@ class Part:
     number: int
     asker: socket.socket | None
 
-    def job(self) -> dict[str, Any]:
-        """The job of this child; the second child, a candidate, has another one."""
-        job: dict[str, Any] = marshal.loads(_whole(self.handles[3 if self.number else 0]))
-        return job
-
     def take(self) -> tuple[socket.socket, mmap.mmap | None, socket.socket | None]:
         """Close all descriptors but the results' socket, 3, the other child's, 4, and for now the supervisor's, 5."""
         _, shared_file, results_file, *others = self.handles
@@ -288,7 +283,7 @@ class Part:
 def _child(part: Part, config: dict[str, Any], around: Beside | None) -> NoReturn:
     """Read the job, confine, run. Never returns; errors before the candidate's code go to stderr."""
     try:
-        job = part.job()
+        job: dict[str, Any] = marshal.loads(_whole(part.handles[3 if part.number else 0]))
         os.setsid()  # a signal to its group must not reach the zygote
         needs, alone = job.get("needs", ()), job.get("alone", False)
         limits = {**config["limits"], "cpu": job["cpu"]}
@@ -347,13 +342,13 @@ def _become_program(job: dict[str, Any], paths: list[str]) -> NoReturn:
     """Replace this process by the command of a job, or report that it cannot be run."""
     program, *arguments = job["argv"]
     given = job["environment"]
-    own = {"TMPDIR": os.getcwd(), **given}
+    variables = {"TMPDIR": os.getcwd(), **given}
     if program == wire.PYTHON:
-        own["PYTHONPATH"] = os.pathsep.join([*filter(None, [given.get("PYTHONPATH")]), *paths])
-        os.execve(sys.executable, [sys.executable, "-s", "-B", *arguments], {**os.environ, **own})
+        variables["PYTHONPATH"] = os.pathsep.join([*filter(None, [given.get("PYTHONPATH")]), *paths])
+        os.execve(sys.executable, [sys.executable, "-s", "-B", *arguments], {**os.environ, **variables})
     of_the_box = {name: value for name, value in os.environ.items() if name != OF_THE_INTERPRETER}
     try:
-        os.execvpe(program, [program, *arguments], {"PATH": wire.PATH, **of_the_box, **own})
+        os.execvpe(program, [program, *arguments], {"PATH": wire.PATH, **of_the_box, **variables})
     except OSError as error:
         os.write(2, f"{program}: {os.strerror(error.errno or 0)}\n".encode())
         os.write(3, wire.HEADER.pack(wire.MISSING, 0, 0))

@@ -155,7 +155,7 @@ class Plain:
     def extract(self, reply: str, target: Target) -> Extraction:
         answer = without_thinking(reply)
         blocks = _blocks(answer, self.names)
-        best = _best((*_tagged(blocks, self.names), (blocks, "a fenced block of another tag, or of none")))
+        best = _best((*tagged(blocks, self.names), (blocks, "a fenced block of another tag, or of none")))
         return _extraction(answer, best, target, unfenced=self.unfenced and not target.entry_point)
 
     def defines(self, code: str) -> frozenset[str] | None:
@@ -181,10 +181,9 @@ class Coded:
         blocks = [block for block in _blocks(answer, self.names) if not block.diff]
         untagged = [block for block in blocks if not block.tag]
         others = ((untagged, "a fenced block without a tag"), (blocks, "a fenced block of another tag"))
-        return _extraction(answer, _best((*_tagged(blocks, self.names), *others)), target, unfenced=True)
+        return _extraction(answer, _best((*tagged(blocks, self.names), *others)), target, unfenced=True)
 
     def defines(self, code: str) -> frozenset[str] | None:
-        """Unknown: nothing asks for it yet."""
         return None
 
 
@@ -196,7 +195,7 @@ def _blocks(answer: str, names: Sequence[str]) -> list[Block]:
     return [block for block in split(answer, fences).blocks if block.text.strip()]
 
 
-def _tagged(blocks: list[Block], names: Sequence[str]) -> tuple[Kind, Kind]:
+def tagged(blocks: list[Block], names: Sequence[str]) -> tuple[Kind, Kind]:
     tagged = [block for block in blocks if block.tag in names]
     closed = [block for block in tagged if block.closed]
     return (closed, "a fenced block"), ([block for block in tagged if not block.closed], "an unclosed fence")

@@ -1,14 +1,21 @@
 """Java: extracts its code from replies, finds the types that code declares; its grammar and its compiler."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codechat.base.domain import Extraction, Target
-from codechat.sandbox.languages import no_code, register, unfenced_code, without_indent
-from codechat.sandbox.languages.compiling import Attempt, Compiler, Version, at_line
-from codechat.sandbox.languages.grammar import KINDS_OF_BRACES, Customs, Grammar, Written
-from codechat.sandbox.languages.replies import Block, Fences, split, without_thinking
+from codechat.sandbox.languages import no_code, register, tagged, unfenced_code, without_indent
+from codechat.sandbox.languages.grammar import (
+    KINDS_OF_BRACES,
+    Attempt,
+    Compiler,
+    Customs,
+    Grammar,
+    Version,
+    Written,
+    at_line,
+)
+from codechat.sandbox.languages.replies import Fences, split, without_thinking
 
 _ERROR = re.compile(r"(?m)^[^\n:]+\.java:(\d+): error: (.*)((?:\n {2}.*)*)")
 _IMPORT = re.compile(r"(?m)^[ \t]*import\s+(static\s+)?([\w.]+?)\.(\w+|\*)\s*;")
@@ -201,7 +208,9 @@ class Java:
         answer = without_thinking(reply)
         fences = Fences(lambda tag: tag.lower() in self.names, _START)
         blocks = [block for block in split(answer, fences).blocks if block.text.strip() and not block.diff]
-        found = [(without_indent(block), where) for block, where in self._ranked(blocks)]
+        others = [block for block in blocks if block.tag not in self.names]
+        kinds = (*tagged(blocks, self.names), (others, "a fenced block of another tag, or of none"))
+        found = [(without_indent(block), where) for kind, where in kinds for block in kind]
         if not found and _START.match(answer):
             found = [(answer.strip(), "a reply that is nothing but code")]
         if not found and not target.entry_point and "```" not in answer and (code := unfenced_code(answer)):
@@ -235,13 +244,6 @@ class Java:
             declaring = piece in _DECLARING and before != "."
             before = piece
         return frozenset(found) if depth == 0 else None
-
-    def _ranked(self, blocks: list[Block]) -> Iterator[tuple[Block, str]]:
-        tagged = [block for block in blocks if block.tag in self.names]
-        yield from ((block, "a fenced block") for block in tagged if block.closed)
-        yield from ((block, "an unclosed fence") for block in tagged if not block.closed)
-        others = (block for block in blocks if block.tag not in self.names)
-        yield from ((block, "a fenced block of another tag, or of none") for block in others)
 
 
 register(Java())

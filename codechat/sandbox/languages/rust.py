@@ -5,8 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from codechat.sandbox.languages import Coded, register
-from codechat.sandbox.languages.compiling import Attempt, Compiler, Version, at_line
-from codechat.sandbox.languages.grammar import Customs, Grammar, Written, parts
+from codechat.sandbox.languages.grammar import Attempt, Compiler, Customs, Grammar, Version, Written, at_line, parts
 
 QUESTIONS = """
 (struct_item name: (type_identifier) @class) (enum_item name: (type_identifier) @class)

@@ -12,7 +12,7 @@ from codechat.base.config import Config, place_option, run_option
 from codechat.base.errors import UserError
 from codechat.sandbox import PYTHON, AddedOptions, SandboxConfig
 from codechat.sandbox.command import check_tools
-from codechat.sandbox.languages.compiling import Compiler, Version, shown, version_of
+from codechat.sandbox.languages.grammar import Compiler, Version, shown, version_of
 
 OLDEST = 17
 REMEDY = "install one (Debian: openjdk-17-jdk-headless), or name its folder: sandbox.java.home=DIR"
@@ -88,9 +88,9 @@ def find_compiler(compiler: Compiler, wanted: Version, config: SandboxConfig) ->
     """The oldest compiler at hand that can check the version. The search covers `sandbox.toolchains`,
     `sandbox.java.home`, and the path. Raises `Absent` if there is none."""
     name = compiler.program.format(version=shown(wanted[:2]))
-    own = config.libraries().minor
-    if name == f"python{shown(own[: len(wanted)])}":
-        return Found(PYTHON, "", own)
+    version = config.libraries().minor
+    if name == f"python{shown(version[: len(wanted)])}":
+        return Found(PYTHON, "", version)
     jdk = JavaOptions.of(config).java.home
     folders = [*(CompilerOptions.of(config).toolchains or ()), *([jdk] if jdk else [])]
     given = [str(Path(folder).expanduser() / "bin" / name) for folder in folders]

@@ -28,8 +28,8 @@ class Table:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Table) or (self.is_dict, len(self.items)) != (other.is_dict, len(other.items)):
             return False
-        mine = self.canonical_bytes()
-        return mine is not None and mine == other.canonical_bytes()
+        ours = self.canonical_bytes()
+        return ours is not None and ours == other.canonical_bytes()
 
     def canonical_bytes(self) -> bytes | None:
         """See `canonical_bytes`."""

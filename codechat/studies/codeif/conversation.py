@@ -17,8 +17,7 @@ from codechat.base.records import TurnRecord
 from codechat.base.template import require
 from codechat.datasets.tasks import Requirement, Task
 from codechat.run.protocols import Ask, Kit
-from codechat.run.protocols.expecting import growing_dialogue
-from codechat.run.protocols.opening import OpeningPrompt
+from codechat.run.protocols.dialogue import OpeningPrompt, growing_dialogue
 from codechat.studies.codeif.metrics import BASE, TASK, CheckRecord, Exchange, OfficialRecord, RequirementRecord
 
 RoundKind = Literal["initial", "instruction", "feedback"]

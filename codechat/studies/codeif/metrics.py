@@ -86,15 +86,16 @@ class Exchange(_Part):
         return next(check for check in self.checks if check.id == wanted)
 
 
+_PASSED = "sessions whose code meets everything that must hold at the turn: all that was asked and lasts"
 _HELP: Mapping[str, tuple[str, str]] = {
     "ca": ("Conversation Accuracy (share)", "instructions so far that the turn's code meets, averaged over tasks"),
     "ca_all": ("Conversation Accuracy (all met)", "tasks whose code meets every instruction so far"),
     "ia": ("Instruction Accuracy", "tasks whose code meets the turn's own instruction"),
-    "ifr": ("Instruction Forgetting Ratio", "instructions not met now, of the instructions met earlier"),
+    "ifr": ("Instruction Forgetting Ratio", "instructions not met now, of those met at some earlier turn"),
     "ife": ("Instruction Following Efficiency", "instructions that the code meets, per round so far"),
     "ife_asked": ("IFE of what was asked", "the same, of the instructions asked so far alone"),
-    "passed": ("Passing turns", "sessions whose code meets everything that was asked and lasts"),
-    "official": ("official verdict passes", "turns that pass the benchmark's own harness, of the scored ones"),
+    "passed": ("Passing turns", _PASSED),
+    "official": ("official verdict passes", "turns that pass the benchmark's own harness, of those it scores"),
     "agreement": ("agreement of both harnesses", "turns on which official and guarded verdict agree"),
 }
 _UNITS = {"ife": "number", "ife_asked": "number"}

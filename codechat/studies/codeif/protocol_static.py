@@ -24,7 +24,7 @@ from codechat.datasets.tasks import Requirement, Task
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.run.protocols.grading import Graded, grade_in_order
+from codechat.run.protocols.dialogue import Graded, grade_in_order
 from codechat.sandbox.languages import extract, without_thinking
 from codechat.sandbox.languages.python.syntax import parse
 from codechat.sandbox.suites.assertions import Assertions

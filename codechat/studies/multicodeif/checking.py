@@ -15,7 +15,7 @@ from codechat.datasets.tasks import Task
 from codechat.judging import CONSTRAINT, SOLUTION, ConstraintQuestion, DecidesConstraints, JudgeConfig
 from codechat.models import UNDER_TEST
 from codechat.run.protocols import Ask
-from codechat.run.protocols.expecting import PROSE, length_of
+from codechat.run.protocols.dialogue import PROSE, length_of
 from codechat.run.protocols.kit import Kit, Unit
 from codechat.sandbox.languages import extract, language_of
 from codechat.sandbox.languages.grammar import Parsed

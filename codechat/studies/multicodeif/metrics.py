@@ -190,7 +190,7 @@ SATISFIED = tuple(f"{name}{mark}" for name in ("hsr", "ssr") for mark in ("", "_
 """The metrics by level: by the harness that counts, and by each harness. `avg_` and the name: the mean over levels."""
 
 _SSR = "constraints met, of all so far that are decided"
-_HSR = "tasks with all constraints so far met, of the decided ones"
+_HSR = "tasks with all constraints so far met, of those decided"
 _OFFICIAL = "the same under protocol.harness=official"
 LEVELS = Measures(
     protocol="levels",
@@ -214,7 +214,7 @@ LEVELS = Measures(
     ),
     breakdowns=_breakdowns(
         "turns",
-        ("accuracy", "Constraints met", "constraints of the group met, at all levels; by language, tasks"),
+        ("accuracy", "Constraints met", "constraints met, of those of the group at all levels; by language, tasks"),
         ("official", "Constraints met, official", _OFFICIAL),
         ("undecided", "Undecided", "constraints of the group that are undecided; by language, turns"),
     ),
@@ -260,7 +260,7 @@ WITHOUT = "ifrepair_without_leaks"
 BY_CATEGORY = "ifrepair_by_category"
 """Where metrics.json has IFRepair by category: for each a value after every round."""
 
-_AFTER = "tasks with all constraints met after at most k repairs (rejudged: at round k), of the decided ones"
+_AFTER = "tasks with all constraints met after at most k repairs (rejudged: at round k), of those decided"
 _NO_LEAK = "the same without code quality, scenario, code context and exemplar, whose answer is a whole solution"
 # The metrics of first replies, by their names in a tally.
 _FIRST = {"accuracy": "hsr", "ssr": "ssr", "hsr": "hsr", "guarded": "hsr_guarded", "official": "hsr_official"}
@@ -279,10 +279,10 @@ REPAIR = Measures(
                help="tasks of which it is undecided whether all is met, of all"),
     ),
     finals=(
-        Final("accuracy", "Accuracy", help="tasks whose first reply meets all constraints, of the decided ones"),
+        Final("accuracy", "Accuracy", help="tasks whose first reply meets all constraints, of those decided"),
         Final("ifrepair_end", "IFRepair, end", help="IFRepair@k after the last round"),
         Final("ifrepair_end_without_leaks", "IFRepair, end, without leaks", help=_NO_LEAK),
-        Final("ssr", "SSR", help="constraints that first replies meet, of the decided ones"),
+        Final("ssr", "SSR", help="constraints that first replies meet, of those decided"),
         Final("hsr", "HSR", help="tasks with all constraints met, of first replies: the accuracy"),
         Final("guarded", "Accuracy, guarded", help="the accuracy under protocol.harness=guarded"),
         Final("official", "Accuracy, official", help="the accuracy under protocol.harness=official"),
@@ -292,7 +292,7 @@ REPAIR = Measures(
     ),
     breakdowns=_breakdowns(
         "first replies",
-        ("accuracy", "Accuracy", "first replies: constraints of the group met; by language, tasks"),
+        ("accuracy", "Accuracy", "first replies: constraints met, of those of the group; by language, tasks"),
         ("guarded", "Accuracy, guarded", "the same under protocol.harness=guarded"),
         ("official", "Accuracy, official", _OFFICIAL),
         ("ifrepair", "IFRepair, end", "tasks of the group with all constraints met after the last round"),

@@ -14,7 +14,7 @@ from codechat.judging import CONSTRAINT, JudgeConfig
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.run.protocols.grading import Graded, grade_in_order
+from codechat.run.protocols.dialogue import Graded, grade_in_order
 from codechat.sandbox.languages import without_thinking
 from codechat.studies.multicodeif import checking
 from codechat.studies.multicodeif.checking import Checking, ConstrainedPrompts, Round, expected_asks, levels_of

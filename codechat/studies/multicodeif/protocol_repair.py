@@ -17,7 +17,7 @@ from codechat.judging import CONSTRAINT, JudgeConfig
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.run.protocols.expecting import length_of
+from codechat.run.protocols.dialogue import length_of
 from codechat.sandbox.languages import fence, without_thinking
 from codechat.studies.multicodeif import checking
 from codechat.studies.multicodeif.checking import Checking, ConstrainedPrompts, Found, Round, expected_asks, levels_of

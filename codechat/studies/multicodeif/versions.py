@@ -15,7 +15,7 @@ from codechat.base.domain import Failure, Outcome, Program, Verdict
 from codechat.base.files import content_hash
 from codechat.sandbox import Command, Ran, Sandbox, SandboxConfig
 from codechat.sandbox.languages import language_of, too_much
-from codechat.sandbox.languages.compiling import Attempt, Compiled, Compiler, version_of
+from codechat.sandbox.languages.grammar import Attempt, Compiled, Compiler, version_of
 from codechat.sandbox.suites.compilers import Absent, Found, find_compiler
 from codechat.sandbox.suites.endings import judge_status
 from codechat.studies.multicodeif.constraints import Constraint, Finding, Harness

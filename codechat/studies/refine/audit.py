@@ -54,6 +54,11 @@ ADHERENCE = Question(
 OTHER_QUESTIONS = {"applicability", "constraint", "votes", "reference"}  # of a judge's options
 POPULATION = "population.json"
 Place = tuple[str, str, str]  # cell, task and turn
+DECIDED = {word: value for value, word in WORDS.items()}
+RIGHT = 0.8
+"""The share of followed, and of other instructions, that a judge is assumed to decide as people do."""
+RAREST = 0.02
+"""The smallest share of followed (or not followed) instructions to expect: groups that look sure get labels too."""
 
 
 class JudgedCell(BaseModel):
@@ -210,13 +215,6 @@ def with_labels(cells: Sequence[LoadedCell], people: People, options: Options) -
     return found
 
 
-DECIDED = {word: value for value, word in WORDS.items()}
-RIGHT = 0.8
-"""The share of followed, and of other instructions, that a judge is assumed to decide as people do."""
-RAREST = 0.02
-"""The smallest share of followed (or not followed) instructions to expect: groups that look sure get labels too."""
-
-
 class _Instructions(Kind):
     """Decisions on instructions; a row has the code before the turn, and after it if the change was judged.
 
@@ -283,13 +281,9 @@ class _Instructions(Kind):
 
 
 DECISIONS = _Instructions(
-    DEFAULT,
-    one="decision on an instruction",
-    questions=(APPLICABILITY, ADHERENCE),
-    groups=("scope", "change"),
-    ask="1. Does the instruction apply to this code?",
-    disputed=DISAGREES,
-)
+    DEFAULT, one="decision on an instruction", questions=(APPLICABILITY, ADHERENCE), groups=("scope", "change"),
+    ask="1. Does the instruction apply to this code?", disputed=DISAGREES,
+)  # fmt: skip
 kinds.register(DECISIONS)
 
 
@@ -321,10 +315,7 @@ def draw_sample(runs: Sequence[Path], size: int, seed: int) -> Sample:
 
 
 def draw_apart(runs: Sequence[Path], applicability: int, adherence: int, seed: int) -> Sample:
-    """Draw decisions on applicability, and separately judged changes, in these numbers (paper, IV-D).
-
-    Each draw is stratified. A decision in both draws counts for both. Raises `UserError` without decisions.
-    """
+    """Draw decisions on applicability and, separately, judged changes, each draw stratified (paper, IV-D)."""
     found = _population_of(runs)
     judged = found.judged
     if adherence and not judged:
@@ -343,10 +334,7 @@ def draw_apart(runs: Sequence[Path], applicability: int, adherence: int, seed: i
 
 
 def draw_for_correction(runs: Sequence[Path], size: int, seed: int, options: Options) -> Sample:
-    """Draw `size` judged changes, equally many for each of the cells' judges, by verdict and scope (`allocation`).
-
-    Raises `UserError` if there are no cells, or nothing to draw from.
-    """
+    """Draw `size` judged changes, equally many per judge, by verdict and scope. Raises `UserError` without any."""
     found = _population_of(runs)
     names = {cell.cell_id: judge_of(cell, options) for cell in found.cells}
     groups: dict[str, dict[Group, list[Row]]] = defaultdict(lambda: defaultdict(list))

@@ -90,23 +90,12 @@ def _types(names: list[str]) -> str:
     return f"the type{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
-add_group(
-    Group(
-        INSTRUCTIONS,
-        SerializeAsAny[Config],
-        original_option(..., "the pool of refinement instructions"),
-        behind="dataset",
-        check=check_instructions,
-        data="pool",
-        load=lambda options, tasks: INSTRUCTIONS.build(options).among({task.target.language for task in tasks}),
-    )
-)
-add_group(
-    Group(
-        AGENDAS,
-        SerializeAsAny[AgendaConfig],
-        original_option(..., "how many turns, of which types"),
-        behind="instructions",
-        label=label_agenda,
-    )
-)
+add_group(Group(
+    INSTRUCTIONS, SerializeAsAny[Config], original_option(..., "the pool of refinement instructions"),
+    behind="dataset", check=check_instructions, data="pool",
+    load=lambda options, tasks: INSTRUCTIONS.build(options).among({task.target.language for task in tasks}),
+))  # fmt: skip
+add_group(Group(
+    AGENDAS, SerializeAsAny[AgendaConfig], original_option(..., "how many turns, of which types"),
+    behind="instructions", label=label_agenda,
+))  # fmt: skip

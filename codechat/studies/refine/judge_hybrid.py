@@ -1,9 +1,8 @@
 """The judge that decides by rules if it can, and asks a language model if there is no rule or it is undecided.
 
-With `rules_first=false` the language model is asked in addition to a rule. The rule's decision counts, `by` is
-`rules`, and the reason begins with the language model's opinion, so that records and audits can count it:
-`llm agrees | 2 comments left: lines 3, 9`, or `llm disagrees (adhered: they are gone) | 2 comments left: lines 3, 9`,
-or `llm undecided | …`.
+With `rules_first=false` the language model is always asked too. The rule's decision counts, `by` is `rules`, and the
+reason begins with the opinion of the language model, so that records and audits can count it: `llm agrees | …`,
+`llm disagrees (adhered: they are gone) | 2 comments left: lines 3, 9`, or `llm undecided | …`.
 """
 
 import asyncio

@@ -157,27 +157,20 @@ def refine_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effo
     caps = sorted({*range(2, length + 1, 2), *([length] if length else [])})  # even numbers of turns, and all
     judged = Counter((turn.passed, turn.adhered) for session in done for turn in session.turns[1:])
     metrics = RefineMetrics(
-        sessions=seen.sessions,
-        completed=len(done),
-        errored=seen.sessions - len(done),
-        skipped_turns=seen.skipped_turns,
-        without_code=seen.without_code,
-        undecided=seen.undecided,
+        sessions=seen.sessions, completed=len(done), errored=seen.sessions - len(done),
+        skipped_turns=seen.skipped_turns, without_code=seen.without_code, undecided=seen.undecided,
         undecided_applicability=seen.undecided_applicability,
         outcomes={outcome: seen.count(outcome) for outcome in OUTCOMES},
-        pass_at_1=pass_at_1,
-        iar=iar,
-        mst=_sustained(done, length).rate,
+        pass_at_1=pass_at_1, iar=iar, mst=_sustained(done, length).rate,
         mst_at={str(cap): _sustained(done, cap).rate for cap in caps},
-        delta_pct=_change(pass_at_1),
-        iar_delta_pct=_change(iar),
+        delta_pct=_change(pass_at_1), iar_delta_pct=_change(iar),
         mann_kendall=Trends(pass_at_1=statistics.mann_kendall(pass_at_1), iar=statistics.mann_kendall(iar)),
         regression=regression.map(lambda figure: figure.rate),
         self_correction=_transitions(done, from_passed=False).map(lambda figure: figure.rate),
         phi=statistics.phi(*(judged[code, adhered] for code in (True, False) for adhered in (True, False))),
         ci=_intervals(TaskBootstrap((s.task_id for s in done), seed), _sustained(done, length), passes, regression),
         **spending_of(seen.tokens, effort or Effort()),
-    )
+    )  # fmt: skip
     return metrics.model_dump(mode="json")
 
 

@@ -20,9 +20,14 @@ from codechat.judging import ADHERENCE, APPLICABILITY
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.run.protocols.expecting import CHECKS, growing_dialogue, length_of
-from codechat.run.protocols.grading import Graded, grade_in_order
-from codechat.run.protocols.opening import OpeningPrompt
+from codechat.run.protocols.dialogue import (
+    CHECKS,
+    Graded,
+    OpeningPrompt,
+    grade_in_order,
+    growing_dialogue,
+    length_of,
+)
 from codechat.sandbox.languages import extract, without_thinking
 from codechat.sandbox.suites import Suite
 from codechat.studies.refine.agendas import AgendaConfig, draw, type_of

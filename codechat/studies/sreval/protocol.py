@@ -18,8 +18,7 @@ from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.run.protocols.expecting import PROSE, length_of
-from codechat.run.protocols.grading import Graded, grade_in_order
+from codechat.run.protocols.dialogue import PROSE, Graded, grade_in_order, length_of
 from codechat.sandbox.languages import extract, fence, language_of, without_thinking
 from codechat.studies.sreval.metrics import CHECKS, STEPWISE, stepwise_metrics
 from codechat.studies.sreval.rows import Step, StepTask

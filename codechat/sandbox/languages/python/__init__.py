@@ -8,8 +8,7 @@ import re
 
 from codechat.base.domain import Extraction, Target
 from codechat.sandbox.languages import register
-from codechat.sandbox.languages.compiling import Attempt, Compiler, Version, at_line
-from codechat.sandbox.languages.grammar import Customs, Grammar, Written
+from codechat.sandbox.languages.grammar import Attempt, Compiler, Customs, Grammar, Version, Written, at_line
 from codechat.sandbox.languages.python.extraction import extract
 from codechat.sandbox.languages.python.source import module_names, parse, tidy
 

@@ -255,13 +255,6 @@ _TEST_MODULES = frozenset({"doctest", "hypothesis", "nose", "pytest", "unittest"
 _REST_OF_LINE_EMPTY = re.compile(rb"[ \t\f]*(?:#|\n|\Z)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    node: ast.stmt
-    reads: frozenset[str]
-    binds: frozenset[str]
-
-
 def program(source: Source, entry_point: str, wrapper: Wrapper | None) -> tuple[str, int]:
     """The statements of a valid module except tests and demonstrations of the entry point, on their lines; and the
     number left out.
@@ -321,22 +314,22 @@ def _settle(source: Source, dropped: set[int], optional: list[ast.stmt]) -> set[
     scopes: dict[int, list[symtable.SymbolTable]] = {}  # by the line of their head
     for table in symtable.symtable(source.text, "<reply>", "exec").get_children():
         scopes.setdefault(table.get_lineno(), []).append(table)
-    statements = {id(node): _Statement(node, _reads(node, scopes), _all_bound(node)) for node in source.tree.body}
-    readers = Counter(name for key, item in statements.items() if key not in dropped for name in item.reads)
+    reads = {id(node): _reads(node, scopes) for node in source.tree.body}
+    binds = {id(node): _all_bound(node) for node in source.tree.body}
+    readers = Counter(name for key, names in reads.items() if key not in dropped for name in names)
     binders: dict[str, list[int]] = {}
     for node in optional:
-        for name in statements[id(node)].binds:
+        for name in binds[id(node)]:
             binders.setdefault(name, []).append(id(node))
     queue = deque(id(node) for node in optional)
     gone = set(dropped)
     while queue:
         key = queue.popleft()
-        item = statements[key]
-        if key in gone or any(readers[name] - (name in item.reads) > 0 for name in item.binds):
+        if key in gone or any(readers[name] - (name in reads[key]) > 0 for name in binds[key]):
             continue
         gone.add(key)
-        readers.subtract(item.reads)
-        for name in item.reads:
+        readers.subtract(reads[key])
+        for name in reads[key]:
             if readers[name] <= 1:
                 queue.extend(binders.get(name, ()))
     return gone

@@ -230,7 +230,7 @@ class Assertions:
         words = f"what the tests need ({', '.join(sorted(self.needs))})" if self.needs else ""
         if self.shares_variables:
             words = words or "the variables of the program's file"
-        words = words or next((one.inside for one in self.constructs if one.inside), "")
+        words = words or next((snippet.inside for snippet in self.constructs if snippet.inside), "")
         if not words and not box.parts_processes():
             words = WEAK
         if words:
@@ -238,12 +238,12 @@ class Assertions:
         verdict, reader = self._outside(box, program, config)
         if reader.must_share is None:
             return verdict
-        attributes = sorted({name for one in self.constructs for _, name in one.attributes})
+        attributes = sorted({name for snippet in self.constructs for _, name in snippet.attributes})
         world = self.constructs[max(reader.index, 0)].world
         words = REASONS[reader.must_share].format(world=world, attributes=" or ".join(attributes))
         if reader.must_share in FAILS and reader.index < self._met(box, program.target, config):
-            own = Failure(f"{words}, unlike the reference's", index=reader.index, input=self.snippets[reader.index])
-            return Verdict("fail", False, own, verdict.cpu_s, inside="")
+            failure = Failure(f"{words}, unlike the reference's", index=reader.index, input=self.snippets[reader.index])
+            return Verdict("fail", False, failure, verdict.cpu_s, inside="")
         return self._inside(box, program, config, SharedProcess(words, reader.must_share in BY_PROGRAM))
 
     def _inside(self, box: Box, program: Program, config: SandboxConfig, shared: SharedProcess) -> Verdict:

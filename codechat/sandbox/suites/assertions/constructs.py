@@ -108,27 +108,27 @@ def find_all(snippets: Sequence[str]) -> tuple[Constructs, ...]:
     process does so, too."""
     found, reaching = [], dict[str, str]()
     for snippet in snippets:
-        one = find_constructs(snippet)
+        constructs = find_constructs(snippet)
         tree = _parse(snippet)
         used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        world = one.world or next((reaching[name] for name in sorted(used) if name in reaching), "")
+        world = constructs.world or next((reaching[name] for name in sorted(used) if name in reaching), "")
         if world:
             reaching |= dict.fromkeys(_bound(tree), world)
-        found.append(replace(one, world=world))
+        found.append(replace(constructs, world=world))
     return tuple(found)
 
 
 def describe_all(constructs: Sequence[Constructs]) -> dict[str, Any]:
     """The data about all snippets that the tester in the sandbox needs, as plain values."""
     attributes: dict[str, list[str]] = {}
-    for name, attribute in sorted(set[tuple[str, str]]().union(*(one.attributes for one in constructs))):
+    for name, attribute in sorted(set[tuple[str, str]]().union(*(snippet.attributes for snippet in constructs))):
         attributes.setdefault(name, []).append(attribute)
     return {
-        "reads": tuple(sorted(set[str]().union(*(one.reads for one in constructs)))),
-        "world": [one.world for one in constructs],
+        "reads": tuple(sorted(set[str]().union(*(snippet.reads for snippet in constructs)))),
+        "world": [snippet.world for snippet in constructs],
         "attributes": attributes,
-        "stops": any(one.stops for one in constructs),
-        "arrays": max((one.arrays for one in constructs), key=ARRAYS.index),
+        "stops": any(snippet.stops for snippet in constructs),
+        "arrays": max((snippet.arrays for snippet in constructs), key=ARRAYS.index),
     }
 
 
@@ -207,7 +207,7 @@ def _inside(node: ast.AST) -> str:
 def _identity(node: ast.AST) -> str:
     """The construct, if a node compares the identity of objects other than `None`, `True` and the like."""
     sides: list[ast.expr] = []
-    if isinstance(node, ast.Compare) and any(isinstance(one, ast.Is | ast.IsNot) for one in node.ops):
+    if isinstance(node, ast.Compare) and any(isinstance(operation, ast.Is | ast.IsNot) for operation in node.ops):
         sides = [node.left, *node.comparators]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SAME:
         sides = node.args[:2] or [node.func]

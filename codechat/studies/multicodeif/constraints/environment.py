@@ -1,16 +1,14 @@
 """The environment that code must fit: its language and version, a library, a call, a construct (`language;value`)."""
 
 import re
-from collections.abc import Callable
-from functools import partial, wraps
+from functools import partial
 
 from codechat.base.errors import UserError
 from codechat.sandbox.languages import is_registered, language_of, languages, parses
 from codechat.sandbox.languages.classifier import Guess, guess, labels_of
-from codechat.sandbox.languages.compiling import Compiled, version_of
-from codechat.sandbox.languages.grammar import Found, Parsed, Tree
+from codechat.sandbox.languages.grammar import Compiled, Found, Parsed, Tree, version_of
 from codechat.studies.multicodeif import constraints
-from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, Rule, register
+from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, blanked, register
 from codechat.studies.multicodeif.constraints.published import construct_seen, imports_seen, operations_seen
 from codechat.studies.multicodeif.constraints.structures import on_another
 
@@ -26,44 +24,47 @@ def _read_language(raw: str) -> Answer:
     return Answer(raw, language_of(raw).names[0])
 
 
-def _by_guess(decide: Callable[[Answer, str, Guess, str], Finding]) -> Rule:
-    """A rule that decides by a guess of the language, which comes in words too; undecided without a classifier."""
-
-    @wraps(decide)
-    def rule(answer: Answer, code: str) -> Finding:
-        try:
-            guessed = guess(code)
-        except UserError as error:
-            return Finding(None, f"{error.message}: {error.remedy}")
-        words = f"the classifier takes it for {guessed.label} ({guessed.score:.2f})"
-        return decide(answer, code, guessed, words if guessed.label else "the code is too short to tell its language")
-
-    return rule
-
-
-@_by_guess
-def _official_language(answer: Answer, code: str, guessed: Guess, words: str) -> Finding:
+def _official_language(answer: Answer, code: str) -> Finding:
     """The guess must be the language itself; code that is too short gets none."""
-    return Finding(guessed.label == labels_of(language_of(answer.language))[0], words)
+    guessed = _guess(code)
+    if isinstance(guessed, Finding):
+        return guessed
+    return Finding(guessed.label == labels_of(language_of(answer.language))[0], _said(guessed))
 
 
-@_by_guess
-def _guarded_language(answer: Answer, code: str, guessed: Guess, words: str) -> Finding:
+def _guarded_language(answer: Answer, code: str) -> Finding:
     """The grammars help to decide if the guess is a language that contains the one asked for, or is not sure.
 
     Code that is too short for a guess is undecided.
     """
+    guessed = _guess(code)
+    if isinstance(guessed, Finding):
+        return guessed
     own, *containing = labels_of(language_of(answer.language))
     if not guessed.label or guessed.label == own:
-        return Finding(True if guessed.label else None, words)
+        return Finding(True if guessed.label else None, _said(guessed))
     if guessed.label not in containing and guessed.score >= SURE:
-        return Finding(False, words)
+        return Finding(False, _said(guessed))
     asked, other = parses(answer.language, code), parses(guessed.label, code)
     if asked and (guessed.label in containing or not other):
-        return Finding(True, f"{words}, but it parses as {answer.language}")
+        return Finding(True, f"{_said(guessed)}, but it parses as {answer.language}")
     if asked is None and other is False:
-        return Finding(None, f"{words}, but it does not parse as that")
-    return Finding(False, words)
+        return Finding(None, f"{_said(guessed)}, but it does not parse as that")
+    return Finding(False, _said(guessed))
+
+
+def _guess(code: str) -> Guess | Finding:
+    """The guess, or the reason why there is none: no classifier is installed."""
+    try:
+        return guess(code)
+    except UserError as error:
+        return Finding(None, f"{error.message}: {error.remedy}")
+
+
+def _said(guessed: Guess) -> str:
+    if not guessed.label:
+        return "the code is too short to tell its language"
+    return f"the classifier takes it for {guessed.label} ({guessed.score:.2f})"
 
 
 register(ConstraintType(
@@ -102,9 +103,7 @@ def _guarded_library(answer: Answer, code: str) -> Finding:
     for path in answer.tree(code).imports:
         if customs.imports(name, path.text.strip("\"'`<>")):
             return Finding(True, f"line {path.line} imports {name}")
-    for found in (
-        re.finditer(rf"(?<![\w.]){re.escape(name)}\s*\.", constraints.blanked(answer.tree(code))) if "." in name else ()
-    ):
+    for found in re.finditer(rf"(?<![\w.]){re.escape(name)}\s*\.", blanked(answer.tree(code))) if "." in name else ():
         head = found.string[: found.start()].rpartition("\n")[2].split()
         if head[:1] not in (["package"], ["namespace"]):
             return Finding(True, f"line {found.string.count(chr(10), 0, found.start()) + 1} uses {name}")

@@ -1,30 +1,26 @@
 """The types that a function must take and return: `language;function;type`, or `[type,…]` for several in order."""
 
-from collections.abc import Callable
-from functools import partial, wraps
+from functools import partial
 
 from codechat.sandbox.languages.grammar import Customs, Function, parts
 from codechat.studies.multicodeif import constraints
-from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, Rule, published, register
+from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, published, register
 from codechat.studies.multicodeif.constraints.types import Types, fits, head_of, without_annotation
 
 _RECEIVERS = frozenset({"self", "cls", "this"})
 _BEGINS_TYPE = frozenset({"chan", "struct", "func", "interface"})
 
 
-def _of_functions(decide: Callable[[Answer, str, list[Function], Types], Finding]) -> Rule:
-    """A rule over the functions of the answer's name in the code, without a Python method's `self`, in order."""
+def _functions_of(answer: Answer, code: str) -> list[Function]:
+    """The functions of the answer's name in the code, without a Python method's `self`, in order."""
+    return [each for each in answer.tree(code).functions if each.name.text.split("::")[-1] == answer.values[0]]
 
-    @wraps(decide)
-    def rule(answer: Answer, code: str) -> Finding:
-        tree, written, name = answer.tree(code), answer.grammar.customs.types, answer.values[0]
-        assert written is not None  # a language without types is undecided before
-        functions = [each for each in tree.functions if each.name.text.split("::")[-1] == name]
-        if not functions:
-            return Finding(False, f"the code has no function {name}")
-        return decide(answer, code, functions, Types(written, tree.aliases))
 
-    return rule
+def _types(answer: Answer, code: str) -> Types:
+    """How the code's types are written; a language without that is undecided before."""
+    written = answer.grammar.customs.types
+    assert written is not None
+    return Types(written, answer.tree(code).aliases)
 
 
 def _unknown(answer: Answer) -> str:
@@ -39,21 +35,17 @@ def _types_of(function: Function) -> list[str]:
     return [each.type for each in function.parameters if each.name not in _RECEIVERS]
 
 
-def _unsure(function: Function, kind: str) -> Finding:
-    """Undecided because of a parameter's or result's type; `kind` is empty if a parameter has none."""
-    what = f"nothing tells what kind of data {kind[:60]} is"
-    unwritten = f"not all types of {function.name.text}'s parameters are written"
-    return Finding(None, f"line {function.name.line}: {what if kind else unwritten}")
+def _unwritten(function: Function) -> str:
+    """The reason why nothing can be said of the parameters, if their types are not written; else empty."""
+    return f"line {function.name.line}: not all types of {function.name.text}'s parameters are written"
 
 
-def _unsure_result(function: Function, name: str) -> Finding:
-    return _unsure(function, function.returns or f"that {name} returns")
+def _unsure(function: Function, kind: str) -> str:
+    return f"line {function.name.line}: nothing tells what kind of data {kind[:60]} is"
 
 
-def _taken(function: Function) -> str:
-    """What a function takes, for a reason."""
-    taken = ", ".join(kind[:40] or "a parameter without a type" for kind in _types_of(function)) or "nothing"
-    return f"line {function.name.line}: {function.name.text.split('::')[-1]} takes {taken}, and"
+def _absent(answer: Answer) -> Finding:
+    return Finding(False, f"the code has no function {answer.values[0]}")
 
 
 def _read_type(raw: str) -> Answer:
@@ -80,18 +72,23 @@ def _official_parameter(answer: Answer, code: str) -> Finding:
     return Finding(False, f"the published harness takes no parameter for {wanted}")
 
 
-@_of_functions
-def _guarded_parameter(answer: Answer, code: str, functions: list[Function], types: Types) -> Finding:
+def _guarded_parameter(answer: Answer, code: str) -> Finding:
     name, wanted = answer.values
-    unsure: Finding | None = None
+    functions, types = _functions_of(answer, code), _types(answer, code)
+    unsure = ""
     for function in functions:
         for kind in _types_of(function):
             met = types.is_kind(kind, wanted) if kind else None
             if met:
                 return Finding(True, f"line {function.name.line}: {name} takes {kind[:60]}")
             if met is None:
-                unsure = unsure or _unsure(function, kind)
-    return unsure or Finding(False, f"{_taken(functions[0])} no {wanted}")
+                unsure = unsure or (_unsure(function, kind) if kind else _unwritten(function))
+    if not functions:
+        return _absent(answer)
+    if unsure:
+        return Finding(None, unsure)
+    taken = ", ".join(kind[:40] or "a parameter without a type" for kind in _types_of(functions[0])) or "nothing"
+    return Finding(False, f"line {functions[0].name.line}: {name} takes {taken}, and no {wanted}")
 
 
 register(ConstraintType(
@@ -113,9 +110,9 @@ def _official_parameters(answer: Answer, code: str) -> Finding:
     return Finding(met, f"the published harness takes the parameters {'' if met else 'not '}for {', '.join(wanted)}")
 
 
-@_of_functions
-def _guarded_parameters(answer: Answer, code: str, functions: list[Function], types: Types) -> Finding:
+def _guarded_parameters(answer: Answer, code: str) -> Finding:
     name, *wanted = answer.values
+    functions, types = _functions_of(answer, code), _types(answer, code)
     for function in functions:
         kinds = _types_of(function)
         if len(kinds) == len(wanted):
@@ -123,8 +120,12 @@ def _guarded_parameters(answer: Answer, code: str, functions: list[Function], ty
             if all(met):
                 return Finding(True, f"line {function.name.line}: {name} takes {', '.join(wanted)}")
             if False not in met:
-                return _unsure(function, kinds[met.index(None)])
-    return Finding(False, f"{_taken(functions[0])} not {', '.join(wanted)}")
+                kind = kinds[met.index(None)]
+                return Finding(None, _unsure(function, kind) if kind else _unwritten(function))
+    if not functions:
+        return _absent(answer)
+    taken = ", ".join(kind[:40] or "a parameter without a type" for kind in _types_of(functions[0])) or "nothing"
+    return Finding(False, f"line {functions[0].name.line}: {name} takes {taken}, and not {', '.join(wanted)}")
 
 
 register(ConstraintType(
@@ -145,20 +146,21 @@ def _official_result(answer: Answer, code: str) -> Finding:
     return Finding(text is not None, f"the published harness takes {said} for {wanted}")
 
 
-@_of_functions
-def _guarded_result(answer: Answer, code: str, functions: list[Function], types: Types) -> Finding:
+def _guarded_result(answer: Answer, code: str) -> Finding:
     name, wanted = answer.values
+    functions, types = _functions_of(answer, code), _types(answer, code)
     met = [types.is_kind(_one_value(each.returns, answer.grammar.customs), wanted) for each in functions]
-    first = functions[0]
     if True in met:
         function = functions[met.index(True)]
         return Finding(True, f"line {function.name.line}: {name} returns {function.returns[:60]}")
-    if not answer.grammar.customs.typed and not first.returns:
-        return Finding(*without_annotation(code, name, lambda values: fits(_only(values), wanted)))
-    if None in met or types.infers(first):
-        return _unsure_result(first, name)
-    returned = first.returns[:60] or "a type that is not written"
-    return Finding(False, f"line {first.name.line}: {name} returns {returned}, and not {wanted}")
+    if not functions:
+        return _absent(answer)
+    if not answer.grammar.customs.typed and not functions[0].returns:
+        return Finding(*without_annotation(code, name, partial(_fits_one, wanted)))
+    if None in met or types.infers(functions[0]):
+        return Finding(None, _unsure(functions[0], functions[0].returns or f"that {name} returns"))
+    returned = functions[0].returns[:60] or "a type that is not written"
+    return Finding(False, f"line {functions[0].name.line}: {name} returns {returned}, and not {wanted}")
 
 
 register(ConstraintType(
@@ -182,27 +184,29 @@ def _official_results(answer: Answer, code: str) -> Finding:
     return Finding(met, f"the published harness sees {returned or 'nothing'} returned")
 
 
-@_of_functions
-def _guarded_results(answer: Answer, code: str, functions: list[Function], types: Types) -> Finding:
+def _guarded_results(answer: Answer, code: str) -> Finding:
     name, *wanted = answer.values
-    first, unsure = functions[0], False
+    functions, types = _functions_of(answer, code), _types(answer, code)
+    unsure = False
     for function in functions:
         for values in _values(function.returns, answer.grammar.customs, types):
-            met = [_same(*pair) or types.is_kind(*pair) for pair in zip(values, wanted, strict=False)]
+            met = [_is_value(types, *pair) for pair in zip(values, wanted, strict=False)]
             if len(values) == len(wanted) and all(met):
                 return Finding(True, f"line {function.name.line}: {name} returns {', '.join(values)[:80]}")
             unsure |= (len(values) == len(wanted) and False not in met) or values == ["auto"]
-    if not answer.grammar.customs.typed and not first.returns:
+    if not functions:
+        return _absent(answer)
+    if not answer.grammar.customs.typed and not functions[0].returns:
         return Finding(*without_annotation(code, name, partial(_fit_all, wanted)))
-    if unsure or types.infers(first):
-        return _unsure_result(first, name)
-    returned = first.returns[:80] or "nothing, or a type that is not written"
-    return Finding(False, f"line {first.name.line}: {name} returns {returned}, and not {', '.join(wanted)}")
+    if unsure or types.infers(functions[0]):
+        return Finding(None, _unsure(functions[0], functions[0].returns or f"that {name} returns"))
+    returned = functions[0].returns[:80] or "nothing, or a type that is not written"
+    return Finding(False, f"line {functions[0].name.line}: {name} returns {returned}, and not {', '.join(wanted)}")
 
 
-def _only(values: list[str]) -> str:
-    """The type of the value of a `return` that returns these."""
-    return "tuple" if len(values) > 1 else values[0] if values else "None"
+def _fits_one(wanted: str, values: list[str]) -> bool | None:
+    """Whether the value of a `return` is of the type; None if that is unknown."""
+    return fits("tuple" if len(values) > 1 else values[0] if values else "None", wanted)
 
 
 def _one_value(returns: str, customs: Customs) -> str:
@@ -246,8 +250,9 @@ def _fit_all(wanted: list[str], values: list[str]) -> bool | None:
     return False if False in fitting else None if None in fitting else True
 
 
-def _same(text: str, wanted: str) -> bool:
-    return head_of(text) == head_of(wanted) or text.replace(" ", "") == wanted.replace(" ", "")
+def _is_value(types: Types, text: str, wanted: str) -> bool | None:
+    same = head_of(text) == head_of(wanted) or text.replace(" ", "") == wanted.replace(" ", "")
+    return same or types.is_kind(text, wanted)
 
 
 register(ConstraintType(

@@ -7,7 +7,15 @@ from functools import lru_cache, partial
 
 from codechat.sandbox.languages.grammar import Found, Tree, Written
 from codechat.studies.multicodeif import constraints
-from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, code_of, published, register
+from codechat.studies.multicodeif.constraints import (
+    Answer,
+    ConstraintType,
+    Finding,
+    blanked,
+    code_of,
+    published,
+    register,
+)
 from codechat.studies.multicodeif.constraints.types import Types
 
 # Concrete data structures; a variable declared as an interface, such as `List`, may hold any of several.
@@ -69,7 +77,7 @@ def _held(tree: Tree) -> dict[str, set[str]]:
     """The concrete types that each variable is declared with or set to."""
     held: dict[str, set[str]] = {}
     own, builders = {found.text.lower() for found in tree.classes}, tree.grammar.customs.builders
-    text = constraints.blanked(tree)
+    text = blanked(tree)
     for pattern in _DECLARED:
         for found in pattern.finditer(text):
             built = {made for made, names in builders.items() if found["word"] in names.split()}
@@ -163,7 +171,7 @@ def _is_declared(tree: Tree, name: str, structure: str) -> bool:
     """Whether a variable or field is declared with a structure of the language, or made as one."""
     last = re.escape(re.split(r"\W+", name)[-1])
     made = rf"\b{last}\s*(?::?=\s*|:\s*|\s)(?:make\s*\(\s*)?(?:<-\s*)?{re.escape(structure)}\b"
-    return re.search(made, constraints.blanked(tree)) is not None
+    return re.search(made, blanked(tree)) is not None
 
 
 def _official_type(answer: Answer, code: str) -> Finding:
@@ -279,7 +287,7 @@ def _guarded_size(answer: Answer, code: str) -> Finding:
         return Finding(False, f"nothing in the code uses {name}")
     tree = answer.tree(code)
     own = {found.text.lower() for found in (*tree.classes, *(function.name for function in tree.functions))}
-    others, text, unsure = CONCRETE - {plain(name), *own}, constraints.blanked(tree), 0
+    others, text, unsure = CONCRETE - {plain(name), *own}, blanked(tree), 0
     built_in = name.lower() in answer.grammar.customs.built_in
     for number in _NUMBER.finditer(text):
         if re.sub(r"[_']", "", number[1]).lstrip("0") == size:
@@ -290,10 +298,11 @@ def _guarded_size(answer: Answer, code: str) -> Finding:
             if met:
                 return Finding(True, f"line {use.line} uses {name}, line {line} says {size}")
             unsure = unsure or (line if met is None else 0)
-    uses = f"line {use.line} uses {name}, but"
     if unsure:
-        return Finding(None, f"{uses} nothing tells whether {size} in line {unsure} bounds it")
-    return Finding(False, f"{uses} no number that may bound it is {size}")
+        return Finding(
+            None, f"line {use.line} uses {name}, but nothing tells whether {size} in line {unsure} bounds it"
+        )
+    return Finding(False, f"line {use.line} uses {name}, but no number that may bound it is {size}")
 
 
 _KIND_MADE = re.compile(r"\bmake\s*\(\s*(map\b|chan\b|\[)[^;\n]*,\s*\Z")

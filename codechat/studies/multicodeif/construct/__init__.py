@@ -1,8 +1,7 @@
-"""How tasks of MultiCodeIF's kind are made, and how finished ones are checked (ConstraGen, the paper's section III).
+"""How tasks of MultiCodeIF's kind are made (ConstraGen, the paper's section III).
 
 The stages are in `writing.py` (concepts, draw, write, expand, witness) and `review.py` (redundancy, review, chains).
 `sources.py` reads snippets and the values in `pools/`, `task.py` has the task and its demands.
-`checking.py` checks published tasks in the same way.
 """
 
 from collections import Counter
@@ -25,7 +24,6 @@ from codechat.run.protocols import Ask
 from codechat.studies.multicodeif.checking import examine
 from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 from codechat.studies.multicodeif.constraints.examining import Examination
-from codechat.studies.multicodeif.construct.checking import FAULTS, Check, Fault
 from codechat.studies.multicodeif.construct.review import THRESHOLD, Filter, Review, Reviews, chains
 from codechat.studies.multicodeif.construct.sources import Pool, Snippets, choose_pools, read_pools, read_snippets
 from codechat.studies.multicodeif.construct.task import Made
@@ -73,8 +71,6 @@ class ConstraintsConfig(RecipeConfig):
     pools: str | None = place_option(None, "a folder of pools of your own, which come before the package's")
     against: str | None = place_option(None, "a file of tasks that new prompts must not resemble either")
     reviews: list[str] = run_option([], "label files of people: reviews=[FILE,FILE]")
-    check: str | None = place_option(None, "check the tasks of this file instead, without a call")
-    faults: list[Fault] = result_option([*FAULTS], "the faults for which check=FILE puts a task on its list")
     roles: ConstraintsRoles = original_option(..., "who makes the tasks")
     prompts: ConstraintsPrompts = original_option(..., "each as a text or @FILE")
 
@@ -217,10 +213,7 @@ def _grown(pools: Mapping[str, Pool], config: ConstraintsConfig) -> Mapping[str,
 
 @RECIPES.register("constraints", ConstraintsConfig)
 def constraints(config: ConstraintsConfig) -> Recipe:
-    """Tasks with constraints on the code, each shown to be passable; or a check of tasks (MultiCodeIF's ConstraGen)."""
-    if config.check is not None:
-        check = Check(Path(config.check).expanduser(), config.faults)
-        return Recipe(check.items, [Stage("check", check.work)], distributions=None)
+    """Tasks with constraints on the code, each shown to be passable (MultiCodeIF's ConstraGen)."""
     made = Constraints(config)
     return Recipe(
         made.seeds, made.stages, row=made.row, roles=made.roles, schemas=(Concepts, Written),

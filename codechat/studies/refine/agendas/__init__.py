@@ -17,6 +17,7 @@ TYPES: Mapping[Axis, tuple[str, ...]] = {
     "change": CHANGES,
     "cell": tuple(f"{scope}/{change}" for scope in SCOPES for change in CHANGES),
 }
+__all__ = ["AGENDAS", "TYPES", "AgendaConfig", "Axis", "draw", "type_of"]
 
 
 class AgendaConfig(Config):
@@ -103,6 +104,3 @@ def iid(config: AgendaConfig, generator: random.Random) -> list[str]:
     """Each turn's type drawn independently from D."""
     weights = config.weights()
     return generator.choices(list(weights), list(weights.values()), k=config.turns - 1)
-
-
-__all__ = ["AGENDAS", "TYPES", "AgendaConfig", "Axis", "draw", "type_of"]

@@ -14,6 +14,14 @@ from codechat.report.metrics.statistics import TaskRatio, percent_change, sustai
 from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison
 
+NAMES: Mapping[str, str] = {"agenda": "Agenda", "turns": "N", "judge": "Judge", "prompts": "Prompts"}
+MEANING = (
+    "Corrected: the share of judged instructions that applied and were followed, as people would say. "
+    "Prediction-powered (PPI++): the cell's own labels, with all verdicts of the judge to reduce the variance. It "
+    "assumes that the labels are a random draw of this cell's decisions, as `audit export` makes it, and nothing of "
+    f"the judge. It needs {FEWEST} labels of each verdict in the cell itself. Intervals: 95 %, by task."
+)
+
 
 def differences(compared: list[paired.Pair[Outcomes]]) -> Table:
     """A minus B in MST and in Δ, with the paired bootstrap, the signed-rank test and its effect size."""
@@ -72,8 +80,6 @@ AXES: Mapping[str, str] = {
     "judge": "Judge",
     "prompts": "Prompts of the model",
 }
-
-NAMES: Mapping[str, str] = {"agenda": "Agenda", "turns": "N", "judge": "Judge", "prompts": "Prompts"}
 
 
 def _is_on(axis: str, key: str) -> bool:
@@ -171,14 +177,6 @@ def _in_languages(pair: paired.Pair[Outcomes]) -> tuple[Value, ...]:
         values += a.rate, b.rate, paired.minus(a.rate, b.rate), paired.difference(pair.ratios(a), pair.ratios(b))
     datasets, languages = f"{pair.a.cell.dataset}, {pair.b.cell.dataset}", (*pair.a.languages, *pair.b.languages)
     return (pair.a.cell.model, pair.a.cell.setting, datasets, *languages, len(pair.tasks), *values)
-
-
-MEANING = (
-    "Corrected: the share of judged instructions that applied and were followed, as people would say. "
-    "Prediction-powered (PPI++): the cell's own labels, with all verdicts of the judge to reduce the variance. It "
-    "assumes that the labels are a random draw of this cell's decisions, as `audit export` makes it, and nothing of "
-    f"the judge. It needs {FEWEST} labels of each verdict in the cell itself. Intervals: 95 %, by task."
-)
 
 
 def has_labels(comparison: RefineComparison) -> bool:

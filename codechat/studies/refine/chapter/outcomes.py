@@ -29,6 +29,31 @@ from codechat.report.metrics.statistics import (
 from codechat.report.metrics.sums import size
 from codechat.studies.refine.metrics import ByType
 
+MEAN = "mean of all"  # in place of a dataset's name
+FEWEST = 2  # models that make a mean
+Measured = tuple[float | None, Interval | None]
+GROUP = "models"
+ALL = "all together"  # in place of a dataset's name: turns are pooled, not averaged
+RATES = {"regression": "Regression", "self_correction": "Self-correction"}
+OVERALL = ("overall", "all")
+TYPES = (OVERALL, *(("scope", name) for name in SCOPES), *(("change", name) for name in CHANGES))
+COUNTS = ("pass_adhered", "pass_violated", "fail_adhered", "fail_violated")
+MEANS_NOTE = (
+    "Means are unweighted, over the models and then over the datasets; a model without such a turn is left out of the "
+    "mean. Intervals: 95 %, resampled by task for all models alike; the models themselves are not resampled."
+)
+Rows = Iterator[tuple[Value, ...]]
+MOST_LETTERS = 30  # of names that stand upright side by side below a narrow panel
+WHOLE: dict[str, Any] = {
+    "color": "#111111", "marker": "D", "linestyle": "none", "label": "all models together", "markersize": 8,
+    "elinewidth": 1.8, "capsize": 4, "zorder": 4, **EDGE,
+}  # fmt: skip
+PARTS: dict[str, Sequence[str]] = {"by model": (), "by scope": SCOPES, "by change": CHANGES}
+MEANINGS = {
+    "self_correction": ("Self-correction", "mended failing code", "paper, Fig. 7"),
+    "regression": ("Regression", "broke passing code", "paper, Figs. 4 and 5, over all datasets"),
+}
+
 
 @dataclass
 class Breaking:
@@ -41,11 +66,7 @@ class Breaking:
 
 @dataclass
 class Outcomes(SessionVerdicts):
-    """One cell's completed sessions; `regression_at` and `adherence_at` hold a figure a turn, from turn 1 on.
-
-    `judged` holds by scope the changes judged adhered, of all judged ones.
-    `languages` are the languages of the code.
-    """
+    """Completed sessions of a cell: figures by turn, changes judged adhered by scope, the code's languages."""
 
     regression: ByType[TaskRatio] = field(default_factory=lambda: ByType.create(TaskRatio))
     self_correction: ByType[TaskRatio] = field(default_factory=lambda: ByType.create(TaskRatio))
@@ -177,10 +198,7 @@ def _setup(cells: Sequence[LoadedCell]) -> Setup:
     return Setup(cells[0].setting, sorted(datasets), whole)
 
 
-MEAN = "mean of all"  # in place of a dataset's name
-FEWEST = 2  # models that make a mean
 Pick = Callable[[Outcomes], TaskRatio]
-Measured = tuple[float | None, Interval | None]
 
 
 class Draws(NamedTuple):
@@ -203,10 +221,7 @@ def change(first: Draws, last: Draws) -> Draws:
 
 @dataclass(frozen=True)
 class Together:
-    """The cells of several models under one setup, a cell for each model and dataset.
-
-    Intervals are resampled by task, each dataset separately; all models of a dataset share a resample.
-    """
+    """One cell for each of several models and dataset; all models of a dataset share a resample of its tasks."""
 
     setting: str
     datasets: Sequence[str]
@@ -233,10 +248,7 @@ class Together:
         return next(iter(self.cells.values())).cell.turns
 
     def mean(self, pick: Pick, name: str) -> Draws:
-        """The mean of the models' rates on a dataset; for `MEAN`, the unweighted mean of the datasets' means.
-
-        A model without a rate is left out of a dataset's mean. If a dataset has none, neither has `MEAN`.
-        """
+        """The mean of the models' rates on a dataset; for `MEAN`, of the datasets. None if a dataset has no rate."""
         if name == MEAN:
             means = [self.mean(pick, dataset) for dataset in self.datasets]
             rows = zip(*(each.resampled for each in means), strict=True)
@@ -284,19 +296,6 @@ def together(comparison: RefineComparison) -> list[Together]:
         )
         for setup in setups
     ]  # fmt: skip
-
-
-GROUP = "models"
-ALL = "all together"  # in place of a dataset's name: turns are pooled, not averaged
-RATES = {"regression": "Regression", "self_correction": "Self-correction"}
-OVERALL = ("overall", "all")
-TYPES = (OVERALL, *(("scope", name) for name in SCOPES), *(("change", name) for name in CHANGES))
-COUNTS = ("pass_adhered", "pass_violated", "fail_adhered", "fail_violated")
-MEANS_NOTE = (
-    "Means are unweighted, over the models and then over the datasets; a model without such a turn is left out of the "
-    "mean. Intervals: 95 %, resampled by task for all models alike; the models themselves are not resampled."
-)
-Rows = Iterator[tuple[Value, ...]]
 
 
 def tables(setups: Sequence[Together]) -> Iterator[Table]:
@@ -436,18 +435,6 @@ def _phi(models: Together) -> Rows:
         counts = [sum(each["phi"][key] for each in metrics) for key in COUNTS]
         undecided = sum(each["undecided"] for each in metrics)
         yield (name, len(models.models), sum(counts), phi(*counts).value, *counts, undecided)
-
-
-MOST_LETTERS = 30  # of names that stand upright side by side below a narrow panel
-WHOLE: dict[str, Any] = {
-    "color": "#111111", "marker": "D", "linestyle": "none", "label": "all models together", "markersize": 8,
-    "elinewidth": 1.8, "capsize": 4, "zorder": 4, **EDGE,
-}  # fmt: skip
-PARTS: dict[str, Sequence[str]] = {"by model": (), "by scope": SCOPES, "by change": CHANGES}
-MEANINGS = {
-    "self_correction": ("Self-correction", "mended failing code", "paper, Fig. 7"),
-    "regression": ("Regression", "broke passing code", "paper, Figs. 4 and 5, over all datasets"),
-}
 
 
 def drawings(setups: Sequence[Together]) -> Iterator[Drawing]:

@@ -32,6 +32,21 @@ from codechat.studies.refine.metrics import REFINE
 
 PAIRS = "pairs_mst"  # the table of paired comparisons
 LEVEL = "0.00"  # a difference that is shown as zero
+BOARD_NOTE = (
+    "MST is the mean number of turns, from turn 0 on, that pass the whole test suite one after another; the bar is its "
+    "95 % interval by task. Choose a column's title to sort, a model's name to see its sessions."
+)
+ALIVE_NOTE = "Share of sessions whose code has passed at every turn so far. Errored sessions are left out."
+LEGEND = (
+    ("main", "Pass@1, % (band: 95 % interval by task)"),
+    ("second", "alive since turn 0"),
+    ("third", "instructions followed"),
+    ("context", "other models alive"),
+)
+SUSTAINED = "Sustained turns"
+TREND_HINT = "Mann–Kendall: ↓ decreasing, ↑ increasing, · no trend at α = 0.05"
+TREND = {"decreasing": "↓", "increasing": "↑", "no trend": "·"}
+TYPES = {"by_scope": SCOPES, "by_change": CHANGES, "all_turns": ("all turns",)}
 
 
 def headline(cells: Sequence[LoadedCell], tables: Sequence[Table]) -> Headline:
@@ -119,22 +134,6 @@ def _facts(cells: Sequence[LoadedCell]) -> list[tuple[str, str]]:
     turns = "turn" if skipped == 1 else "turns"
     counts = f"sessions; {errored:,} errored; {skipped:,} {turns} skipped, {undecided:,} undecided"
     return [*facts, (f"{sessions:,}", counts)]
-
-
-BOARD_NOTE = (
-    "MST is the mean number of turns, from turn 0 on, that pass the whole test suite one after another; the bar is its "
-    "95 % interval by task. Choose a column's title to sort, a model's name to see its sessions."
-)
-ALIVE_NOTE = "Share of sessions whose code has passed at every turn so far. Errored sessions are left out."
-LEGEND = (
-    ("main", "Pass@1, % (band: 95 % interval by task)"),
-    ("second", "alive since turn 0"),
-    ("third", "instructions followed"),
-    ("context", "other models alive"),
-)
-SUSTAINED = "Sustained turns"
-TREND_HINT = "Mann–Kendall: ↓ decreasing, ↑ increasing, · no trend at α = 0.05"
-TREND = {"decreasing": "↓", "increasing": "↑", "no trend": "·"}
 
 
 def sections_of(comparison: RefineComparison, groups: Sequence[str]) -> list[Section]:
@@ -229,9 +228,6 @@ def _card(alive: Line, others: Sequence[Line]) -> Card:
     ]
     of = f" of {cell.turns}"
     return Card(cell, (("MST", metrics["mst"], "number", of), ("Δ", metrics["delta_pct"], "change", " %")), lines)
-
-
-TYPES = {"by_scope": SCOPES, "by_change": CHANGES, "all_turns": ("all turns",)}
 
 
 def _curve(name: str, figure: Callable[[Outcomes, int], TaskRatio], first: int, *, steps: bool = False) -> Any:

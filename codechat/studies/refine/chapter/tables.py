@@ -17,6 +17,20 @@ MEAN_NOTE = (
     "Means are unweighted over the datasets; an entrant that lacks one of them, or has sessions of two lengths, has no "
     f"mean. {INTERVALS[:-1]}, the datasets resampled apart."
 )
+Entry = tuple[Mapping[str, Outcomes], float | None, Interval | None]
+ALPHA = 0.05
+MANN_KENDALL_NOTE = (
+    "Mann–Kendall: the original two-sided test, α = 0.05, as in the paper; bold: p < 0.05. "
+    "It assumes independent values. These are rates of the same sessions at successive turns, so they depend on each "
+    "other, and p comes out smaller than it should; with few turns few p-values are possible, and with four values or "
+    "fewer none is below 0.05. Read it as a description of the shape, not as proof; intervals are resampled by task."
+)
+DATASETS_NOTE = (
+    "Of the tasks that the cells ran. Tests are means over the counted tasks, whose kind of tests can be counted. "
+    "Original: the tests that the dataset's authors wrote; added: by EvalPlus, or plus_input of your own tasks. "
+    "Requirements' tests are left out. A cell of an earlier version kept no counts; run again, it adds them and calls "
+    "no model."
+)
 
 
 def mean_mst(comparison: RefineComparison, label: str) -> tuple[float | None, Interval | None]:
@@ -77,9 +91,6 @@ def leaderboard(comparison: RefineComparison) -> Table:
     note = "Ranked by Mean Sustainable Turns among sessions of one length; equal values share a rank. "
     note += "Δ is the change of the mean Pass@1. " + MEAN_NOTE if several else INTERVALS
     return Table("leaderboard", "Leaderboard", columns, tuple(rows), group="leaderboard", note=note)
-
-
-Entry = tuple[Mapping[str, Outcomes], float | None, Interval | None]
 
 
 def _block(
@@ -144,15 +155,6 @@ def _mean_row(comparison: RefineComparison, naming: Naming, models: Together) ->
     known = {*models.datasets, *([MEAN] if models.datasets == comparison.datasets else [])}
     values = [models.mean(Outcomes.sustained_turns, name).measured if name in known else (None, None) for name in names]
     return (f"mean of {models.noun}", *named, *(value for each in values for value in each))
-
-
-ALPHA = 0.05
-MANN_KENDALL_NOTE = (
-    "Mann–Kendall: the original two-sided test, α = 0.05, as in the paper; bold: p < 0.05. "
-    "It assumes independent values. These are rates of the same sessions at successive turns, so they depend on each "
-    "other, and p comes out smaller than it should; with few turns few p-values are possible, and with four values or "
-    "fewer none is below 0.05. Read it as a description of the shape, not as proof; intervals are resampled by task."
-)
 
 
 def decay(comparison: RefineComparison) -> Table:
@@ -332,14 +334,6 @@ def wilson(hits: int, total: int) -> Interval | None:
         return None
     low, high = proportion_confint(hits, total, alpha=0.05, method="wilson")
     return Interval(float(low), float(high))
-
-
-DATASETS_NOTE = (
-    "Of the tasks that the cells ran. Tests are means over the counted tasks, whose kind of tests can be counted. "
-    "Original: the tests that the dataset's authors wrote; added: by EvalPlus, or plus_input of your own tasks. "
-    "Requirements' tests are left out. A cell of an earlier version kept no counts; run again, it adds them and calls "
-    "no model."
-)
 
 
 def datasets(comparison: RefineComparison) -> Table | None:

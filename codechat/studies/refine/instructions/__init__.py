@@ -21,6 +21,7 @@ _HASHES = {
 The earlier hash stays in the ids of cells. Cells whose judge uses rules have the rules' version in their ids too; for
 all others nothing changed.
 """
+__all__ = ["INSTRUCTIONS", "PYTHON", "Pool", "Rejected", "WrongPool", "hash_of"]
 
 
 def hash_of(instructions: Sequence[Instruction]) -> str:
@@ -84,15 +85,10 @@ class Pool:
         return [one for one in (*self.instructions, *self.others) if name in self.languages.get(one.id, (name,))]
 
 
-_NOTHING = Pool((), "")
-
-
 class WrongPool(UserError):
     """A pool file with mistakes: all of them, and the pool that its other rows make."""
 
-    def __init__(
-        self, message: str, remedy: str, mistakes: tuple[UserError, ...] = (), understood: Pool = _NOTHING
-    ) -> None:
+    def __init__(self, message: str, remedy: str, mistakes: tuple[UserError, ...], understood: Pool) -> None:
         super().__init__(message, remedy)
         self.mistakes = mistakes
         self.understood = understood
@@ -101,5 +97,3 @@ class WrongPool(UserError):
 INSTRUCTIONS: Registry[Pool, NoTraits] = Registry(
     "instructions", "codechat.studies.refine.instructions", NoTraits, Pool
 )
-
-__all__ = ["INSTRUCTIONS", "PYTHON", "Pool", "Rejected", "WrongPool", "hash_of"]

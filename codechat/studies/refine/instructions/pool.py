@@ -39,6 +39,15 @@ _VERBS: dict[Change, str] = {
 
 VERBS: Mapping[str, Change] = {verb: change for change, verbs in _VERBS.items() for verb in verbs.split()}
 """The 59 verbs. Words in -ise are also known in -ize."""
+EMBEDDED = Path(__file__).with_name("pool.yaml")
+Field = Literal["id", "text", "scope", "change", "rule", "languages", "rejected", "accepted"]
+REQUIRED = ("text", "scope")
+YES = ["1", "1.0", "true", "yes", "y", "x", "accept", "accepted", "keep", "kept", "include", "included"]
+NO = ["", *["0", "0.0", "false", "no", "n", "reject", "rejected", "drop", "dropped", "exclude", "excluded"]]
+MARKS: Mapping[str, bool] = dict.fromkeys(YES, True) | dict.fromkeys(NO, False)
+"""The values of the column `accepted`, and whether each means yes."""
+SHOWS_ALL = "`codechat list instructions` with the same instructions.… settings"
+N = TypeVar("N", bound=str)
 
 
 def leading_verb(text: str) -> str:
@@ -149,16 +158,6 @@ def _row(line: int, fields: Any) -> Row:
 
 
 _READERS: dict[str, Callable[[str], Iterator[Row]]] = {".csv": _csv, ".jsonl": _jsonl, ".yaml": _yaml, ".yml": _yaml}
-
-
-EMBEDDED = Path(__file__).with_name("pool.yaml")
-Field = Literal["id", "text", "scope", "change", "rule", "languages", "rejected", "accepted"]
-REQUIRED = ("text", "scope")
-YES = ["1", "1.0", "true", "yes", "y", "x", "accept", "accepted", "keep", "kept", "include", "included"]
-NO = ["", *["0", "0.0", "false", "no", "n", "reject", "rejected", "drop", "dropped", "exclude", "excluded"]]
-MARKS: Mapping[str, bool] = dict.fromkeys(YES, True) | dict.fromkeys(NO, False)
-"""The values of the column `accepted`, and whether each means yes."""
-SHOWS_ALL = "`codechat list instructions` with the same instructions.… settings"
 
 
 class PoolConfig(Config):
@@ -304,9 +303,6 @@ def _wrong(path: Path, mistakes: Sequence[tuple[int, UserError]], rows: int, und
         lines = [*lines[: MAX_LINES - 2], f"{SHOWS_ALL} shows the others too, in lines {others}"]
     message = f"{path}: {len(mistakes)} of {rows} rows cannot be used, by line"
     return WrongPool(message, "\n".join(lines), placed, understood)
-
-
-N = TypeVar("N", bound=str)
 
 
 def _choice(value: Any, names: Sequence[N], what: str) -> N:

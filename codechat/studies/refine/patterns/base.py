@@ -21,6 +21,11 @@ from codechat.studies.refine.patterns.reading.tree import Function
 from codechat.studies.refine.patterns.reading.use import idle
 
 _SHOWN = 5
+Readable: TypeAlias = Code | TreeCode
+"""A program in Python, or in another language."""
+_adapter = cache(TypeAdapter)  # of equal kinds of options one checks all
+Named: TypeAlias = tuple[str, str, str]
+"""A pattern's name, its noun, and the noun's plural, which is empty if adding an s makes it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -37,8 +42,6 @@ class Occurrence:
 
 
 Finder = Callable[..., Iterable[Occurrence]]
-Readable: TypeAlias = Code | TreeCode
-"""A program in Python, or in another language."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +86,6 @@ class Pattern:
 def _options(find: Finder) -> Sequence[inspect.Parameter]:
     """The options that a finder takes."""
     return tuple(inspect.signature(find).parameters.values())[1:]
-
-
-_adapter = cache(TypeAdapter)  # of equal kinds of options one checks all
 
 
 def _regex(text: str) -> str:
@@ -136,8 +136,6 @@ def of_functions(name: str, noun: str, plural: str = "", *, when: Callable[[Code
 
 
 Sorter = Callable[..., Iterable[tuple[Occurrence, bool]]]
-Named: TypeAlias = tuple[str, str, str]
-"""A pattern's name, its noun, and the noun's plural, which is empty if adding an s makes it."""
 
 
 def pair(
@@ -176,11 +174,7 @@ def at(node: ast.AST, what: str = "") -> Occurrence:
 
 @dataclass(frozen=True, eq=False)
 class Clause:
-    """One or several patterns, each with its options: an occurrence of any of them counts.
-
-    What a clause finds is remembered per program under the clause itself, so one object must not be rebuilt for
-    each use.
-    """
+    """One or several patterns with options, any of which counts. Identity is the key of what a program remembers."""
 
     parts: tuple[tuple[Pattern, Mapping[str, Any]], ...]
 
@@ -208,10 +202,7 @@ class Clause:
         return found
 
     def used(self, code: Readable, earlier: Readable | None = None) -> tuple[Occurrence, ...]:
-        """The occurrences that something uses: values that nothing reads are left out.
-
-        If `earlier` is given, definitions that it lacks and that nothing names are left out too.
-        """
+        """The occurrences that something uses; without definitions that `earlier` lacks and nothing names."""
         found = self.present(code)
         if not isinstance(code, Code) or isinstance(earlier, TreeCode):
             return found  # the patterns of trees look for the use themselves

@@ -38,11 +38,24 @@ from codechat.studies.refine.patterns.trees.flow import doubt_in
 PYTHON = "python"
 BY = "rules"
 _QUANTIFIERS: dict[Change, tuple[str, ...]] = {
-    "add": ("some", "more", "all"),
-    "remove": ("all", "fewer"),
-    "modify": ("all", "fewer"),
-}
+    "add": ("some", "more", "all"), "remove": ("all", "fewer"), "modify": ("all", "fewer"),
+}  # fmt: skip
 KEYS = ("pattern", "quantifier", "where", "into", "at_least", "keeps")
+_DEFINES = (*FUNCTIONS, ast.ClassDef)
+_AROUND_ON_PURPOSE = ("backward_iteration", "collection", "keyword_argument", "keyed_call")
+"""Patterns that properly go around an existing value: `reversed(values)`, `tuple(values)`, one more argument."""
+_JOINED = ("arithmetic", "augmented_assignment", "listed_membership", "mergeable_if", "old_formatting",
+           "passing_variable")  # fmt: skip
+"""Patterns of which several may properly merge into a single replacement."""
+_WAYS_AROUND = ["__import__", "importlib.*", "slice", "AssertionError", "sys.std*.write", "os.write", "operator.not_",
+                "operator.getitem", ".__*__", "exec", "globals", "locals", "vars"]  # fmt: skip
+"""Ways to keep a construct under another name, which does not show what it does."""
+_KIN: dict[str, tuple[Any, ...]] = {
+    "nested_function": ("lambda",), "passing_variable": ("walrus", "assert"), "if_with_else": ("elif",),
+    "list_comprehension": ("generator_expression",), "joined_import": ("joined_statements",),
+    "collecting_loop": ({"pattern": "use", "names": [".extend", ".update"]},),
+}  # fmt: skip
+"""For some constructs that were to go: patterns that often replace them and may amount to the same."""
 
 
 @lru_cache(maxsize=1024)
@@ -81,15 +94,11 @@ def _compile(rule: Mapping[str, Any], scope: Scope, change: Change, language: st
         raise UserError(f"at_least {at_least!r} is no count", "give a whole number from 1")
     options = {key: value for key, value in rule.items() if key not in KEYS}
     return Rule(
-        subject=clause({"pattern": rule.get("pattern"), **options}),
-        change=change,
-        quantifier=quantifier,
-        where=clause(where) if where is not None else None,
-        into=clause(into) if into is not None else None,
-        at_least=at_least,
-        keeps_parameters="keeps" in rule,
+        clause({"pattern": rule.get("pattern"), **options}), change, quantifier,
+        where=clause(where) if where is not None else None, into=clause(into) if into is not None else None,
+        at_least=at_least, keeps_parameters="keeps" in rule,
         counts_idle=scope == "cosmetic" or language != PYTHON,  # a tree's patterns ask for the use themselves
-    )
+    )  # fmt: skip
 
 
 def applicable(code: str, instruction: Instruction) -> Applicability:
@@ -235,26 +244,6 @@ def _done(old: Readable, new: Readable, rule: Rule) -> str:
     return f"{clause.count(len(now))} left of {len(was)}"
 
 
-_DEFINES = (*FUNCTIONS, ast.ClassDef)
-_AROUND_ON_PURPOSE = ("backward_iteration", "collection", "keyword_argument", "keyed_call")
-"""Patterns that properly go around an existing value: `reversed(values)`, `tuple(values)`, one more argument."""
-_JOINED = ("arithmetic", "augmented_assignment", "listed_membership", "mergeable_if", "old_formatting",
-           "passing_variable")  # fmt: skip
-"""Patterns of which several may properly merge into a single replacement."""
-_WAYS_AROUND = ["__import__", "importlib.*", "slice", "AssertionError", "sys.std*.write", "os.write", "operator.not_",
-                "operator.getitem", ".__*__", "exec", "globals", "locals", "vars"]  # fmt: skip
-"""Ways to keep a construct under another name, which does not show what it does."""
-_KIN: dict[str, tuple[Any, ...]] = {
-    "nested_function": ("lambda",),
-    "passing_variable": ("walrus", "assert"),
-    "if_with_else": ("elif",),
-    "list_comprehension": ("generator_expression",),
-    "joined_import": ("joined_statements",),
-    "collecting_loop": ({"pattern": "use", "names": [".extend", ".update"]},),
-}
-"""For some constructs that were to go: patterns that often replace them and may amount to the same."""
-
-
 def doubt(rule: Rule, old: Code, new: Code) -> str:
     """The reason to doubt that a change follows the instruction although its form is there; empty if there is none."""
     if rule.change == "add":
@@ -319,10 +308,7 @@ def _head(statement: ast.stmt) -> str:
 
 
 def _is_kept_whole(old: Code, went: Counter[str], new: Code, came: Counter[str]) -> bool:
-    """Whether the values of all removed statements recur inside added statements, or are just `{}`.
-
-    The added code then only has something around the old one.
-    """
+    """Whether the values of all removed statements recur inside added statements, or are just `{}`."""
     values = [_value(one) for one in old.find(ast.stmt) if _head(one) in went]
     inner = {
         ast.unparse(part) for one in new.find(ast.stmt) if _head(one) in came
@@ -410,10 +396,7 @@ def _words(text: str) -> str:
 
 
 def _texts_gone(rule: Rule, old: Code) -> Iterable[str]:
-    """The words of comments and docstrings that were to go, without the phrase that the rule looks for.
-
-    Of a docstring only the first line.
-    """
+    """The words of removed comments and first lines of docstrings, without the phrase of the rule."""
     name, mark = rule.subject.pattern.name, rule.subject.options.get("matches", "")
     if rule.change != "remove" or rule.quantifier != "all":
         return

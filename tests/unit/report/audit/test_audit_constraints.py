@@ -24,6 +24,7 @@ from codechat.studies.multicodeif.metrics import (
     repair_metrics,
 )
 from support.audit_cells import of, session, turn, write_cell
+from support.mistakes import mistake
 from support.multicodeif_rows import chain, constrained
 
 CODE = "fn join(words: &[&str]) -> String {\n    words.concat()\n}\n"
@@ -175,11 +176,11 @@ def test_an_altered_row_is_told(runs: Path, tmp_path: Path) -> None:
 
 def test_cells_without_constraints_and_a_changed_dataset_are_told(runs: Path, tmp_path: Path) -> None:
     write_cell(tmp_path / "refine", [session("c", "t/0", [turn(1, of("cosmetic", "add")[0])])])
-    with pytest.raises(UserError, match="no verdict on a constraint"):
+    with mistake("constraint"):
         draw(CONSTRAINTS, [tmp_path / "refine"], 9, 0)
     with pytest.raises(UserError, match="decisions on instructions"):
         run_audit(["export", f"runs={runs}", f"out={tmp_path / 'a'}", "constraints=3", "n=4"])
     path = tmp_path / "tasks.jsonl"
     path.write_text(json.dumps(constrained(task_id="syntax_function/0")) + "\n")
-    with pytest.raises(UserError, match="syntax_function/1 has other constraints"):
+    with mistake("syntax_function/1"):
         draw(CONSTRAINTS, [runs / "repair"], 9, 0)

@@ -11,8 +11,8 @@ from codechat.base.records import SessionRecord, TurnRecord
 from codechat.datasets.tasks import Task
 from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS
-from codechat.run.protocols.grading import reply_of
 from codechat.run.protocols.recorded import MEASURES, Recorded, RecordedConfig, recorded_metrics
+from codechat.run.protocols.services import reply_of
 
 
 class Kept:

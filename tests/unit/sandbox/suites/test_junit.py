@@ -29,6 +29,7 @@ from codechat.sandbox.suites.junit.toolchain import (
     toolchain,
 )
 from support.java import needs_java
+from support.mistakes import mistake
 
 TESTS = """
 import static org.junit.jupiter.api.Assertions.*;
@@ -293,7 +294,7 @@ class TestMachine:
 
     @pytest.mark.parametrize(("version", "number"), [("11.0.2", 11), ("1.8.0_292", 8)])
     def test_an_old_jdk(self, tmp_path: Path, version: str, number: int) -> None:
-        with pytest.raises(UserError, match=f"is a JDK {number}, and the tests need 17 or later"):
+        with mistake(f"JDK {number}", "17"):
             find_home(jdk(tmp_path, version))
 
     def test_a_runtime_is_no_jdk(self, tmp_path: Path) -> None:
@@ -369,7 +370,7 @@ class TestMachine:
 
     def test_a_jar_that_is_none(self, tmp_path: Path) -> None:
         (tmp_path / "own.jar").write_text("x")
-        with pytest.raises(UserError, match=r"own\.jar is no jar file"):
+        with mistake("sandbox.java.classpath", "own.jar"):
             find_jars([str(tmp_path / "own.jar")])
 
     @needs_java

@@ -10,6 +10,13 @@ from codechat.studies.refine.patterns.reading.neutral import TreeCode
 from codechat.studies.refine.patterns.trees import Place, called, placed, with_comment
 from codechat.studies.refine.patterns.trees.flow import bare, branch, operator_of
 
+WORDS = {"loop": "one round for each step", "if": "only in this case", "return": "this is the result", "function": ""}
+NAMES = {
+    "a": "first", "b": "second", "c": "third", "i": "index", "j": "inner", "k": "number", "n": "count", "s": "text",
+    "x": "value", "y": "other",
+}  # fmt: skip
+UNIT = "    "
+
 
 class Edit(NamedTuple):
     """What replaces the bytes from `start` up to `end`."""
@@ -89,15 +96,6 @@ def beside(tree: TreeCode, row: int, text: str) -> Edit:
 def instead(node: Any, text: str) -> Edit:
     """A text that replaces a node."""
     return Edit(node.start_byte, node.end_byte, text)
-
-
-# -- cosmetic changes ---
-
-WORDS = {"loop": "one round for each step", "if": "only in this case", "return": "this is the result", "function": ""}
-NAMES = {
-    "a": "first", "b": "second", "c": "third", "i": "index", "j": "inner", "k": "number", "n": "count", "s": "text",
-    "x": "value", "y": "other",
-}  # fmt: skip
 
 
 @serves("cosmetic-put-comment-above-loops", statement="loop")
@@ -297,11 +295,6 @@ def _span(program: Program, node: Any) -> tuple[int, int]:
     while last < len(tree.lines) - 1 and not tree.lines[last].strip():
         last += 1
     return line_start(tree, tree.head(node)[0]), min(line_start(tree, last), len(tree.text.encode()))
-
-
-# -- structural and semantic changes ---
-
-UNIT = "    "
 
 
 @serves("structural-define-outer-constant", most=1)

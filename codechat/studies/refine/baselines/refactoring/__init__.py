@@ -27,6 +27,14 @@ from codechat.studies.refine.baselines import first_that_parses
 from codechat.studies.refine.patterns import Code, adherence, read
 from codechat.studies.refine.patterns.reading.tree import FUNCTIONS
 
+_OPPOSITE: dict[type[ast.cmpop], str] = {
+    ast.Lt: ">=", ast.LtE: ">", ast.Gt: "<=", ast.GtE: "<", ast.Eq: "!=", ast.NotEq: "==", ast.In: "not in",
+    ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is",
+}  # fmt: skip
+_WRONG: dict[type[ast.operator], str] = {
+    ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.FloorDiv: "*", ast.Div: "*", ast.Mod: "+", ast.Pow: "*",
+}  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Revision:
@@ -96,15 +104,6 @@ def _signature(tree: ast.Module, entry_point: str) -> str:
     names = [[one.arg for one in kind if one is not None] for kind in kinds]
     defaults = [ast.dump(default) if default else "" for default in (*a.defaults, *a.kw_defaults)]
     return f"{type(found[-1]).__name__} {names} {defaults}"
-
-
-_OPPOSITE: dict[type[ast.cmpop], str] = {
-    ast.Lt: ">=", ast.LtE: ">", ast.Gt: "<=", ast.GtE: "<", ast.Eq: "!=", ast.NotEq: "==", ast.In: "not in",
-    ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is",
-}  # fmt: skip
-_WRONG: dict[type[ast.operator], str] = {
-    ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.FloorDiv: "*", ast.Div: "*", ast.Mod: "+", ast.Pow: "*",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,18 @@ from codechat.studies.refine.patterns.finders.functions import local_bindings
 from codechat.studies.refine.patterns.finders.layout import Place, Statement, commented
 from codechat.studies.refine.patterns.reading.tree import Function, docstring, first_line
 
-# -- comments and docstrings -------------------------------------------------------------------------------------------
+_READERS = ("__annotations__", "get_type_hints", "singledispatch", "signature", "dataclass", "NamedTuple", "TypedDict")
+_WORDS = {
+    "res": "result", "ret": "result", "tmp": "temporary", "temp": "temporary", "cnt": "count", "idx": "index",
+    "ind": "index", "num": "number", "nums": "numbers", "lst": "sequence", "arr": "sequence", "val": "value",
+    "vals": "values", "cur": "current", "curr": "current", "prev": "previous", "elem": "element",
+    "char": "character", "chars": "characters", "freq": "frequency", "freqs": "frequencies", "pos": "position",
+    "ans": "answer", "ptr": "pointer", "str": "content", "msg": "message", "acc": "accumulated", "dct": "mapping",
+    "tup": "group", "mx": "largest", "mn": "smallest", "i": "index", "j": "second_index", "k": "third_index",
+    "n": "number", "m": "other_number", "x": "value", "y": "other_value", "s": "content", "c": "character",
+    "ch": "character", "l": "sequence", "d": "mapping", "t": "total", "p": "position", "q": "pending",
+    "a": "first", "b": "second", "r": "result", "f": "outcome", "v": "value", "e": "element", "w": "word",
+}  # fmt: skip
 
 
 def _above(source: Source, node: ast.stmt, text: str) -> tuple[int, str]:
@@ -138,9 +149,6 @@ def _literal(text: str, indent: str) -> str:
     return f'"""{body}\n{indent}"""' if others else f'"""{body}"""'
 
 
-# -- layout and type hints ---------------------------------------------------------------------------------------------
-
-
 def _lines(source: Source, pattern: str, **options: str) -> set[int]:
     return {found.line for found in patterns()[pattern].present(source.code, options)}
 
@@ -205,9 +213,6 @@ def one_a_line(source: Source) -> str:
     return trees.unjoin(source.module).code
 
 
-_READERS = ("__annotations__", "get_type_hints", "singledispatch", "signature", "dataclass", "NamedTuple", "TypedDict")
-
-
 @transforms("cosmetic-strip-parameter-hints", what=cst.Param)
 @transforms("cosmetic-strip-return-hints", what=cst.FunctionDef)
 def strip_hints(source: Source, what: type[cst.CSTNode]) -> str:
@@ -243,21 +248,6 @@ def define_all(source: Source) -> str:
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     names = {source.entry_point, *(node.name for node in source.tree.body if isinstance(node, functions))}
     return trees.define(source, f"__all__ = {sorted(names)!r}")
-
-
-# -- names of local variables ------------------------------------------------------------------------------------------
-
-_WORDS = {
-    "res": "result", "ret": "result", "tmp": "temporary", "temp": "temporary", "cnt": "count", "idx": "index",
-    "ind": "index", "num": "number", "nums": "numbers", "lst": "sequence", "arr": "sequence", "val": "value",
-    "vals": "values", "cur": "current", "curr": "current", "prev": "previous", "elem": "element",
-    "char": "character", "chars": "characters", "freq": "frequency", "freqs": "frequencies", "pos": "position",
-    "ans": "answer", "ptr": "pointer", "str": "content", "msg": "message", "acc": "accumulated", "dct": "mapping",
-    "tup": "group", "mx": "largest", "mn": "smallest", "i": "index", "j": "second_index", "k": "third_index",
-    "n": "number", "m": "other_number", "x": "value", "y": "other_value", "s": "content", "c": "character",
-    "ch": "character", "l": "sequence", "d": "mapping", "t": "total", "p": "position", "q": "pending",
-    "a": "first", "b": "second", "r": "result", "f": "outcome", "v": "value", "e": "element", "w": "word",
-}  # fmt: skip
 
 
 def _long(name: str) -> str:

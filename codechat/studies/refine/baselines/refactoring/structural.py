@@ -9,7 +9,32 @@ import libcst as cst
 from codechat.studies.refine.baselines.refactoring import trees
 from codechat.studies.refine.baselines.refactoring.trees import Made, Refusal, Source, define, statements, transforms
 
-# -- branches and loops ------------------------------------------------------------------------------------------------
+_KINDS: dict[type[cst.CSTNode], str] = {
+    cst.List: "list", cst.ListComp: "list", cst.Dict: "dict", cst.DictComp: "dict", cst.Set: "set", cst.SetComp: "set",
+    cst.Tuple: "tuple", cst.FormattedString: "str",
+}  # fmt: skip
+_MAKERS = {"len": "int", "sorted": "list", "str": "str", "list": "list", "set": "set", "dict": "dict", "tuple": "tuple"}
+_WORK = (cst.BinaryOperation, cst.Call, cst.BooleanOperation, cst.Comparison, cst.ListComp)
+_LAZY = (cst.BooleanOperation, cst.IfExp, cst.ListComp, cst.SetComp, cst.DictComp)
+_FIXED = (cst.Parameters, cst.MatchCase, cst.FormattedString, cst.ConcatenatedString, cst.Decorator, cst.Annotation)
+_LOG = "logging.getLogger(__name__).debug"
+_FAILED = f"try:\n    pass\nexcept Exception:\n    {_LOG}('$entry failed', exc_info=True)\n    raise"
+_DONE = f"try:\n    pass\nfinally:\n    {_LOG}('$entry is done')"
+_LOCKED = "with $LOCK:\n    pass"
+_BEGIN = "$started = time.perf_counter()"
+_TOOK = f"try:\n    pass\nfinally:\n    {_LOG}('$entry took %.6f s', time.perf_counter() - $started)"
+_HASHABLE = {"int", "str", "float", "bool", "bytes"}
+_IMPURE = {"global", "nonlocal", "print", "open", "input", "random", "time", "secrets", "datetime", "os", "sys"}
+_DECORATOR = f"""
+def $logged(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        result = function(*args, **kwargs)
+        {_LOG}("%s is done", function.__name__)
+        return result
+
+    return wrapper
+"""
 
 
 def _without_elif(module: cst.Module) -> cst.Module:
@@ -94,9 +119,6 @@ def for_to_while(source: Source, only_first: bool = False) -> str:
     return trees.rewrite(module, change).code
 
 
-# -- values ------------------------------------------------------------------------------------------------------------
-
-
 def _computed(tree: cst.CSTNode) -> Iterator[tuple[cst.SimpleStatementLine, cst.BaseExpression, str]]:
     """Line, value and variable ("" for a return) of computed values that are returned or assigned outside loops."""
     stack = [tree]
@@ -110,13 +132,6 @@ def _computed(tree: cst.CSTNode) -> Iterator[tuple[cst.SimpleStatementLine, cst.
                 yield node, value, target
         elif not isinstance(node, cst.For | cst.While | cst.FunctionDef | cst.ClassDef):
             stack.extend(reversed(node.children))
-
-
-_KINDS: dict[type[cst.CSTNode], str] = {
-    cst.List: "list", cst.ListComp: "list", cst.Dict: "dict", cst.DictComp: "dict", cst.Set: "set", cst.SetComp: "set",
-    cst.Tuple: "tuple", cst.FormattedString: "str",
-}  # fmt: skip
-_MAKERS = {"len": "int", "sorted": "list", "str": "str", "list": "list", "set": "set", "dict": "dict", "tuple": "tuple"}
 
 
 def _kind(value: cst.BaseExpression) -> str:
@@ -160,10 +175,6 @@ def named_results(source: Source) -> str:
         return trees.several(made, node.leading_lines)
 
     return trees.rewrite(trees.unjoin(source.module), change).code
-
-
-_WORK = (cst.BinaryOperation, cst.Call, cst.BooleanOperation, cst.Comparison, cst.ListComp)
-_LAZY = (cst.BooleanOperation, cst.IfExp, cst.ListComp, cst.SetComp, cst.DictComp)
 
 
 @transforms("structural-create-helper", nested=False)
@@ -215,9 +226,6 @@ def _free(value: cst.BaseExpression) -> set[str]:
     return free
 
 
-_FIXED = (cst.Parameters, cst.MatchCase, cst.FormattedString, cst.ConcatenatedString, cst.Decorator, cst.Annotation)
-
-
 @transforms("structural-introduce-named-constants")
 @transforms("structural-define-constant", only_first=True)
 def named_constants(source: Source, only_first: bool = False) -> str:
@@ -243,23 +251,12 @@ def named_constants(source: Source, only_first: bool = False) -> str:
     return define(made, "\n".join(f"{name} = {text}" for text, name in names.items()))
 
 
-# -- calls -------------------------------------------------------------------------------------------------------------
-
-
 def _ordinary(source: Source) -> cst.FunctionDef:
     """The entry point; refuses a recursive function and a generator."""
     function = trees.entry(source.module, source.entry_point)
     if source.entry_point in trees.reads(function.body) or trees.has(function.body, cst.Yield, into_functions=False):
         raise Refusal("the function calls itself or is a generator")
     return function
-
-
-_LOG = "logging.getLogger(__name__).debug"
-_FAILED = f"try:\n    pass\nexcept Exception:\n    {_LOG}('$entry failed', exc_info=True)\n    raise"
-_DONE = f"try:\n    pass\nfinally:\n    {_LOG}('$entry is done')"
-_LOCKED = "with $LOCK:\n    pass"
-_BEGIN = "$started = time.perf_counter()"
-_TOOK = f"try:\n    pass\nfinally:\n    {_LOG}('$entry took %.6f s', time.perf_counter() - $started)"
 
 
 @transforms("semantic-add-try", template=_FAILED, imports=["logging"])
@@ -277,25 +274,13 @@ def wrap(source: Source, before: str = "", template: str = "", module: str = "",
     definitions = [Template(module).substitute(names)] if module else []
     tree = trees.unjoin(source.with_text(define(source, *definitions, imports=imports)).module)
     function = trees.entry(tree, source.entry_point)
-    doc, rest = trees.docstring_split(function.body.body)
+    head = trees.small(function.body.body[0])
+    documented = isinstance(head, cst.Expr) and isinstance(head.value, cst.SimpleString | cst.ConcatenatedString)
+    doc, rest = list(function.body.body[:documented]), list(function.body.body[documented:])
     if template:
         rest = [statements(Template(template).substitute(names))[0].with_changes(body=trees.block(rest))]
     first = statements(Template(before).substitute(names))
     return trees.replace(tree, {function.body: trees.block([*doc, *first, *rest])}).code
-
-
-_HASHABLE = {"int", "str", "float", "bool", "bytes"}
-_IMPURE = {"global", "nonlocal", "print", "open", "input", "random", "time", "secrets", "datetime", "os", "sys"}
-_DECORATOR = f"""
-def $logged(function):
-    @functools.wraps(function)
-    def wrapper(*args, **kwargs):
-        result = function(*args, **kwargs)
-        {_LOG}("%s is done", function.__name__)
-        return result
-
-    return wrapper
-"""
 
 
 @transforms(

@@ -15,13 +15,21 @@ import libcst as cst
 from codechat.studies.refine.patterns import Code, read
 from codechat.studies.refine.patterns.reading.tree import first_line
 
+Transformation = Callable[["Source"], str]
+registered: dict[str, Transformation] = {}
+Made: TypeAlias = cst.CSTNode | cst.FlattenSentinel[Any] | cst.RemovalSentinel
+"""A node, several in its place, or none."""
+Change: TypeAlias = Callable[[cst.CSTNode, cst.CSTNode], Made]
+"""Called with an original node and the same with changed children; gives the node for its place."""
+T = TypeVar("T", bound=cst.CSTNode)
+EFFECTS = (cst.Await, cst.Yield, cst.NamedExpr)
+LOOKERS = ("locals", "vars", "eval", "exec", "globals", "dir", "super")
+"""Functions that look at the scope they are called in."""
+SPACE = cst.SimpleWhitespace(" ")
+
 
 class Refusal(Exception):
     """The code has no place where the change is surely safe; the text says why."""
-
-
-Transformation = Callable[["Source"], str]
-registered: dict[str, Transformation] = {}
 
 
 @dataclass(frozen=True)
@@ -156,32 +164,14 @@ def _is_imported(source: Source, name: str) -> bool:
     return False
 
 
-# -- concrete syntax trees ---
-
-Made: TypeAlias = cst.CSTNode | cst.FlattenSentinel[Any] | cst.RemovalSentinel
-"""A node, several in its place, or none."""
-Change: TypeAlias = Callable[[cst.CSTNode, cst.CSTNode], Made]
-"""Called with an original node and the same with changed children; gives the node for its place."""
-T = TypeVar("T", bound=cst.CSTNode)
-
-EFFECTS = (cst.Await, cst.Yield, cst.NamedExpr)
-LOOKERS = ("locals", "vars", "eval", "exec", "globals", "dir", "super")
-"""Functions that look at the scope they are called in."""
-SPACE = cst.SimpleWhitespace(" ")
-
-
-class _Rewrite(cst.CSTTransformer):
-    def __init__(self, change: Change) -> None:
-        super().__init__()
-        self.change = change
-
-    def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> Any:
-        return self.change(original_node, updated_node)
-
-
 def rewrite(tree: T, change: Change) -> T:
     """The tree with every node below its root, innermost first, and the root replaced by a node of its kind."""
-    made = tree.visit(_Rewrite(change))
+
+    class Rewrite(cst.CSTTransformer):
+        def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> Any:
+            return change(original_node, updated_node)
+
+    made = tree.visit(Rewrite())
     assert isinstance(made, type(tree))
     return made
 
@@ -295,14 +285,6 @@ def unjoin(module: cst.Module) -> cst.Module:
 
 
 def _apart(joined: cst.SimpleStatementSuite | cst.SimpleStatementLine) -> list[cst.SimpleStatementLine]:
-    lines = [
-        cst.SimpleStatementLine(body=[one.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)]) for one in joined.body
-    ]
+    alone = (one.with_changes(semicolon=cst.MaybeSentinel.DEFAULT) for one in joined.body)
+    lines = [cst.SimpleStatementLine(body=[one]) for one in alone]
     return [*lines[:-1], lines[-1].with_changes(trailing_whitespace=joined.trailing_whitespace)]
-
-
-def docstring_split(body: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """A function's statements: the docstring (or nothing), and the others."""
-    first = small(body[0]) if body else None
-    text = isinstance(first, cst.Expr) and isinstance(first.value, cst.SimpleString | cst.ConcatenatedString)
-    return list(body[:text]), list(body[text:])

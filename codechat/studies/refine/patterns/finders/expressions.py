@@ -82,11 +82,7 @@ def _is_sequence(code: Code, node: ast.expr) -> bool:
 
 @pattern("magic_number", "number without a name", "numbers without a name")
 def magic_number(code: Code) -> Iterable[Occurrence]:
-    """Numeric literals other than 0, 1 and -1 outside assignments to upper-case names and parameter defaults.
-
-    A text that `int` or `float` turns into a number on the spot counts too. Upper-case names inside functions are
-    no constants.
-    """
+    """Numeric literals (also as texts in `int("8")`) other than 0, 1 and -1 outside constants and defaults."""
     for node in code.find(ast.Constant):
         number = isinstance(node.value, int | float | complex) and not isinstance(node.value, bool)
         above = code.parents.get(node)
@@ -129,10 +125,7 @@ def named_constant(code: Code, used: bool = False) -> Iterable[Occurrence]:
 
 @pattern("split_comparison", "pair of comparisons that could be one", "pairs of comparisons that could be one")
 def split_comparison(code: Code) -> Iterable[Occurrence]:
-    """Two comparisons joined by `and` that could be chained: orderings or equalities with a common operand.
-
-    Of two equalities the common operand must not be a literal.
-    """
+    """Two comparisons joined by `and` that could be chained: a common operand (of equalities no literal)."""
     ordering = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
     for node in (node for node in code.find(ast.BoolOp) if isinstance(node.op, ast.And)):
         compared = [one for one in node.values if isinstance(one, ast.Compare)]
@@ -176,10 +169,9 @@ def comparison_with_boolean(code: Code) -> Iterable[Occurrence]:
                 yield at(node)
 
 
-@pattern("boolean_operator", "and or or", "ands and ors")
-def boolean_operator(code: Code) -> Iterable[Occurrence]:
-    """Every `and` and `or`."""
-    return (at(value) for node in code.find(ast.BoolOp) for value in node.values[1:])
+pattern("boolean_operator", "and or or", "ands and ors")(
+    lambda code: (at(value) for node in code.find(ast.BoolOp) for value in node.values[1:])
+)
 
 
 @pattern("equality_choice", "or of equalities", "ors of equalities")

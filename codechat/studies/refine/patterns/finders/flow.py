@@ -20,6 +20,9 @@ from codechat.studies.refine.patterns.reading.tree import (
 
 _NESTING = (ast.If, *LOOPS, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 _EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_WORKING = (*LOOPS, ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
+_PLAIN = (ast.If, ast.Match, ast.Return, *FUNCTIONS, ast.ClassDef)
+_WRAPPING = ("list", "tuple", "iter", "enumerate")
 
 
 @pattern("nesting", "block nested that deep", "blocks nested that deep")
@@ -68,12 +71,9 @@ def else_after_exit(code: Code) -> Iterable[Occurrence]:
             yield at(node.orelse[0])
 
 
-@pattern("mergeable_if", "pair of nested conditions", "pairs of nested conditions")
-def mergeable_if(code: Code) -> Iterable[Occurrence]:
-    """`if` statements that contain nothing but another `if`; neither has an `else`."""
-    for node in code.find(ast.If):
-        if len(node.body) == 1 and isinstance(inner := node.body[0], ast.If) and not node.orelse and not inner.orelse:
-            yield at(node)
+each_of("mergeable_if", "pair of nested conditions", ast.If, plural="pairs of nested conditions",
+        when=lambda _, node: [*map(type, node.body)] == [ast.If] and not node.orelse and not node.body[0].orelse
+        )  # fmt: skip
 
 
 @pattern("two_way_value", "if/else that chooses a value", "if/else statements that choose a value")
@@ -145,10 +145,6 @@ def fast_path(code: Code) -> Iterable[Occurrence]:
                 break
 
 
-_WORKING = (*LOOPS, ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
-_PLAIN = (ast.If, ast.Match, ast.Return, *FUNCTIONS, ast.ClassDef)
-
-
 @pattern("condition", "spelled-out condition")
 def condition(code: Code) -> Iterable[Occurrence]:
     """Conditions of `if` and `while` that are comparisons or combinations of such, also inside `bool()`."""
@@ -182,10 +178,9 @@ def named_condition(code: Code) -> Iterable[Occurrence]:
             yield at(node)
 
 
-@pattern("finally", "finally block")
-def finally_block(code: Code) -> Iterable[Occurrence]:
-    """Every `finally` branch."""
-    return (at(node.finalbody[0]) for node in code.find(ast.Try, ast.TryStar) if node.finalbody)
+pattern("finally", "finally block")(
+    lambda code: (at(node.finalbody[0]) for node in code.find(ast.Try, ast.TryStar) if node.finalbody)
+)
 
 
 @pattern("swallowing_handler", "handler for any exception", "handlers for any exception")
@@ -239,9 +234,6 @@ def index_loop(code: Code) -> Iterable[Occurrence]:
         whole = numbers[:-1] in ([], [0]) or (numbers[0], numbers[2:]) == (0, [1])
         if whole and (_calls_len(code, stop) or (isinstance(stop, ast.Name) and stop.id in lengths)):
             yield at(node.iter)
-
-
-_WRAPPING = ("list", "tuple", "iter", "enumerate")
 
 
 def _lengths(code: Code) -> set[str]:

@@ -56,10 +56,9 @@ def local_name(code: Code, matches: Regex) -> Iterable[Occurrence]:
             yield at(node, f"'{name}'")
 
 
-@pattern("shadowing_local", "local variable that hides a built-in", "local variables that hide built-ins")
-def shadowing_local(code: Code) -> Iterable[Occurrence]:
-    """Local variables named like a built-in."""
-    return (at(node, f"'{name}'") for name, node, _ in local_bindings(code) if name in _BUILTINS)
+pattern("shadowing_local", "local variable that hides a built-in", "local variables that hide built-ins")(
+    lambda code: (at(node, f"'{name}'") for name, node, _ in local_bindings(code) if name in _BUILTINS)
+)
 
 
 @pattern("unused_local", "unused local variable")
@@ -220,11 +219,7 @@ def decorated(code: Code, by: list[str] | None = None, own: bool = False, fields
 def subclass(
     code: Code, of: list[str], fields: bool = False, derived: bool = False, raised: bool = False
 ) -> Iterable[Occurrence]:
-    """Classes that derive from one of these, or have it as metaclass.
-
-    Options restrict them to classes that declare a field, that another class of the program derives from, or that
-    the program raises.
-    """
+    """Classes with one of these as base or metaclass; options: with a field, with a derived class, raised."""
     bases = {base.id for node in code.find(ast.ClassDef) for base in node.bases if isinstance(base, ast.Name)}
     thrown = set(_raised(code)) if raised else set()
     for call in code.find(ast.Call) if not (derived or raised) else ():  # `Grade = Enum("Grade", "A B")`

@@ -29,6 +29,16 @@ STATEMENTS: dict[str, tuple[type[ast.AST], ...]] = {
     "assignment": (ast.Assign, ast.AnnAssign, ast.AugAssign),
     "function": FUNCTIONS,
 }
+_TELLING = (
+    ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Import, ast.ImportFrom, ast.Assert, ast.Raise, ast.Delete,
+    ast.If, *LOOPS, *FUNCTIONS, ast.ClassDef,
+)  # fmt: skip
+_MAY_BE_CODE = re.compile(r"[=(:]|^#\s*(return|import|from|assert|raise|del|else)\b")
+_CALLED = {"def", "function", "func", "method", "helper", "the", "this", "a"}
+Unit: TypeAlias = Literal["tab", "2", "4"]
+_UNITS = {"tab": "\t", "2": "  ", "4": "    "}
+_SPACED = {"==", "!=", "<=", ">=", "<", ">", "+=", "-=", "*=", "/=", "//=", "%=", "->", ":="}
+_AFTER_VALUE = (":", ";", ")", "]", "}", "for", "async", "if")
 
 
 @pattern("comment", "comment", on_tokens=True)
@@ -66,17 +76,7 @@ def is_placeholder(text: str) -> bool:
     return words <= {"todo", "fixme", "tbd", "docstring", "description", "here", "xxx", "add", "a", "none", "document"}
 
 
-@pattern("code_in_comment", "commented-out statement")
-def code_in_comment(code: Code) -> Iterable[Occurrence]:
-    """Comments whose text is a Python statement with an effect rather than a word or a sentence."""
-    return (Occurrence(line) for line in sorted(spoken_code(code)))
-
-
-_TELLING = (
-    ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Import, ast.ImportFrom, ast.Assert, ast.Raise, ast.Delete,
-    ast.If, *LOOPS, *FUNCTIONS, ast.ClassDef,
-)  # fmt: skip
-_MAY_BE_CODE = re.compile(r"[=(:]|^#\s*(return|import|from|assert|raise|del|else)\b")
+pattern("code_in_comment", "commented-out statement")(lambda code: map(Occurrence, spoken_code(code)))
 
 
 def spoken_code(code: Code) -> frozenset[int]:
@@ -151,20 +151,12 @@ def _repeats_name(code: Code, node: ast.stmt) -> bool:
     return {word for word in said if word.lower() not in _CALLED} <= (names if node.name in said else set())
 
 
-_CALLED = {"def", "function", "func", "method", "helper", "the", "this", "a"}
-
-
 def is_elif(code: Code, node: ast.AST) -> bool:
     """Whether an `if` is written as `elif`."""
     above = code.parents.get(node)
     if not isinstance(node, ast.If) or not isinstance(above, ast.If) or above.orelse != [node]:
         return False
     return code.lines[node.lineno - 1].encode()[node.col_offset :].startswith(b"elif")
-
-
-Unit: TypeAlias = Literal["tab", "2", "4"]
-_UNITS = {"tab": "\t", "2": "  ", "4": "    "}
-_SPACED = {"==", "!=", "<=", ">=", "<", ">", "+=", "-=", "*=", "/=", "//=", "%=", "->", ":="}
 
 
 @pattern("blank_line", "blank line in a function", "blank lines in functions")
@@ -285,20 +277,13 @@ def wrapped_return(code: Code) -> Iterable[tuple[Occurrence, bool]]:
     return ((Occurrence(line), wrapped) for word, line, wrapped, _ in _keyword_values(code) if word == "return")
 
 
-@pattern("redundant_parentheses", "redundant pair of parentheses", "redundant pairs of parentheses", on_tokens=True)
-def redundant_parentheses(code: Code) -> Iterable[Occurrence]:
-    """Parentheses around all of a condition or returned value that fits on its line and is no tuple."""
-    return (Occurrence(line) for _, line, wrapped, needed in _keyword_values(code) if wrapped and not needed)
-
-
-_AFTER_VALUE = (":", ";", ")", "]", "}", "for", "async", "if")
+pattern("redundant_parentheses", "redundant pair of parentheses", "redundant pairs of parentheses", on_tokens=True)(
+    lambda code: (Occurrence(line) for _, line, wrapped, needed in _keyword_values(code) if wrapped and not needed)
+)
 
 
 def _keyword_values(code: Code) -> Iterator[tuple[str, int, bool, bool]]:
-    """After `return`, `if`, `elif`, `while`: the word, its line, whether parentheses enclose all, whether they must.
-
-    An `if` may belong to a comprehension, which ends with the comprehension or at its next clause.
-    """
+    """After `return`, `if`, `elif`, `while`: word, line, whether parentheses enclose all, whether they must."""
     tokens = [token for token in code.tokens if token.type not in (tokenize.COMMENT, tokenize.NL)]
     for index, token in enumerate(tokens[:-1]):
         if token.type != tokenize.NAME or token.string not in ("return", "if", "elif", "while"):

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from codechat.sandbox.languages.python.syntax import parameters
-from codechat.studies.refine.patterns.base import Occurrence, at, pattern
+from codechat.studies.refine.patterns.base import Occurrence, at, each_of, pattern
 from codechat.studies.refine.patterns.finders.functions import local_bindings
 from codechat.studies.refine.patterns.finders.usage import TRAVERSING, call
 from codechat.studies.refine.patterns.reading.code import Code, is_hint
@@ -21,6 +21,17 @@ _POSITIONAL = """
     .union .upper .values .zfill .partition .rpartition
 """
 _WITHOUT_KEYWORDS = frozenset(_POSITIONAL.split())
+_MEASURING = ("len", "sum", "min", "max", "sorted", "list", "set", "enumerate", "zip", "reversed", "any", "all")
+_OF_TEXTS = {"upper", "lower", "title", "strip", "capitalize", "format", "split", "replace"}
+_MAY_FAIL = {"int", "float", "min", "max", "input", "next", ".index", ".remove", "getattr"}
+_QUIET = {"sum", "sorted", "enumerate", "str", "round", "dict", "pow", ".sort", ".split", ".update",
+          ".splitlines", ".format", ".encode"}  # fmt: skip
+_ASKING = {".get", ".pop", "next", "getattr", ".find", ".setdefault", "iter"}
+_CHANGING = {"append", "add", "insert", "extend", "pop", "remove", "sort", "reverse", "clear", "update", "setdefault",
+             "popleft", "popitem", "appendleft", "discard", "write"}  # fmt: skip
+_DECIDING = (ast.If, ast.IfExp, ast.Return, ast.Break, ast.Raise, ast.Match, ast.BoolOp, ast.Compare)
+_KEYED = {"dict", ".get", ".items", ".keys", ".setdefault", ".count", "collections.Counter", "collections.OrderedDict"}
+_TAKING = (".pop", ".popleft", "next", ".append", ".readline")
 
 
 @pattern("keyed_call", "call that takes keywords", "calls that take keywords")
@@ -54,10 +65,6 @@ def asked_argument(code: Code) -> Iterator[Occurrence]:
                 yield at(one, f"'{one.arg}'")
 
 
-_MEASURING = ("len", "sum", "min", "max", "sorted", "list", "set", "enumerate", "zip", "reversed", "any", "all")
-_OF_TEXTS = {"upper", "lower", "title", "strip", "capitalize", "format", "split", "replace"}
-
-
 def _names_looked_into(code: Code, function: Function) -> set[str]:
     held: list[ast.AST] = []
     for node in walk(function):
@@ -70,11 +77,6 @@ def _names_looked_into(code: Code, function: Function) -> set[str]:
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
             held += node.comparators
     return {one.id for one in held if isinstance(one, ast.Name)}
-
-
-_MAY_FAIL = {"int", "float", "min", "max", "input", "next", ".index", ".remove", "getattr"}
-_QUIET = {"sum", "sorted", "enumerate", "str", "round", "dict", "pow", ".sort", ".split", ".update",
-          ".splitlines", ".format", ".encode"}  # fmt: skip
 
 
 @pattern("managing", "work that can be managed", "pieces of work that can be managed")
@@ -102,9 +104,6 @@ def flag_loop(code: Code) -> Iterator[Occurrence]:
                 break
 
 
-_ASKING = {".get", ".pop", "next", "getattr", ".find", ".setdefault", "iter"}
-
-
 @pattern("missing_value", "value that may be missing", "values that may be missing")
 def missing_value(code: Code) -> Iterator[Occurrence]:
     """`None`, a default of a parameter or of `.get`, a caught `KeyError`, a -1 or "" in place of a result."""
@@ -125,10 +124,6 @@ def missing_value(code: Code) -> Iterator[Occurrence]:
         if isinstance(test.ops[0], ast.In | ast.NotIn) and ast.unparse(test.comparators[0]) in stored:
             yield at(test)
     yield from flag_loop(code)
-
-
-_CHANGING = {"append", "add", "insert", "extend", "pop", "remove", "sort", "reverse", "clear", "update", "setdefault",
-             "popleft", "popitem", "appendleft", "discard", "write"}  # fmt: skip
 
 
 @pattern("fixed_values", "values that are not changed", "values that are not changed")
@@ -184,19 +179,9 @@ def _changed(node: ast.AST) -> set[str]:
     return {base.id} if isinstance(base, ast.Name) else set()
 
 
-_DECIDING = (ast.If, ast.IfExp, ast.Return, ast.Break, ast.Raise, ast.Match, ast.BoolOp, ast.Compare)
-
-
-@pattern("leaving_loop", "loop that may end early", "loops that may end early")
-def leaving_loop(code: Code) -> Iterator[Occurrence]:
-    """Loops with a condition, an exit or a test, and loops through all items for the sake of some."""
-    for node in code.find(*LOOPS):
-        inner = [one for each in node.body for one in walk(each)]
-        if isinstance(node, ast.While) or any(isinstance(one, _DECIDING) for one in inner):
-            yield at(node)
-
-
-_KEYED = {"dict", ".get", ".items", ".keys", ".setdefault", ".count", "collections.Counter", "collections.OrderedDict"}
+each_of("leaving_loop", "loop that may end early", *LOOPS, plural="loops that may end early",
+        when=lambda _, node: isinstance(node, ast.While) or any(
+            isinstance(one, _DECIDING) for each in node.body for one in walk(each)))  # fmt: skip
 
 
 @pattern("keyed_work", "values kept by a key", "values kept by a key")
@@ -214,9 +199,6 @@ def keyed_work(code: Code) -> Iterator[Occurrence]:
         filled = any(isinstance(one, ast.Attribute) and one.attr in ("append", "add") for one in heads)
         if filled or (len(raised) > 1 and any(isinstance(one, ast.If) for one in inside)):
             yield at(loop)
-
-
-_TAKING = (".pop", ".popleft", "next", ".append", ".readline")
 
 
 @pattern("item_walk", "walk through items", "walks through items")

@@ -20,6 +20,16 @@ MUTATORS = {
 _MUTATING = ("heapq.heap*", "bisect.insort*", "random.shuffle", "operator.setitem", "operator.delitem", "operator.iadd",
              "setattr", "delattr")  # fmt: skip
 _TYPES = {"list", "dict", "set", "collections.deque"}
+_OUTSIDE_MODULES = ("random.", "secrets.", "uuid.", "time.", "datetime.", "os.")
+_OUTSIDE = ("open", "input", "print", ".read", ".readline", ".write")
+_SIZED = {"len", "sum", "min", "max", "sorted", "list", "tuple", "set", "enumerate", "zip", "map", "filter", "reversed"}
+_HASHABLE = {"str", "int", "float", "bool", "bytes", "complex", "tuple", "frozenset"}
+_TEXTUAL = {"split", "lower", "upper", "strip", "startswith", "endswith", "isdigit", "isalpha", "isupper", "islower"}
+_UNHASHABLE = {"list", "dict", "set", "sequence", "iterable", "mapping", "deque", "defaultdict", "counter", "bytearray"}
+_DICTS = ("dict", "collections.defaultdict", "collections.Counter", "collections.OrderedDict")
+_CLASS_MAKERS = (
+    "collections.namedtuple", "typing.NamedTuple", "dataclasses.make_dataclass", "types.SimpleNamespace", "type",
+)  # fmt: skip
 
 
 @pattern("mutated_parameter", "change to an argument", "changes to an argument")
@@ -115,11 +125,6 @@ def _changed(code: Code, node: ast.AST) -> Iterator[ast.AST]:
         yield node.target
 
 
-_OUTSIDE_MODULES = ("random.", "secrets.", "uuid.", "time.", "datetime.", "os.")
-_OUTSIDE = ("open", "input", "print", ".read", ".readline", ".write")
-_SIZED = {"len", "sum", "min", "max", "sorted", "list", "tuple", "set", "enumerate", "zip", "map", "filter", "reversed"}
-
-
 @pattern("cacheable", "function whose arguments can be hashed", "functions whose arguments can be hashed")
 def cacheable(code: Code) -> Iterable[Occurrence]:
     """Functions whose results could be cached: they give a value, change nothing outside, and take hashable arguments.
@@ -171,10 +176,6 @@ def _containers(code: Code, node: ast.AST) -> set[str]:
     return {one.id for one in held if isinstance(one, ast.Name)}
 
 
-_HASHABLE = {"str", "int", "float", "bool", "bytes", "complex", "tuple", "frozenset"}
-_TEXTUAL = {"split", "lower", "upper", "strip", "startswith", "endswith", "isdigit", "isalpha", "isupper", "islower"}
-
-
 def _hashable(code: Code, function: Function) -> set[str]:
     hinted = {one.arg for one in parameters(function) if one.annotation and _head(code, one.annotation) in _HASHABLE}
     methods = [node for node in walk(function) if isinstance(node, ast.Attribute) and node.attr in _TEXTUAL]
@@ -200,12 +201,6 @@ def _is_character(function: Function, name: str) -> bool:
 def _head(code: Code, hint: ast.expr) -> str:
     """The name of an annotated type without its arguments: `list` for `list[int]` and `typing.List[int]`."""
     return code.origin(hint.value if isinstance(hint, ast.Subscript) else hint).rpartition(".")[2].lower()
-
-
-_UNHASHABLE = {"list", "dict", "set", "sequence", "iterable", "mapping", "deque", "defaultdict", "counter", "bytearray"}
-
-
-_DICTS = ("dict", "collections.defaultdict", "collections.Counter", "collections.OrderedDict")
 
 
 @pattern("module_cache", "cache at module level", "caches at module level")
@@ -398,8 +393,3 @@ def node_class(code: Code, links: list[str]) -> Iterable[Occurrence]:
             words = {word for text in texts for word in text.replace(",", " ").split()}
             words.update(one.arg or "" for one in call.keywords)
             yield from [at(call)] if words.issuperset(links) else []
-
-
-_CLASS_MAKERS = (
-    "collections.namedtuple", "typing.NamedTuple", "dataclasses.make_dataclass", "types.SimpleNamespace", "type",
-)  # fmt: skip

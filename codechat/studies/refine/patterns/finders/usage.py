@@ -27,6 +27,26 @@ LEGACY = {"List", "Dict", "Set", "FrozenSet", "Tuple", "Type", "Deque", "Default
 _QUOTED = re.compile(r"[\w., |\[\]]+")
 """An annotation in quotes."""
 _GENERICS = {"list", "dict", "set", "frozenset", "tuple", "type", "deque", "defaultdict"}
+_NO_TYPES = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.Lambda, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.JoinedStr)
+_NO_ARTICLE = r"(?! (?!and\b|or\b|is\b|to\b|by\b|in\b|from\b)\w)"
+"""Words that follow the name `a` if it is a name: before any other word it would be the article."""
+_CONSTANTS = {f"math.{name}" for name in ("pi", "e", "inf", "nan", "tau")} | {
+    f"re.{name}" for name in ("I", "IGNORECASE", "M", "MULTILINE", "S", "DOTALL", "X", "VERBOSE", "Match", "Pattern")
+}
+_MAKERS: dict[str, tuple[tuple[type[ast.expr], ...], tuple[str, ...]]] = {
+    "list": ((ast.List, ast.ListComp), ("list",)),
+    "dict": (
+        (ast.Dict, ast.DictComp),
+        ("dict", "collections.defaultdict", "collections.Counter", "collections.OrderedDict"),
+    ),
+    "set": ((ast.Set, ast.SetComp), ("set", "frozenset")),
+    "tuple": ((ast.Tuple,), ("tuple",)),
+}
+_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.Invert)
+TRAVERSING = [
+    "sum", "min", "max", "any", "all", "map", "filter", "sorted", "reversed", "zip", "enumerate", "range", "list",
+    "set", "tuple", "functools.reduce", ".join", ".sort", ".count", ".index", ".reverse",
+]  # fmt: skip
 
 
 @pair(
@@ -46,9 +66,6 @@ def _is_hinted(annotation: ast.expr | None) -> bool:
     body = tree.body if (tree := read(annotation.value.strip()).tree) else []
     value = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
     return value is not None and _is_hinted(value)
-
-
-_NO_TYPES = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.Lambda, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.JoinedStr)
 
 
 def _parameters(code: Code) -> Iterator[tuple[Function, ast.arg]]:
@@ -178,16 +195,12 @@ def _prose(function: Function) -> str:
     return str(text.value) if text and str(text.value).strip() else ""
 
 
-@pattern("any_docstring", "docstring")
-def any_docstring(code: Code) -> Iterable[Occurrence]:
-    """Docstrings of functions, classes and the module."""
-    return (at(text) for node in code.find(ast.Module, ast.ClassDef, *FUNCTIONS) if (text := docstring(node)))
-
-
-@pattern("module_docstring", "module docstring")
-def module_docstring(code: Code) -> Iterable[Occurrence]:
-    """The module's docstring."""
-    return [at(text)] if code.tree and (text := docstring(code.tree)) else []
+pattern("any_docstring", "docstring")(
+    lambda code: map(at, filter(None, map(docstring, code.find(ast.Module, ast.ClassDef, *FUNCTIONS))))
+)
+pattern("module_docstring", "module docstring")(
+    lambda code: map(at, filter(None, [code.tree and docstring(code.tree)]))
+)
 
 
 @pair(
@@ -223,10 +236,6 @@ def _names_only(text: str, mark: re.Match[str]) -> bool:
     start = text[: mark.start()].rpartition("\n")[2]
     indent = len(re.match(r"[ ]*", below)[0])  # type: ignore[index]
     return indent <= len(re.match(r"[ ]*", start)[0]) or not below.partition("\n")[0].strip()  # type: ignore[index]
-
-
-_NO_ARTICLE = r"(?! (?!and\b|or\b|is\b|to\b|by\b|in\b|from\b)\w)"
-"""Words that follow the name `a` if it is a name: before any other word it would be the article."""
 
 
 of_functions("function", "function", when=lambda _, one: bool(body_without_docstring(one)))
@@ -268,11 +277,6 @@ def _is_own_method(code: Code, node: ast.Name | ast.Attribute) -> bool:
     return any(getattr(each, "name", "") == getattr(node, "attr", None) for one in classes for each in one.body)
 
 
-_CONSTANTS = {f"math.{name}" for name in ("pi", "e", "inf", "nan", "tau")} | {
-    f"re.{name}" for name in ("I", "IGNORECASE", "M", "MULTILINE", "S", "DOTALL", "X", "VERBOSE", "Match", "Pattern")
-}
-
-
 @pattern("call", "call of {names}", "calls of {names}")
 def call(code: Code, names: list[str]) -> Iterable[Occurrence]:
     """Calls of these names, read as in `use`, also by a name that stands for one; `log(DEBUG, ...)` is `debug(...)`."""
@@ -305,17 +309,6 @@ def _is_on_top(code: Code, node: ast.Import | ast.ImportFrom) -> bool:
     return all(isinstance(one, ast.ImportFrom) and one.module == "__future__" for one in before) and node in body
 
 
-_MAKERS: dict[str, tuple[tuple[type[ast.expr], ...], tuple[str, ...]]] = {
-    "list": ((ast.List, ast.ListComp), ("list",)),
-    "dict": (
-        (ast.Dict, ast.DictComp),
-        ("dict", "collections.defaultdict", "collections.Counter", "collections.OrderedDict"),
-    ),
-    "set": ((ast.Set, ast.SetComp), ("set", "frozenset")),
-    "tuple": ((ast.Tuple,), ("tuple",)),
-}
-
-
 @pattern("collection", "{kind}")
 def collection(code: Code, kind: Literal["list", "dict", "set", "tuple"]) -> Iterable[Occurrence]:
     """Collections that the program makes by a literal, a comprehension or a call; annotations and indices are none."""
@@ -345,13 +338,8 @@ def _gives_back_list(code: Code, node: ast.Call) -> bool:
     return returned and code.origin(node.func) == "list" and bool(deques) and all(deques)
 
 
-_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.Invert)
 each_of("bit_operation", "bitwise operation", ast.BinOp, ast.AugAssign, ast.UnaryOp,
         when=lambda code, node: isinstance(node.op, _BITS) and not is_hint(code, node))  # fmt: skip
-TRAVERSING = [
-    "sum", "min", "max", "any", "all", "map", "filter", "sorted", "reversed", "zip", "enumerate", "range", "list",
-    "set", "tuple", "functools.reduce", ".join", ".sort", ".count", ".index", ".reverse",
-]  # fmt: skip
 
 
 @pattern("traversal", "walk through values", "walks through values")

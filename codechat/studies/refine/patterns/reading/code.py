@@ -139,10 +139,7 @@ class Code:
 
     @cached_property
     def imports(self) -> dict[str, str]:
-        """The dotted origin of every imported name: `{"np": "numpy", "reduce": "functools.reduce"}`.
-
-        Names of `typing_extensions` count as names of `typing`, names of `builtins` as built-in.
-        """
+        """The dotted origin of every imported name: `{"np": "numpy", "reduce": "functools.reduce"}`."""
         origin: dict[str, str] = {}
         for node in self.find(ast.Import, ast.ImportFrom):
             for alias in node.names:
@@ -179,17 +176,14 @@ class Code:
         scopes = self.ancestors(node) if node.id in self._names else ()
         return any(node.id in self._bound.get(one, ()) for one in scopes if not inner or one is not self.tree)
 
-    @cached_property
-    def _star_modules(self) -> list[str]:
-        return [node.module or "" for node in self.find(ast.ImportFrom) if node.names[0].name == "*"]
-
     def origin(self, expression: ast.AST) -> str:
         """The full name of a name or attribute: `functools.reduce`, `sorted`, `.append`; empty if unknown."""
         if isinstance(expression, ast.Name):
             if self.is_own(expression):
                 return ""
             if expression.id not in self.imports and not hasattr(builtins, expression.id):
-                return next((f"{module}.{expression.id}" for module in self._star_modules), expression.id)
+                stars = (one.module or "" for one in self.find(ast.ImportFrom) if one.names[0].name == "*")
+                return next((f"{module}.{expression.id}" for module in stars), expression.id)
             return self.imports.get(expression.id, expression.id)
         if isinstance(expression, ast.Attribute):
             base = expression.value

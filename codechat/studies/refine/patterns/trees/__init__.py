@@ -1,7 +1,4 @@
-"""Rules in languages other than Python: patterns of the neutral tree, under the names of Python's patterns.
-
-A comment is matched by its words behind a `#`, for any marks of the language.
-"""
+"""Patterns of the neutral tree, under the names of Python's patterns; comments match by their words behind a `#`."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,6 +20,10 @@ STATEMENTS: Mapping[Statement, tuple[str, ...]] = {
     "loop": LOOPS, "if": ("if",), "return": ("return",), "function": ("function",),
     "assignment": ("declaration", "expression"),
 }  # fmt: skip
+_COLLECTIONS = {
+    "set": ("Set", "HashSet", "TreeSet", "LinkedHashSet"),
+    "dict": ("Map", "HashMap", "TreeMap", "LinkedHashMap"),
+}
 
 
 def tree_pattern(name: str, noun: str, plural: str = "") -> Callable[[Finder], Finder]:
@@ -277,12 +278,10 @@ tree_pattern("nested_function", "nested function")(
 )
 
 
-@tree_pattern("written_type", "local variable with a written type", "local variables with written types")
-def written_type(code: TreeCode) -> Iterator[Occurrence]:
-    for node in code.all("declaration"):
-        kind = node.child_by_field_name("type")
-        if kind is not None and code.of(kind) != "var" and code.around(node, "function") is not None:
-            yield at(node)
+each_of("written_type", "local variable with a written type", "declaration",
+        plural="local variables with written types",
+        when=lambda code, node: code.of(node.child_by_field_name("type")) not in ("", "var")
+        and code.around(node, "function") is not None)  # fmt: skip
 
 
 @tree_pattern("declared_by", "variable declared by {word}", "variables declared by {word}")
@@ -290,9 +289,9 @@ def declared_by(code: TreeCode, *, word: str) -> Iterator[Occurrence]:
     return (at(node) for node in code.all("declaration") if code.of(node).split(None, 1)[0] == word)
 
 
-@tree_pattern("helper", "helper that another function calls", "helpers that other functions call")
-def helper(code: TreeCode) -> Iterator[Occurrence]:
-    return (at(node, name) for name, node, _ in _helpers(code))
+tree_pattern("helper", "helper that another function calls", "helpers that other functions call")(
+    lambda code: (at(node, name) for name, node, _ in _helpers(code))
+)
 
 
 @tree_pair(
@@ -330,12 +329,6 @@ def call(code: TreeCode, *, names: list[str]) -> Iterator[Occurrence]:
 
 
 tree_pattern("use", "use of {names}", "uses of {names}")(call)
-
-
-_COLLECTIONS = {
-    "set": ("Set", "HashSet", "TreeSet", "LinkedHashSet"),
-    "dict": ("Map", "HashMap", "TreeMap", "LinkedHashMap"),
-}
 
 
 @tree_pattern("collection", "{kind}")

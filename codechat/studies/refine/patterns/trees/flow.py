@@ -74,12 +74,9 @@ each_of("bit_operation", "bitwise operation", "binary", "unary", "augmented", "a
         when=lambda code, node: operator_of(code, node) in _BITS)  # fmt: skip
 
 
-@tree_pattern("else_after_exit", "else after a block that leaves", "elses after blocks that leave")
-def else_after_exit(code: TreeCode) -> Iterator[Occurrence]:
-    for node in code.all("if"):
-        inside = branch(code, node, "consequence")
-        if inside and code.is_a(inside[-1], *LEAVING) and branch(code, node, "alternative") is not None:
-            yield at(node)
+each_of("else_after_exit", "else after a block that leaves", "if", plural="elses after blocks that leave",
+        when=lambda code, node: code.is_a((branch(code, node, "consequence") or [None])[-1], *LEAVING)
+        and branch(code, node, "alternative") is not None)  # fmt: skip
 
 
 @tree_pattern("guard", "guard clause")
@@ -129,17 +126,16 @@ def _exits(code: TreeCode, function: Any) -> tuple[list[Any], Any]:
     return returns, inside[-1] if inside else None
 
 
-@tree_pattern("single_return", "function with one return at its end", "functions with one return at their ends")
-def single_return(code: TreeCode) -> Iterator[Occurrence]:
-    for node in code.functions.values():
-        found, last = _exits(code, node)
-        if len(found) == 1 and found[0] == last:
-            yield at(node)
+tree_pattern("single_return", "function with one return at its end", "functions with one return at their ends")(
+    lambda code: (
+        at(node) for node in code.functions.values() for found, last in [_exits(code, node)] if found == [last]
+    )
+)
 
 
-@tree_pattern("several_returns", "function with several returns", "functions with several returns")
-def several_returns(code: TreeCode) -> Iterator[Occurrence]:
-    return (at(node) for node in code.functions.values() if len(_exits(code, node)[0]) > 1)
+tree_pattern("several_returns", "function with several returns", "functions with several returns")(
+    lambda code: (at(node) for node in code.functions.values() if len(_exits(code, node)[0]) > 1)
+)
 
 
 @tree_pattern("early_return", "early return")
