@@ -5,7 +5,7 @@ from typing import Literal
 from codechat.base.config import run_option
 from codechat.base.domain import Reply, Usage
 from codechat.models import MODELS, ModelConfig, Request
-from codechat.testing.instant import register_instant
+from codechat.testing.cells import register_instant
 
 
 class InstantConfig(ModelConfig):

@@ -51,7 +51,7 @@ import pytest
 from codechat.base.environment import cache_root
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("metrics", "suites", "sandbox", "judges", "calls", "journal", "engine", "protocols")
+ROOMS = ("report/metrics", "sandbox", "judging", "models/calls", "run")
 EQUIVALENT = Path(__file__).with_name("mutations_equivalent.yaml")
 MARKS = "not engines and not browser and not slurm and not postgres and not ray and not simulations"
 LOADED = (
@@ -129,7 +129,7 @@ class Mutant:
 
     @property
     def room(self) -> str:
-        return self.file.split("/")[1]
+        return next(room for room in ROOMS if self.file.startswith(f"codechat/{room}/"))
 
     @property
     def key(self) -> str:
@@ -673,7 +673,7 @@ def report(options: argparse.Namespace) -> int:
         low, high = wilson(found["killed"], count)
         share = f"{found['killed'] / count:.1%} ({low:.1%} to {high:.1%})" if count else "-"
         rest = f"{found['equivalent']} equivalent, {found['not tried']} not tried"
-        print(f"{room:10} killed {found['killed']} of {count}, {share}; {rest}")
+        print(f"{room:14} killed {found['killed']} of {count}, {share}; {rest}")
     return 0
 
 

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 from codechat.base.domain import CHANGES, SCOPES, Instruction
 from codechat.base.files import from_yaml
-from codechat.report.audit.result import show
-from codechat.report.audit.scoring import kappa, share
+from codechat.report.audit.scoring import kappa, share, show
 from codechat.studies.refine.instructions.pool import EMBEDDED, read_pool
 from codechat.studies.refine.patterns import adherence, applicable
 

@@ -73,7 +73,7 @@ def measure(sessions: int, place: str | None) -> dict[str, float]:
     from codechat.run.cell.budget import Budget
     from codechat.run.journal import Journal
     from codechat.run.running.observer import Silent
-    from codechat.run.running.sessions import Recorded, run_missing_sessions
+    from codechat.run.running.sessions import SessionsInJournal, run_missing_sessions
 
     with tempfile.TemporaryDirectory(dir=place) as folder:
         base = resident_mb()
@@ -85,8 +85,8 @@ def measure(sessions: int, place: str | None) -> dict[str, float]:
         asyncio.run(run_missing_sessions(cell, journal, Silent(), Brake(), Budget(None, None, Tariff())))
         wall, cpu = time.perf_counter() - began, time.process_time() - cpu
         during, began = peak_mb(), time.perf_counter()
-        Recorded(cell, journal).write()
-        cell.protocol.metrics(Recorded(cell, journal), seed=0, effort=Effort())
+        SessionsInJournal(cell, journal).write()
+        cell.protocol.metrics(SessionsInJournal(cell, journal), seed=0, effort=Effort())
         journal.close()
         return {
             "sessions": sessions,

@@ -20,7 +20,7 @@ from typing import Any
 
 SLOW = (
     "aiohttp", "evalplus", "httpx2", "libcst", "matplotlib", "mlflow", "numpy", "openai", "pandas", "pyarrow",
-    "pymannkendall", "requests", "scipy", "scipy.special", "scipy.stats", "sqlalchemy", "statsmodels",
+    "requests", "scipy", "scipy.special", "scipy.stats", "sqlalchemy", "statsmodels",
 )  # fmt: skip
 INSIDE = "--inside"
 

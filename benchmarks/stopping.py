@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from power import dialogues, draw_tasks
 
-from codechat.report.metrics.sequences import ALPHA, log_capital, mean_interval
+from codechat.report.metrics.statistics import ALPHA, log_capital, mean_interval
 from codechat.run.cell.stopping import checkpoints
 
 TURNS = 10

@@ -1,4 +1,4 @@
-"""Import paths of before the rooms were rearranged: they work for one release, and say where the name went."""
+"""Import paths from before the rooms were rearranged: they work for one release, with a warning."""
 
 import importlib
 import warnings
@@ -12,29 +12,88 @@ _BASE = (
     *("config", "domain", "environment", "errors", "files", "mounts", "plugins", "promises", "records", "registry"),
     *("seal", "seeding", "spreadsheet", "template", "texts"),
 )
+# Modules of `studies.multicodeif` that hold the content of others, and their old names.
+_MERGED = {
+    "metrics": ("metrics_levels", "metrics_repair"),
+    "chapter": ("chapter.tables",),
+    "chapter.published": ("chapter.kept",),
+    "construct.review": ("construct.filtering", "construct.redundancy"),
+    "construct.sources": ("construct.pools", "construct.seeds"),
+    "construct.task": ("construct.demands", "construct.prompts"),
+    "construct.writing": ("construct.drawing", "construct.expanding", "construct.witness"),
+}
 # From old to new names within codechat. What is in a moved package moved with it, unless it has a line of its own.
+# From old to new names within codechat. The modules of a moved package moved with it, unless they have a line.
 MOVED = {
+    **{f"studies.multicodeif.{old}": f"studies.multicodeif.{new}" for new, names in _MERGED.items() for old in names},
     **{name: f"base.{name}" for name in _BASE},
     "tasks": "datasets.tasks",
     "agendas": "studies.refine.agendas",
     "audit": "report.audit",
+    "audit.labels": "report.audit.kinds",
+    "audit.result": "report.audit.scoring",
     "calls": "models.calls",
+    "calls.cache_file": "models.calls.cache",
+    "calls.collecting": "models.calls.batches",
     "constraints": "studies.multicodeif.constraints",
+    "constraints.answers": "studies.multicodeif.constraints",
+    "constraints.layout": "studies.multicodeif.constraints.coding_style",
+    "constraints.naming": "studies.multicodeif.constraints.coding_style",
+    "constraints.published_types": "studies.multicodeif.constraints.published",
+    "constraints.python_values": "studies.multicodeif.constraints.types",
+    "cli.commands.cells": "cli.sweep",
+    "cli.commands.requirements": "cli.commands.verify",
+    "cli.interruption": "cli.progress",
+    "cli.launching": "cli.run",
+    "cli.sweep_view": "cli.sweep",
+    "cli.words": "cli.terminal",
     "construct": "run.construct",
+    "construct.config": "run.construct.recipe",
+    "construct.ends": "run.construct.engine",
+    "construct.people": "run.construct.interface",
+    "construct.rows": "run.construct.interface",
     "engine": "run",
+    "engine.cell.libraries": "run.cell.references",
+    "engine.results.tracked": "run.results.measured",
+    "engine.settings.words": "run.settings.compose",
+    "engine.running.room": "run.answering.servers",
     "environments": "studies.cab.environments",
+    "environments.bundle": "studies.cab.environments.images",
+    "environments.cache": "studies.cab.environments.commits",
+    "environments.git": "studies.cab.environments.commits",
+    "environments.inside": "studies.cab.environments.inside",
+    "environments.inside.prepare": "studies.cab.environments.inside.furnish",
+    "environments.limits": "studies.cab.environments.resident",
     "exporting": "report.exporting",
     "hardware": "models.hardware",
     "importing": "datasets.importing",
+    "importing.dialogues": "datasets.importing",
     "importing.package": "studies.refine.format",
     "instructions": "studies.refine.instructions",
     "journal": "run.journal",
+    "journal.batches": "run.journal.store",
     "judges": "judging",
     "judges.hybrid": "studies.refine.judge_hybrid",
     "judges.rules": "studies.refine.judge_rules",
     "languages": "sandbox.languages",
+    "languages.coded": "sandbox.languages",
+    "languages.compiling": "sandbox.languages.grammar",
+    "languages.customs": "sandbox.languages.grammar",
+    "languages.markup": "sandbox.languages.javascript",
+    "languages.python.assembly": "sandbox.languages.python.syntax",
+    "languages.python.program": "sandbox.languages.python.source",
+    "languages.python.imports": "sandbox.languages.python.syntax",
     "launchers": "run.launchers",
     "metrics": "report.metrics",
+    "metrics.caution": "report.metrics.counts",
+    "metrics.loaded": "report.metrics.counts",
+    "metrics.points": "report.metrics.measures",
+    "metrics.sequences": "report.metrics.statistics",
+    "metrics.tally": "report.metrics.sums",
+    "models.openai.protocol": "models.openai",
+    "models.provider.library": "models.provider",
+    "models.remote.config": "models.remote",
+    "models.remote.served": "models.remote",
     "patterns": "studies.refine.patterns",
     "patterns.doubts": "studies.refine.patterns.rules",
     "patterns.finders.comments": "studies.refine.patterns.finders.layout",
@@ -44,18 +103,54 @@ MOVED = {
     "patterns.finders.arguments": "studies.refine.patterns.finders.structures",
     "patterns.trees.finders": "studies.refine.patterns.trees",
     "protocols": "run.protocols",
+    "protocols.answers": "run.protocols.services",
+    "protocols.expecting": "run.protocols.dialogue",
+    "protocols.grading": "run.protocols.dialogue",
+    "protocols.opening": "run.protocols.dialogue",
+    "protocols.session_log": "run.protocols.services",
     "report.study": "report.comparison",
     "studies.refine.chapter.corrected": "studies.refine.chapter.comparisons",
     "studies.refine.chapter.drawings": "studies.refine.chapter.page",
     "studies.refine.chapter.languages": "studies.refine.chapter.comparisons",
+    "sandbox.inside.assertions": "sandbox.inside.tester",
+    "sandbox.inside.landlock": "sandbox.inside.beside",
+    "sandbox.inside.comparing": "sandbox.inside.snippets",
+    "report.generic.figures": "report.drawing",
+    "report.generic.labels": "report.generic.published",
+    "report.generic.stopped": "report.chapters",
+    "report.latex": "report.formats",
+    "report.page.archive": "report.page",
+    "report.variants": "report.loading",
     "studies.refine.chapter.means": "studies.refine.chapter.outcomes",
     "serving": "models.serving",
+    "serving.cell_servers": "models.serving.fleet",
+    "serving.probing": "models.serving.server",
     "suites": "sandbox.suites",
+    "suites.assertions.reader": "sandbox.suites.assertions",
+    "suites.checkout": "sandbox.suites.repository",
     "suites.inserted": "studies.sreval.suite_inserted",
+    "suites.jdk": "sandbox.suites.compilers",
+    "suites.junit.compiler": "sandbox.suites.junit.toolchain",
     "suites.maven": "studies.sreval.suite_maven",
-    "suites.placing": "studies.sreval.placing",
+    "suites.placing": "studies.sreval.suite_inserted",
     "suites.versions": "studies.multicodeif.versions",
+    "studies.cab.chapter.drawings": "studies.cab.chapter",
+    "studies.cab.config": "studies.cab.stage",
+    "studies.cab.construct.dockerfiles": "studies.cab.construct.roles",
+    "studies.cab.construct.funnel": "studies.cab.construct.repositories",
+    "studies.cab.construct.threads": "studies.cab.construct.github",
+    "studies.cab.references": "studies.cab.judging",
+    "studies.cab.sampling": "studies.cab.tasks",
+    "studies.cab.user": "studies.cab.judging",
+    "studies.sreval.chapter.ablations": "studies.sreval.chapter.tables",
+    "studies.sreval.chapter.published": "studies.sreval.chapter.tables",
+    "studies.sreval.construct.checking": "studies.sreval.construct.algorithm",
+    "studies.sreval.construct.order": "studies.sreval.construct.algorithm",
+    "testing.behaviour": "testing.server",
+    "testing.instant": "testing.cells",
     "tracking": "report.tracking",
+    "tracking.find": "report.tracking.runs",
+    "tracking.locks": "report.tracking.store",
 }
 
 
@@ -66,9 +161,9 @@ VERBS = {
     "applicable_together": "studies.refine.verbs.applicable_together",
     "build": "studies.cab.verbs.build",
     "command": "studies.cab.verbs.run_command",
-    "comply": "studies.multicodeif.verbs.comply",
+    "comply": "studies.multicodeif.checking.comply",
     "enter": "studies.cab.verbs.enter",
-    "examine": "studies.multicodeif.verbs.examine",
+    "examine": "studies.multicodeif.checking.examine",
 }
 
 
@@ -83,7 +178,7 @@ def moved_verb(name: str) -> Callable[..., Any]:
 
 
 def new_name(name: str) -> str | None:
-    """The present name of the module that was once called `name`; None if it did not move."""
+    """The new name of the module `name`; None if it did not move."""
     package, _, rest = name.partition(".")
     if package != "codechat":
         return None
@@ -95,7 +190,7 @@ def new_name(name: str) -> str | None:
 
 
 class _Present(Loader):
-    """Gives the module that an old name now has."""
+    """Loads the module of a new name."""
 
     def __init__(self, name: str) -> None:
         self._module = importlib.import_module(name)
@@ -109,7 +204,7 @@ class _Present(Loader):
 
 
 class OldNames(MetaPathFinder):
-    """Finds modules by their names of before; the first finder, since the folders of moved packages have moved."""
+    """Finds modules by old names; the first finder, because the folders of packages have moved."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

@@ -49,7 +49,6 @@ KEEPERS = {
     "pandas": {"cli", "report", "studies"},
     "mlflow": {"report"},
     "sqlalchemy": {"report"},
-    "openai": {"models"},
     "pydantic_ai": {"models"},
     "boto3": {"models"},
     "botocore": {"models"},
@@ -60,7 +59,6 @@ KEEPERS = {
     "aiohttp": {"models"},
     "evalplus": {"datasets"},
     "libcst": {"studies"},
-    "pymannkendall": {"report"},
     "numpy": {"report", "sandbox", "studies"},
     "ray": {"run"},
     "scipy": {"report", "studies"},
@@ -69,11 +67,9 @@ KEEPERS = {
 }
 HEAVY = {
     "mlflow",
-    "openai",
     "boto3",
     "botocore",
     "evalplus",
-    "pymannkendall",
     "pandas",
     "numpy",
     "scipy",
@@ -95,7 +91,6 @@ HEAVY = {
 # Modules that consist of what they do with a slow library, and import it at their top: others import them late.
 LATE = {
     "codechat.models.calls.transport",
-    "codechat.models.openai.client",
     "codechat.studies.refine.baselines.refactoring.cosmetic",
     "codechat.studies.refine.baselines.refactoring.structural",
     "codechat.studies.refine.baselines.refactoring.trees",

@@ -13,8 +13,8 @@ from codechat.base.errors import UserError, nearest
 class Config(BaseModel):
     """Validated, frozen options. Every field is declared by one of the four functions below.
 
-    `version` counts changes of the code behind a config that can change a result (the rules of a judge, a baseline),
-    so that results of two versions never count as one cell.
+    `version` counts changes of the component's code that can change a result (the rules of a judge, a baseline): two
+    versions are never one cell.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -24,8 +24,8 @@ class Config(BaseModel):
     def identity(self, older: int = 0) -> dict[str, Any]:
         """The options that can change a result, nested configs included: the input of the cell id's hash.
 
-        `older` gives the identity of so many versions ago. Version 1 is left out, as are options with their default, so
-        that later additions change no id; a nested config counts as its default if it differs in run options alone.
+        `older` gives the identity of so many versions ago. Version 1 and later options with their default are left out,
+        so that additions change no id; a nested config equals its default if it differs in run options alone.
         """
         chosen: dict[str, Any] = {}
         for name, field in type(self).model_fields.items():
@@ -67,10 +67,9 @@ Part = Literal["result", "original", "run", "place"]
 
 
 def result_option(default: Any, description: str, **constraints: Any) -> Any:
-    """An option that can change a result: part of the cell id unless it has its default.
+    """An option that can change a result: part of the cell id unless it has its default (new options change no id).
 
-    So a new option does not change the id of any cell that does not set it. `...` as default means required.
-    `constraints` are those of pydantic's `Field`; its `json_schema_extra` holds further marks.
+    `...` as default means required. `constraints` go to pydantic's `Field`; `json_schema_extra` has further marks.
     """
     return _option("result", default, description, constraints)
 
@@ -86,22 +85,22 @@ def run_option(default: Any, description: str, **constraints: Any) -> Any:
 
 
 def place_option(default: Any, description: str, **constraints: Any) -> Any:
-    """A path or address: its content is part of the cell id by other means, the path itself is not."""
+    """A path or address: not part of the cell id, which has its content by other means."""
     return _option("place", default, description, constraints)
 
 
 SCORING: dict[str, Any] = {"scoring": True}
-"""Marks a field that affects how replies are scored but not the replies themselves: `rescore` may change it."""
+"""Marks a field that affects the scoring of replies but not the replies: `rescore` may change it."""
 
 
 def is_scoring(field: Any) -> bool:
-    """Whether a pydantic field is marked so."""
+    """Whether a field has the mark `SCORING`."""
     extra = field.json_schema_extra
     return isinstance(extra, dict) and bool(extra.get("scoring"))
 
 
 def scoring_identity(config: Config) -> dict[str, Any]:
-    """The marked options within a config, by place, as far as they are part of an identity."""
+    """The identity of the options marked `SCORING` within a config, by place."""
     found: dict[str, Any] = {}
     for name, field in type(config).model_fields.items():
         value = getattr(config, name)
@@ -132,7 +131,7 @@ def is_identity(field: Any) -> bool:
 
 
 def defaults_of(model: type[Config]) -> dict[str, Any]:
-    """Every option with its default; a required one holds OmegaConf's mark for a missing value."""
+    """Every option with its default; `???`, OmegaConf's mark for a missing value, if it is required."""
     values: dict[str, Any] = {}
     for name, field in model.model_fields.items():
         if field.is_required():
@@ -153,7 +152,7 @@ def _config_at(field: FieldInfo) -> type[Config] | None:
 
 C = TypeVar("C", bound=Config)
 WHERE = "where"
-"""The key under which validators find, in their context, the place of the config that they check."""
+"""The key of the config's place in the context of validators."""
 
 
 def validate(model: type[C], values: dict[str, Any], where: str) -> C:

@@ -1,7 +1,7 @@
 """The shared values of the package: frozen, without behaviour.
 
-The terms: a *session* is one dialogue over one task; a *turn* is one request and its
-reply, turn 0 being the initial generation; an *agenda* fixes the type of instruction of every later turn.
+A *session* is one dialogue over one task; a *turn* is one request and its reply, turn 0 being the initial generation;
+an *agenda* fixes the type of instruction of every later turn.
 """
 
 import operator
@@ -31,22 +31,20 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a conversation."""
-
     role: Role
     content: str
 
 
 _ADDED = Field(exclude_if=operator.not_)
-"""Marks what was added to records later: it is left out where there is nothing to say."""
+"""Marks fields that were added to records later: left out where they are empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one or several calls, as the endpoint counted them.
 
-    Cached input tokens, and those that were written to the endpoint's prompt cache, are part of the input tokens.
-    `tiers` has the part of all these that was served in another tier than the standard one (`flex`, `batch`).
+    Input tokens include cached tokens and tokens written to the endpoint's prompt cache. `tiers` has the parts of all
+    these that other tiers than the standard one served (`flex`, `batch`).
     """
 
     input_tokens: int = 0
@@ -56,7 +54,7 @@ class Usage:
     tiers: Annotated[Mapping[str, "Usage"], _ADDED] = field(default_factory=dict, hash=False)
 
     def __add__(self, other: "Usage") -> "Usage":
-        if other is NO_USAGE:  # that of all that asks no model
+        if other is NO_USAGE:  # of steps that ask no model
             return self
         tiers = self.tiers
         if other.tiers:
@@ -84,30 +82,30 @@ class Usage:
         return replace(self, tiers={} if tier == STANDARD else {tier: replace(self, tiers={})})
 
     def by_tier(self) -> "Iterator[tuple[str, Usage]]":
-        """The tokens apart by the tier that they were served in, the standard one first, without empty parts."""
+        """The tokens by tier, the standard one first, without empty parts."""
         if not self.tiers:
             yield STANDARD, self
             return
-        rest = replace(self, tiers={})
+        standard = replace(self, tiers={})
         for part in self.tiers.values():
-            rest -= part
-        if rest != NO_USAGE:
-            yield STANDARD, rest
+            standard -= part
+        if standard != NO_USAGE:
+            yield STANDARD, standard
         yield from self.tiers.items()
 
     def counts(self) -> dict[str, int]:
-        """The numbers of tokens by name, as records have them."""
+        """The numbers of tokens by name, for records."""
         named = {name: getattr(self, name) for name in ("input_tokens", "output_tokens", "cached_input_tokens")}
         return named | ({"cache_write_tokens": self.cache_write_tokens} if self.cache_write_tokens else {})
 
     def fields(self) -> dict[str, Any]:
-        """These fields as records have them, to make another usage with."""
+        """The fields for records; `of` reads them."""
         tiers = {name: part.counts() for name, part in self.tiers.items()}
         return {**self.counts(), **({"tiers": tiers} if tiers else {})}
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> "Usage":
-        """Read such fields."""
+        """Read `fields`."""
         return cls(**{**fields, "tiers": {name: cls(**part) for name, part in fields.get("tiers", {}).items()}})
 
 
@@ -118,8 +116,7 @@ NO_USAGE = Usage()
 class Instruction:
     """One refinement request: its text, its kind in the taxonomy (paper III-B), and the rule that decides it.
 
-    `rule` is data for the `rules` judge, or None if only an LLM can judge. `language` is that of the code that it is
-    asked of.
+    `rule` is data for the `rules` judge, or None if only an LLM can judge. `language` is the language of the code.
     """
 
     id: str
@@ -137,10 +134,10 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The requirements on an answer: code in `language`, with an entry point if the task demands one.
+    """The requirements on an answer: code in `language`, a tag as in a fence (```` ```python ````).
 
-    `language` is a tag as in a fence (```` ```python ````). `entry_point` is the name that the code must define, and
-    `signature` the line that it must keep; both are empty if the task demands none.
+    `entry_point` is the name that the code must define, `signature` the line that it must keep; empty if the task
+    requires none.
     """
 
     language: str = "python"
@@ -160,8 +157,8 @@ class Program:
 class Spent:
     """The usage and the attempts of an answer.
 
-    `retries` counts the repeated attempts of its calls, `rate_limited` those refused as too many. A `cached` answer has
-    the usage of its first time, but nothing was paid now.
+    `retries` counts repeated attempts of its calls, `rate_limited` attempts refused as too many. A `cached` answer has
+    the usage of the original call, but cost nothing now.
     """
 
     usage: Usage = NO_USAGE
@@ -179,7 +176,7 @@ class Spent:
         )
 
     def fields(self) -> dict[str, Any]:
-        """These four fields, to make another answer with."""
+        """The four fields, for another answer."""
         return {"usage": self.usage, "retries": self.retries, "rate_limited": self.rate_limited, "cached": self.cached}
 
 
@@ -187,8 +184,8 @@ class Spent:
 class Reply(Spent):
     """A model's answer. `text` is the whole reply, reasoning included if the endpoint puts it in the text.
 
-    `fingerprint` tells versions of the model apart: the `system_fingerprint` that came with the reply, or the version
-    that the provider names; None if there was none.
+    `fingerprint` identifies the model's version: the reply's `system_fingerprint`, or the version that the provider
+    names.
     """
 
     text: str
@@ -201,8 +198,8 @@ class Reply(Spent):
 class Extraction:
     """Code found in a reply.
 
-    `code` keeps the reply's own text; `program` is what is executed (test code and main guard removed).
-    `problem` is None if the program can be run; `reason` says why it cannot, or how it was found.
+    `code` is the reply's text; `program` is executed (test code and main guard removed). `problem` is None if the
+    program can be run; `reason` is why it cannot, or how it was found.
     """
 
     code: str | None
@@ -225,18 +222,17 @@ class Failure:
     stdout: str | None = None
 
     def given_fields(self) -> dict[str, Any]:
-        """The fields that have a value."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of tests on a program. `passed_base` is that of only the base tests.
+    """The result of tests on a program; `passed_base` is the result of the base tests alone.
 
-    `inside` says why program and tests shared a process, so that the program could have forged the verdict: empty if
-    they did not, None if the suite does not tell. `by_program`: the program brought this about when it ran, as any
-    program can. `unrun` says why tests did not run, if the suite can tell this from tests that fail: they do not
-    compile with a program that compiles by itself (`unfit`), there is none (`none`), or some are skipped or do not end.
+    `inside` is why program and tests shared a process, where the program could have forged the verdict: empty if they
+    did not, None if unknown. `by_program`: the program itself caused that when it ran. `unrun` is why tests did not
+    run, if the suite can distinguish this from failing tests: they do not compile with a program that compiles by
+    itself (`unfit`), there is no test (`none`), or some are skipped or do not end (`some`).
     """
 
     outcome: Outcome
@@ -254,7 +250,6 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether all tests passed."""
         return self.outcome == "pass"
 
     @classmethod
@@ -274,7 +269,7 @@ class Applicability(Spent):
 
 @dataclass(frozen=True, slots=True)
 class Applicabilities(Spent):
-    """Decisions about several instructions and one code, in their order; the usage is that of all together."""
+    """Decisions about several instructions and one code, in their order, with their total usage."""
 
     decisions: tuple[Applicability, ...]
 
@@ -299,11 +294,11 @@ class Adherence(Spent):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How a command in a room ended, with its standard output and standard error together as legible text.
+    """The end of a command in a room, with its standard output and standard error together as legible text.
 
-    `status` is the exit status, 128 + the signal's number if a signal ended it, and None if a limit did: `ended` says
-    which, "killed" being any other end by the room. If the output was longer than what is kept, `cut` is True and the
-    text says how much is missing between its head and its tail. `seconds` is time by the clock.
+    `status` is the exit status, 128 + the signal's number after a signal, and None after a limit: `ended` names the
+    limit, "killed" being any other end by the room. If the output was too long, `cut` is True and the text says how
+    much is missing between its head and its tail. `seconds` is time by the clock.
     """
 
     text: str
@@ -317,7 +312,7 @@ class Output:
 class Build:
     """Whether a room's environment could be built with a maintainer's files, the log's legible end, and the seconds.
 
-    `test` is the output of the dataset's test command in the built image; None if there is none, or nothing was built.
+    `test` is the output of the dataset's test command in the built image, if there is one.
     """
 
     ok: bool

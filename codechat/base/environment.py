@@ -1,4 +1,4 @@
-"""This process: its shell commands, its folders of caches, its garbage, and the telemetry of libraries, turned off."""
+"""This process: its shell commands, cache folders and garbage collection, and the libraries' telemetry, turned off."""
 
 import contextlib
 import gc
@@ -28,14 +28,12 @@ SILENCED = {
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 """Variables that turn off the telemetry of libraries that codechat loads or starts."""
-
-
 CACHES = "CODECHAT_CACHE_DIR"
-"""The variable that names the folder of codechat's caches."""
+"""The variable with the folder of codechat's caches."""
 
 
 def data_folder(name: str) -> Path:
-    """`conf` or `sweeps`: inside an installed package, or beside it in a source tree."""
+    """`conf` or `sweeps`: inside an installed package, or next to it in a source tree."""
     packed = PACKAGE / "_data" / name
     return packed if packed.is_dir() else PACKAGE.parent / name
 
@@ -47,7 +45,7 @@ def silence(environ: MutableMapping[str, str]) -> None:
 
 
 def shell_command(tool: str) -> str:
-    """The shortest command of an installed console script: its name if PATH finds this very script."""
+    """The shortest command of an installed console script: its name if PATH leads to this script."""
     script = Path(sys.executable).parent / tool
     found = shutil.which(tool)
     if not script.exists() or (found and Path(found) == script):
@@ -59,9 +57,8 @@ def shell_command(tool: str) -> str:
 def collect_seldom() -> Iterator[None]:
     """Run the garbage collector less often: modules and replies make many objects, hardly any of them in cycles.
 
-    At Python's default rate it takes a tenth of the time of a small cell, and a fifth of the engine's own. It runs when
-    there are 400,000 objects more: the libraries of a small cell make 300,000, and all of these stay. A thousand and
-    three thousand sessions take no more memory by that than at every 100,000.
+    At Python's default rate it takes a tenth of the time of a small cell. The libraries of a small cell make 300,000
+    lasting objects; 3,000 sessions take no more memory at every 400,000 new objects than at every 100,000.
     """
     usual = gc.get_threshold()
     gc.set_threshold(400_000, *usual[1:])
@@ -72,15 +69,12 @@ def collect_seldom() -> Iterator[None]:
 
 
 def leave_uncollected() -> None:
-    """Let the garbage collector pass over all objects there are: what is loaded stays, and at the end all goes at once.
-
-    To search them for cycles when the process ends takes a quarter of the CPU time of a small cell.
-    """
+    """Exclude all present objects from garbage collection, which takes a quarter of a small cell's CPU time at exit."""
     gc.freeze()
 
 
 def home() -> Path:
-    """The user's folder; the root if the system knows none."""
+    """The user's folder; `/` if the system has none."""
     try:
         return Path.home()
     except RuntimeError:
@@ -88,10 +82,10 @@ def home() -> Path:
 
 
 def cache_root() -> Path:
-    """The folder of codechat's caches: `CODECHAT_CACHE_DIR`, else one in the user's cache folder, else a temporary one.
+    """The folder of codechat's caches: `CODECHAT_CACHE_DIR`, else one in the user's cache folder.
 
-    The temporary one, of mode 0700, is taken if the user's cache folder cannot be written, as with a read-only home.
-    Raises `UserError` if another user holds its name.
+    If that cannot be written, as with a read-only home, a temporary folder of mode 0700. Raises `UserError` if another
+    user has its name.
     """
     if named := os.environ.get(CACHES):
         return Path(named)
@@ -112,10 +106,7 @@ def cache_root() -> Path:
 
 @contextlib.contextmanager
 def caches_in(folder: str | None) -> Iterator[None]:
-    """While it lasts, codechat's caches are in a folder; where they were if none is named.
-
-    Processes that are started meanwhile find them there too.
-    """
+    """Within, codechat's caches are in `folder`, also for started processes; None: no change."""
     before = os.environ.get(CACHES)
     if folder is not None:
         os.environ[CACHES] = str(Path(folder).absolute())

@@ -1,8 +1,7 @@
 """The kinds of failure, and how each is handled.
 
-A user's mistake ends the command with exit status 2 and at most five lines; a failure of
-infrastructure is retried, then recorded as errored and never scored; anything else is a bug and
-keeps its traceback.
+A user's mistake ends the command with exit status 2 and at most five lines; a failure of infrastructure is retried,
+then recorded as errored and never scored; anything else is a bug and keeps its traceback.
 """
 
 import difflib
@@ -38,7 +37,7 @@ class BrokenTask(UserError):
 class InfrastructureError(Exception):
     """Something outside failed (endpoint, judge, disk) after its retries: recorded, never scored.
 
-    `retries` and `rate_limited` count the failed attempts, as those of a reply do.
+    `retries` and `rate_limited` count the failed attempts, as in a reply.
     """
 
     retries: int = 0
@@ -46,10 +45,10 @@ class InfrastructureError(Exception):
 
 
 class BrokenTest(InfrastructureError):
-    """A test that was made during the session, by a model for one, and can decide nothing; a suite raises it.
+    """A test that was made during the session, for instance by a model, and decides nothing; a suite raises it.
 
-    The session is errored, without a score, and the others go on, unless the protocol catches it to leave the turn
-    unscored. It says nothing of what is outside: any number in a row stops no cell.
+    The session is errored, unless the protocol catches the error and leaves the turn unscored. It is no sign of a
+    failing endpoint: any number in a row stops no cell.
     """
 
 
@@ -66,7 +65,7 @@ class ContextOverflow(Exception):
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> str:
-    """A hint with the known names closest to `name`, or all of them if none is close and they are few."""
+    """A hint with the known names closest to `name`; if none is close, with the first 15 names."""
     names = sorted(known)
     # a longer name is no slip of the hand, and comparing it would take long
     close = difflib.get_close_matches(name, names, n=count, cutoff=0.5) if len(name) <= LONGEST_SLIP else []

@@ -14,15 +14,14 @@ import yaml
 from codechat.base.errors import UserError
 
 LONGEST_KEPT = 8192
-"""Characters of a text whose JSON is remembered: 2,048 of them take 32 MB."""
+"""Characters of a text whose JSON is cached: 2,048 texts take 32 MB."""
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def write_atomically(path: Path, data: str | bytes | Iterable[str] | Iterable[bytes]) -> None:
     """Replace `path` by `data` so that a reader, or a power cut, sees the old file or the new one.
 
-    An iterable is written piece by piece, so that the whole need not fit into memory. Raises `UserError` if the
-    folder cannot be written or the disk is full.
+    An iterable is written piece by piece. Raises `UserError` if the folder cannot be written or the disk is full.
     """
     pieces = (data,) if isinstance(data, str | bytes) else data
     try:
@@ -55,7 +54,7 @@ def canonical_json(value: Any) -> str:
 
 
 class GrowingHash:
-    """`content_hash` of a growing list: items that were hashed before are not encoded again."""
+    """`content_hash` of a growing list, which encodes only new items."""
 
     def __init__(self, plain: Callable[[Any], list[Any]]) -> None:
         self._plain = plain
@@ -84,12 +83,12 @@ def content_hash(value: Any) -> str:
 
 
 def _list_json(values: list[Any]) -> str:
-    """`canonical_json`, but a text that several lists hold is encoded once."""
+    """`canonical_json`, with cached texts."""
     return f"[{','.join([text_json(each) if type(each) is str else canonical_json(each) for each in values])}]"
 
 
 def text_json(text: str) -> str:
-    """`canonical_json` of a text: those of a dialogue are asked for again at every turn."""
+    """`canonical_json` of a text, cached: the texts of a dialogue recur at every turn."""
     return _encoded(text) if len(text) <= LONGEST_KEPT else canonical_json(text)
 
 

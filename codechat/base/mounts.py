@@ -18,14 +18,11 @@ LOCAL_FUSE = frozenset({"fuse.ntfs", "fuse.ntfs-3g", "fuse.exfat", "fuse.fuse-ov
 
 
 def file_system(path: Path) -> str:
-    """The type of the file system that holds a path, as Linux names it (`ext4`, `nfs4`); empty if it is not known."""
-    whole, found, longest = str(path.resolve()), "", -1
-    for line in _mounts():
-        place, kind = line
-        inside = whole == place or whole.startswith(place.rstrip("/") + "/")
-        if inside and len(place) >= longest:  # of two mounts at one place, the later one covers the earlier
-            found, longest = kind, len(place)
-    return found
+    """The type of the file system that holds a path, as Linux names it (`ext4`, `nfs4`); empty if unknown."""
+    whole = str(path.resolve())
+    inside = [(len(place), kind) for place, kind in _mounts() if f"{whole}/".startswith(place.rstrip("/") + "/")]
+    longest = max(inside, default=(0, ""), key=lambda mount: mount[0])[0]
+    return next((kind for length, kind in reversed(inside) if length == longest), "")  # later mounts cover earlier ones
 
 
 def is_network(kind: str) -> bool:
@@ -34,7 +31,7 @@ def is_network(kind: str) -> bool:
 
 
 def _mounts() -> list[tuple[str, str]]:
-    """The place and the type of every mount; nothing if the system does not tell."""
+    """The place and the type of every mount; empty if unknown."""
     try:
         lines = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:

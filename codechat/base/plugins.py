@@ -1,8 +1,8 @@
-"""Find components: in a package of codechat, in the studies, and in what other installed packages name.
+"""Find components: in a package of codechat, in the studies, and in the entry points of other installed packages.
 
 A study is a package whose files are found by their names: `dataset.py`, `dataset_*.py` or a package `dataset` for the
-group `dataset`, and so for every group. Those of `codechat.studies` are found, and those that an installed package
-names under the entry-point group `codechat.study`.
+group `dataset`, and so for every group. Studies are in `codechat.studies`, and under the entry-point group
+`codechat.study` of installed packages.
 """
 
 import functools
@@ -21,7 +21,7 @@ STUDIES = "codechat.studies"
 
 
 def import_all(package: str, group: str) -> None:
-    """Import every module of the package `package`, those of the studies for `group`, and those of the entry points.
+    """Import the modules of a package, of the studies for `group`, and of the group's entry points.
 
     Raises `UserError` that names the installed package whose module cannot be loaded.
     """
@@ -59,26 +59,24 @@ def _import_files(files: Iterable[str], group: str) -> None:
 
 
 def _load(point: EntryPoint, what: str, then: Callable[[Any], None] = lambda loaded: None) -> None:
-    """Load an entry point. Raises `UserError` if that fails, for whatever reason."""
+    """Load an entry point. Raises `UserError` if that fails."""
     try:
         then(point.load())
     except (Exception, SystemExit) as error:
         package = point.dist.name if point.dist else point.value
-        raise UserError(
-            f"the {what} '{point.name}' of the package {package} cannot be loaded: {_words(error)}",
-            f"mend or uninstall {package}",
-        ) from error
+        problem = f"the {what} '{point.name}' of the package {package} cannot be loaded: {_words(error)}"
+        raise UserError(problem, f"mend or uninstall {package}") from error
 
 
 @functools.cache
 def _installed(path: tuple[str, ...]) -> Mapping[str, Sequence[EntryPoint]]:
-    """The entry points of all packages on the module path by group, read once: they are in a file a package."""
-    found = entry_points()
-    return {group: tuple(found.select(group=group)) for group in found.groups if group.startswith("codechat.")}
+    """The entry points of all packages on the module path by group, cached: each package has a file of them."""
+    points = entry_points()
+    return {group: tuple(points.select(group=group)) for group in points.groups if group.startswith("codechat.")}
 
 
 def _words(error: BaseException) -> str:
-    """The error with its type, unless it speaks for itself, and the line that raised it."""
+    """The error with its type, unless it is a `UserError`, and the line that raised it."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     where = "" if isinstance(error, SyntaxError) else f" ({last.filename}:{last.lineno})"
     kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "

@@ -1,7 +1,7 @@
-"""Checks whether a component of another package keeps what the type of its group promises.
+"""Type checks of components of other packages.
 
 A wrong type would show up as an `AttributeError` far from its cause. So a plugin's component is checked when it is made
-and at every result, and the message names the plugin and the expected type.
+and at every result, and the error names the plugin and the expected type.
 """
 
 import functools
@@ -16,31 +16,31 @@ from codechat.base.errors import UserError
 HOME = __name__.partition(".")[0]
 GUIDE = "docs/write-your-own.md shows one of each that runs"
 ALSO: Mapping[Any, Any] = {float: (int, float), tuple: (tuple, list), list: (tuple, list), Iterator: Iterable}
-"""The types that stand for another type: a list does for a tuple, a whole number for a number."""
+"""The types that are accepted for another type."""
 _hints = functools.cache(get_type_hints)
 
 
 @functools.lru_cache(maxsize=256)  # asked about the same few for every program
 def is_plugin(maker: Hashable) -> bool:
-    """Whether a function or class is another package's: codechat's own are held to their types by its type checker."""
+    """Whether a function or class belongs to another package: mypy checks codechat's."""
     return str(getattr(maker, "__module__", "")).partition(".")[0] != HOME
 
 
 def kept_to_type(component: Any, promise: Any, who: str) -> Any:
-    """The component, whose results are checked from now on if the promise is a protocol. Raises `UserError`."""
+    """The component, wrapped to check its results if the promise is a protocol. Raises `UserError`."""
     check_type(component, promise, who)
     return _Checked(component, promise, who) if _is_protocol(promise) else component
 
 
 def check_type(value: Any, hint: Any, who: str, what: str = "") -> None:
-    """Raise `UserError` if a value of another package is not what a type hint says."""
+    """Raise `UserError` if a value of another package does not fit a type hint."""
     if found := _problem(value, hint):
         place, _, expected = found.removeprefix(".").partition(" must be ")
         raise UserError(f"{who}: {' of '.join(filter(None, (place, what))) or 'it'} must be {expected}", GUIDE)
 
 
 def check_call(who: str, function: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]) -> None:
-    """Raise `UserError` if a factory does not take what it is called with."""
+    """Raise `UserError` if a factory does not accept its arguments."""
     try:
         signature = inspect.signature(function)
     except ValueError:
@@ -53,7 +53,7 @@ def check_call(who: str, function: Callable[..., Any], arguments: Sequence[Any],
 
 
 def _problem(value: Any, hint: Any) -> str:
-    """The place in a value that is not what a type hint says, and what must be there; empty if there is none."""
+    """The place in a value that does not fit a type hint, and the expected type; empty if there is none."""
     kind, parameters = get_origin(hint) or hint, get_args(hint)
     if kind is Any or isinstance(kind, TypeVar):
         return ""
@@ -93,7 +93,7 @@ def _lacking(component: Any, promise: Any) -> str:
 
 
 class _Checked:
-    """A component whose results are checked; its other members are its own."""
+    """A component whose results are checked."""
 
     def __init__(self, component: Any, promise: Any, who: str) -> None:
         self._component, self._promise, self._who = component, promise, who

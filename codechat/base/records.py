@@ -28,19 +28,19 @@ SCHEMA = 1
 
 
 INSIDE = "inside"
-"""The field of a turn whose verdict was decided inside: what forced program and tests into one process."""
+"""The field of a turn whose verdict was decided inside: the reason why program and tests shared one process."""
 BY_PROGRAM = "inside_by_program"
-"""The field, then true, of such a turn if the program brought that about when it ran."""
+"""The field, then true, of such a turn if the program itself caused that when it ran."""
 CALLS = "calls"
 """The field of a turn with the calls of each role, in protocols with further roles."""
 UNDER_TEST = "model"
 """The role of the model under test; a protocol may declare further roles."""
 TRACKED = "tracking.json"
-"""The file of a finished cell that says what its tracked run shows, such as the content hash of its dataset."""
+"""The file of a finished cell with the values of its tracked run, such as the content hash of its dataset."""
 JUDGE_TAG = "codechat.judge_version"
-"""The tag of a cell whose judge decides by rules: their version."""
+"""The tag with the version of a judge's rules."""
 GROUP_TAG = "codechat.repeats"
-"""The tag that cells share which differ in the seed alone: a hash of everything else that can change a result."""
+"""The tag that is equal for cells that differ in the seed alone: a hash of all other options of results."""
 
 
 class Record(BaseModel):
@@ -69,7 +69,7 @@ class AdherenceRecord(Record):
 
 
 class AskedRecord(InstructionRecord):
-    """An instruction that a turn asked for, and whether it was followed; null if nobody judged that."""
+    """An instruction that a turn asked for, and whether it was followed; null if that was not judged."""
 
     adherence: AdherenceRecord | None = None
 
@@ -77,13 +77,13 @@ class AskedRecord(InstructionRecord):
 class TurnRecord(BaseModel):
     """One turn. Protocols other than `refine` add their own fields.
 
-    `asked` has the instructions of the turn with their adherence. A turn of one instruction has both as `instruction`
-    and `adherence`, too, which older records have alone.
+    `asked` has the instructions of the turn with their adherence. A turn of one instruction also has them as
+    `instruction` and `adherence`; older records have only these.
 
-    `outcome`, `passed` and `passed_base` are null at a turn that is not scored and counts in no rate. `decided` says
-    whether the verdict was out of the program's reach (null: not known); if it was not, `inside` says why. A protocol
-    with further roles has `usage_by_role` (tokens by role), and `calls` (their requests and responses). `tested_as` is
-    the earliest turn with the same program, if all its tests had been run by then: this turn has its verdict.
+    `outcome`, `passed` and `passed_base` are null at a turn that is not scored and counts in no rate. `decided` is
+    whether the verdict was out of the program's reach (null: unknown); if it was not, `inside` is the reason. Protocols
+    with further roles add `usage_by_role` (tokens) and `calls` (requests and responses). `tested_as` is the earliest
+    turn with the same program and tests, whose verdict this turn has.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -131,7 +131,7 @@ class TurnRecord(BaseModel):
     ) -> "TurnRecord":
         """A turn's record; `answer` is None if the model was not asked, or its context overflowed.
 
-        `verdict` is None if the turn is not scored; `own` are further fields, including the protocol's.
+        `verdict` is None if the turn is not scored; `own` are further fields.
         """
         reply, extraction = answer or (None, None)
         fields: dict[str, Any] = {"turn": turn, "request": list(request)}
@@ -149,21 +149,20 @@ class TurnRecord(BaseModel):
 
     @property
     def forced_by(self) -> str | None:
-        """The reason that program and tests shared one process; None if they did not, or it is not known."""
+        """The reason why program and tests shared one process; None if they did not, or it is unknown."""
         return (self.model_extra or {}).get(INSIDE)
 
     def shared_fields(self) -> dict[str, Any]:
-        """The fields about a process that program and tests shared, for a turn that repeats this verdict."""
+        """The fields about a shared process, for a turn that repeats this verdict."""
         return {name: value for name, value in (self.model_extra or {}).items() if name in (INSIDE, BY_PROGRAM)}
 
     @property
     def of_protocol(self) -> dict[str, Any]:
-        """The fields that the protocol added, without those about a process that program and tests shared."""
         return {name: value for name, value in (self.model_extra or {}).items() if name not in (INSIDE, BY_PROGRAM)}
 
     @property
     def moved(self) -> bool:
-        """Whether the program itself brought it about, when it ran, that it shared a process with its tests."""
+        """Whether the program itself caused that it shared a process with its tests."""
         return bool((self.model_extra or {}).get(BY_PROGRAM))
 
     def usage_of_roles(self) -> Iterator[tuple[str, Usage]]:
@@ -178,22 +177,22 @@ class TurnRecord(BaseModel):
 
     @property
     def first_request(self) -> list[Message]:
-        """The first request of a dialogue, if the turn is its first: `request`, unless the turn took several calls."""
+        """The first request of the turn: `request`, unless the turn took several calls."""
         own = (call.request for call in self.calls() if call.role == UNDER_TEST)
         return next(own, self.request)
 
     def slim(self) -> "TurnRecord":
-        """The turn without its texts: the calls of roles stay in `usage_by_role` alone."""
+        """The turn without its texts, and without `calls`."""
         slim: dict[str, Any] = {"request": [], "response": self.response and "", "code": self.code and ""}
         calls: dict[str, Any] = {CALLS: []} if CALLS in (self.model_extra or {}) else {}
         return self.model_copy(update={**slim, "failure": None, **calls})
 
 
 class CallRecord(Record):
-    """One call of a role at a turn, in protocols where a turn takes several.
+    """One call of a role at a turn, in protocols with several calls a turn.
 
-    A call that continues the session's last request to the role holds only what is new in `request`: in front of it
-    come all messages of that request, `earlier` in number.
+    `request` has only the new messages if the call continues the session's last request to the role, whose `earlier`
+    messages come before them.
     """
 
     role: str
@@ -208,13 +207,13 @@ class CallRecord(Record):
 ADDED = ("language", "judgement")
 """Fields of a session that were added later."""
 ADDED_TO_TURNS = ("decided", "tested_as", "asked")
-"""Fields of a turn that were added later; they are None or empty if there is nothing to say."""
+"""Fields of a turn that were added later; None or empty where they do not apply."""
 
 
 class SessionRecord(Record):
-    """One dialogue. `errored` sessions hold their finished turns and are left out of every figure.
+    """One dialogue in the task's `language`. `errored` sessions hold their finished turns and count in no figure.
 
-    `language` is that of the task's code. `judgement` is the protocol's verdict on the whole dialogue.
+    `judgement` is the protocol's verdict on the whole dialogue.
     """
 
     schema_: int = SCHEMA
@@ -286,18 +285,18 @@ def read_sessions(path: Path) -> Iterator[SessionRecord]:
 
 
 def tags_in(folder: Path) -> Mapping[str, str]:
-    """The tags of a finished cell's tracked run; none if its folder does not hold them."""
-    try:
-        tags = json.loads((folder / TRACKED).read_bytes())["tags"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-    return tags if isinstance(tags, dict) else {}
+    """The tags of a finished cell's tracked run, if its folder has them."""
+    return _tracked(folder, "tags")
 
 
 def dataset_in(folder: Path) -> Mapping[str, Any]:
-    """The dataset of a finished cell: number of `tasks`, `content_hash`, `departure`; empty if nothing is known."""
+    """The dataset of a finished cell, if its folder has it: number of `tasks`, `content_hash`, `departure`."""
+    return _tracked(folder, "dataset")
+
+
+def _tracked(folder: Path, key: str) -> Mapping[str, Any]:
     try:
-        about = json.loads((folder / TRACKED).read_bytes())["dataset"]
+        values = json.loads((folder / TRACKED).read_bytes())[key]
     except (OSError, ValueError, KeyError, TypeError):
         return {}
-    return about if isinstance(about, dict) else {}
+    return values if isinstance(values, dict) else {}

@@ -1,8 +1,8 @@
 """Components by name: one registry per config group, filled by discovery.
 
-A component is a decorated factory in any module of its folder, or in a module that another installed package
-names under the entry-point group `codechat.<group>`. It is listed nowhere else. Its options are a `Config`;
-importing a component's module must be cheap, so heavy libraries are imported inside the factory.
+A component is a decorated factory in any module of its folder, or in a module that an installed package names under the
+entry-point group `codechat.<group>`. Its options are a `Config`. Importing its module must be cheap: import heavy
+libraries inside the factory.
 """
 
 import inspect
@@ -15,16 +15,14 @@ from codechat.base.errors import UserError, nearest
 from codechat.base.plugins import import_all
 from codechat.base.promises import check_call, is_plugin, kept_to_type
 
-T = TypeVar("T")
-"""The type that a registry's factories make."""
-X = TypeVar("X")
-"""A frozen dataclass of a component's properties that are known before it is built; each field has a default."""
+T = TypeVar("T")  # the type that a registry's factories make
+X = TypeVar("X")  # traits: a frozen dataclass of a component's properties before it is built; each field has a default
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class NoTraits:
-    """For groups whose components have no such properties."""
+    """For groups whose components have no traits."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +42,7 @@ class Component(Generic[T, X]):
 
 
 class Registry(Generic[T, X]):
-    """The components of one config group, keyed by the option `key` (`kind` unless given).
-
-    A component whose own options leave no place for that key may have another.
-    """
+    """The components of one config group, chosen by the option `key`; a component may have another key."""
 
     def __init__(
         self,
@@ -59,31 +54,27 @@ class Registry(Generic[T, X]):
         *,
         key: str = "kind",
     ) -> None:
-        """`makes` is the type of what the factories make, `options` the base of their configs."""
+        """`makes` is the type of the components, `options` the base of their configs."""
         self.group, self.package, self.key = group, package, key
-        self._makes, self._options = makes, options
-        self._traits = traits
+        self._makes, self._options, self._traits = makes, options, traits
         self._components: dict[str, Component[T, X]] = {}
         self._discovered = False
 
     def register(self, name: str, config: type[Config], *, key: str | None = None, **traits: Any) -> Callable[[F], F]:
         """Decorator for a factory. Its first docstring line is its description; a name can be used once.
 
-        `key` is the option that holds the name, if it is not the group's. `traits` are fields of the group's traits.
+        `key` is the option with the name, if it is not the group's. `traits` are fields of the group's traits.
         """
-
-        own = key or self.key
-        _check_options(f"{self.group} '{name}'", config, self._options, own)
+        who, name_key = f"{self.group} '{name}'", key or self.key
+        _check_options(who, config, self._options, name_key)
 
         def remember(factory: F) -> F:
             known = self._components.get(name)
             if known is not None and known.factory.__module__ != factory.__module__:
-                raise ValueError(
-                    f"{self.group} '{name}' is registered twice: {known.factory.__module__} has it already"
-                )
-            component: Component[T, X] = Component(name, config, factory, self._traits(**traits), own)
+                raise ValueError(f"{who} is registered twice: {known.factory.__module__} has it already")
+            component: Component[T, X] = Component(name, config, factory, self._traits(**traits), name_key)
             if not component.summary:
-                raise ValueError(f"{self.group} '{name}' needs a docstring: its first line is the description")
+                raise ValueError(f"{who} needs a docstring: its first line is the description")
             self._components[name] = component
             return factory
 
@@ -108,9 +99,8 @@ class Registry(Generic[T, X]):
 
     def chosen_by(self, values: Mapping[str, Any], where: str | None = None) -> Component[T, X]:
         """The component that the options name. Raises `UserError`."""
-        own = next((each for each in self if each.key != self.key and values.get(each.key) == each.name), None)
-        if own is not None:
-            return own
+        if other := next((each for each in self if each.key != self.key and values.get(each.key) == each.name), None):
+            return other
         name = values.get(self.key)
         if not isinstance(name, str):
             raise UserError(f"{where or self.group}.{self.key} is required", nearest("", (c.name for c in self)))
@@ -142,24 +132,20 @@ class Registry(Generic[T, X]):
             package = (error.name or "").partition(".")[0]
             if package in ("", "codechat"):
                 raise
-            raise UserError(
-                f"{self.group}={component.name} needs the package {package}, which is not installed",
-                f"pip install {package}",
-            ) from error
+            problem = f"{self.group}={component.name} needs the package {package}, which is not installed"
+            raise UserError(problem, f"pip install {package}") from error
 
 
 def _check_options(who: str, config: Any, base: type[Config], key: str) -> None:
     """Raise `TypeError` for a config class that the group cannot use."""
     if not (isinstance(config, type) and issubclass(config, base)):
-        raise TypeError(
-            f"{who}: its config must be a subclass of {base.__module__}.{base.__name__}, not {config!r:.80}"
-        )
+        expected = f"{base.__module__}.{base.__name__}"
+        raise TypeError(f"{who}: its config must be a subclass of {expected}, not {config!r:.80}")
     if key not in config.model_fields:
         raise TypeError(f"{who}: its config has no field '{key}'")
     for name, field in config.model_fields.items():
         try:
             part_of(field)
         except TypeError as error:
-            raise TypeError(
-                f"{who}: the option '{name}' must be declared with result_option, run_option or place_option"
-            ) from error
+            declared = "must be declared with result_option, run_option or place_option"
+            raise TypeError(f"{who}: the option '{name}' {declared}") from error

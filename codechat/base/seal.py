@@ -1,4 +1,4 @@
-"""The seal of a finished cell: hashes by which a reader knows that its files are still those that the run wrote."""
+"""The seal of a finished cell: hashes that show whether its files were changed since the run wrote them."""
 
 import hashlib
 import json
@@ -17,15 +17,12 @@ def write_seal(folder: Path) -> None:
 
 
 def break_seal(folder: Path) -> None:
-    """Take the seal away, before any of the files is written again."""
+    """Remove the seal, before a file is written again."""
     (folder / SEAL).unlink(missing_ok=True)
 
 
 def edited(folder: Path) -> str:
-    """A sentence if a file of a sealed cell is no longer what the run wrote, with the remedy; empty if all are.
-
-    A folder without a seal is one of an earlier version, or of a cell that has not finished: nothing is said of it.
-    """
+    """A sentence with the remedy if a file of a sealed cell was changed; empty if not, or without a seal."""
     if not (folder / SEAL).is_file():
         return ""
     try:
@@ -36,10 +33,8 @@ def edited(folder: Path) -> str:
     if not changed:
         return ""
     verb = "is" if len(changed) == 1 else "are"
-    return (
-        f"{' and '.join(changed)} {verb} not what the run wrote ({SEAL}): no figure holds that was not made anew; "
-        "the cell's command, run again, restores its files and calls no model"
-    )
+    remedy = "the cell's command, run again, restores its files and calls no model"
+    return f"{' and '.join(changed)} {verb} not what the run wrote ({SEAL}): figures may be wrong; {remedy}"
 
 
 def _hash_of(path: Path) -> str:

@@ -20,10 +20,7 @@ def csv_text(rows: Iterable[Sequence[Any]]) -> str:
 
 
 def escape_formula(text: str) -> str:
-    """The text, with an apostrophe in front if a spreadsheet would run it as a formula.
-
-    One that begins with apostrophes before a formula gets another, so that the first one can be taken away again.
-    """
+    """The text, with an apostrophe in front if it is a formula, or apostrophes and a formula."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 
@@ -37,7 +34,7 @@ def _cell(value: Any) -> Any:
 
 
 class _UnixLines:
-    """Ends a written row by a line feed. Python's writer quotes a carriage return only if its line ends have one."""
+    """Ends rows by a line feed. Python's writer quotes a carriage return only if its line ends have one."""
 
     def __init__(self) -> None:
         self.text = io.StringIO()

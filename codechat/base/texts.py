@@ -1,7 +1,7 @@
-"""Texts from outside: programs, replies, task files, names. They are data, and are fitted for the place they go to.
+"""Texts from outside: programs, replies, task files, names.
 
-Records keep them as they are, except for characters that UTF-8 cannot hold (`writable`). A terminal or a table shows
-hidden characters by their codes (`visible`). A name is refused at the start if it has any (`problem_of_name`).
+Records keep them unchanged, except for characters that UTF-8 cannot hold (`writable`). A terminal or a table shows
+hidden characters by their codes (`visible`). Names with hidden characters are refused (`problem_of_name`).
 """
 
 import json
@@ -26,8 +26,8 @@ _HIDDEN = re.compile(
 def writable(value: T) -> T:
     """The value with every half of a surrogate pair in its texts as U+FFFD, because no file in UTF-8 can hold it.
 
-    Texts are found in dataclasses, mappings, lists and tuples; both halves in a row become the character they stand
-    for. A value without any is returned itself.
+    Texts are searched in dataclasses, mappings, lists and tuples; a pair of halves becomes its character. A value
+    without halves is returned itself.
     """
     made: Any = value
     if isinstance(value, str):
@@ -48,7 +48,7 @@ def writable(value: T) -> T:
 
 
 def _is_writable(value: Any) -> bool:
-    """Whether a JSON value can be written as it is: known sooner by writing it than by a look at each of its texts."""
+    """Whether a JSON value can be written unchanged; writing it is faster than searching its texts."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except (TypeError, ValueError):
@@ -65,10 +65,7 @@ def _without_halves(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    r"""The text with characters that are hidden, or that a terminal obeys, by their codes (`\x1b`, `\u202e`).
-
-    Tabs and line ends stay.
-    """
+    r"""The text with hidden and control characters as their codes (`\x1b`, `\u202e`); tabs and line ends stay."""
     return _HIDDEN.sub(lambda match: _code(match[0]), text)
 
 
@@ -78,7 +75,7 @@ def _code(character: str) -> str:
 
 
 def problem_of_name(name: str) -> str:
-    """The reason that a text cannot name a task or a model in records and tables; empty if it can."""
+    """The reason why a text cannot be the name of a task or a model; empty if it can."""
     if not name.strip():
         return "is empty"
     if len(name) > LONGEST_NAME:

@@ -4,8 +4,8 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from codechat.base.environment import VERSION, collect_seldom, leave_uncollected, shell_command, silence
 from codechat.base.errors import InfrastructureError, UserError, nearest
@@ -44,12 +44,10 @@ def main(argv: Sequence[str]) -> int:
 
 def _dispatch(argv: list[str]) -> int:
     if sys.flags.optimize > 1:
-        raise UserError(
-            "Python was told to drop docstrings (-OO), and codechat describes its options by them",
-            "leave out -OO, and PYTHONOPTIMIZE=2",
-        )
+        problem = "Python runs without docstrings (-OO), and codechat describes its options by them"
+        raise UserError(problem, "leave out -OO, and PYTHONOPTIMIZE=2")
     for word in argv:
-        if writable(word) is not word:  # the system hands over bytes that are no UTF-8 as halves of surrogate pairs
+        if writable(word) is not word:  # the system passes bytes that are no UTF-8 as halves of surrogate pairs
             raise UserError(f"'{visible(word)}' is not UTF-8", "give names and paths in UTF-8: records hold them")
     if any(flag in argv for flag in ("-h", "--help")):
         from codechat.cli.commands.listing import print_help
@@ -58,128 +56,114 @@ def _dispatch(argv: list[str]) -> int:
     if "--version" in argv:
         out.print(f"codechat {VERSION}", markup=False)
         return 0
-    if argv and "=" not in argv[0] and not argv[0].startswith(("-", "+", "~")):
-        return _command(argv[0])(argv[1:])
-    return _run(argv)
+    if not argv or "=" in argv[0] or argv[0].startswith(("-", "+", "~")):
+        return _run(argv)
+    name = argv[0]
+    if name not in COMMANDS:
+        raise UserError(f"there is no command '{name}'", f"{nearest(name, COMMANDS)} (settings are written key=value)")
+    module, _, function = COMMANDS[name].function.partition(":")
+    status: int = getattr(importlib.import_module(f"codechat.cli.{module}"), function)(argv[1:])
+    return status
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A command other than a run. It is imported only when called, so that each loads only its own libraries."""
 
-    function: str  # module:function, which takes the words after the command's name and returns the exit status
+    function: str  # module:function within this room; it takes the words after the command and returns the exit status
     usage: str
     summary: str
 
 
 COMMANDS = {
     "list": Command(
-        "codechat.cli.commands.listing:list_components",
+        "commands.listing:list_components",
         "[GROUP] [instructions.path=FILE]",
         "describe options and keys, or your pool",
     ),
     "verify": Command(
-        "codechat.cli.commands.verify:verify",
+        "commands.verify:verify",
         "dataset=D [samples=FILE out=FILE]",
         "test EvalPlus-style samples, or the dataset's references; no model",
     ),
     "requirements": Command(
-        "codechat.cli.commands.requirements:print_requirements",
+        "commands.verify:print_requirements",
         "dataset=D [versions=newest]",
         "what to install for the tests of tasks, as lines for pip (sandbox.python)",
     ),
     "report": Command(
-        "codechat.cli.commands.report:run_report",
+        "commands.report:run_report",
         "runs=DIR[,DIR]|experiment=NAME [audit=DIR] out=DIR",
         "tables, figures and one page that compare cells",
     ),
     "plan": Command(
-        "codechat.cli.commands.plan:run_plan",
+        "commands.plan:run_plan",
         "runs=DIR [difference=0.5 metric=mst] [out=DIR]",
         "from pilot cells: which differences so many tasks and samples detect, and what that costs",
     ),
     "construct": Command(
-        "codechat.cli.commands.construct:run_construct",
+        "commands.construct:run_construct",
         "recipe=RECIPE out=DIR [seeds=FILE …]",
         "make tasks from seeds, by agents, tests and people",
     ),
     "rescore": Command(
-        "codechat.cli.commands.rescore:run_rescore",
-        "run=DIR [judge=J] out=DIR",
-        "test and judge recorded replies again",
+        "commands.rescore:run_rescore", "run=DIR [judge=J] out=DIR", "test and judge recorded replies again"
     ),
     "audit": Command(
-        "codechat.cli.commands.audit:run_audit",
+        "commands.audit:run_audit",
         "export|score …",
         "draw decisions to label (n=100, or as the paper: applicability=100 adherence=100); score labels",
     ),
-    "upload": Command("codechat.cli.commands.upload:upload", "run=DIR", "send a finished cell to MLflow"),
+    "upload": Command("commands.upload:upload", "run=DIR", "send a finished cell to MLflow"),
     "export": Command(
-        "codechat.cli.commands.export:run_export",
+        "commands.export:run_export",
         "run=DIR|runs=DIR[,DIR] [format=inspect|evalplus turn=T] out=FILE",
         "the turns as Parquet or CSV, one a row; or a cell for Inspect's viewer or EvalPlus",
     ),
     "import": Command(
-        "codechat.cli.commands.importing:run_import",
+        "commands.importing:run_import",
         "format=FORMAT source=FILE out=FILE",
         "published completions as a sessions.jsonl for model=replay",
     ),
     "cells": Command(
-        "codechat.cli.commands.cells:run_cells",
-        "file=FILE element=N",
-        "run the cells of one element of launcher=slurm, as its jobs do",
+        "sweep:run_cells", "file=FILE element=N", "run the cells of one element of launcher=slurm, as its jobs do"
     ),
-    "cache": Command("codechat.cli.commands.cache:run_cache", "[clear]", "show or clear the response cache"),
+    "cache": Command("commands.cache:run_cache", "[clear]", "show or clear the response cache"),
 }
 
 
-def _command(name: str) -> Callable[[list[str]], int]:
-    if name not in COMMANDS:
-        raise UserError(f"there is no command '{name}'", f"{nearest(name, COMMANDS)} (settings are written key=value)")
-    module, _, function = COMMANDS[name].function.partition(":")
-    found: Callable[[list[str]], int] = getattr(importlib.import_module(module), function)
-    return found
-
-
 def _run(argv: list[str]) -> int:
-    flags = {"-m", "--multirun"} & set(argv)
-    show = "--cfg" in argv
     settings = [word for word in argv if word not in ("-m", "--multirun", "--cfg")]
     for word in settings:
         if word.startswith("-"):
-            raise UserError(
-                f"there is no flag {word}", "the flags are -m (sweep), --cfg (show the config), --help, --version"
-            )
+            flags = "the flags are -m (sweep), --cfg (show the config), --help, --version"
+            raise UserError(f"there is no flag {word}", flags)
         if word.lstrip("+~").startswith("hydra"):
             raise UserError(f"codechat does not take Hydra's own settings ({word})", "leave it out")
-    if flags and not show:
+    if {"-m", "--multirun"} & set(argv) and "--cfg" not in argv:
         from codechat.cli.sweep import run_sweep
 
         return run_sweep(settings)
-    return _run_one(settings, show=show)
+    return _run_one(settings, show="--cfg" in argv)
 
 
 def _run_one(words: list[str], *, show: bool) -> int:
-    """Run a single cell, or show its config. A launcher other than the default takes it as a sweep of one.
+    """Run a single cell, or show its config.
 
-    Such a launcher runs it by shards if `shard.count` says so. With `samples=k` the cell is a sweep of k seeds.
+    A cell with `samples=k`, or under a launcher other than the default, runs as a sweep: of k seeds, or of one cell.
     """
-    from codechat.cli.launching import runs_apart, split_running, split_samples
-    from codechat.cli.run import run_cell
+    from codechat.cli.run import run_cell, runs_apart, split_running, split_samples
     from codechat.run.cell import as_yaml
     from codechat.run.settings.compose import compose
 
-    launcher, _, own = split_running(words, several=False)
-    samples, settings = split_samples(own)
-    if show:
-        config = compose(settings).config
-        out.print(as_yaml(config.values()), markup=False, end="")
-        return 0
-    if any(word.startswith("+sweep=") for word in settings):
-        raise UserError(
-            "+sweep names a recipe of several cells", "put -m in front: python -m codechat -m " + " ".join(words)
-        )
+    launcher, _, settings = split_running(words, several=False)
+    samples, settings = split_samples(settings)
+    if not show and any(word.startswith("+sweep=") for word in settings):
+        remedy = "put -m in front: python -m codechat -m " + " ".join(words)
+        raise UserError("+sweep names a recipe of several cells", remedy)
     cell = compose(settings)
+    if show:
+        out.print(as_yaml(cell.config.values()), markup=False, end="")
+        return 0
     if samples > 1 or (runs_apart(launcher) and not cell.config.dry_run):
         from codechat.cli.sweep import run_sweep
 

@@ -3,14 +3,13 @@
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from textwrap import indent
 from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
 from codechat.base.config import Config
-from codechat.base.domain import STANDARD, Message, Usage
+from codechat.base.domain import STANDARD, Usage
 from codechat.base.environment import shell_command
 from codechat.base.records import SessionRecord
 from codechat.base.template import counted
@@ -27,10 +26,8 @@ from codechat.report.tracking.address import Address
 from codechat.run.answering.endpoints import without_query
 from codechat.run.cell import Cell
 from codechat.run.cell.estimate import ASSUMPTIONS, Estimate
-from codechat.run.results.tracked import Tracking
-from codechat.run.settings.words import parse_word, quoted
-
-LONGEST = 1_500  # characters of a text of a sample request
+from codechat.run.results.measured import Tracking
+from codechat.run.settings.compose import parse_word, quoted
 
 
 def show_estimate(cell: Cell, estimate: Estimate) -> None:
@@ -39,33 +36,20 @@ def show_estimate(cell: Cell, estimate: Estimate) -> None:
     sessions = f"{estimate.sessions}{whole} session{'s' * (len(cell.tasks) != 1)}"
     out.print(f"[bold]{escape(cell.name)}[/bold] would hold {sessions}, {counted(estimate.turns, 'turn')}")
     show_sum(estimate, "")
-    places = cell.endpoints
-    if places:
-        asked = ", ".join(
-            f"{place} {model.name} at {without_query(str(address_of(model)))}" for place, model in places.items()
-        )
-        out.print(f"asks  {asked}", markup=False)
-    for line in basis_of(cell):
+    asked = [f"{place} {m.name} at {without_query(str(address_of(m)))}" for place, m in cell.endpoints.items()]
+    if asked:
+        out.print(f"asks  {', '.join(asked)}", markup=False)
+    for place, model in cell.endpoints.items():
+        listed, tier = listed_prices(model), getattr(model, "tier", STANDARD)
+        source = f"{place}.prices" if model.prices else listed.source if listed else "none is known"
+        line = f"prices  {place} {model.name}: {source}" + (f", tier {tier}" if tier != STANDARD else "")
         out.print(line, markup=False, soft_wrap=True)
     for remark in cell.remarks:
         err.print(remark, markup=False)
 
 
-def basis_of(cell: Cell) -> Iterator[str]:
-    """What an estimate rests on beside its assumptions: whose prices, of which day, and the pilot."""
-    for place, model in cell.endpoints.items():
-        listed = listed_prices(model)
-        source = f"{place}.prices" if model.prices else listed.source if listed else "none is known"
-        tier = getattr(model, "tier", STANDARD)
-        yield f"prices  {place} {model.name}: {source}" + (f", tier {tier}" if tier != STANDARD else "")
-    if cell.config.pilot:
-        yield f"pilot   {cell.config.pilot}: calls and tokens are assumed as below, then corrected by what it took"
-    elif cell.endpoints:
-        yield "pilot   none: reasoning is in no figure (pilot=DIR, the folder of a small cell that was run, has it in)"
-
-
 def show_sum(estimate: Estimate, title: str, *, idle: bool = True) -> None:
-    """Print calls, tokens, cost and time of every payer; of those that are asked nothing only if `idle`."""
+    """Print calls, tokens, cost and time of every payer; payers without calls only if `idle`."""
     headers = ("", "calls", "tokens in", "of them cached", "tokens out", "US dollars", "without cache", "time")
     table = plain_table(*headers, title=title, left=1)
     for payer, cost in estimate.usd.items():
@@ -83,7 +67,6 @@ def show_sum(estimate: Estimate, title: str, *, idle: bool = True) -> None:
 
 
 def _dollars(usd: float | None) -> str:
-    """An amount with its cents; one below a dollar with tenths of a cent too."""
     return "not known" if usd is None else f"{usd:,.{3 if 0 < usd < 1 else 2}f}"
 
 
@@ -93,17 +76,7 @@ def show_layout(lines: Sequence[str]) -> None:
         out.print(f"{'servers  ' if not number else '         '}{line}", markup=False, soft_wrap=True)
 
 
-def show_request(task: str, messages: Sequence[Message]) -> None:
-    """Print a request as the model would get it, its longest texts without their ends."""
-    if messages:
-        out.print(f"\nThe first request, of {task}:", markup=False)
-    for message in messages:
-        text = message.content if len(message.content) <= LONGEST else f"{message.content[:LONGEST]} …"
-        out.print(indent(f"{message.role}: {text}", "  "), markup=False)
-
-
 def _duration(seconds: float) -> str:
-    """A rough time, in the unit in which it is easily read."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 2 * 3600 else f"{seconds / 3600:,.1f} h"
@@ -114,16 +87,13 @@ def show_assumptions(assumptions: Sequence[str] = ASSUMPTIONS) -> None:
     out.print("\nNothing was run. Assumed:")
     for assumption in assumptions:
         out.print(f"  - {assumption}", markup=False)
-    out.print(
-        "Prices are those of model.prices, else of a list in conf/prices; budget_usd and budget_tokens set a bound."
-    )
+    out.print("Prices: model.prices, else a list in conf/prices. budget_usd and budget_tokens set a bound.")
 
 
 def summary(measures: Measures, metrics: Mapping[str, Any], title: str, departure: str = "") -> Table:
-    """A line per figure that the protocol's chapter shows, below the caution to read them with, if there is one."""
+    """A line per figure of the protocol's chapter, below the caution, if there is one."""
     table = plain_table(title=title)
-    caution = caution_of(metrics, departure)
-    if caution:
+    if caution := caution_of(metrics, departure):
         table.add_row("[bold red]caution[/bold red]", escape(caution))
     for name, value in chapter_of(measures.protocol).summary(measures, metrics):
         table.add_row(f"[bold]{escape(name)}[/bold]", escape(value))
@@ -131,9 +101,9 @@ def summary(measures: Measures, metrics: Mapping[str, Any], title: str, departur
 
 
 def inside_line(metrics: Mapping[str, Any], sessions: Iterable[SessionRecord]) -> str:
-    """How many verdicts were decided inside, and the most frequent reason; empty if none was.
+    """The number of verdicts decided inside, and the most frequent reason; empty if there is none.
 
-    The sessions are those of the metrics; they are read only if there is something to say.
+    The sessions are read only if there is one.
     """
     inside = inside_in(metrics)
     if not inside:
@@ -162,7 +132,7 @@ def show_tracking(tracking: Tracking, config: Config, folder: Path) -> None:
 
 
 def store_words(config: Config) -> Iterator[str]:
-    """The overrides that choose this store again: its options other than the defaults, without secrets."""
+    """The overrides that choose this store again: options that differ from the defaults, without secrets."""
     kind = TRACKING.of(config).name
     if kind != USUAL:
         yield f"tracking={kind}"
@@ -173,7 +143,7 @@ def store_words(config: Config) -> Iterator[str]:
 
 
 def _word(key: str, value: object) -> str:
-    """The override that gives a key this value; a text is quoted if Hydra would read something else in it."""
+    """The override that sets a key; a text is quoted if Hydra would misread it."""
     word = f"{key}={value}"
     read = parse_word(word)
     same = read is not None and not read.is_sweep_override() and read.value() == value
@@ -181,7 +151,7 @@ def _word(key: str, value: object) -> str:
 
 
 def _password_of(config: Config) -> str:
-    """A line that says how to give the password which the command leaves out; empty if it leaves out none."""
+    """A line on how to give the password that the command leaves out; empty if there is none."""
     uri = getattr(config, "uri", None)
     if uri is None or Address.of(uri).public_uri == uri:
         return ""

@@ -1,51 +1,100 @@
-"""The progress bar: two lines that a timer draws from running counts, so that calls are not slowed down."""
+"""Work at a terminal: its remarks, its progress bar, and Ctrl-C.
 
+A timer draws the bar from running counts, so that calls are not slowed down. The first Ctrl-C, or signal of a
+scheduler, lets the calls under way finish; the second ends at once.
+"""
+
+import asyncio
+import contextlib
+import signal
+import threading
 import time
-from collections.abc import Iterable
-from types import TracebackType
-from typing import Protocol, Self
+from collections.abc import Callable, Iterable, Iterator
+from types import FrameType, TracebackType
+from typing import Any, Protocol, Self
 
 from rich.console import RenderableType
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
-from codechat.cli.terminal import err
-from codechat.models.calls import traffic
-from codechat.models.calls.batch_queue import batches_in_words
+from codechat.cli.terminal import err, out
+from codechat.models.calls import Brake, traffic
+from codechat.models.calls.batches import batches_in_words
+from codechat.report.metrics.spending import Tariff
 from codechat.run.cell.budget import Budget
 from codechat.run.journal import Ledger
+from codechat.run.running.sessions import GRACE_S
 
 REFRESHES_PER_S = 4
 MARGIN = 100  # the width of both lines
+# Schedulers announce an end by SIGTERM, SIGUSR1 or SIGUSR2.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+# SLURM sends SIGTERM to a job's processes and its shell, which passes it on: two of them count as one.
+SAME_SIGNAL_S = 1.0
+INTERRUPTED = f"\ninterrupted: calls under way are finished ({GRACE_S:.0f} s at most); once more ends now"
 
 
 class Counted(Protocol):
-    """Running counts of work: of a cell's turns, or of items that are made."""
+    """Running counts of a cell's turns, or of constructed items: `new` ones are not from the journal."""
 
     planned: int
     new: int
 
     @property
-    def done(self) -> int:
-        """How much of what is `planned` is done; `new` of it by this process."""
+    def done(self) -> int: ...
 
     def words(self, sessions: int) -> list[str]:
         """The counts in words; `sessions` is the number of all sessions or seeds."""
 
 
-class ProgressBar:
-    """The counts of a cell or a construction, and the time left; below it the spending. On a terminal only.
+class FactsBar(Progress):
+    """A bar with facts after it and, if there are any, below it, on a terminal only.
 
-    Work from the journal count as done but not for the speed: the time left is estimated from the pace of this
-    process.
+    `state` returns the numbers of done and planned units and the facts; it is called only when the bar is drawn.
+    """
+
+    def __init__(
+        self,
+        state: Callable[[], tuple[int, int, list[str]]],
+        below: Callable[[], list[str]] = list,
+        *,
+        redirect: bool = True,
+    ) -> None:
+        self._state, self._below = state, below
+        columns = (BarColumn(bar_width=16), TextColumn("{task.fields[facts]}", markup=False))
+        super().__init__(
+            *columns,
+            console=err,
+            disable=not err.is_terminal,
+            refresh_per_second=REFRESHES_PER_S,
+            redirect_stdout=redirect,
+            redirect_stderr=redirect,
+        )
+        self.add_task("", total=None, facts="")
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        if self.tasks:
+            done, planned, facts = self._state()
+            self.update(self.tasks[0].id, completed=done, total=planned, facts=" · ".join(facts))
+        yield self.make_tasks_table(self.tasks)
+        below = self._below()
+        while len(" · ".join(below)) > MARGIN:
+            below = below[:-1]
+        if below:
+            yield Text(" · ".join(below), no_wrap=True, style="dim")
+
+
+class ProgressBar:
+    """The counts of a cell or a construction, and the time left; below them the spending.
+
+    Work found in the journal counts as done, but not for the speed from which the time left is estimated.
     """
 
     def __init__(self, sessions: int, counts: Counted, ledger: Ledger, budget: Budget) -> None:
-        self._sessions, self._counts = sessions, counts
-        self._ledger, self._budget = ledger, budget
+        self._sessions, self._counts, self._ledger, self._budget = sessions, counts, ledger, budget
         self._began, self._tokens_before, self._traffic_before = time.monotonic(), ledger.tokens, traffic()
-        self._bar = _TwoLines(self)
-        self._task = self._bar.add_task("", total=counts.planned, facts="")
+        self._bar = FactsBar(lambda: (counts.done, counts.planned, self.headline()), self.spending)
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -60,11 +109,6 @@ class ProgressBar:
         """Show a line above the bar."""
         self._bar.console.print(text, markup=False)
 
-    def update(self) -> None:
-        """Move the bar to the current counts."""
-        done, planned = self._counts.done, self._counts.planned
-        self._bar.update(self._task, completed=done, total=planned, facts=" · ".join(self.headline()))
-
     def renderable(self) -> RenderableType:
         """Both lines with the current counts."""
         return self._bar.get_renderable()
@@ -78,18 +122,14 @@ class ProgressBar:
         return [*facts, clock(elapsed)]
 
     def spending(self) -> list[str]:
-        """The cell's usage over all its processes and the calls of this one, without zeros.
-
-        The least important comes last, because the line may be too short for it.
-        """
+        """The usage over all processes and the calls of this process, without zeros, the least important last."""
         ledger, now, before = self._ledger, traffic(), self._traffic_before
         facts = []
         if ledger.tokens:
             cached = ledger.total("cached_input_tokens")
             share = f" ({_short(cached)} cached)" if cached else ""
-            facts.append(
-                f"{_short(ledger.total('input_tokens'))} in{share}, {_short(ledger.total('output_tokens'))} out"
-            )
+            tokens_in, tokens_out = ledger.total("input_tokens"), ledger.total("output_tokens")
+            facts.append(f"{_short(tokens_in)} in{share}, {_short(tokens_out)} out")
         paid = self._budget.spent_usd(ledger)
         if paid is not None:
             facts.append(f"${paid:,.2f}" + (f" of ${self._budget.usd:,.2f}" if self._budget.usd is not None else ""))
@@ -105,28 +145,29 @@ class ProgressBar:
         return [*facts, f"{_short(speed)} tok/s"] if speed >= 1 else facts
 
 
-class _TwoLines(Progress):
-    """The bar with the line below it; it asks for the facts only when it draws."""
+class WorkView:
+    """Prints the head and the remarks of a cell or a construction, and shows its progress bar while it runs."""
 
-    def __init__(self, facts: ProgressBar) -> None:
-        self._facts = facts
-        super().__init__(
-            BarColumn(bar_width=16),
-            TextColumn("{task.fields[facts]}", markup=False),
-            console=err,
-            disable=not err.is_terminal,
-            refresh_per_second=REFRESHES_PER_S,
-        )
+    def __init__(self) -> None:
+        self._sessions, self._budget = 0, Budget(None, None, Tariff())
+        self._bar: ProgressBar | None = None
 
-    def get_renderables(self) -> Iterable[RenderableType]:
-        if self.tasks:
-            self._facts.update()
-        yield self.make_tasks_table(self.tasks)
-        facts = self._facts.spending()
-        while len(" · ".join(facts)) > MARGIN:
-            facts = facts[:-1]
-        if facts:
-            yield Text(" · ".join(facts), no_wrap=True, style="dim")
+    def _show_head(self, name: str, facts: str, sessions: int, budget: Budget) -> None:
+        self._sessions, self._budget = sessions, budget
+        out.print(f"[bold]{escape(name)}[/bold]{escape(facts)}")
+
+    def note(self, text: str) -> None:
+        if self._bar is not None:
+            self._bar.note(text)
+        else:
+            err.print(text, markup=False)
+
+    def watching(self, counts: Counted, ledger: Ledger) -> contextlib.AbstractContextManager[object]:
+        self._bar = ProgressBar(self._sessions, counts, ledger, self._budget)
+        return self._bar
+
+    def interruptible(self, brake: Brake) -> contextlib.AbstractContextManager[object]:
+        return on_signal(brake)
 
 
 def _short(count: float) -> str:
@@ -137,7 +178,83 @@ def _short(count: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """A duration as a clock shows it."""
+    """A duration as h:mm:ss, or m:ss."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+@contextlib.contextmanager
+def on_signal(brake: Brake) -> Iterator[None]:
+    """Within a coroutine: the first signal pulls the brake; a second one, or a time limit, cancels the task."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    first = 0.0
+
+    def react(number: int) -> None:
+        nonlocal first
+        if not brake.interrupted:
+            first = time.monotonic()
+            err.print(INTERRUPTED)
+            brake.pull("interrupted", interrupted=True)
+            loop.call_later(GRACE_S, task.cancel)
+        elif number == signal.SIGINT or time.monotonic() > first + SAME_SIGNAL_S:
+            task.cancel()
+
+    before = _handlers()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, react, number)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def termination_as_interrupt() -> Iterator[None]:
+    """The signals raise `KeyboardInterrupt`, as Ctrl-C does, while no coroutine handles them."""
+    with _handle_by(signal.default_int_handler):
+        yield
+
+
+@contextlib.contextmanager
+def pass_on(stop: Callable[[], None]) -> Iterator[None]:
+    """The first two signals call `stop`, which asks other processes to end; the third raises `KeyboardInterrupt`."""
+    signals = 0
+
+    def react(number: int, frame: FrameType | None) -> None:
+        nonlocal signals
+        signals += 1
+        if signals > 2:
+            raise KeyboardInterrupt
+        stop()
+        if signals == 1:
+            err.print(INTERRUPTED)
+
+    with _handle_by(react):
+        yield
+
+
+@contextlib.contextmanager
+def _handle_by(handler: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = _handlers()
+    for number in SIGNALS:
+        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+def _handlers() -> dict[signal.Signals, Any]:
+    """The handler of each signal. A handler that is not Python's cannot be restored: the default replaces it."""
+    return {number: signal.getsignal(number) or signal.SIG_DFL for number in SIGNALS}

@@ -1,7 +1,8 @@
-"""The terminal's two consoles, its plain tables and its progress bars."""
+"""The terminal's two consoles and plain tables, and `key=value` words that Hydra does not parse."""
 
 import os
 import sys
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -9,27 +10,26 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from codechat.base.errors import UserError, nearest
 from codechat.base.texts import visible
+
+SAMPLES_MEANING = "run so many seeds, from seed on: a cell each, which reports pool"
 
 
 class _Plain(Console):
-    """A console that shows hidden characters, and those that a terminal obeys, by their codes.
-
-    It outlives its reader.
-    """
+    """A console that shows hidden and control characters by their codes, and ignores a closed pipe."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Every text that is printed passes here, the cells of tables too."""
+        """Every printed text passes here, including cells of tables."""
         return super().render_str(visible(text), **options)
 
     def on_broken_pipe(self) -> None:
-        """Go on in silence: a reader that has seen enough, as `head` has, is no reason to end a cell."""
+        """Drop further output: `| head` must not end a cell."""
         self.quiet = True
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
-# Piped or logged output must not be wrapped at 80 columns.
-_PIPED_WIDTH = 160
+_PIPED_WIDTH = 160  # piped or logged output must not be wrapped at 80 columns
 out = _Plain(highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else _PIPED_WIDTH)
 err = _Plain(
     stderr=True, highlight=False, emoji=False, soft_wrap=True, width=None if sys.stderr.isatty() else _PIPED_WIDTH
@@ -37,7 +37,7 @@ err = _Plain(
 
 
 def plain_table(*headers: str, title: str = "", left: int | None = None) -> Table:
-    """A table without lines. Only its first `left` columns are aligned to the left, all of them unless given."""
+    """A table without lines. The first `left` columns are aligned to the left; None: all of them."""
     table = Table(title=title or None, title_justify="left", box=None, padding=(0, 2, 0, 0), show_header=bool(headers))
     for place, header in enumerate(headers):
         table.add_column(header, justify="left" if left is None or place < left else "right", overflow="fold")
@@ -46,14 +46,30 @@ def plain_table(*headers: str, title: str = "", left: int | None = None) -> Tabl
 
 def counting_bar(unit: str) -> Progress:
     """A bar for work counted in one unit; on a terminal only."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TextColumn(f"{unit} ·"),
-        TimeElapsedColumn(),
-        TextColumn("· left"),
-        TimeRemainingColumn(),
-        console=err,
-        disable=not err.is_terminal,
-    )
+    columns = (BarColumn(bar_width=30), MofNCompleteColumn(), TextColumn(f"{unit} ·"), TimeElapsedColumn())
+    left = (TextColumn("· left"), TimeRemainingColumn())
+    return Progress(TextColumn("{task.description}"), *columns, *left, console=err, disable=not err.is_terminal)
+
+
+def parse_words(words: Sequence[str], allowed: Mapping[str, str], required: Collection[str] = ()) -> dict[str, str]:
+    """The values by key. `allowed` maps each key to its one-line description.
+
+    Raises `UserError` for a word without `=`, an unknown key, a key that is given twice or has no value, and a missing
+    required key.
+    """
+    values: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise UserError(f"cannot read '{word}'", f"write key=value; the keys are {', '.join(allowed)}")
+        if key not in allowed:
+            raise UserError(f"there is no setting '{key}'", nearest(key, allowed))
+        if key in values:
+            raise UserError(f"{key} is given twice", f"give it once: {key}={values[key]} or {key}={value}")
+        if not value:
+            raise UserError(f"{key} has no value", f"{key}: {allowed[key]}")
+        values[key] = value
+    for key in required:
+        if key not in values:
+            raise UserError(f"{key} is required", f"add {key}=…: {allowed[key]}")
+    return values

@@ -29,15 +29,13 @@ DATASETS: Registry[Dataset, NoTraits] = Registry("dataset", "codechat.datasets",
 
 
 def load(config: DatasetConfig) -> Dataset:
-    """The dataset of a config. Under a name that the user gives, the tasks are the user's own, whatever read them.
-
-    Its departure stands if the name is that of another dataset.
-    """
+    """The dataset of a config. With `dataset.name` the tasks count as the user's own. The name of another dataset is a
+    departure."""
     dataset = DATASETS.build(config)
     if config.name is None:
         return dataset
     departure = dataset.departure if config.name == dataset.name else ""
-    if config.name in {one.name for one in DATASETS} - {DATASETS.of(config).name}:
+    if config.name in {each.name for each in DATASETS} - {DATASETS.of(config).name}:
         departure = (
             f"tasks of your own have the name of dataset={config.name}: compare no figure with those of its tasks"
         )
@@ -45,7 +43,7 @@ def load(config: DatasetConfig) -> Dataset:
 
 
 def compared(dataset: Dataset, published: str, contents: Container[str]) -> Dataset:
-    """The dataset; with its departure, if its content is none of those that were published under the name."""
+    """The dataset, with a departure if its content differs from all published contents."""
     if dataset.content_hash in contents:
         return dataset
     found = f"{counted(len(dataset.tasks), 'task')} with the content {dataset.content_hash[:8]}"
@@ -54,16 +52,16 @@ def compared(dataset: Dataset, published: str, contents: Container[str]) -> Data
 
 
 def select(dataset: Dataset, config: DatasetConfig) -> tuple[Task, ...]:
-    """The tasks that the config names, in dataset order, without those that its list excludes.
+    """The tasks that the config names, in dataset order, without excluded tasks.
 
-    Raises `UserError` for an unknown task id, and if two tasks have one id: a session is known by it. A list may name
-    tasks that the dataset does not have, such as those of another part.
+    Raises `UserError` for an unknown task id, and if two tasks have one id, which identifies a session. The list of
+    excluded tasks may have further ids, for example of another part.
     """
     tasks = dataset.tasks
     name, count = next(iter(Counter(task.task_id for task in tasks).most_common(1)), ("", 0))
     if count > 1:
         raise UserError(
-            f"{counted(count, 'task')} of the dataset {dataset.name} have the id '{name}'", "give each an id of its own"
+            f"{counted(count, 'task')} of the dataset {dataset.name} have the id '{name}'", "change the ids"
         )
     if config.tasks is not None:
         known = {task.task_id for task in tasks}

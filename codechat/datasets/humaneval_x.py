@@ -1,8 +1,8 @@
 """HumanEval-X: the tasks of HumanEval in other languages, with the inputs and results of HumanEval+.
 
-Both are numbered alike. The results are those of HumanEval+'s references in Python, but for the inputs that the file
-`humaneval_x.jsonl` lists: there HumanEval-X's own solution gives another result, and the file says what is done. Inputs
-that a language cannot express are left out too.
+Both have the same numbers. The results are from HumanEval+'s references in Python, except for the inputs in the file
+`humaneval_x.jsonl`: there HumanEval-X's solution gives another result, and the file has a decision. Inputs that a
+language cannot express are left out too.
 """
 
 import re
@@ -26,7 +26,7 @@ from codechat.sandbox.suites.calls import Calls, Driven
 
 DECISIONS = Path(__file__).with_name("humaneval_x.jsonl")
 LEAST_KEPT = 0.95
-"""The part of a task's inputs, of those that the language can express, without which the task is left out."""
+"""The least kept part of a task's expressible inputs; below it the task is left out."""
 REMEDY = "give the file of HumanEval-X for the language: dataset.path=FILE, .jsonl or .jsonl.gz"
 PLUS = "give HumanEval+'s file, HumanEvalPlus.jsonl.gz as EvalPlus releases it: dataset.plus=FILE"
 Language = Literal["javascript", "java"]
@@ -57,10 +57,10 @@ class Row(BaseModel):
 
 
 class Decided(BaseModel):
-    """Inputs of a task on which the solutions in Python and in the language differ in one way, and what is done.
+    """Inputs of a task on which the solutions in Python and in the language differ in one way, and the decision.
 
-    `inputs` are places among base and plus inputs together; `results` has what the two give for the first of them.
-    `decision`: these are left out, because the language's types `cannot` hold what Python's can, or because the
+    `inputs` are places among base and plus inputs together; `results` has the two results for the first place.
+    `decision`: inputs are left out, because the language's types `cannot` hold Python's values, or because the
     solutions differ otherwise (`drop`); or the language's `own` result counts.
     """
 
@@ -75,7 +75,7 @@ class Decided(BaseModel):
 
 
 class Mended(BaseModel):
-    """A mistake of HumanEval-X's own solution, by which it misses its task, and the text that mends it."""
+    """A mistake in HumanEval-X's solution, and the text that mends it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -90,7 +90,7 @@ LINE: TypeAdapter[Decided | Mended] = TypeAdapter(Decided | Mended)
 
 @dataclass(frozen=True)
 class Kept:
-    """A task's calls in a language: how many inputs were kept, of how many that it can express, of how many at all."""
+    """A task's calls in a language: the numbers of kept, of expressible and of all inputs."""
 
     calls: Driven
     kept: int
@@ -99,13 +99,13 @@ class Kept:
 
     @property
     def share(self) -> float:
-        """The part that was kept of what the language can express."""
+        """The kept part of the expressible inputs."""
         return self.kept / max(1, self.expressible)
 
 
 @cache
 def decisions() -> Mapping[tuple[str, str], tuple[Decided | Mended, ...]]:
-    """What is done about each task, by language and task."""
+    """The decisions by language and task."""
     found: dict[tuple[str, str], tuple[Decided | Mended, ...]] = {}
     for line in DECISIONS.read_text("utf-8").splitlines():
         one = LINE.validate_json(line)
@@ -160,12 +160,12 @@ def humaneval_x(config: HumanEvalXConfig) -> Dataset:
 
 
 def decided_on(language: Language, task: str) -> tuple[Decided | Mended, ...]:
-    """What is done about a task."""
+    """The decisions about a task."""
     return decisions().get((language, task), ())
 
 
 def task_of(row: Row, python: Task, language: Language) -> Task:
-    """The task in the language, with all of HumanEval+'s inputs. Raises `ValueError` if its head cannot be found."""
+    """The task in the language, with all of HumanEval+'s inputs. Raises `ValueError` if the function has no head."""
     heads = list(HEADS[language].finditer(row.prompt))
     if not heads or not isinstance(python.suite, Calls):
         raise ValueError(f"prompt: it shows no head of a function in {language}")
@@ -173,9 +173,8 @@ def task_of(row: Row, python: Task, language: Language) -> Task:
     reference = row.prompt + row.canonical_solution
     for one in decided_on(language, python.task_id):
         reference = reference.replace(*one.replace) if isinstance(one, Mended) else reference
-    model = python.suite
-    calls = replace(model, entry_point=name, reference=reference, name=python.task_id)
-    suite = replace(Driven.of(calls, language, signature), model=model)
+    calls = replace(python.suite, entry_point=name, reference=reference, name=python.task_id)
+    suite = replace(Driven.of(calls, language, signature), model=python.suite)
     return Task(python.task_id, row.prompt, Target(language, name, signature), suite, reference)
 
 

@@ -36,51 +36,34 @@ def mbpp(config: MbppConfig) -> Dataset:
 
 
 def _adapt(calls: Calls) -> Calls:
-    number = _number(calls.name)
-    oracle = _ORACLES.get(number, calls.oracle)
-    base, plus = calls.base, calls.plus
-    if number in _TYPES:
-        first, rest = _TYPES[number]
-        try:
-            base = tuple(_restore(call, first, rest) for call in base)
-            plus = tuple(_restore(call, first, rest) for call in plus)
-        except (TypeError, ValueError, AttributeError) as error:
-            raise ValueError(f"the inputs are not those of {calls.name}: {error}") from error
-    return replace(calls, base=base, plus=plus, oracle=oracle)
-
-
-def _number(task_id: str) -> int:
-    digits = task_id.rpartition("/")[2]
+    digits = calls.name.rpartition("/")[2]
     if not digits.isdecimal():
-        raise ValueError(f"task_id '{task_id}' is not of the form Mbpp/NUMBER")
-    return int(digits)
+        raise ValueError(f"task_id '{calls.name}' is not of the form Mbpp/NUMBER")
+    base, plus = calls.base, calls.plus
+    if int(digits) in _TYPES:
+        first, others = _TYPES[int(digits)]
+        try:
+            base, plus = (
+                tuple((*map(first, call[:1]), *map(others, call[1:])) for call in given) for given in (base, plus)
+            )
+        except (TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"the inputs do not fit {calls.name}: {error}") from error
+    return replace(calls, base=base, plus=plus, oracle=_ORACLES.get(int(digits), calls.oracle))
 
 
 Convert = Callable[[Any], Any]
 
 
-def _restore(call: tuple[Any, ...], first: Convert, rest: Convert) -> tuple[Any, ...]:
-    return (*(first(value) for value in call[:1]), *(rest(value) for value in call[1:]))
+def _each(convert: Convert, into: Convert = list) -> Convert:
+    return lambda values: into(map(convert, values))
 
 
 def _same(value: Any) -> Any:
     return value
 
 
-def _tuples(value: Any) -> list[Any]:
-    return [tuple(item) for item in value]
-
-
-def _tuple_of_tuples(value: Any) -> tuple[Any, ...]:
-    return tuple(tuple(item) for item in value)
-
-
-def _tuple_with_tuples(value: Any) -> tuple[Any, ...]:
-    return tuple(tuple(item) if isinstance(item, list) else item for item in value)
-
-
-def _sets(value: Any) -> list[Any]:
-    return [set(item) if isinstance(item, list) and item else {} for item in value]
+def _set(value: Any) -> Any:
+    return set(value) if isinstance(value, list) and value else {}
 
 
 def _tuple_values(value: Any) -> dict[Any, Any]:
@@ -88,24 +71,30 @@ def _tuple_values(value: Any) -> dict[Any, Any]:
 
 
 def _deep_tuple(value: Any) -> Any:
-    return tuple(_deep_tuple(item) for item in value) if isinstance(value, list) else value
+    return tuple(map(_deep_tuple, value)) if isinstance(value, list) else value
 
 
-# How to restore arguments that JSON changed, by task number: the first argument, and the others. The facts are
-# EvalPlus's (evalplus.data.mbpp.mbpp_deserialize_inputs); a test compares every input with its loader's.
+def _tuple_if_list(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+_TUPLES, _TUPLE_OF_TUPLES = _each(tuple), _each(tuple, tuple)
+
+# How to restore arguments that JSON changed, by task number: the first argument, and the others. The facts are from
+# EvalPlus (evalplus.data.mbpp.mbpp_deserialize_inputs); a test compares every input with EvalPlus's loader.
 _TYPES: dict[int, tuple[Convert, Convert]] = {
     number: (first, rest)
     for first, rest, numbers in (
         (tuple, tuple, "2 116 132 143 222 261 273 394 399 421 424 429 470 560 579 596 616 630 726 740 744 809"),
-        (_tuples, _tuples, "63 64 70 94 120 237 272 299 400 409 417 438 473 614 780"),
-        (_tuples, _same, "75 413 444 753"),
+        (_TUPLES, _TUPLES, "63 64 70 94 120 237 272 299 400 409 417 438 473 614 780"),
+        (_TUPLES, _same, "75 413 444 753"),
         (_same, tuple, "106 750"),
-        (_sets, _same, "115"),
+        (_each(_set), _same, "115"),
         (float, complex, "124"),
         (tuple, _same, "250 307 405 446 617 720 763 808"),
         (complex, _same, "252"),
-        (_tuple_of_tuples, _tuple_of_tuples, "259 401 445"),
-        (_tuple_with_tuples, _same, "278"),
+        (_TUPLE_OF_TUPLES, _TUPLE_OF_TUPLES, "259 401 445"),
+        (_each(_tuple_if_list, tuple), _same, "278"),
         (_deep_tuple, _deep_tuple, "580 615 791"),
         (_tuple_values, _same, "722"),
     )

@@ -13,7 +13,7 @@ from codechat.base.files import content_hash
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.reading.lines import problem_of, rows_of
 from codechat.datasets.tasks import Dataset, Task
-from codechat.sandbox.languages.python.assembly import signature_of
+from codechat.sandbox.languages.python.syntax import signature_of
 from codechat.sandbox.suites.assertions import Assertions
 
 CPU_S = 10.0
@@ -42,16 +42,13 @@ class MintTask(BaseModel):
     entry_point: str = ""
 
     def name(self, otherwise: str = "") -> str:
-        """The id of the task here: `humaneval/0`. `otherwise` names the data set of a row that does not."""
-        number = self.task_id if self.id is None else self.id
-        return f"{self.task_name or self.dataset or otherwise}/{number}"
+        """The id of the task here: `humaneval/0`. `otherwise` is the data set of a row without one."""
+        return f"{self.task_name or self.dataset or otherwise}/{self.task_id if self.id is None else self.id}"
 
 
 def mint_tasks(path: Path) -> list[tuple[str, MintTask]]:
-    """The tasks of a `test_prompts.json`, or of the results themselves, each with its place.
-
-    Rows that do not name their data set have the name of the file's folder. Raises `UserError`.
-    """
+    """The tasks of a `test_prompts.json` or of results, with places. Raises `UserError` for a wrong row. Rows without a
+    data set get the name of the file's folder."""
     found = []
     for place, row in rows_of(path):
         try:
@@ -65,7 +62,7 @@ def mint_tasks(path: Path) -> list[tuple[str, MintTask]]:
 
 
 def dataset_name(tasks: Iterable[str]) -> str:
-    """What records call the data set of these tasks: `mint_mbpp` if all are of one, else `mint`."""
+    """The data set's name in records: `mint_mbpp` if all tasks are of one data set, else `mint`."""
     parts = {task.partition("/")[0] for task in tasks}
     return f"mint_{parts.pop()}" if len(parts) == 1 else "mint"
 
@@ -76,19 +73,16 @@ def mint(config: MintConfig) -> Dataset:
     tasks: dict[str, Task] = {}
     places: dict[str, str] = {}
     for place, row in mint_tasks(Path(config.path).expanduser()):
+        name, prompt = row.name(), row.prompt.removeprefix("Complete the following code:\n\n")
         if not isinstance(row.reference, str):
-            raise UserError(f"{place}: {row.name()} has no assertions as its reference", REMEDY)
-        if row.name() in tasks:
-            raise UserError(f"{place}: the task {row.name()} is there twice", REMEDY)
-        tasks[row.name()], places[row.name()] = _task(row), place
+            raise UserError(f"{place}: {name} has no assertions as its reference", REMEDY)
+        if name in tasks:
+            raise UserError(f"{place}: the task {name} is there twice", REMEDY)
+        signature = signature_of(prompt, row.entry_point) if row.entry_point else None
+        target = Target("python", row.entry_point, signature or "")
+        suite = Assertions((row.reference,), cpu_s=CPU_S, one_file=True)
+        tasks[name], places[name] = Task(name, row.prompt, target, suite), place
     if not tasks:
         raise UserError(f"{config.path} holds no task", REMEDY)
     content = content_hash([[task.task_id, task.prompt, task.suite and task.suite.key] for task in tasks.values()])
     return Dataset(dataset_name(tasks), tuple(tasks.values()), content, places)
-
-
-def _task(row: MintTask) -> Task:
-    prompt = row.prompt.removeprefix("Complete the following code:\n\n")
-    signature = signature_of(prompt, row.entry_point) if row.entry_point else None
-    suite = Assertions((str(row.reference),), cpu_s=CPU_S, one_file=True)
-    return Task(row.name(), row.prompt, Target("python", row.entry_point, signature or ""), suite)

@@ -1,8 +1,5 @@
-"""Twenty of the starter's tasks in JavaScript, in `starter_javascript.jsonl`: under the ids that they have in Python.
-
-Their inputs and results are those of the starter, without those that hold a number or a truth value that is another one
-in JavaScript.
-"""
+"""Twenty of the starter's tasks in JavaScript, in `starter_javascript.jsonl`, with the ids, inputs and results of the
+starter, except inputs with a number or truth value that differs in JavaScript."""
 
 from pathlib import Path
 from typing import Literal

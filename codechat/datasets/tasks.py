@@ -12,9 +12,9 @@ from codechat.sandbox.suites import Suite
 class Requirement:
     """A verifiable instruction: its text, and the suite that checks whether code meets it.
 
-    `strategy` is its type. `accumulates` is False if later code need not keep it, as for a
-    functionality extension: it counts only at its own turn. `asked` is False if the dataset leaves it out of its
-    conversation: it is then asked only in protocols that ask every requirement by itself.
+    `strategy` is the type. `accumulates` is False if the requirement counts only at its turn, as a functionality
+    extension does. `asked` is False if it is not part of the dataset's conversation: then only protocols that ask every
+    requirement separately ask it.
     """
 
     id: str
@@ -40,14 +40,12 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task. Only its id and its prompt are required; a study with further material subclasses it (`studies/`).
+    """One task. Only id and prompt are required; a study with further material has a subclass (`studies/`).
 
-    Engine, baselines and audit ask a task what they need to know; none asks for its kind.
-
-    `prompt` is the dataset's problem text, `target` the requirements on an answer, `suite` the task's own tests.
+    `prompt` is the dataset's problem text, `target` the requirements on an answer, `suite` the task's tests.
     `reference` is a complete right program, shown to baselines and to the sandbox, never to a model under test.
-    `requirements` are asked after the prompt, in order, if the dataset has its own conversation. `level` is the
-    dataset's own grading. `workspace` is the repository that commands run in, None without one.
+    `requirements` are asked after the prompt, in order, if the dataset has a conversation. `level` is the dataset's
+    grading. `workspace` is the repository in which commands run.
     """
 
     task_id: str
@@ -72,26 +70,26 @@ class Task:
         return False
 
     def undecidable(self) -> Iterator[str]:
-        """The demands of the task that stay undecided whatever the code, and why: the start says it."""
+        """The demands of the task that stay undecided for any code, and why; shown at the start."""
         return iter(())
 
     @property
     def suites(self) -> tuple[Suite, ...]:
-        """The task's own suite, if it has one, and those of its requirements."""
+        """The task's suite, if there is one, and the suites of its requirements."""
         own = (self.suite,) if self.suite is not None else ()
         return (*own, *(requirement.suite for requirement in self.requirements))
 
     def solutions(self) -> Iterator[tuple[str, str | None, Suite]]:
-        """The suites of the task's own, each with the program that is to pass it and with what it belongs to."""
+        """The task's suites, each after a name and the program that should pass it."""
         if self.suite is not None:
             yield "", self.reference, self.suite
 
     def reference_at(self, turn: int) -> str | None:
-        """The right answer to a turn, counted from 0, if the task has one of its own for each turn."""
+        """The right answer to a turn, counted from 0, if the task has an answer for each turn."""
         return None
 
     def lengths(self) -> Iterator[tuple[str, str, str]]:
-        """Texts whose lengths a benchmark's paper gives: of each turn the question, the code and the tests; none."""
+        """Question, code and tests of each turn, if the benchmark's paper gives their lengths; here none."""
         yield from ()
 
     def texts(self) -> Iterator[str]:
@@ -106,10 +104,10 @@ class Task:
 class Dataset:
     """Tasks in order, with the hash of their whole content.
 
-    `places` says where a task is written, as `FILE:LINE`. `own` marks the user's own tasks: a cell refuses those whose
-    tests cannot be passed, while a published dataset keeps its known defects. `remark` is a note on
-    the tasks for the user, `details` what `codechat verify` adds to it, a line each; `departure` says that they have a
-    benchmark's name and are not what was published.
+    `places` has the place of each task as `FILE:LINE`. `own` marks the user's own tasks: a cell refuses tasks whose
+    tests cannot be passed, while a published dataset keeps its known defects. `remark` is a note on the tasks for the
+    user, `details` are further lines for `codechat verify`; `departure` says how the tasks differ from the benchmark
+    of the same name.
     """
 
     name: str

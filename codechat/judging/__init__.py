@@ -1,9 +1,7 @@
 """Judges of instructions: does an instruction apply to this code; was it followed? One file per kind.
 
-Some decide a third question too: does this code keep this constraint of its task?
-
-For other questions a protocol asks one of its roles by `Kit.decide`, which uses `codechat.judging.deciding` as the
-judges here do.
+Some also decide a third question: does this code keep this constraint of the task? For other questions a protocol asks
+a role by `Kit.decide`, which uses `codechat.judging.deciding` as these judges do.
 """
 
 from collections.abc import Sequence
@@ -15,9 +13,9 @@ from codechat.base.domain import Adherence, Applicabilities, Applicability, Comp
 from codechat.base.registry import Registry
 
 APPLICABILITY, ADHERENCE, CONSTRAINT = QUESTIONS = "applicability", "adherence", "constraint"
+"""The roles of the questions: their names in prices and in the journal. A protocol names the ones it needs."""
 SOLUTION = "solution"
-"""Whether code keeps a constraint and does what a solution does: asked of the model for constraints, by options."""
-"""The roles of the questions: their names in prices and in the journal. A protocol names those that it asks."""
+"""Whether code keeps a constraint and does the same as a solution: asked of the model for constraints, by options."""
 
 
 class JudgeConfig(Config):
@@ -33,11 +31,11 @@ class JudgeConfig(Config):
         return False
 
     def asked_together(self) -> int:
-        """The instructions about which one question asks whether they apply to a code."""
+        """The number of instructions in one question about applicability."""
         return 1
 
     def votes_on_constraint(self) -> int:
-        """The times that a model is asked whether a constraint is kept, for estimates."""
+        """The number of votes on a constraint, for estimates."""
         return 0
 
     def question_length(self, role: str) -> int:
@@ -53,9 +51,9 @@ class JudgeConfig(Config):
 class ConstraintQuestion:
     """Does `code` keep a constraint of the task that `prompt` states?
 
-    `constraint` has it in words, and is the one at the place `index` among the constraints of the turn. `reference` is
-    the published solution, if the task has one: a judge shows it to its model only if its options say so, or if
-    `like_reference`: then the constraint is kept only by code that also does what the solution does.
+    `constraint` is the text of the constraint number `index` of the turn. `reference` is the published solution, if the
+    task has one: a judge shows it to the model only by its options, or if `like_reference`: then the constraint is kept
+    only by code that does the same as the solution.
     """
 
     task_id: str
@@ -70,7 +68,7 @@ class ConstraintQuestion:
 
 @runtime_checkable
 class DecidesConstraints(Protocol):
-    """A judge that decides constraints as well; they are undecided by the others."""
+    """A judge that also decides constraints."""
 
     async def constraint(self, question: ConstraintQuestion) -> Compliance:
         """Whether the code keeps the constraint. Raises `InfrastructureError` if the judge cannot be asked."""
@@ -104,8 +102,8 @@ class Judge(Protocol):
 class JudgeTraits:
     """The properties of a kind of judge that are known before it is built.
 
-    `offline`: it calls no endpoint, so that a decision costs nothing. `needs_rules`: it decides only instructions that
-    carry a rule. `languages`: those that it reads; None for all. `questions`: the roles of those that it may decide.
+    `offline`: the judge calls no endpoint, so that a decision costs nothing. `needs_rules`: it decides only
+    instructions with a rule. `languages`: the languages it reads, None for all. `questions`: the roles it may decide.
     """
 
     offline: bool = False

@@ -1,11 +1,11 @@
 """Decide by a model: a question with a closed set of answers, or a form to fill in, read strictly, else undecided.
 
-The judged text is quoted between marker lines whose mark is a hash of that text, so no text can hold its own end
-marker. A decision counts only if the model's answer ends with it and has each label on one line alone, with one of its
-words. Every line with a label counts, also one with another word, a long one or a quoted one; but a quoted line is no
-answer, nor is a reply that was cut off. If an answer cannot be read, the model is asked again, and in the end the
-decision is undecided, never guessed. A context overflow is undecided too, because the candidate's text caused it; an
-unreachable model is an `InfrastructureError`.
+The judged text is quoted between marker lines whose mark is a hash of the text, so no text can contain its end marker.
+A decision counts only if the model's answer ends with it and has each label on exactly one line, with one of the
+label's words. Lines with another word, long lines and quoted lines with a label count too, but a quoted line or a reply
+that was cut off is no answer. If an answer cannot be read, the model is asked again; in the end the decision is
+undecided, never guessed. A context overflow is undecided, because the candidate's text caused it; an unreachable model
+is an `InfrastructureError`.
 """
 
 import hashlib
@@ -48,8 +48,8 @@ class Question:
 
     `answers` has the words that count for each label, in capitals, `_` for a blank: `{"VERDICT": ("YES", "NO")}` is
     answered by a line `VERDICT: YES`. Labels may come in any order, but the last of `answers` on the last line. `reask`
-    is sent after an unreadable answer, at most `max_reasks` times. `name` identifies the question among those of a
-    role at one turn.
+    is sent after an unreadable answer, at most `max_reasks` times. `name` identifies the question within a role and
+    turn.
     """
 
     name: str
@@ -61,14 +61,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Decision(Spent):
-    """The word chosen for every label, None if no answer could be read; its usage is that of all replies."""
+    """The word chosen for every label, None if no answer could be read; the usage covers all replies."""
 
     answers: dict[str, str] | None
     reason: str
 
     @property
     def verdict(self) -> str | None:
-        """The word of the label VERDICT."""
         return None if self.answers is None else self.answers.get(VERDICT)
 
 
@@ -80,10 +79,8 @@ class Reading(NamedTuple):
 
 
 async def decide(model: Model, question: Question, place: Request) -> Decision:
-    """Ask until an answer can be read, or give up. Raises `InfrastructureError` if the model cannot be asked.
-
-    `place` has the task, turn and role; its messages are replaced by the question.
-    """
+    """Ask until an answer can be read, or give up. Raises `InfrastructureError` if the model cannot be asked. `place`
+    has the task, turn and role; its messages are replaced by the question."""
     found, why, spent = await first_readable(
         lambda messages: model.complete(replace(place, messages=messages)), question.prompt, question.max_reasks,
         read=lambda answer: read_answer(answer, question.answers) or "no readable verdict",
@@ -99,8 +96,8 @@ async def decide(model: Model, question: Question, place: Request) -> Decision:
 class Form(Generic[M]):
     """A request that is answered by one JSON object: the whole reply, or its only fence.
 
-    `reask` is sent after an answer that does not fit the `schema`, at most `max_reasks` times; `{{problem}}` in it says
-    why it did not. `read` makes the object of a reply in another form, such as a file's text, or says why it cannot.
+    `reask` is sent after an answer that does not fit the `schema`, at most `max_reasks` times; `{{problem}}` in it
+    becomes the reason. `read` parses a reply in another form, such as a file's text; it returns the object or a reason.
     """
 
     prompt: str
@@ -112,7 +109,7 @@ class Form(Generic[M]):
 
 @dataclass(frozen=True, slots=True)
 class Filled(Spent, Generic[M]):
-    """The object; None if no reply held one that fits, and then `problem` says why the last one did not."""
+    """The object; None if no reply has a fitting one, with the last `problem`."""
 
     value: M | None
     problem: str = ""
@@ -156,10 +153,8 @@ async def first_readable(
     read: Callable[[str], R | str],
     again: Callable[[str], str],
 ) -> tuple[R | None, str, Spent]:
-    """The first reply that `read` can read, or why the last one cannot be, in words; and the usage of all replies.
-
-    `again` words the re-ask after a reply that could not be read.
-    """
+    """The first readable reply, or the last problem in words; and the usage of all replies. `read` returns the content
+    or the problem; `again` returns the re-ask for a problem."""
     messages: tuple[Message, ...] = (Message("user", prompt),)
     spent, problem = Spent(cached=True), ""
     for _ in range(max_reasks + 1):
@@ -182,17 +177,17 @@ async def first_readable(
 
 
 def reask(template: str, answers: Mapping[str, tuple[str, ...]]) -> str:
-    """The text of a re-ask: `{{verdicts}}` becomes every line that would count."""
+    """The text of a re-ask: `{{verdicts}}` becomes every valid line."""
     lines = [f"{label}: {word}" for label, words in answers.items() for word in words]
     return fill(template, verdicts="\n".join(lines))
 
 
 def quote(template: str, own: Mapping[str, str] | None = None, /, **parts: str) -> str:
-    """The prompt with every part between marker lines that the part itself cannot contain.
-
-    `own` fills further fields with texts of our own, as they are.
-    """
-    boundary = _boundary(parts)
+    """The prompt with every part between marker lines that no part can contain; `own` fills fields without markers."""
+    content = "\x1f".join(parts.values())
+    boundary = content
+    while (boundary := hashlib.sha256(boundary.encode("utf-8", "surrogatepass")).hexdigest()[:24]) in content:
+        pass
     blocks = {
         name: f"<<<BEGIN {name.upper()} {boundary}>>>\n{text}\n<<<END {name.upper()} {boundary}>>>"
         for name, text in parts.items()
@@ -200,17 +195,8 @@ def quote(template: str, own: Mapping[str, str] | None = None, /, **parts: str) 
     return fill(template, boundary=boundary, **(own or {}), **blocks)
 
 
-def _boundary(parts: Mapping[str, str]) -> str:
-    """A mark that depends only on the parts and occurs in none of them."""
-    content = "\x1f".join(parts.values())
-    mark = content
-    while (mark := hashlib.sha256(mark.encode("utf-8", "surrogatepass")).hexdigest()[:24]) in content:
-        pass
-    return mark
-
-
 def read_answer(answer: str, answers: Mapping[str, tuple[str, ...]]) -> Reading | None:
-    """The word of every label, if one line alone has it and the answer ends with the last; markdown is allowed."""
+    """The words of all labels, each on exactly one line, the last label on the last line; markdown is allowed."""
     lines = lines_of(answer)
     found = {label: only_word(label, words, lines, tuple(answers)) for label, words in answers.items()}
     if None in found.values() or _word_of(list(answers)[-1], lines[-1]) is None:
@@ -219,10 +205,8 @@ def read_answer(answer: str, answers: Mapping[str, tuple[str, ...]]) -> Reading 
 
 
 def only_word(label: str, words: Sequence[str], lines: Sequence[str], labels: Sequence[str] = ()) -> str | None:
-    """The word of a label, None if not one line alone has it, or the line has anything else, or is quoted.
-
-    A label may contain another of the `labels`.
-    """
+    """The word of a label, None unless exactly one line has it, unquoted and without other text. A label may contain
+    another of the `labels`."""
     others = [other for other in labels if other != label]
     having = [line for line in lines if _has(label, line) and not any(_word_of(other, line) for other in others)]
     word = _word_of(label, having[0]) if len(having) == 1 else None
@@ -230,10 +214,8 @@ def only_word(label: str, words: Sequence[str], lines: Sequence[str], labels: Se
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a reply that say something, without fences; a quoted one begins with `>`.
-
-    A line is quoted in a fence, unless that is around the whole reply, and if it is indented as code is.
-    """
+    """The non-empty lines of a reply without fences; a quoted line begins with `>`. Lines are quoted if they are in a
+    fence that is not around the whole reply, or indented like code."""
     lines = [line for line in _LINE_END.split(text) if line.strip()]
     if len(lines) > 1 and _FENCE.match(lines[0]) and _FENCE.fullmatch(lines[-1]) and lines[-1].strip() in lines[0]:
         lines = lines[1:-1]
@@ -250,7 +232,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def _closes(line: str, opening: str) -> bool:
-    """Whether a line of marks closes a fence: as many of the same, nothing behind them, indented about as much."""
+    """Whether a line of marks closes a fence: at least as many equal marks, nothing else, indented about as much."""
     marks, opened = line.strip(), opening.strip()
     run = re.match(r"`+|~+", opened)
     indents = len(line) - len(line.lstrip()), len(opening) - len(opening.lstrip())
@@ -270,7 +252,7 @@ def _has(label: str, line: str) -> bool:
 
 
 def _word_of(label: str, line: str) -> str | None:
-    """The word, in capitals, of a line that has nothing but a label and a word, and is not quoted."""
+    """The word, in capitals, of an unquoted line that has only a label and a word."""
     if len(line) > MAX_LINE or is_quoted(line):
         return None
     pattern = rf"(?:#{{2,6}} +)?[*_]*{re.escape(label)}[\s*_]*:[\s*_]*(\w+?(?:[ -]\w+?)?)[\s*_.]*$"
@@ -279,7 +261,7 @@ def _word_of(label: str, line: str) -> str | None:
 
 
 def _reason(lines: list[str]) -> str:
-    """The line marked as the reason, else the last one before the verdict; one line, bounded."""
+    """The line marked as the reason, else the last line before the verdict; bounded."""
     stated = [match.group(1) for match in map(_REASON_LINE.match, lines) if match]
     reason = stated[-1] if stated else (lines[-1] if lines else "")
     return reason if len(reason) <= MAX_REASON else reason[: MAX_REASON - 1] + "…"

@@ -15,7 +15,7 @@ from codechat.datasets.tasks import Task
 
 
 class Prices(Config):
-    """US dollars per million tokens; cached input tokens are part of the input tokens, at their own price."""
+    """US dollars per million tokens; cached input tokens are part of the input tokens, at a separate price."""
 
     input: float = run_option(..., "US dollars per million input tokens", ge=0)
     output: float = run_option(..., "US dollars per million output tokens, reasoning included", ge=0)
@@ -48,7 +48,7 @@ class ModelConfig(Config):
         return name
 
     def recorded_model(self) -> str | None:
-        """The model whose recorded replies are given; None if the model answers itself."""
+        """The model whose recorded replies are replayed; None for other models."""
         return None
 
     def longest_reply(self) -> float:
@@ -76,7 +76,7 @@ class Request:
 
     `task_id`, `turn`, `role` and `number` (of a role's calls at one turn) select the recorded answer of a replay; they
     are never sent to an endpoint. `sample` numbers independent draws of one conversation if decoding is not greedy.
-    `final`: no later request repeats the last message, so that no prompt cache needs to keep it.
+    `final`: no later request repeats the last message, so no prompt cache needs it.
     """
 
     messages: tuple[Message, ...]
@@ -111,8 +111,8 @@ class ModelTraits:
     """The properties of a kind of model that are known before it is built.
 
     `baseline`: it may see a task's reference (`BaselineView`), and is no evidence about any model. `offline`: it calls
-    no endpoint, so that its calls cost nothing; so does a baseline. `languages`: those it can answer in; None for all.
-    `datasets`: the names of those that it may play a role in; None for all.
+    no endpoint and costs nothing; true of baselines too. `languages`: languages that it answers in; None: all.
+    `datasets`: names of the datasets that it may play a role in; None: all.
     """
 
     baseline: bool = False

@@ -1,4 +1,4 @@
-"""Baselines: models that see a task's reference and involve no language model. They show what a score means."""
+"""Baselines: models that see a task's reference and involve no language model. They calibrate a score."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ KIND = "which provider answers"
 
 
 def view_of(request: Request) -> BaselineView:
-    """The task and the session's state, which only a baseline may see. A call without it is a bug of the caller."""
+    """The task and the session's state, for baselines alone. A request without it is a bug of the caller."""
     if request.view is None:
         raise RuntimeError("a baseline was called without its view of the task")
     return request.view
@@ -30,31 +30,26 @@ def reference_of(view: BaselineView) -> str:
     return reference
 
 
-def answer(code: str, view: BaselineView) -> Reply:
-    """The code in a fence of the task's language."""
-    return Reply(fence(code, view.task.target.language))
-
-
 class Offline:
-    """The parts of a baseline that need nothing outside. A baseline overrides `code`."""
+    """A baseline overrides `code`."""
 
     def __init__(self, config: ModelConfig) -> None:
         self.config = config
 
     async def check(self) -> None:
-        """Nothing outside is needed."""
+        """Nothing to check."""
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
 
     async def complete(self, request: Request) -> Reply:
         """The baseline's code in a fence. Raises `UserError` if the task has no reference."""
         view = view_of(request)
-        return answer(self.code(view, request.turn), view)
+        return Reply(fence(self.code(view, request.turn), view.task.target.language))
 
     def code(self, view: BaselineView, turn: int) -> str:
         """The code that answers a turn, counted from 0."""
         raise NotImplementedError
-
-    async def aclose(self) -> None:
-        """Nothing to release."""
 
 
 class EchoConfig(ModelConfig):
@@ -90,9 +85,9 @@ class PreviousConfig(ModelConfig):
 
 
 class References(Offline):
-    """A turn's own reference, or if `late` that of the turn before; the first turn has none before it.
+    """The reference of the turn, or if `late` of the turn before it (at turn 0: of turn 0).
 
-    On tasks that grow with every turn the one is the upper bound, and the other should fail.
+    On tasks that grow with every turn the former is the upper bound, and the latter should fail.
     """
 
     def __init__(self, config: ModelConfig, *, late: bool) -> None:
@@ -111,5 +106,5 @@ def reference(config: ReferenceConfig) -> References:
 
 @MODELS.register("previous", PreviousConfig, baseline=True)
 def previous(config: PreviousConfig) -> References:
-    """The reference of the turn before: it passes the turns whose tests do not tell the step (baseline; offline)."""
+    """The reference of the turn before: it passes turns whose tests do not detect the step (baseline; offline)."""
     return References(config, late=True)

@@ -1,8 +1,8 @@
-"""Endpoints' descriptions of themselves, so that two checkpoints under one name are not taken for one.
+"""Endpoints' descriptions of themselves, which distinguish checkpoints with one name.
 
-A model behind an endpoint asks for its description once, before its first call, and hands it to the running cell's
-`ENDPOINT_LISTENER`, which refuses another checkpoint than the cell was begun with. Replies of the response cache count
-as those of the endpoint that gave them.
+A model behind an endpoint asks for its description once, before its first call, and passes it to the running cell's
+`ENDPOINT_LISTENER`, which refuses another checkpoint than at the cell's beginning. A cached reply counts as a reply of
+the endpoint that gave it.
 """
 
 import json
@@ -18,16 +18,15 @@ from codechat.models import ModelConfig
 IDENTIFYING = ("id", "root")
 """Facts that differ between checkpoints: the model's id, and the place that the weights were loaded from."""
 VLLM, ARGUMENTS = "vllm", "arguments"
-"""Facts about a vLLM: its version, and the options that codechat started it with."""
+"""Facts about a vLLM: its version, and the arguments of codechat's start."""
 LONGEST = 400
 ASKED_JUST_NOW_S = 60.0
-"""Servers such as vLLM give the time of the question as the time of creation: that says nothing."""
-
+"""vLLM gives the time of the question as the time of creation, which is no fact."""
 Fact = str | int | float | bool
 
 
 class Weights(Config):
-    """The weights that the model's name means."""
+    """The weights behind the model's name."""
 
     revision: str | None = result_option(
         None,
@@ -46,30 +45,29 @@ class Weights(Config):
     )
 
     def key(self, info: str) -> str:
-        """The weights as a part of the response cache's keys; `info` is `EndpointInfo.weights` of their endpoint."""
+        """The weights in the response cache's keys; `info` is `EndpointInfo.weights` of their endpoint."""
         chosen = self.identity()
         revision = chosen.pop("revision", None)
-        parts = [revision, canonical_json(chosen) if chosen else None]
-        return "\n".join([*(each for each in parts if each is not None), info]) if any(parts) else info
+        parts = [revision, canonical_json(chosen) if chosen else None, info]
+        return "\n".join(each for each in parts if each is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointInfo:
-    """An endpoint's description of the model that it was asked for.
+    """An endpoint's description of a model.
 
-    `facts` has the plain fields of its entry in the list of models (`id`, `root`, `created`, `max_model_len`, …);
-    empty if it says nothing.
+    `facts`: the plain fields of its entry in the list of models (`id`, `root`, `created`, `max_model_len`, …).
     """
 
     base_url: str
     facts: Mapping[str, Fact] = field(default_factory=dict)
 
     def text(self) -> str:
-        """The facts as JSON, the same for the same facts."""
+        """The facts as JSON, equal for equal facts."""
         return json.dumps(self.facts, sort_keys=True, ensure_ascii=False)
 
     def weights(self, name: str) -> str:
-        """The weights as a key of the response cache; empty if nothing but the model's name is said of them."""
+        """The identifying facts, for the response cache's keys; empty if the name is the only fact."""
         info = {key: self.facts[key] for key in IDENTIFYING if self.facts.get(key) not in (None, name)}
         return json.dumps(info, sort_keys=True) if info else ""
 
@@ -77,18 +75,16 @@ class EndpointInfo:
 def info_of(base_url: str, name: str, listed: Any, now: float) -> EndpointInfo:
     """The description in the answer to GET /models, asked at `now` (seconds since 1970).
 
-    It is the entry of the model's name; if only one other is listed, that one, since such servers answer to any name.
+    It is the entry with the model's name, or the only entry, since such servers answer to any name.
     """
     try:
         entries = [entry for entry in listed["data"] if isinstance(entry, Mapping)]
     except (KeyError, TypeError):
-        return EndpointInfo(base_url)
-    own = [entry for entry in entries if entry.get("id") == name] or (entries if len(entries) == 1 else [])
-    if not own:
-        return EndpointInfo(base_url)
+        entries = []
+    named = [entry for entry in entries if entry.get("id") == name] or (entries if len(entries) == 1 else [{}])
     facts = {
         str(key): value[:LONGEST] if isinstance(value, str) else value
-        for key, value in own[0].items()
+        for key, value in named[0].items()
         if isinstance(value, Fact) and key != "object"
     }
     created = facts.get("created")
@@ -98,23 +94,23 @@ def info_of(base_url: str, name: str, listed: Any, now: float) -> EndpointInfo:
 
 
 class EndpointListener(Protocol):
-    """Keeps a cell's record of the endpoints that answer; `config` is that of the model that is asked."""
+    """Keeps a cell's record of its endpoints; `config` is the asked model's."""
 
     def places(self, config: ModelConfig) -> list[str]:
         """The model's places in the cell's config, such as `judge.adherence`."""
 
     def known(self, config: ModelConfig) -> EndpointInfo | None:
-        """The description that an endpoint at the config's address gave to this cell before; None without one."""
+        """The recorded description of the endpoint at the config's address; None without a record."""
 
     async def on_connect(self, config: ModelConfig, info: EndpointInfo) -> None:
-        """An endpoint is about to answer. Raises `UserError` if it serves other weights than the cell began with."""
+        """Called before an endpoint's first reply. Raises `UserError` if its weights differ from the cell's."""
 
     async def on_fingerprint(self, config: ModelConfig, fingerprint: str) -> None:
-        """A reply has this `Reply.fingerprint`."""
+        """Called with the `Reply.fingerprint` of each reply."""
 
 
 ENDPOINT_LISTENER: ContextVar[EndpointListener | None] = ContextVar("endpoint_listener", default=None)
-"""The listener of the cell that runs, set by the engine; None outside of cells."""
+"""The running cell's listener, set by the engine; None outside of cells."""
 
 
 @runtime_checkable
@@ -126,22 +122,19 @@ class Describable(Protocol):
 
 
 def address_of(config: ModelConfig) -> str | None:
-    """The address that the model is asked at; None for a model without an endpoint.
-
-    A provider that is asked at its own address is known by its name.
-    """
+    """The model's address, or a provider's name if its library knows the address; None without an endpoint."""
     address = getattr(config, "base_url", None) or getattr(config, "provider", None)
     return address if isinstance(address, str) else None
 
 
 def at_address(config: ModelConfig, address: str) -> ModelConfig:
-    """The config of the same model asked at another address, as `address_of` gives it."""
-    own = address == getattr(config, "provider", None)
-    return config.model_copy(update={"base_url": None if own else address})
+    """The config of the same model at another address, which is a result of `address_of`."""
+    is_provider = address == getattr(config, "provider", None)
+    return config.model_copy(update={"base_url": None if is_provider else address})
 
 
 def key_of(config: ModelConfig, option: str) -> str:
-    """The whole key of a model's option, for messages: `judge.adherence.base_url`; only the option outside of cells."""
+    """The whole key of a model's option, for messages: `judge.adherence.base_url`; outside of cells the option."""
     listener = ENDPOINT_LISTENER.get()
     places = listener.places(config) if listener is not None else []
     return " and ".join(f"{place}.{option}" for place in places) or option

@@ -1,7 +1,7 @@
-"""The providers' list prices, as data in `conf/prices/`: each list with its source and the day it was of.
+"""The providers' list prices, as data in `conf/prices/`: each list with its source and day.
 
-They are never looked up in the network. A model has them if its config says no `prices`, and it is asked at one of the
-list's hosts under a listed name, with or without a date at its end.
+They apply to a model without `prices` in its config, at one of the list's hosts, under a listed name with or without a
+date at its end.
 """
 
 import datetime
@@ -23,17 +23,15 @@ DATED = re.compile(r"-(\d{4}-?\d{2}-?\d{2}|latest)$")
 
 
 class Listed(Prices):
-    """A model's list prices; `caches_from` is the least length of what its provider caches, if not as the list says.
-
-    `keeps` is the longest time for which the provider can be asked to keep it, at no price, in the provider's word.
-    """
+    """A model's list prices. `caches_from`: least tokens of a cached prefix; None: as in the list. `keeps`: longest
+    retention of a cached prefix without charge, in the provider's word."""
 
     caches_from: int | None = run_option(None, "tokens from which a common beginning is cached")
     keeps: str | None = run_option(None, "how long that can be kept")
 
 
 class PriceList(BaseModel):
-    """One provider's prices on a day, read at `source`; `hosts` are where they are paid."""
+    """One provider's prices on a day, read at `source`, for its `hosts`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -45,10 +43,7 @@ class PriceList(BaseModel):
 
 
 class Known(NamedTuple):
-    """A model's prices, where they come from in words, and the shortest beginning, in tokens, that is cached.
-
-    `keeps` is how long it can be kept, if that can be asked for.
-    """
+    """A model's prices, their source in words, the least tokens of a cached prefix, and its longest retention."""
 
     prices: Prices
     source: str
@@ -67,15 +62,14 @@ def listed_prices(config: ModelConfig) -> Known | None:
     """The list prices of a model by its name and address; None if no list has it."""
     host = urlsplit(address_of(config) or "").hostname
     for each in price_lists():
-        found = each.models.get(config.name) or each.models.get(DATED.sub("", config.name))
-        if host in each.hosts and found is not None:
-            source = f"{each.source}, {each.day}"
-            least = each.caches_from if found.caches_from is None else found.caches_from
-            return Known(found, source, least, found.keeps)
+        listed = each.models.get(config.name) or each.models.get(DATED.sub("", config.name))
+        if host in each.hosts and listed is not None:
+            least = each.caches_from if listed.caches_from is None else listed.caches_from
+            return Known(listed, f"{each.source}, {each.day}", least, listed.keeps)
     return None
 
 
 def prices_of(config: ModelConfig) -> Prices | None:
-    """The prices of a model: its own, else those of a list; None if neither has any."""
+    """The prices of a model's config, else its list prices; None if unknown."""
     listed = None if config.prices is not None else listed_prices(config)
     return listed.prices if listed is not None else config.prices

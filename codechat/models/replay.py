@@ -1,10 +1,9 @@
 """Answers from a recorded sessions.jsonl: the same replies again, for another judge, sandbox or extraction.
 
-Replies are looked up by (task, turn, role, number of the role's call). If the task or the instruction asked now is not
-the recorded one, the session has left the recorded path: that is reported as a user's mistake.
+Replies are looked up by (task, turn, role, number of the role's call). If the task or the instruction differs from the
+recorded one, the session has left the recorded path, which is a user's mistake.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,8 +11,11 @@ from codechat.base.config import original_option, place_option
 from codechat.base.domain import Reply
 from codechat.base.errors import ContextOverflow, UserError
 from codechat.base.files import file_hash
-from codechat.base.records import CallRecord, TurnRecord, read_sessions
+from codechat.base.records import CallRecord, SessionRecord, TurnRecord, read_sessions
 from codechat.models import MODELS, UNDER_TEST, ModelConfig, Request
+
+SAME_TASK = "replay with the recording's dataset and first prompt (protocol.prompts.initial)"
+SAME_PATH = "replay with the recording's seed, dataset, agenda, instructions and applicability judge"
 
 
 class ReplayConfig(ModelConfig):
@@ -33,73 +35,58 @@ class ReplayConfig(ModelConfig):
         return first.model if first is not None and first.model != self.name else None
 
 
-@dataclass(frozen=True, slots=True)
-class _RecordedTurn:
-    """One recorded turn; `reply` is None if the model was not asked or its context overflowed.
-
-    `opening` is the first request of a dialogue; None at later turns, and in recordings that were imported.
-    """
-
-    reply: Reply | None
-    opening: str | None
-    instruction: str | None
-    skipped: bool
-    calls: tuple[CallRecord, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Session:
-    turns: dict[int, _RecordedTurn]
-    overflowed: bool
-    error: str | None
-
-
 @MODELS.register("replay", ReplayConfig, offline=True)
 class Replay:
     """The replies of a recorded sessions.jsonl (model.path), by task and turn; offline."""
 
     def __init__(self, config: ReplayConfig) -> None:
         self.config = config
-        self._sessions: dict[str, _Session] | None = None
+        self._sessions: dict[str, SessionRecord] = {}
 
     async def check(self) -> None:
         """Read the recording. Raises `UserError` naming the first line that is wrong."""
-        if self._sessions is None:
-            self._sessions = _load(Path(self.config.path))
+        if self._sessions:
+            return
+        for record in read_sessions(Path(self.config.path)):
+            if record.task_id in self._sessions:
+                what = f"{self.config.path} has two sessions of {record.task_id}"
+                raise UserError(what, "replay one cell's sessions.jsonl")
+            self._sessions[record.task_id] = record
 
     async def complete(self, request: Request) -> Reply:
         """The recorded reply. Raises `ContextOverflow` if it is recorded, and `UserError` if there is no reply."""
         await self.check()
-        assert self._sessions is not None
         session = self._sessions.get(request.task_id)
         if session is None:
             raise self._absent(request, "it has no session of this task", "replay the tasks that were recorded")
-        turn = session.turns.get(request.turn)
+        turn = next((turn for turn in session.turns if turn.turn == request.turn), None)
         if turn is None:
             cause = f"its session errored: {session.error}" if session.error else "its session has fewer turns"
             raise self._absent(request, cause, "finish the recording first, or ask for fewer turns")
         if turn.skipped:
-            raise self._absent(request, "the turn was skipped there", _SAME_PATH)
+            raise self._absent(request, "the turn was skipped there", SAME_PATH)
         first = request.role == UNDER_TEST and request.number == 0
-        if first and turn.opening not in (None, request.messages[-1].content):
-            raise self._absent(request, "the task was put in other words there", _SAME_TASK)
-        if request.role != UNDER_TEST and not turn.calls:
+        opening = turn.first_request if turn.turn == 0 else []  # empty in imported recordings
+        if first and opening and opening[-1].content != request.messages[-1].content:
+            raise self._absent(request, "the task was put in other words there", SAME_TASK)
+        calls = list(turn.calls())
+        if request.role != UNDER_TEST and not calls:
             raise self._absent(request, f"it has no calls of {request.role}", "replay the model under test alone")
-        if turn.calls:
-            return self._call(request, turn)
-        if turn.reply is None:
-            if session.overflowed:
+        if calls:
+            return self._call(request, [call for call in calls if call.role == request.role])
+        if turn.response is None:
+            if session.ended == "context_overflow":
                 raise ContextOverflow(f"the recorded session of {request.task_id} ended before turn {request.turn}")
             raise self._absent(request, "the turn has no response there", "")
-        if turn.instruction is not None and turn.instruction not in request.messages[-1].content:
-            raise self._absent(request, f"it answers another instruction there: {turn.instruction:.80}", _SAME_PATH)
-        return turn.reply
+        instruction = _instruction_of(turn)
+        if instruction is not None and instruction not in request.messages[-1].content:
+            raise self._absent(request, f"it answers another instruction there: {instruction:.80}", SAME_PATH)
+        return Reply(turn.response, turn.finish_reason, turn.latency_s, usage=turn.usage)
 
-    def _call(self, request: Request, turn: _RecordedTurn) -> Reply:
-        """The reply in a recording that lists the calls of a turn."""
-        calls = [call for call in turn.calls if call.role == request.role]
+    def _call(self, request: Request, calls: list[CallRecord]) -> Reply:
+        """The reply among the recorded calls of the role at this turn."""
         if request.number >= len(calls):
-            raise self._absent(request, f"{request.role} was asked {len(calls)} times there", _SAME_PATH)
+            raise self._absent(request, f"{request.role} was asked {len(calls)} times there", SAME_PATH)
         call = calls[request.number]
         if call.response is None:
             raise ContextOverflow(f"the recorded call of {request.task_id} did not fit the model")
@@ -110,30 +97,7 @@ class Replay:
         return UserError(f"{self.config.path} holds no reply for {place}: {cause}", remedy)
 
     async def aclose(self) -> None:
-        self._sessions = None
-
-
-_SAME_TASK = "replay with the recording's dataset and first prompt (protocol.prompts.initial)"
-_SAME_PATH = "replay with the recording's seed, dataset, agenda, instructions and applicability judge"
-
-
-def _load(path: Path) -> dict[str, _Session]:
-    sessions: dict[str, _Session] = {}
-    for record in read_sessions(path):
-        if record.task_id in sessions:
-            raise UserError(f"{path} has two sessions of {record.task_id}", "replay one cell's sessions.jsonl")
-        turns = {turn.turn: _turn(turn) for turn in record.turns}
-        sessions[record.task_id] = _Session(turns, record.ended == "context_overflow", record.error)
-    return sessions
-
-
-def _turn(turn: TurnRecord) -> _RecordedTurn:
-    reply = None
-    if turn.response is not None:
-        reply = Reply(turn.response, turn.finish_reason, turn.latency_s, usage=turn.usage)
-    first = turn.first_request if turn.turn == 0 else []
-    opening = first[-1].content if first else None
-    return _RecordedTurn(reply, opening, _instruction_of(turn), turn.skipped, tuple(turn.calls()))
+        self._sessions = {}
 
 
 def _instruction_of(turn: TurnRecord) -> str | None:

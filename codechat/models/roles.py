@@ -1,4 +1,4 @@
-"""Roles: the further models that a protocol or a judge needs beside the model under test."""
+"""Roles: the models that a protocol or a judge needs in addition to the model under test."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
@@ -16,8 +16,8 @@ C = TypeVar("C", bound=Config)
 def role(preset: str, description: str, *, default: Any = ..., marks: Mapping[str, Any] | None = None) -> Any:
     """A role's model in a config that derives from `Roles`, annotated `SerializeAsAny[ModelConfig]`.
 
-    `preset` is the role's option of the group `model` unless `model@<place>.<role>=NAME` names another. With `default`
-    None the role may be left out, as `without_roles` does. `marks` are further marks of the option.
+    `preset`: the role's default option of the group `model` (`model@<place>.<role>=NAME` names another). With `default`
+    None, `without_roles` may remove the role. `marks`: further marks of the option.
     """
     return result_option(default, description, json_schema_extra={PRESET: preset, **(marks or {})})
 
@@ -57,9 +57,9 @@ def presets_in(config: type[Config], place: str = "") -> Iterator[tuple[str, str
 
 
 def without_roles(config: C, roles: Collection[str]) -> C:
-    """The config without the models and prompts of some roles, as far as they may be left out.
+    """The config without the models and prompts of some roles, if they are optional.
 
-    Such a model is not built, needs no key and no price, and is no part of a cell's id.
+    A removed model is not built, needs no key and no price, and is no part of a cell's id.
     """
     changed: dict[str, Any] = {}
     for name, field in type(config).model_fields.items():
@@ -72,7 +72,7 @@ def without_roles(config: C, roles: Collection[str]) -> C:
 
 
 def models_in(config: Config, place: str) -> Iterator[tuple[str, ModelConfig]]:
-    """Every model in a config, with its place, such as `judge.llm.adherence`, whose last part is the role."""
+    """Every model in a config, with its place, such as `judge.llm.adherence`; the last part is the role."""
     for name in type(config).model_fields:
         value = getattr(config, name)
         if isinstance(value, ModelConfig):

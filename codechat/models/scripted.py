@@ -1,4 +1,4 @@
-"""A model with answers written beforehand, for tests and demonstrations, on the same path as a real one."""
+"""A model with prepared answers, for tests and demonstrations, on the path of a real model."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ Script = Sequence[Answer] | Mapping[str, Sequence[Answer]] | Callable[[Request],
 
 
 class ScriptedConfig(ModelConfig):
-    """The script: one reply per turn, the same for every task or for each its own."""
+    """The script: one reply per turn, for all tasks or by task."""
 
     kind: Literal["scripted"] = original_option("scripted", "which provider answers")
     name: str = original_option("scripted", "the name that the records show", min_length=1)
@@ -26,17 +26,19 @@ class ScriptedConfig(ModelConfig):
 
 
 class Scripted:
-    """Answers from a list by turn, one for all tasks or one for each by its id, or calls a function with the request.
+    """Answers from a list by turn, for all tasks or by task id, or from a function of the request, maybe a coroutine.
 
-    The function may be a coroutine.
-    A `str` is a reply, an `Exception` is raised. The answer depends only on the request, never on the order of calls.
+    A `str` is a reply, an `Exception` is raised. The answer depends on the request alone, not on the order of calls.
     """
 
     def __init__(self, script: Script) -> None:
         self._script = script
 
     async def check(self) -> None:
-        """Nothing outside is needed."""
+        """Nothing to check."""
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
 
     async def complete(self, request: Request) -> Reply:
         """The scripted answer. Raises `UserError` if the script has no answer left."""
@@ -60,9 +62,6 @@ class Scripted:
                 "give model.replies one entry per turn",
             )
         return script[request.turn]
-
-    async def aclose(self) -> None:
-        """Nothing to release."""
 
 
 @MODELS.register("scripted", ScriptedConfig, offline=True)

@@ -11,10 +11,10 @@ __all__ = ["write_figures", "write_tables"]
 
 
 def write_tables(measures: Measures, metrics: Mapping[str, Any], folder: Path) -> None:
-    """Write the tables that a cell leaves beside its metrics.json. Rates are shares of 1."""
+    """Write the tables of a cell's folder. Rates are shares of 1."""
     chapter_of(measures.protocol).write_tables(measures, metrics, folder)
 
 
 def write_figures(measures: Measures, metrics: Mapping[str, Any], title: str, folder: Path) -> None:
-    """Write the figures that a cell leaves, as SVG and PNG."""
+    """Write the figures of a cell's folder, as SVG and PNG."""
     chapter_of(measures.protocol).write_figures(measures, metrics, title, folder)

@@ -10,7 +10,7 @@ from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
 from codechat.report.chapters import Chapter, chapter_of, leads
 from codechat.report.comparison import Comparison, LoadedCell
-from codechat.report.data import FigureFile, Headline, ReportData, Section, Table
+from codechat.report.data import Drawing, FigureFile, Headline, ReportData, Section, Table
 from codechat.report.drawing import Look, save, styled
 from codechat.report.formats import FORMATS, write_table
 from codechat.report.generic import published
@@ -20,10 +20,8 @@ CONTENTS = "contents.json"
 
 
 def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = ()) -> ReportData:
-    """Write `out/tables` (CSV, Markdown, LaTeX) and `out/figures` (PNG, SVG) by protocol.
-
-    Raises `UserError` if no cell has a completed session, or if records and metrics of a cell don't belong together.
-    """
+    """Write `out/tables` (CSV, Markdown, LaTeX) and `out/figures` (PNG, SVG) by protocol. Raises `UserError` if no cell
+    has a completed session, or if records and metrics of a cell contradict each other."""
     comparisons = comparisons_of(cells)
     read = {found.cell.folder for comparison in comparisons for found in comparison.cells}
     if not read:
@@ -31,8 +29,8 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
     _clear(out)
     shown = [(comparison, chapter_of(comparison.protocol)) for comparison in comparisons if comparison.cells]
     tables = [list(chapter.tables(comparison)) for comparison, chapter in shown]
-    beside = [(published.section(comparison), list(published.tables(comparison))) for comparison, _ in shown]
-    every = tuple(table for each in (*tables, *(own for _, own in beside)) for table in each)
+    printed = [(published.section(comparison), list(published.tables(comparison))) for comparison, _ in shown]
+    every = tuple(table for each in (*tables, *(found for _, found in printed)) for table in each)
     for table in every:
         write_table(table, out / "tables")
     empty = [cell.folder.name for cell in cells if cell.folder not in read]
@@ -44,25 +42,23 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
             figure for comparison, chapter in shown for figure in _figures(comparison, chapter, out / "figures")
         ),
         groups={key: title for comparison, chapter in shown for key, title in chapter.groups(comparison).items()}
-        | {section.key: section.title for section, own in beside if own},
+        | {section.key: section.title for section, found in printed if found},
         headline=headline_of(comparisons, every),
-        sections=(*sections_of(comparisons), *(section for section, own in beside if own)),
+        sections=(*sections_of(comparisons), *(section for section, found in printed if found)),
         opening=tuple(
             table for (_, chapter), each in zip(shown, tables, strict=True) for table in chapter.opening(each)
         ),
         notes=(*notes, *left_out, *(note for comparison in comparisons for note in _uneven(comparison))),
     )
-    # the names of all tables and figures with their titles: for scripts, and for the next report in this folder
-    listed = {
-        "tables": {table.name: table.title for table in data.tables},
-        "figures": {figure.of.name: figure.of.title for figure in data.figures},
-    }
+    # the names and titles of all tables and figures: for scripts, and for the next report in this folder
+    named: dict[str, Sequence[Table | Drawing]] = {"tables": data.tables, "figures": [each.of for each in data.figures]}
+    listed = {kind: {each.name: each.title for each in found} for kind, found in named.items()}
     write_atomically(out / CONTENTS, json.dumps(listed, indent=1, ensure_ascii=False) + "\n")
     return data
 
 
 def comparisons_of(cells: Sequence[LoadedCell]) -> list[Comparison[Any]]:
-    """The cells by protocol: protocols whose chapter leads first, else each where its first cell stands."""
+    """The cells by protocol: first protocols whose chapter leads, then in the order of their first cells."""
     protocols = sorted(dict.fromkeys(cell.protocol for cell in cells), key=lambda name: not leads(name))
     comparisons: list[Comparison[Any]] = []
     for protocol in protocols:
@@ -75,13 +71,11 @@ def comparisons_of(cells: Sequence[LoadedCell]) -> list[Comparison[Any]]:
 
 def sections_of(comparisons: Sequence[Comparison[Any]]) -> tuple[Section, ...]:
     """The sections of the page."""
-    return tuple(
-        section for comparison in comparisons for section in chapter_of(comparison.protocol).sections(comparison)
-    )
+    return tuple(part for each in comparisons for part in chapter_of(each.protocol).sections(each))
 
 
 def headline_of(comparisons: Sequence[Comparison[Any]], tables: Sequence[Table]) -> Headline:
-    """The claim of the protocol whose chapter leads, if there is one, and that has the most cells to compare."""
+    """The claim of the protocol with the most cells to compare, out of the leading ones if there are any."""
     leading = max(
         comparisons,
         key=lambda comparison: (leads(comparison.protocol), sum(not cell.is_baseline for cell in comparison.loaded)),
@@ -91,12 +85,12 @@ def headline_of(comparisons: Sequence[Comparison[Any]], tables: Sequence[Table])
 
 
 def _uneven(comparison: Comparison[Any]) -> Iterator[str]:
-    """A sentence for every dataset of which the cells completed different tasks: by a limit, or by errors."""
+    """A sentence for every dataset with different completed tasks in its cells, by a limit or by errors."""
     for dataset in comparison.datasets:
         tasks = {found.cell.label: set(found.tasks) for found in comparison.on(dataset)}
         shared = set.intersection(*tasks.values())
-        if any(own != shared for own in tasks.values()):
-            counts = ", ".join(f"{label} {len(own)}" for label, own in tasks.items())
+        if any(completed != shared for completed in tasks.values()):
+            counts = ", ".join(f"{label} {len(completed)}" for label, completed in tasks.items())
             yield (
                 f"The figures on {dataset} rest on different tasks: {counts}; {len(shared)} in all of them. "
                 "Ranks compare unlike with unlike; only the tables of pairs keep to shared tasks."
@@ -113,7 +107,7 @@ def _figures(comparison: Comparison[Any], chapter: Chapter, folder: Path) -> Ite
 
 
 def _clear(out: Path) -> None:
-    """Remove what an earlier report of other cells left under names that this one may not write."""
+    """Remove the files of an earlier report, whose names this report may not overwrite."""
     try:
         listed = json.loads((out / CONTENTS).read_text(encoding="utf-8"))
     except (OSError, ValueError):

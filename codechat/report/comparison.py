@@ -1,4 +1,4 @@
-"""The cells that a report compares with one another: those of one protocol, their sessions reduced to verdicts."""
+"""The cells of one protocol that a report compares, their sessions reduced to verdicts."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -22,20 +22,18 @@ REPLAYED = " (replay)"  # ends the name of a model whose recorded replies a cell
 class LoadedCell:
     """One finished cell.
 
-    `config` is the content of config.yaml, `choices` (the option of every group) included; `metrics` is that of
-    metrics.json, checked by the protocol's chapter. `measures` says how to read it; None if nothing says so. `model`
-    and `dataset` are as the records name them; `agenda` and `judge` are the chosen options, `agenda` empty if the
-    sessions have none. `turns` is the most that a session can have. `variant` says what else sets the cell apart from
-    the others of a report and protocol, such as `agenda=iid, seed=1`; it is empty if nothing does. `differences` holds
-    its parts by the options' keys.
-    `content` is the hash of the dataset's content, or what else tells it from others; empty if nothing does.
-    `departure` is a sentence if the dataset's name is that of a benchmark, and the tasks are not. `edited` is one if
-    the cell's files are not those that the run wrote. `mark` is what `dataset` ends with if different tasks of the
-    report have one name, or if they depart from it; empty if not. `setup` is all that can change a result but the
-    model and the dataset: cells of one setup may be averaged. `repeats` are the cells of one seed each that this one
-    pools, if any: it then has several samples of a task. `labels` are people's of its judge's decisions, by which its
-    adherence is corrected, or the reason why it is not; None if nobody asked for it. `scored` has by question what
-    people's labels of other kinds come to (`audit.result.read_scores`), if the report was given such.
+    `config` is the content of config.yaml, with `choices` (the option of every group); `metrics` is the content of
+    metrics.json, checked by the protocol's chapter; `measures` describes it, None if unknown. `model` and `dataset` are
+    the names in the records; `agenda` and `judge` are the chosen options, `agenda` empty if the sessions have none.
+    `turns` is the largest number of a session's turns. `variant` names further settings that vary among the cells of
+    the report and protocol, such as `agenda=iid, seed=1`; `differences` holds the parts by the options' keys.
+    `content` is the hash of the dataset's content, or another identity of it. `departure` is a sentence if the dataset
+    has the name of a benchmark but other tasks; `edited` is a sentence if the cell's files were changed after the run.
+    `mark` ends `dataset` if different tasks have one name, or with a departure. `setup` has all settings that can
+    change a result except model and dataset: cells of one setup may be averaged. `repeats` are the cells of one seed
+    each that this cell pools, as several samples of a task. `labels` are people's labels of the judge's decisions,
+    which correct the adherence, or the reason why they do not; None without an audit. `scored` has by question the
+    scores of other labels (`audit.scoring.read_scores`).
     """
 
     folder: Path
@@ -63,28 +61,28 @@ class LoadedCell:
 
     @property
     def source(self) -> str:
-        """What tells its tasks from those of other datasets, whatever else a report compares."""
+        """The identity of the tasks, independent of the other cells of a report."""
         return self.content or self.dataset.removesuffix(f" ({self.mark})")
 
     @property
     def parts(self) -> tuple["LoadedCell", ...]:
-        """The cells as they were run: those that this one pools, or itself."""
+        """The cells that were run: the pooled cells, or this one."""
         return self.repeats or (self,)
 
     @property
     def samples(self) -> int:
-        """How many sessions each task has, errored ones included."""
+        """The sessions of each task, with errored ones."""
         return len(self.parts)
 
     @property
     def draw(self) -> int:
-        """What the agenda, and with it the order of every session's instructions, is drawn by."""
-        own = (self.config.get("agenda") or {}).get("seed") if self.agenda else None
-        return self.seed if own is None else int(own)
+        """The seed of the agenda, which decides the order of every session's instructions."""
+        seed = (self.config.get("agenda") or {}).get("seed") if self.agenda else None
+        return self.seed if seed is None else int(seed)
 
     @property
     def seeds(self) -> str:
-        """The seeds of the cells, and of their agendas where those have one of their own."""
+        """The seeds of the cells, and of agendas with a separate seed."""
         return ", ".join(str(c.seed) if c.draw == c.seed else f"{c.seed} with agenda {c.draw}" for c in self.parts)
 
     @property
@@ -97,30 +95,27 @@ class LoadedCell:
 
     @property
     def setting(self) -> str:
-        """What sets the cell apart from others of its model, or its agenda if nothing does."""
+        """The variant, or the agenda without one."""
         return self.variant or self.agenda
 
     def setting_without(self, key: str) -> str:
-        """What sets the cell apart from others, but the choice of one key."""
+        """The variant without one key."""
         return ", ".join(words for name, words in self.differences.items() if name != key)
 
     @property
     def caution(self) -> str:
-        """What to know before reading the cell's figures; empty if nothing."""
+        """The warnings to read before the cell's figures; empty if there are none."""
         found = caution_of(self.metrics, self.departure)
         return f"{self.label}, {self.dataset}: {found}" if found else ""
 
     @property
     def settings(self) -> tuple[object, ...]:
-        """All but model, dataset and seed, which the variant tells if it matters.
-
-        The turns are a setting if an agenda fixes them; else they just come about.
-        """
+        """All settings but model, dataset and seed. The turns are a setting only if an agenda fixes them."""
         return (self.agenda, self.turns if self.agenda else None, self.judge, self.variant)
 
     @property
     def is_baseline(self) -> bool:
-        """Whether the model saw the reference solutions: a yardstick, no rival."""
+        """Whether the model saw the reference solutions."""
         kind = (self.config.get("model") or {}).get("kind")
         return any(component.traits.baseline for component in MODELS if component.name == kind)
 
@@ -136,9 +131,9 @@ class LoadedCell:
 class SessionVerdicts:
     """One cell's completed sessions, reduced to verdicts.
 
-    `tasks`, `passed` and `draws` hold a session each: `passed` one verdict a turn, None for a turn that is not scored,
-    `draws` by what its agenda was drawn. A task has as many sessions as the cell has samples. `openings` holds the
-    hashes of the different replies at turn 0; `overflowed` counts sessions that outgrew the model's context.
+    `tasks`, `passed` and `draws` have an entry per session: `passed` one verdict a turn, None for an unscored turn,
+    `draws` the agenda's seed. A task has as many sessions as the cell has samples. `openings` holds the hashes of the
+    different replies at turn 0; `overflowed` counts sessions that outgrew the model's context.
     """
 
     cell: LoadedCell
@@ -150,10 +145,7 @@ class SessionVerdicts:
 
     @classmethod
     def of(cls, cell: LoadedCell) -> Self:
-        """Read a cell once, so that no dialogue stays in memory.
-
-        Raises `UserError` if metrics.json counts other numbers of sessions than the records hold.
-        """
+        """Read a cell once, without keeping dialogues. Raises `UserError` if metrics.json has other counts."""
         found = cls(cell)
         for part in cell.parts:
             sessions, before = 0, len(found.tasks)
@@ -178,7 +170,7 @@ class SessionVerdicts:
 
     @property
     def samples(self) -> Mapping[str, list[int]]:
-        """The places of a task's sessions."""
+        """The places of sessions by task."""
         places: dict[str, list[int]] = defaultdict(list)
         for place, task in enumerate(self.tasks):
             places[task].append(place)
@@ -186,13 +178,13 @@ class SessionVerdicts:
 
     @property
     def resamples(self) -> TaskBootstrap:
-        """The cell's resamples: cells over the same tasks share theirs, two datasets never do."""
+        """The cell's resamples, shared by cells over the same tasks of one dataset."""
         return resamples_of(tuple(sorted(set(self.tasks))), self.cell.dataset)
 
 
 @lru_cache(maxsize=8)
 def resamples_of(tasks: tuple[str, ...], dataset: str) -> TaskBootstrap:
-    """Resamples of these tasks. Figures of two cells taken from the same resamples are paired by task."""
+    """Resamples of these tasks. Figures of two cells in the same resamples are paired by task."""
     return TaskBootstrap(tasks, int(content_hash(dataset)[:12], 16))
 
 
@@ -201,11 +193,8 @@ V = TypeVar("V", bound=SessionVerdicts)
 
 @dataclass(frozen=True)
 class Comparison(Generic[V]):
-    """All cells of one protocol, and what they measure.
-
-    `cells` are those with a completed session, which tables and figures compare; `loaded` are all. An entrant is a
-    model with its variant: it has one cell per dataset at most.
-    """
+    """All cells of one protocol, and what they measure. `cells` have a completed session and are in tables and figures;
+    `loaded` are all. An entrant is a model with its variant, which has at most one cell per dataset."""
 
     measures: Measures
     cells: tuple[V, ...]
@@ -213,12 +202,10 @@ class Comparison(Generic[V]):
 
     @property
     def protocol(self) -> str:
-        """The protocol's name."""
         return self.measures.protocol
 
     @property
     def datasets(self) -> list[str]:
-        """Names of the datasets, sorted."""
         return sorted({found.cell.dataset for found in self.cells})
 
     @property
@@ -228,7 +215,6 @@ class Comparison(Generic[V]):
 
     @property
     def models(self) -> list[str]:
-        """Names of the models, sorted."""
         return sorted({found.cell.model for found in self.cells})
 
     @property
@@ -239,7 +225,7 @@ class Comparison(Generic[V]):
 
     @property
     def last_turn(self) -> str:
-        """The last turn as titles name it: `9`, or `N−1` if cells differ in length."""
+        """The last turn in titles: `9`, or `N−1` if cells differ in length."""
         return "N−1" if self.length is None else str(self.length - 1)
 
     def entrant(self, label: str) -> Mapping[str, V]:

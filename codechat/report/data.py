@@ -1,6 +1,6 @@
-"""What a report holds before it is drawn: the sections of its page, tables of raw values, and figures.
+"""A report before it is drawn: the sections of the page, tables and figures.
 
-Values are raw; a `unit` or a `spec` says how they are written. On the page a cell is a link to its sessions.
+Values are raw; a `unit` or a `spec` gives their format. On the page a cell is a link to its sessions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,12 +14,12 @@ from codechat.report.metrics.measures import Unit
 
 Ends = Sequence[float] | None
 Shown = str | float | LoadedCell | tuple[str | float | None, str | Ends] | None
-"""What a board holds: a value, a value with its interval, or a value to sort by with the text that is shown."""
+"""The content of a board: a value, a value with its interval, or a value to sort by with the text that is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A claim, what qualifies it, pairs of a figure and what it is, and the question that stands above."""
+    """A claim, its qualification, pairs of a figure and its meaning, and the question above the claim."""
 
     title: str
     text: str = ""
@@ -30,9 +30,7 @@ class Headline:
 @dataclass(frozen=True, slots=True)
 class BoardColumn:
     """A column of a board; neighbours of one `group` have a common head. `change` is a number written with its sign.
-
-    `most` ends the axis on which a value is drawn with its interval, beside the value, or the interval if `ends`.
-    """
+    `most` ends the axis on which a value is drawn with its interval; `ends` shows the interval as numbers."""
 
     title: str
     values: Sequence[Shown]
@@ -46,7 +44,7 @@ class BoardColumn:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A table of cells that the reader sorts; at first by the column titled `sort`, the highest first."""
+    """A table of cells that the reader can sort; at first by the column titled `sort`, the highest first."""
 
     caption: str
     columns: Sequence[BoardColumn]
@@ -79,7 +77,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A small chart of one cell's shares; `figures` (a name, a value, its unit, what follows) stand beside its name."""
+    """A small chart of one cell's shares; `figures` (a name, a value, a unit, a suffix) follow the cell's name."""
 
     cell: LoadedCell
     figures: Sequence[tuple[str, float | None, Literal["number", "change"], str]]
@@ -88,7 +86,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Cards:
-    """Cards under a legend: pairs of a line's style and what it means."""
+    """Cards under a legend: pairs of a line's style and its meaning."""
 
     legend: Sequence[tuple[str, str]]
     cards: Sequence[Card]
@@ -99,10 +97,8 @@ Part = str | Board | Cards | Sequence[Chart]
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section: `key` is its address, `link` its name in the bar at the top, empty for none; a text is a note.
-
-    It ends with the report's tables and figures of its `groups`, whose titles are shown if there are several.
-    """
+    """A section of the page: `key` is the address, `link` the name in the bar at the top, empty for none. A text among
+    the parts is a note. The tables and figures of the `groups` follow, with titles if there are several."""
 
     key: str
     title: str
@@ -119,7 +115,6 @@ class Interval(NamedTuple):
 
     @classmethod
     def of(cls, ends: Sequence[float] | None) -> "Interval | None":
-        """An interval as metrics.json holds it, or None."""
         return None if ends is None else cls(*ends)
 
 
@@ -140,7 +135,6 @@ class Column:
         return bool(self.spec)
 
     def text(self, value: Value) -> str:
-        """A value as people read it."""
         if value is None:
             return "–"
         if isinstance(value, Interval):
@@ -154,21 +148,19 @@ class Column:
 
 
 def columns_of(spec: str = "", **titles: str) -> tuple[Column, ...]:
-    """A column for each key with its title, all of one format."""
+    """A column for each key and title, all of one format."""
     return tuple(Column(key, title, spec) for key, title in titles.items())
 
 
 def with_interval(key: str, title: str, spec: str) -> tuple[Column, Column]:
-    """The column of a figure and that of its interval."""
+    """The columns of a figure and of its interval."""
     return Column(key, title, spec), Column(f"{key}_ci", "95 % interval", spec)
 
 
 @dataclass(frozen=True)
 class Table:
-    """One table. `name` is its file's stem, `group` its chapter in the report, `note` what one must know to read it.
-
-    `strong` holds (row, column) of the values that are set in bold: what the note says of them.
-    """
+    """One table. `name` is the file's stem, `group` the chapter in the report, `note` explains how to read the table.
+    `strong` holds (row, column) of the values in bold."""
 
     name: str
     title: str
@@ -180,19 +172,16 @@ class Table:
 
     @cached_property
     def blocks(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """The rows' numbers by dataset; all under an empty name if the table has no more than one."""
+        """The rows' numbers by dataset; all under an empty name if the table has less than two datasets."""
         place = next((place for place, column in enumerate(self.columns) if column.key == "dataset"), None)
         names = [str(row[place]) for row in self.rows] if place is not None else []
         if len(set(names)) < 2:
             return (("", tuple(range(len(self.rows)))),)
-        numbers: dict[str, list[int]] = {}
-        for number, name in enumerate(names):
-            numbers.setdefault(name, []).append(number)
-        return tuple((name, tuple(found)) for name, found in numbers.items())
+        return tuple((one, tuple(n for n, name in enumerate(names) if name == one)) for one in dict.fromkeys(names))
 
     @cached_property
-    def told_apart(self) -> tuple[int, ...]:
-        """The columns' places; without that of the dataset if the blocks tell it."""
+    def shown_columns(self) -> tuple[int, ...]:
+        """The columns' places, without the dataset's column if the blocks name the datasets."""
         many = len(self.blocks) > 1
         return tuple(place for place, column in enumerate(self.columns) if not (many and column.key == "dataset"))
 
@@ -203,10 +192,8 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A figure to be drawn. `caption` tells what is drawn; `on_page` is False if the report's page draws the same.
-
-    `draw` takes the comparison and its `Look`, and returns None if there is nothing to draw.
-    """
+    """A figure to be drawn. `caption` describes it; `on_page` is False if the report's page draws the same. `draw`
+    takes the comparison and its `Look`, and returns None if there is nothing to draw."""
 
     name: str
     title: str
@@ -218,7 +205,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class FigureFile:
-    """One figure, as it lies on disk twice."""
+    """One figure with its two files."""
 
     of: Drawing
     png: Path
@@ -227,10 +214,10 @@ class FigureFile:
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
-    """All of a report: its cells, tables and figures in reading order, the page's sections, and what to note.
+    """A whole report: cells, tables and figures in reading order, and the page's sections.
 
     `groups` maps a group of tables and figures to its title, in reading order; `opening` holds the tables that
-    the terminal shows; `notes` are short sentences, such as of cells that were left out.
+    the terminal shows; `notes` are short sentences, for example about cells that were left out.
     """
 
     cells: Sequence[LoadedCell]

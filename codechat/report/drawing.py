@@ -1,19 +1,21 @@
-"""How figures look, and the kinds of panels that they are made of.
+"""The style of figures, their kinds of panels, and the figures of any protocol's series and breakdowns.
 
-Colours are those that colour-blind readers tell apart, the same for a model everywhere. The same data give the same
-files.
+Colours are safe for colour-blind readers, and the same for a model everywhere. The same data give the same files.
 """
 
 import io
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from codechat.base.files import write_atomically
-from codechat.report.comparison import Comparison, V
-from codechat.report.metrics.power import UNITS, Spread
+from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, V
+from codechat.report.data import Drawing, Ends
+from codechat.report.metrics import Breakdown, Measures, Series
+from codechat.report.metrics.measures import FEW, groups_in, interval_of, size_of, sizes_text, value_of
 
 # Okabe and Ito's palette without its yellow, which is too light for a line, and a dark grey and a wine red of Tol's.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#3B3B3B", "#882255")
@@ -23,54 +25,27 @@ LONGEST = 26  # letters of a line of a narrow panel's title
 NARROWEST = 0.25  # the smallest part of an axis of shares that is shown
 EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.6}
 DPI = 160
+STYLE = Path(__file__).with_name("figures.mplstyle")
 LIGHTEST = 0.5  # how much white the last of a model's variants has
-
-SETTINGS: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "axes.titlesize": 11,
-    "axes.labelsize": 10,
-    "axes.edgecolor": "#666666",
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#E3E3E3",
-    "grid.linewidth": 0.8,
-    "lines.linewidth": 1.8,
-    "lines.markersize": 5,
-    "legend.frameon": False,
-    "legend.fontsize": 9.5,
-    "xtick.color": "#444444",
-    "ytick.color": "#444444",
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
-    # the same data give the same file: fixed ids, and letters as shapes, so that no font matters
-    "svg.hashsalt": "codechat",
-    "svg.fonttype": "path",
-}
 
 
 class Look:
-    """Colour, marker and dash of every entrant. A model has one colour; its variants are shades of it."""
+    """Colour, marker and dash of every entrant. A model has one colour, and its variants have shades of it."""
 
     def __init__(self, comparison: Comparison[Any]) -> None:
         self._colour = {model: COLOURS[number % len(COLOURS)] for number, model in enumerate(comparison.models)}
         self._of: dict[str, tuple[str, str, Any]] = {}
+        model_of = {found.cell.label: found.cell.model for found in comparison.cells}
         for place, model in enumerate(comparison.models):
-            labels = [
-                label
-                for label in comparison.labels
-                if next(iter(comparison.entrant(label).values())).cell.model == model
-            ]
+            labels = [label for label in comparison.labels if model_of[label] == model]
             for number, label in enumerate(labels):
-                colour = _lighter(self._colour[model], LIGHTEST * number / max(len(labels) - 1, 1))
+                share = LIGHTEST * number / max(len(labels) - 1, 1)
+                parts = (int(self._colour[model][start : start + 2], 16) for start in (1, 3, 5))
+                colour = "#" + "".join(f"{round(part + (255 - part) * share):02X}" for part in parts)
                 marker = MARKERS[(place + number) % len(MARKERS)]
                 self._of[label] = (colour, marker, DASHES[number % len(DASHES)])
 
     def model(self, model: str) -> str:
-        """A model's colour."""
         return self._colour[model]
 
     def line(self, label: str) -> dict[str, Any]:
@@ -87,20 +62,14 @@ class Look:
         }  # fmt: skip
 
 
-def _lighter(colour: str, share: float) -> str:
-    """The colour mixed with white."""
-    parts = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
-    return "#" + "".join(f"{round(part + (255 - part) * share):02X}" for part in parts)
-
-
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw and save under the house style, whatever the user's own matplotlib settings."""
+    """Draw and save in the house style, independent of the user's matplotlib settings."""
     import matplotlib as mpl
 
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update(dict(SETTINGS))
+        mpl.rcParams.update(mpl.rc_params_from_file(STYLE, use_default_template=False))
         mpl.rcParams["text.parse_math"] = False  # a `$` in a name of a cell is a dollar
         yield
 
@@ -154,28 +123,24 @@ def share_range(values: Sequence[float]) -> tuple[float, float]:
 
 
 def save(figure: Any, folder: Path, name: str) -> tuple[Path, Path]:
-    """Write the figure as PNG and SVG; the same figure gives the same bytes. Returns both paths.
-
-    The canvases are asked themselves: `savefig` draws a figure whose layout is found twice for each kind. The layout
-    is found for the PNG and kept for the SVG.
-    """
+    """Write the figure as PNG and SVG; the same figure gives the same bytes. Returns both paths. `savefig` would
+    compute the layout twice for each kind: here the layout of the PNG is kept for the SVG."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     figure.set_dpi(DPI)
-    image, drawing = io.BytesIO(), io.BytesIO()
+    png, svg = io.BytesIO(), io.BytesIO()
     canvas: Any = FigureCanvasAgg(figure)
-    canvas.print_png(image, metadata={"Software": None})
+    canvas.print_png(png, metadata={"Software": None})
     figure.set_layout_engine("none")
     canvas = FigureCanvasSVG(figure)
-    canvas.print_svg(drawing, metadata={"Date": None, "Creator": "codechat"})
+    canvas.print_svg(svg, metadata={"Date": None, "Creator": "codechat"})
     paths = folder / f"{name}.png", folder / f"{name}.svg"
-    for path, blob in zip(paths, (image, drawing), strict=True):
+    for path, blob in zip(paths, (png, svg), strict=True):
         write_atomically(path, blob.getvalue())
     return paths
 
 
-Ends = Sequence[float] | None
 Point = tuple[float, float | None, Ends]  # where it stands, such as a turn; the value; its interval
 MOST_BANDS = 4
 DODGE = 0.5  # of a turn: how far the whiskers of one turn are spread
@@ -185,12 +150,12 @@ MOST_LETTERS = 60  # of names that stand upright side by side below a panel
 
 
 def spread(number: int, count: int, width: float) -> float:
-    """How far aside the one of so many stands, if they share a width around one place."""
+    """The offset of item `number` of `count`, if they share a width around one place."""
     return width * ((number + 0.5) / count - 0.5)
 
 
 def known(points: Iterable[Point]) -> list[tuple[float, float, Sequence[float]]]:
-    """The points that have a value; the interval of one without is the value alone."""
+    """The points with a value; without an interval, both ends are the value."""
     return [(place, value, ends or (value, value)) for place, value, ends in points if value is not None]
 
 
@@ -203,12 +168,11 @@ def curves(
     steps: bool = False,
     shares: bool = True,
 ) -> Any:
-    """One panel per dataset, all on one scale. `shares` lie between 0 and 1. None if there is no value at all."""
+    """One panel per dataset, all on one scale. `shares` lie between 0 and 1. None if there is no value."""
     figure, axes = panels(comparison.datasets)
-    places = zip(axes, comparison.datasets, strict=True)
-    heights = [
-        end for panel, dataset in places for end in lines(panel, values, look, comparison.on(dataset), steps=steps)
-    ]
+    heights: list[float] = []
+    for panel, dataset in zip(axes, comparison.datasets, strict=True):
+        heights += lines(panel, values, look, comparison.on(dataset), steps=steps)
     if not heights:
         return None
     for panel in axes:
@@ -222,7 +186,7 @@ def curves(
 def lines(
     panel: Any, values: Callable[[V], list[Point]], look: Look, entrants: Sequence[V], *, steps: bool = False
 ) -> list[float]:
-    """A curve per entrant with its interval as a band, or as whiskers if there are many; gives the intervals' ends."""
+    """A curve per entrant, its interval as a band, or as whiskers if there are many. Returns the intervals' ends."""
     heights: list[float] = []
     turns: set[float] = set()
     for number, found in enumerate(entrants):
@@ -246,10 +210,8 @@ def lines(
 
 
 def points(panel: Any, look: Look, names: Sequence[str], entrants: Sequence[V], value: Callable[[V, str], Any]) -> None:
-    """A point with its interval per entrant and name, the entrants of a name side by side on a shaded strip.
-
-    `value` gives both for an entrant and a name, or None and None.
-    """
+    """A point with its interval per entrant and name, the entrants of a name side by side on a shaded strip. `value`
+    returns value and interval for an entrant and a name."""
     strips(panel, len(names))
     for number, found in enumerate(entrants):
         aside = spread(number, len(entrants), SPREAD)
@@ -283,7 +245,7 @@ def heat_map(
     top: float = 1.0,
     size: float = 8.5,
 ) -> Any:
-    """Shares as shades from white to blue at `top`, each with its text. Gives the image, for a bar of its colours."""
+    """Shares as shades from white to blue at `top`, each with a text. Returns the image, for a bar of the colours."""
     shades = [[float("nan") if rate is None else rate for rate in row] for row in rates]
     image = panel.imshow(shades, cmap="Blues", vmin=0, vmax=top, aspect="auto")
     for y, row in enumerate(rates):
@@ -300,7 +262,7 @@ def heat_map(
 
 
 def bars(panel: Any, shown: Iterable[Point], **style: Any) -> None:
-    """The points that have a value, with whiskers; nothing if none has."""
+    """The points that have a value, with whiskers."""
     if found := known(shown):
         x, values, ends = zip(*found, strict=True)
         panel.errorbar(x, values, yerr=whiskers(values, ends), **style)
@@ -313,10 +275,8 @@ def whiskers(values: Sequence[float], ends: Sequence[Sequence[float]]) -> list[l
 
 
 def from_zero(figure: Any, axes: Sequence[Any], numbers: Sequence[Any] = ()) -> Any:
-    """Set all panels to one scale from zero and add the legend; None if nothing is drawn.
-
-    The panels show shares, but for those of `numbers`, which may exceed 1: each of them has a scale of its own.
-    """
+    """Set all panels to one scale from zero and add the legend; None if nothing is drawn. The panels show shares,
+    except the panels in `numbers`, which may exceed 1 and have a separate scale each."""
     drawn = [panel for panel in axes if panel.lines]
     if not drawn:
         return None
@@ -329,18 +289,83 @@ def from_zero(figure: Any, axes: Sequence[Any], numbers: Sequence[Any] = ()) -> 
     return figure
 
 
-def draw_power(spreads: Mapping[str, Spread], tasks: int, samples: Sequence[int], folder: Path) -> tuple[Path, Path]:
-    """Write plan.png and plan.svg: a panel per figure, a line per number of samples, unpaired ones dashed."""
-    sizes = sorted({max(2, round(tasks * step / 40)) for step in range(2, 41)})
+NARROW = 4  # groups that fit a narrow panel
+MOST = 16  # groups, beyond which a breakdown is left to its table
+INTERVAL = "bands or whiskers: 95 % by task"
+
+
+def drawings_of(comparison: Comparison[Any]) -> Iterator[Drawing]:
+    """A figure per series, which the page draws by itself, and a figure per kind of groups."""
+    protocol = comparison.protocol
+    for series in comparison.measures.series:
+        title = f"{series.label[:1].upper()}{series.label[1:]}, turn by turn"
+        caption = f"{series.help}; {INTERVAL}." if series.help else f"{INTERVAL}."
+        caption = caption[:1].upper() + caption[1:]
+        draw = partial(curves, values=points_of(series), name=series.label, shares=series.unit == "share")
+        yield Drawing(f"{protocol}_{series.key}", title, caption, protocol, draw, on_page=False)
+    for by in dict.fromkeys(part.by for part in comparison.measures.breakdowns):
+        caption = f"{INTERVAL[:1].upper()}{INTERVAL[1:]}. n: of how many, from the least to the most of an entrant; "
+        caption += f"*: fewer than {FEW}."
+        yield Drawing(f"{protocol}_by_{by}", f"By {by}", caption, protocol, partial(_breakdown, by))
+
+
+def points_of(series: Series) -> Callable[[SessionVerdicts], list[Point]]:
+    """A function that returns a cell's values of a series, turn by turn, with intervals."""
+
+    def points_in(found: SessionVerdicts) -> list[Point]:
+        values, ends = (read(found.cell.metrics, series) for read in (value_of, interval_of))
+        pairs = zip(values or (), ends or [None] * len(values or ()), strict=True)
+        return [(turn, *both) for turn, both in enumerate(pairs, series.first_turn)]
+
+    return points_in
+
+
+def write_cell_figures(measures: Measures, metrics: Mapping[str, Any], title: str, folder: Path) -> None:
+    """Write the figures of a single cell, if there are values: `turns` with all series, and `by_<group>`."""
+    cell = LoadedCell(folder, "", {}, metrics, title, "", measures.protocol, "", 0, 0, "")
+    comparison = Comparison(measures, (SessionVerdicts(cell),))
+    look = Look(comparison)
     with styled():
-        figure, axes = panels([f"{name}, {UNITS[name]}" for name in spreads], height=3.2, one_scale=False)
-        for panel, spread in zip(axes, spreads.values(), strict=True):
-            for number, k in enumerate(samples):
-                for paired, dash in ((True, "-"), (False, (0, (4, 2)))):
-                    found = [spread.detectable(size, k, paired=paired) for size in sizes]
-                    label = f"{k} sample{'s' * (k > 1)}, {'paired' if paired else 'unpaired'}"
-                    panel.plot(sizes, found, color=COLOURS[number], linestyle=dash, label=label)
-            panel.set(xlabel="Tasks", ylabel="Detectable difference")
-            panel.set_ylim(bottom=0)
-        legend(figure, axes)
-        return save(figure, folder, "plan")
+        shown = [each for each in measures.series if known(points_of(each)(comparison.cells[0]))]
+        if shown:
+            figure, axes = panels([each.label for each in shown], 3.6, 2.7, 3, one_scale=False)
+            ends = [lines(*place, look, comparison.cells) for place in zip(axes, map(points_of, shown), strict=True)]
+            shares = [place for place, series in enumerate(shown) if series.unit == "share"]
+            for place in shares:
+                axes[place].set_ylim(share_range([end for each in shares for end in ends[each]]))
+            legend(figure, axes)
+            save(figure, folder, "turns")
+        for by in dict.fromkeys(part.by for part in measures.breakdowns):
+            figure = _breakdown(by, comparison, look)
+            if figure is not None:
+                save(figure, folder, f"by_{by}")
+
+
+def _breakdown(by: str, comparison: Comparison[Any], look: Look) -> Any:
+    """A panel per dataset and measure with values; None if there are less than two groups or more than `MOST`."""
+    parts = [part for part in comparison.measures.breakdowns if part.by == by]
+    cells_on = {dataset: [found.cell.metrics for found in comparison.on(dataset)] for dataset in comparison.datasets}
+    places = [(place, part) for place, known in cells_on.items() for part in parts if groups_in([part], known)]
+    many = len(comparison.datasets) > 1
+    titles = [f"{part.label}, {dataset}" if many else part.label for dataset, part in places]
+    groups = groups_in(parts, [found.cell.metrics for found in comparison.cells])
+    if not 2 <= len(groups) <= MOST:
+        return None
+    size: dict[str, Any] = {"width": 3.6, "height": 2.7, "columns": 3} if len(groups) <= NARROW else {"height": 3.3}
+    figure, axes = panels(titles, **size, one_scale=all(part.unit == "share" for part in parts))
+    for panel, (dataset, part) in zip(axes, places, strict=True):
+        cells = comparison.on(dataset)
+        metrics = [found.cell.metrics for found in cells]
+        names = groups_in([part], metrics) or groups_in(parts, metrics)
+        points(panel, look, names, cells, partial(_one, part))
+        counts = [size_of(found.cell.metrics, part) or {} for found in cells]
+        if any(counts):
+            sizes = [[each[name] for each in counts if each.get(name)] for name in names]
+            name_groups(panel, [f"{name}\n{sizes_text(each)}" for name, each in zip(names, sizes, strict=True)])
+    numbers = [panel for panel, (_, part) in zip(axes, places, strict=True) if part.unit != "share"]
+    return from_zero(figure, axes, numbers)
+
+
+def _one(part: Breakdown, found: SessionVerdicts, name: str) -> tuple[float | None, Sequence[float] | None]:
+    metrics = found.cell.metrics
+    return (value_of(metrics, part) or {}).get(name), (interval_of(metrics, part) or {}).get(name)

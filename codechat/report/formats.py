@@ -1,18 +1,30 @@
 """A table as CSV (raw values), Markdown and LaTeX (as people read them).
 
-Not by pandas: every cell writes such tables when it ends, and importing pandas takes longer than writing them all. Its
-Markdown needs a further package, and with its LaTeX (`Styler`) the signs, the notes as comments and the parts that fit
-a page would have to be written here all the same.
+Not by pandas: every cell writes such tables when it ends, and importing pandas takes longer than writing them all.
+A LaTeX table that fits a page is a float (`table*`), shrunk to the width of the text; a longer one is a `longtable`,
+which breaks pages, has one column, and stands in landscape if it is wide.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from textwrap import wrap
 
 from codechat.base.files import write_atomically
 from codechat.base.spreadsheet import csv_text
 from codechat.base.texts import visible
-from codechat.report.data import Interval, Table, Value
-from codechat.report.latex import as_latex
+from codechat.report.data import Column, Interval, Table, Value
+
+ROWS = 36  # lines of a float
+LONGEST_NAME, LINES = 40, 3  # characters of a column that is as wide as its texts; lines of a longer text
+UPRIGHT, LANDSCAPE = 78, 125  # characters of a line in scriptsize
+LATEX: Mapping[str, str] = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "–": "--", "−": "$-$", "→": r"$\rightarrow$", "↓": r"$\downarrow$", "↑": r"$\uparrow$", "Δ": r"$\Delta$",
+    "χ": r"$\chi$", "²": r"$^2$", "×": r"$\times$", "α": r"$\alpha$", "…": r"\ldots{}", "“": "``", "”": "''",
+}  # fmt: skip
+FLOAT, LONG = (Path(__file__).with_name(name).read_text("utf-8") for name in ("float.tex", "longtable.tex"))
 
 
 def write_table(table: Table, folder: Path) -> None:
@@ -38,25 +50,77 @@ def as_markdown(table: Table) -> str:
     """A pipe table under its title, its note below."""
     head = [markdown_text(column.title) for column in table.columns]
     rule = ["---:" if column.numeric else "---" for column in table.columns]
-    body = [_texts(table, number) for number in range(len(table.rows))]
+    body = []
+    for number, row in enumerate(table.rows):
+        texts = [markdown_text(column.text(value)) for column, value in zip(table.columns, row, strict=True)]
+        body.append([f"**{text}**" if (number, n) in table.strong else text for n, text in enumerate(texts)])
     lines = ["| " + " | ".join(cells) + " |" for cells in (head, rule, *body)]
-    return "\n".join(
-        [f"**{markdown_text(table.title)}**", "", *lines, "", *([markdown_text(table.note), ""] if table.note else [])]
-    )
-
-
-def _texts(table: Table, number: int) -> list[str]:
-    texts = [markdown_text(column.text(value)) for column, value in zip(table.columns, table.rows[number], strict=True)]
-    return [f"**{text}**" if (number, place) in table.strong else text for place, text in enumerate(texts)]
+    note = [markdown_text(table.note), ""] if table.note else []
+    return "\n".join([f"**{markdown_text(table.title)}**", "", *lines, "", *note])
 
 
 MARKDOWN: Mapping[str, str] = {**{sign: f"\\{sign}" for sign in "\\|*_`"}, "<": "&lt;", ">": "&gt;", "&": "&amp;"}
 
 
 def markdown_text(text: str) -> str:
-    """The text on one line, as Markdown that shows it: no markup, no link, no end of a table's cell."""
+    """The text on one line, escaped: no markup, no link, no end of a table's cell."""
     shown = "".join(MARKDOWN.get(character, character) for character in visible(" ".join(text.split())))
     return shown.replace("](", "]\\(")
+
+
+def escaped(text: str) -> str:
+    """The text on one line, escaped for LaTeX."""
+    return "".join(LATEX.get(character, character) for character in visible(" ".join(text.split())))
+
+
+def as_latex(table: Table) -> str:
+    """The table, its note as a comment; a further comment says which packages it needs."""
+    places = table.shown_columns
+    columns = [table.columns[place] for place in places]
+    texts = [[column.text(row[place]) for row in table.rows] for place, column in zip(places, columns, strict=True)]
+    longest = [max(map(len, values), default=0) for values in texts]
+    body = []
+    for name, numbers in table.blocks:
+        body += [rf"\multicolumn{{{len(places)}}}{{l}}{{\textit{{{escaped(name)}}}}} \\"] if name else []
+        body += [_line(table, number, [values[number] for values in texts]) for number in numbers]
+    words = [max(map(len, column.title.split()), default=0) for column in columns]
+    width = sum(min(max(both), LONGEST_NAME) + 2 for both in zip(longest, words, strict=True))
+    parts = {
+        "NOTE": f"% {visible(' '.join(table.note.split()))}\n" if table.note else "",
+        "TITLE": escaped(table.title),
+        "LABEL": f"tab:{table.name.replace('_', '-')}",
+        "PLACE": "center" if width <= UPRIGHT else "landscape",
+        "SIZE": "scriptsize" if width <= LANDSCAPE else "tiny",
+        "SPEC": "".join(map(_spec, columns, longest)),
+        "HEAD": " & ".join(map(_heading, columns, longest)) + r" \\",
+        "BODY": "\n".join(body),
+    }
+    height = len(body) * (LINES if max(longest) > LONGEST_NAME else 1)
+    return re.sub("|".join(parts), lambda match: parts[match.group()], FLOAT if height <= ROWS else LONG)
+
+
+def _spec(column: Column, longest: int) -> str:
+    if longest > LONGEST_NAME:
+        return r">{\raggedright\arraybackslash}p{.25\textwidth}"
+    return "r" if column.numeric else "l"
+
+
+def _heading(column: Column, longest: int) -> str:
+    """A title, in as many lines as it takes to be no longer than the column's longest value."""
+    lines = wrap(column.title, longest + 2, break_long_words=False, break_on_hyphens=False)
+    stacked = r"\\".join(map(escaped, lines))
+    return stacked if len(lines) < 2 else rf"\shortstack[{_spec(column, 0)}]{{{stacked}}}"
+
+
+def _line(table: Table, number: int, texts: Sequence[str]) -> str:
+    cells = []
+    for place, text in zip(table.shown_columns, texts, strict=True):
+        # a long name may be broken behind its signs
+        parts = re.split(r"(?<=[-_/.,:])(?=\w)", text) if len(text) > LONGEST_NAME else [text]
+        cell = r"\allowbreak{}".join(map(escaped, parts))
+        cells.append(rf"\textbf{{{cell}}}" if (number, place) in table.strong else cell)
+    # LaTeX would read `[` or `*` behind the end of the row above as an option of that end
+    return ("{}" if cells[0].startswith(("[", "*")) else "") + " & ".join(cells) + r" \\"
 
 
 FORMATS: Mapping[str, Callable[[Table], str]] = {"csv": as_csv, "md": as_markdown, "tex": as_latex}

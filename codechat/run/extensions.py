@@ -1,4 +1,4 @@
-"""What studies add to commands: topics of `codechat list` and folders of `codechat cache`, in files `commands.py`."""
+"""Additions of studies to commands, in files `commands.py`: topics of `codechat list`, folders of `codechat cache`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +11,7 @@ from codechat.base.plugins import import_study_files
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a listing: a heading with words after it, and rows below named columns, or pairs without names.
-
-    `lines` are printed as they are.
-    """
+    """A part of a listing: a heading with words after it, rows below named columns or pairs, and plain `lines`."""
 
     heading: str = ""
     words: str = ""
@@ -25,7 +22,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Listing:
-    """The sections of a topic; `faulty` if what was listed has mistakes, so that the command exits with 2."""
+    """The sections of a topic; `faulty` if they show mistakes, so that the command exits with 2."""
 
     sections: Sequence[Section]
     faulty: bool = False
@@ -33,7 +30,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class CacheContents:
-    """What a cache holds or what was removed from it: bytes, and by their names the numbers of things."""
+    """The contents of a cache, present or removed: bytes, and numbers of things by name."""
 
     path: Path
     size: int
@@ -50,7 +47,7 @@ class StudyCache:
 
 @dataclass(frozen=True)
 class Extensions:
-    """`topics` give a listing of composed values, None if no settings were given; `caches` are by their names."""
+    """Additions by name. A topic makes a listing of composed values, None without settings."""
 
     topics: dict[str, Callable[[Mapping[str, Any] | None], Listing]]
     caches: dict[str, StudyCache]
@@ -60,12 +57,11 @@ _ADDED = Extensions({}, {})
 
 
 def add_topic(name: str, listing: Callable[[Mapping[str, Any] | None], Listing]) -> None:
-    """Add a topic. One with the name of a group is shown below the group's options, and takes settings."""
+    """Add a topic. A group's name shows it below the group's options, and lets it take settings."""
     _ADDED.topics[name] = listing
 
 
 def add_cache(name: str, cache: StudyCache) -> None:
-    """Add a cache."""
     _ADDED.caches[name] = cache
 
 

@@ -23,10 +23,9 @@ from codechat.run.cell.budget import Budget
 from codechat.run.cell.estimate import Estimate, estimate_of
 from codechat.run.cell.stopping import check_stop, measures_of
 from codechat.run.journal import Journal
-from codechat.run.results.measured import effort_of, measure, write_metrics
-from codechat.run.results.tracked import Tracking, finished_cell, track
+from codechat.run.results.measured import Tracking, effort_of, finished_cell, measure, send, write_metrics
 from codechat.run.running.observer import Observer, Silent, following
-from codechat.run.running.sessions import Recorded, run_sessions
+from codechat.run.running.sessions import SessionsInJournal, run_sessions
 from codechat.run.running.shards import Shard, ShardResult, import_steps, lock_shard, merge, share_of
 from codechat.run.settings.compose import Composed
 
@@ -39,8 +38,8 @@ class Outcome:
     """The result of running a cell.
 
     `status` is the exit status. `metrics` is the content of metrics.json, None if the cell was interrupted or only
-    estimated, or if a shard of it was run, whose results are in `part`. `unfinished` says in words why the cell ended
-    early, empty if it did not. `layout` has a line for each model server that an estimated cell would start.
+    estimated, or if a shard was run, whose result is `part`. `unfinished` is the reason if the cell ended early, else
+    empty. `layout` has a line for each model server that an estimated cell would start.
     """
 
     status: int
@@ -55,7 +54,6 @@ class Outcome:
 
     @property
     def folder(self) -> Path:
-        """The folder of the cell's files."""
         return self.cell.folder
 
     @property
@@ -72,10 +70,10 @@ def run(
     sweep: str | None = None,
     command: Sequence[str] | None = None,
 ) -> Outcome:
-    """Build a cell and run its missing sessions, or those of one shard; with `dry_run` only estimate their cost.
+    """Build a cell and run its missing sessions, or one shard; with `dry_run` only estimate their cost.
 
     Synchronous, even if an event loop is running; prints nothing, but reports progress to `observer`. `sweep` names the
-    cell's sweep, and `command` is the command line that starts or resumes it. Raises `UserError` for a user's mistake.
+    cell's sweep, `command` is the command line that resumes it. Raises `UserError` for a user's mistake.
     """
     silence(os.environ)
     for remark in composed.remarks:
@@ -101,12 +99,12 @@ def run_built(
     budget, tracker, abandoned = Budget.of(cell.config), TRACKING.build(cell.config.tracking), cell.abandoned()
     with following(tracker, budget, lambda: finished_cell(cell, None, sweep, words)) as follow:
         with caches_in(cell.config.hardware.scratch), lock(cell.folder):
-            merge(cell)  # 1. what shards recorded
+            merge(cell)  # 1. the shards' journals
             with contextlib.closing(Journal(cell.folder / "journal.db")) as journal:
-                cell, finished = _begin(cell, journal, watcher, brake, budget, abandoned=abandoned)  # 2. who answers
+                cell, finished = _begin(cell, journal, watcher, brake, budget, abandoned=abandoned)  # 2. the endpoints
                 break_seal(cell.folder)
                 write_atomically(cell.folder / "config.yaml", cell.config_yaml())  # 3.
-                with Recorded(cell, journal).writing_at_end():  # 4. the sessions that are missing
+                with SessionsInJournal(cell, journal).writing_at_end():  # 4. the sessions that are missing
                     run_sessions(cell, journal, watcher, brake, budget, follow=None if finished else follow)
                 wall_s = journal.add_wall(time.monotonic() - started)
                 if brake.interrupted:
@@ -117,16 +115,16 @@ def run_built(
             seconds = time.monotonic() - started
             write_figures(measures_of(cell), metrics, cell.name, cell.folder / "figures")
             write_seal(cell.folder)  # 7. everything is there
-        tracking = track(cell, tracker, metrics, sweep, words)  # 8. the run in the store
+        tracking = send(finished_cell(cell, metrics, sweep, words), tracker)  # 8. the run in the store
         follow.tracked()
-        watcher.measured(cell, metrics, seconds)  # 9. shown last: what fails to be printed is kept all the same
+        watcher.measured(cell, metrics, seconds)  # 9. shown last: all is kept if printing fails
     early = unfinished or metrics["errored"] > cell.config.max_errors
     status = TOO_MANY_ERRORS if early else DONE
     return Outcome(status, cell, metrics, unfinished=unfinished, seconds=seconds, tracking=tracking)
 
 
 def run_shard(cell: Cell, shard: Shard, observer: Observer | None = None) -> Outcome:
-    """Run the missing sessions of a shard of a cell: they are recorded, and nothing is measured. Raises `UserError`."""
+    """Run and record the missing sessions of a shard; nothing is measured. Raises `UserError`."""
     watcher, brake, started = observer or Silent(), Brake(), time.monotonic()
     budget, abandoned, part = Budget.of(cell.config), cell.abandoned(), shard.part_of(cell)
     with caches_in(cell.config.hardware.scratch), lock_shard(cell, shard):
@@ -147,17 +145,16 @@ def run_shard(cell: Cell, shard: Shard, observer: Observer | None = None) -> Out
 def _begin(
     cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget, *, abandoned: Path | None
 ) -> tuple[Cell, bool]:
-    """Announce the cell, or that it is finished: returns which. It then keeps the addresses of those who answered.
+    """Announce the cell; returns it and whether it is finished: then with the addresses that answered it.
 
-    `abandoned` is a folder of the cell that is not continued. Raises `UserError` if an endpoint serves another
-    checkpoint than the cell was begun with: before any call, and before anything is written.
+    `abandoned` is a folder of the cell that is not continued. Raises `UserError`, before any call or file, if an
+    endpoint serves another checkpoint than the cell was begun with.
     """
-    notes: tuple[str, ...] = ()
+    notes: list[str] = []
     finished = is_finished(cell, journal)
     if finished:
-        found = run_coroutine(lambda: recall(cell, journal), brake)
-        cell, notes = found.cell, found.notes
-        watcher.finished(cell, found.words)
+        cell, words, notes = run_coroutine(lambda: recall(cell, journal), brake)
+        watcher.finished(cell, words)
     else:
         run_coroutine(EndpointCheck(cell.endpoints, journal, watcher.note).check_again, brake)
     watcher.begin(cell, cell.turns, budget)

@@ -1,6 +1,5 @@
-"""The sandbox: the only place where candidate code runs. One file per kind of isolation.
-
-It runs programs in boxes and knows neither tasks nor tests: `codechat.sandbox.suites` makes verdicts of the runs.
+"""The sandbox: the only place where candidate code runs. One file per kind of isolation. It runs programs in boxes and
+knows neither tasks nor tests: `codechat.sandbox.suites` makes verdicts of the runs.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -24,11 +23,9 @@ K = TypeVar("K", bound="Helper")
 class SandboxConfig(Config):
     """The limits that can change a verdict, the same for every kind of isolation.
 
-    The configs in `SANDBOXES` have besides the options that kinds of tests add (`AddedOptions`).
-
-    An input may take max(`min_cpu_s`, `cpu_factor` × the reference's CPU time on this machine); a whole program the
-    sum of these, at most max(`total_cpu_s`, `cpu_factor` × the reference's total). Limits are in CPU time, so that a
-    busy machine changes no verdict.
+    The configs in `SANDBOXES` also have the options that kinds of tests add (`AddedOptions`). An input may take
+    max(`min_cpu_s`, `cpu_factor` × the reference's CPU time on this machine); a whole program the sum of these, at most
+    max(`total_cpu_s`, `cpu_factor` × the reference's total). Limits are in CPU time: a busy machine changes no verdict.
     """
 
     kind: str = run_option(..., "how candidate code is isolated")
@@ -62,10 +59,8 @@ class SandboxConfig(Config):
 
 
 class AddedOptions(Config):
-    """Options that one kind of tests adds to every sandbox, such as where its compiler is.
-
-    A module that registers kinds of tests subclasses it: the field `x` is then the option `sandbox.x`.
-    """
+    """Options that one kind of tests adds to every sandbox, such as where its compiler is. A module that registers
+    kinds of tests subclasses it: the field `x` is then the option `sandbox.x`."""
 
     @classmethod
     def of(cls, config: SandboxConfig) -> Self:
@@ -85,28 +80,22 @@ class Box(Protocol):
 
     def parts_processes(self, needs: Collection[str] = ()) -> bool:
         """Whether two processes of one run can't reach each other's files and processes, and tests have what they need.
-
-        It starts the box if need be. Raises `WorkerDied`.
-        """
+        It starts the box if need be. Raises `WorkerDied`."""
 
     def python(self, job: Job, reader: Reader) -> Ended:
-        """Run a job of `inside` in a fork of the warm interpreter, its stream fed to `reader`.
-
-        Raises `WorkerDied` if the box broke; `Sandbox.lend` handles that.
-        """
+        """Run a job of `inside` in a fork of the warm interpreter, its stream fed to `reader`. Raises `WorkerDied` if
+        the box broke; `Sandbox.lend` handles that."""
 
     def keep(self, key: str, start: Callable[[], K]) -> K:
         """The helper that `start` returned when it was first called for `key` in this box; it ends with the box."""
 
     def stream(self, command: Command, reader: Reader, pace: Pace, idle_s: float) -> Ended:
         """Run a program that writes results to its standard output, fed to `reader`; `Ended.stdout` is its other one.
-
         It may wait `idle_s` seconds between two results, and `command.idle_s` in all. Raises as `run`, and `UserError`
-        if the box does not see it.
-        """
+        if the box does not see it."""
 
     def run(self, command: Command) -> Ran:
-        """Run a program; raises `InfrastructureError` if its files cannot be made ready, `WorkerDied` as above."""
+        """Run a program. Raises `InfrastructureError` if the files cannot be written, `WorkerDied` as above."""
 
 
 class TakenDown(Exception):
@@ -114,10 +103,8 @@ class TakenDown(Exception):
 
 
 class Sandbox(Protocol):
-    """Runs hostile code. `weak`: such code could read the user's files; `notice`: a warning to show at the start.
-
-    Every program has no network, no rights, its own empty folder, and the limits of `config`.
-    """
+    """Runs hostile code. `weak`: such code could read the user's files; `notice`: a warning to show at the start. Every
+    program has no network, no rights, its own empty folder, and the limits of `config`."""
 
     weak: bool
     notice: str | None
@@ -143,7 +130,7 @@ class Preloading(Protocol):
     """A sandbox that can load modules beforehand, once for many programs."""
 
     def preload(self, modules: Sequence[str]) -> None:
-        """Have modules loaded wherever assertion tests run from now on; those that cannot be are left out."""
+        """From now on load modules in every place of assertion tests, except modules that cannot be loaded."""
 
 
 def admit(sandbox: Sandbox, config: SandboxConfig) -> None:

@@ -10,7 +10,7 @@ from codechat.base.config import run_option
 from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Libraries, Sandbox, SandboxConfig
 from codechat.sandbox.command import PROC, place_of, places
-from codechat.sandbox.inside.isolate import ETC, NAMES, NOBODY
+from codechat.sandbox.inside.isolate import ETC, NAMES, NO_USER
 from codechat.sandbox.process import another_user, limits_of
 from codechat.sandbox.watch import WorkerDied
 from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, variables_of
@@ -33,10 +33,8 @@ class BubblewrapConfig(SandboxConfig):
 
 @SANDBOXES.register("bubblewrap", BubblewrapConfig)
 def bubblewrap(config: SandboxConfig, workers: int = 1) -> Sandbox:
-    """A minimal read-only root, no network, own namespaces, no rights: the default if it works.
-
-    Its first worker has started. Raises `UserError` if bubblewrap is missing or refused.
-    """
+    """A minimal read-only root, no network, own namespaces, no rights: the default if it works. Its first worker has
+    started. Raises `UserError` if bubblewrap is missing or refused."""
     refusals: list[str] = []
     for program in programs():
         try:
@@ -57,7 +55,6 @@ def programs() -> list[str]:
 
 
 def _start_with(program: str, config: SandboxConfig, workers: int) -> ZygoteSandbox:
-    """A sandbox by this bubblewrap. Raises `WorkerDied` if its first worker does not start."""
     launch = functools.cache(functools.partial(_launch, program, config))
 
     def launches(tools: tuple[str, ...]) -> Launch:
@@ -79,7 +76,7 @@ def _launch(program: str, config: SandboxConfig, tools: tuple[tuple[str, str], .
         # The zygote itself becomes an unprivileged user: limits on processes do not bind root.
         arguments += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
-        arguments += ["--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY)]
+        arguments += ["--unshare-user", "--uid", str(NO_USER), "--gid", str(NO_USER)]
     shown = [*(str(place) for _, place in binds), *(place_of(place) for _, place in tools)]
     parents = {str(parent) for place in shown for parent in Path(place).parents if str(parent) != "/"}
     for parent in sorted(parents):  # made before the binds need them, else only root could enter them
@@ -95,7 +92,7 @@ def _launch(program: str, config: SandboxConfig, tools: tuple[tuple[str, str], .
             if folder.is_relative_to(source):  # the embedded dataset holds its own answers
                 arguments += ["--tmpfs", str(place / folder.relative_to(source))]
     arguments += ["--ro-bind", str(package / "sandbox" / "inside"), "/harness/inside"]
-    # Names of the loopback interface, for those that get one; the others find none.
+    # Names of the loopback interface, for programs that have it.
     arguments += ["--ro-bind", str(package / "sandbox" / "etc"), ETC]
     for name in NAMES:
         arguments += ["--ro-bind", str(package / "py.typed"), f"/etc/{name}"]
@@ -104,7 +101,11 @@ def _launch(program: str, config: SandboxConfig, tools: tuple[tuple[str, str], .
     arguments += ["--dev", "/dev", "--remount-ro", "/dev", "--dir", "/tmp", "--remount-ro", "/"]
     arguments += ["--chdir", "/", "--setenv", "LD_LIBRARY_PATH", str(Path(python).parent.parent / "lib")]
     inside = Inside(
-        paths=paths, limits=limits_of(config), scratch=["/dev/shm", "/tmp"], uid=NOBODY if root else None, proc=proc
+        paths=paths,
+        limits=limits_of(config),
+        scratch=["/dev/shm", "/tmp"],
+        uid=NO_USER if root else None,
+        proc=proc,
     )
     environment = variables_of(config)
     return Launch(
@@ -117,11 +118,8 @@ def _launch(program: str, config: SandboxConfig, tools: tuple[tuple[str, str], .
 
 
 def _interpreter(libraries: Libraries) -> tuple[list[tuple[str, str]], list[str], str]:
-    """The binds (from, to), the module path inside, and the interpreter inside.
-
-    A system's interpreter keeps its path; any other is put into /python, so that no path of the host is visible,
-    unless its files are links.
-    """
+    """The binds (from, to), the module path inside, and the interpreter inside. A system's interpreter keeps its path;
+    any other is put into /python, so that no path of the host is visible, unless its files are links."""
     base, program = libraries.base, Path(libraries.program)
     binds = [(folder, folder) for folder in (*LIBRARIES, *LOADER) if Path(folder).exists()]
     if base == Path("/usr"):

@@ -22,16 +22,15 @@ Why = Literal["wall", "cpu", "idle", "input", "output", "down", "missing"]
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A program with its arguments and the only files in its working folder.
+    """A program with its arguments and the only files in the working folder.
 
-    `argv[0]` is a path or a name to be found in the box; `PYTHON` stands for the box's own interpreter, for which a
-    PYTHONPATH in `environment` comes before the installed packages. `files` are relative paths and their content;
-    `archive` is a tar file that is unpacked beside them. The program runs in `folder`, relative to them. It may take
+    `argv[0]` is a path or a name to be found in the box; `PYTHON` stands for the box's interpreter, for which a
+    PYTHONPATH in `environment` comes before the installed packages. `files` are relative paths and their content; the
+    tar file `archive` is unpacked in the same folder. The program runs in `folder`, relative to it, and may take
     `wall_s` seconds by the clock, `cpu_s` of CPU time (None: `wall_s`) and `idle_s` without working (None: no limit).
-    `file_mb` bounds what it may write, its files included, and `processes` how many processes and threads it may have
-    at once (None: the sandbox's limits). The last `tail` bytes of either output are kept. `tools` are paths of the host
-    that are visible in the box, read-only. A program that is `alone` can start no other process, threads apart, and can
-    execute nothing that it writes.
+    `file_mb` bounds all files, and `processes` the processes and threads at once (None: the sandbox's limits). The last
+    `tail` bytes of either output are kept. `tools` are paths of the host that are visible in the box, read-only. A
+    program that is `alone` can start no other process, threads apart, and can execute nothing that it writes.
     """
 
     argv: tuple[str, ...]
@@ -64,10 +63,8 @@ class Command:
 
     def job(self) -> Job:
         """The job for a worker."""
-        job = {
-            "argv": list(self.argv),
-            "files": dict(self.files),
-            "archive": self.archive,
+        job: dict[str, object] = {"argv": list(self.argv), "files": dict(self.files), "archive": self.archive}
+        job |= {
             "folder": self.folder,
             "environment": dict(self.environment),
             "cpu": self.cpu_limit,
@@ -124,10 +121,8 @@ class Outputs:
         return b"", self._bytes_left < 0
 
     def conclude(self, ended: Ended, cpu_limit: int, folder: str = "") -> Ran:
-        """The command's result, in which its own `folder` is /tmp, as in most kinds of isolation.
-
-        Raises `InfrastructureError` if it could not be started.
-        """
+        """The command's result, in which its own `folder` is /tmp, as in most kinds of isolation. Raises
+        `InfrastructureError` if it could not be started."""
         stdout, stderr = (data.decode(errors="replace") for data in self._tails)
         if folder:
             stdout, stderr = stdout.replace(folder, "/tmp"), stderr.replace(folder, "/tmp")
@@ -146,21 +141,17 @@ class Outputs:
         return "cpu" if status != 0 and ended.cpu_s >= cpu_limit - CPU_LEFT_S else None
 
 
-COMMANDS = ("/usr/bin", "/bin")
-"""The tools of tests that start the system's commands."""
-PROC = "/proc"
-"""Stands for a /proc that shows a program its own processes, and no others."""
+COMMANDS = ("/usr/bin", "/bin")  # the tools of tests that start the system's commands
+PROC = "/proc"  # stands for a /proc that shows a program its own processes, and no others
 EMPTY = ("/tmp", "/var/tmp", "/dev", "/proc")  # a box has its own
 MOVED = ("/tmp", "/var/tmp")
 ELSEWHERE = "/shown"
 
 
 def check_tools(tools: Iterable[str], *, own_folders: bool = True, movable: bool = True) -> tuple[str, ...]:
-    """The tools, each once and in order; raises `UserError` for one that is missing, or that a box cannot see.
-
-    If programs have `own_folders`, they see no tool in /tmp and the like. If tools are `movable` then, the box shows
-    those at another place, `place_of`.
-    """
+    """The tools, each once and in order; raises `UserError` for one that is missing, or that a box cannot see. If
+    programs have `own_folders`, they see no tool in /tmp and the like. If tools are `movable` then, the box shows those
+    at another place, `place_of`."""
     covered = EMPTY if own_folders else ()
     return tuple(dict.fromkeys(_check_tool(tool, covered, MOVED if movable else ()) for tool in sorted(tools)))
 
@@ -193,9 +184,8 @@ def _check_tool(tool: str, covered: tuple[str, ...], moves: tuple[str, ...]) -> 
     real = path.resolve()
     for folder in (path, real):
         inside = any(folder != Path(place) and folder.is_relative_to(place) for place in moves)
-        remedy = "install it elsewhere, such as in /usr/local or /opt" + (
-            "" if moves else ", or use sandbox=bubblewrap"
-        )
+        remedy = "install it elsewhere, such as in /usr/local or /opt"
+        remedy += "" if moves else ", or use sandbox=bubblewrap"
         if not inside and any(folder.is_relative_to(empty) or Path(empty).is_relative_to(folder) for empty in covered):
             raise UserError(f"the sandbox cannot show the tool {tool}: a program has {folder} for itself", remedy)
     for secret in (cache_root().absolute().resolve(), Path(__file__).resolve().parent.parent, home().resolve()):
@@ -208,15 +198,11 @@ def _check_tool(tool: str, covered: tuple[str, ...], moves: tuple[str, ...]) -> 
 
 
 def places(tools: Iterable[str], seen: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """(real path, place in the box) of every tool but `PROC`, and of its link targets, except those in `seen` folders.
-
-    A place that is not the real path must be a link to it: many programs look for their own files beside them.
-    """
+    """(real path, place in the box) of every tool but `PROC`, and of link targets, except in the folders `seen`. A
+    place that is not the real path must be a link to it: many programs look for files next to their own."""
     shown = [Path(folder) for folder in seen]
     pairs: list[tuple[str, str]] = []
-    for tool in tools:
-        if tool == PROC:
-            continue
+    for tool in (tool for tool in tools if tool != PROC):
         path, real = Path(tool), Path(tool).resolve()
         for place in dict.fromkeys((real, path)):
             if not any(place.is_relative_to(folder) for folder in shown):

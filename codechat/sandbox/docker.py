@@ -13,13 +13,13 @@ from codechat.base.config import run_option
 from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.command import COMMANDS, PROC, place_of, places
-from codechat.sandbox.inside.isolate import NOBODY
+from codechat.sandbox.inside.isolate import NO_USER
 from codechat.sandbox.process import limits_of
 from codechat.sandbox.watch import WorkerDied
 from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, variables_of
 
 IMAGE = f"python:{sys.version_info.major}.{sys.version_info.minor}-slim"
-SPARE_PROCESSES = 16  # of the container besides a program's own
+SPARE_PROCESSES = 16  # of the container, in addition to the limit of a program
 
 
 class DockerConfig(SandboxConfig):
@@ -57,8 +57,8 @@ def docker(config: DockerConfig, workers: int = 1) -> Sandbox:
         def command(arguments: list[str], folder: str) -> list[str]:
             return [program, *_options(config, paths, folder, tools), config.image, "python3", *arguments]
 
-        own = replace(inside, proc=PROC in tools)
-        return Launch(command, "/harness", own, None, "/meeting/control", dict(os.environ))
+        mounted = replace(inside, proc=PROC in tools)
+        return Launch(command, "/harness", mounted, None, "/meeting/control", dict(os.environ))
 
     sandbox = ZygoteSandbox(config, launch, workers, weak=False, notice=None)
     try:
@@ -73,7 +73,7 @@ def _options(config: DockerConfig, paths: list[str], folder: str, tools: tuple[s
     """The engine's own filter is off, because it forbids the namespaces that each program gets; ours is used."""
     here = Path(__file__).resolve().parent
     options = ["run", "--rm", "--pull", "never", "--network", "none", "--read-only", "--hostname", "sandbox"]
-    options += ["--cap-drop", "ALL", "--user", f"{NOBODY}:{NOBODY}"]
+    options += ["--cap-drop", "ALL", "--user", f"{NO_USER}:{NO_USER}"]
     for profile in ("no-new-privileges", "seccomp=unconfined", "apparmor=unconfined"):
         options += ["--security-opt", profile]
     options += ["--pids-limit", str(config.processes + SPARE_PROCESSES)]

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from codechat.base.errors import UserError
 from codechat.base.files import content_hash
@@ -21,19 +22,16 @@ import importlib.metadata, json, platform, sys
 print(json.dumps({
     "version": platform.python_version(), "minor": sys.version_info[:2], "prefix": sys.prefix, "base": sys.base_prefix,
     "path": sys.path, "program": getattr(sys, "_base_executable", "") or sys.executable,
-    "packages": [(str(one.metadata["Name"]), str(one.version)) for one in importlib.metadata.distributions()],
+    "packages": [(str(each.metadata["Name"]), str(each.version)) for each in importlib.metadata.distributions()],
 }))
 """
 
 
 @dataclass(frozen=True)
 class Interpreter:
-    """An interpreter at a `path`, as it describes itself.
-
-    `prefix` is the folder of its environment, `base` that of the interpreter behind it and `program` that one itself;
-    `entries` are its module path. `packages` are names and versions in the order in which it finds them; of two of one
-    name it imports the first.
-    """
+    """An interpreter at a `path`, as it describes itself. `prefix` is the folder of the environment, `base` the folder
+    of the interpreter `program` behind it; `entries` is the module path. `packages` are names and versions in the order
+    of search: of two with one name it imports the first."""
 
     path: str
     version: str
@@ -52,17 +50,8 @@ def interpreter_at(python: str, remedy: str, option: str = "") -> Interpreter:
     if not os.access(path, os.X_OK) or Path(path).is_dir():
         raise UserError(f"{where}there is no interpreter {path}", remedy)
     try:
-        answer: dict[str, Any] = json.loads(ask(path, ["-I", "-c", DESCRIBE]))
-        return Interpreter(
-            path=path,
-            version=str(answer["version"]),
-            minor=(int(answer["minor"][0]), int(answer["minor"][1])),
-            prefix=Path(answer["prefix"]),
-            base=Path(answer["base"]),
-            program=Path(answer["program"]),
-            entries=tuple(answer["path"]),
-            packages=tuple((str(name), str(version)) for name, version in answer["packages"]),
-        )
+        answer = json.loads(ask(path, ["-I", "-c", DESCRIBE]))
+        return TypeAdapter(Interpreter).validate_python({**answer, "entries": answer["path"], "path": path})
     except (OSError, ValueError, TypeError, KeyError, subprocess.SubprocessError) as error:
         raise UserError(f"{where}{path} does not run as a Python interpreter", remedy) from error
 
@@ -80,7 +69,7 @@ REMEDY = "give the interpreter of a virtual environment, such as sandbox.python=
 FIND = """
 import importlib.util, json, sys
 given = json.load(sys.stdin)
-sys.path[:] = [one for one in sys.path if not one.endswith("-packages")] + given["path"]
+sys.path[:] = [entry for entry in sys.path if not entry.endswith("-packages")] + given["path"]
 print(json.dumps([name for name in given["names"] if importlib.util.find_spec(name) is None]))
 """
 
@@ -111,19 +100,14 @@ class Libraries:
     def missing(self, modules: Iterable[str]) -> list[str]:
         """The modules, without dots, that a program could not import, in order."""
         wanted = [name for name in modules if name not in sys.stdlib_module_names]
-        if not wanted:
-            return []
         given = json.dumps({"path": self.path, "names": wanted})
-        found: list[str] = json.loads(ask(self.program, ["-S", "-s", "-P", "-B", "-c", FIND], given))
-        return found
+        return list(json.loads(ask(self.program, ["-S", "-s", "-P", "-B", "-c", FIND], given))) if wanted else []
 
 
 @functools.cache
 def libraries_at(python: str | None) -> Libraries:
-    """The libraries of an interpreter, read once a process; None: codechat's own.
-
-    Raises `UserError` if there is none at that path, or if it is too old.
-    """
+    """The libraries of an interpreter, read once a process; None: codechat's own. Raises `UserError` if there is none
+    at that path, or if it is too old."""
     if python is None:
         base, version = Path(sys.base_prefix).resolve(), ".".join(map(str, sys.version_info[:3]))
         program = str(Path(getattr(sys, "_base_executable", "") or sys.executable).resolve())
@@ -143,14 +127,15 @@ def libraries_at(python: str | None) -> Libraries:
 
 
 def _linked_into(base: Path, path: Iterable[str]) -> tuple[str, ...]:
-    """The folder of the standard library's own files, with the libraries beside it, if `base` has links to them."""
+    """The folder with the real files of the standard library and its libraries, if `base` has links to them."""
     modules = (Path(entry, "os.py") for entry in path)
     real = next((module.resolve() for module in modules if module.is_symlink()), None)
     return () if real is None or real.is_relative_to(base) else (str(real.parent.parent),)
 
 
 def _module_path(base: Path, entries: Iterable[str]) -> tuple[str, ...]:
-    """The standard library and installed packages, never a project's own folder."""
     folders = [str(Path(entry).resolve()) for entry in entries if entry and Path(entry).exists()]
     packages = ("site-packages", "dist-packages")
-    return tuple(dict.fromkeys(one for one in folders if one.startswith(str(base)) or one.endswith(packages)))
+    return tuple(
+        dict.fromkeys(folder for folder in folders if folder.startswith(str(base)) or folder.endswith(packages))
+    )

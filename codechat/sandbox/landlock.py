@@ -26,10 +26,8 @@ class LandlockConfig(SandboxConfig):
 
 @SANDBOXES.register("landlock", LandlockConfig)
 def landlock(config: SandboxConfig, workers: int = 1) -> Sandbox:
-    """Files by Landlock, processes by a supervisor, no network: strong where namespaces are refused.
-
-    Its first worker has started. Raises `UserError` if the kernel has no Landlock.
-    """
+    """Files by Landlock, processes by a supervisor, no network: strong where namespaces are refused. Its first worker
+    has started. Raises `UserError` if the kernel has no Landlock."""
     launch = functools.cache(functools.partial(_launch, config))
 
     def launches(tools: tuple[str, ...]) -> Launch:

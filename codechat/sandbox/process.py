@@ -10,7 +10,7 @@ from codechat.base.environment import cache_root, home
 from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.command import PROC
-from codechat.sandbox.inside.isolate import NOBODY
+from codechat.sandbox.inside.isolate import NO_USER
 from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, variables_of
 
 SCRATCH = ("/dev/shm", "/var/tmp", "/tmp")
@@ -61,7 +61,7 @@ def another_user() -> int | None:
         return None
     mapped = Path("/proc/self/uid_map").read_text().split()
     ranges = zip(map(int, mapped[::3]), map(int, mapped[2::3]), strict=True)
-    return NOBODY if any(first <= NOBODY < first + count for first, count in ranges) else None
+    return NO_USER if any(first <= NO_USER < first + count for first, count in ranges) else None
 
 
 def limits_of(config: SandboxConfig) -> dict[str, int]:

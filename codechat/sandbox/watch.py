@@ -175,13 +175,12 @@ class Run:
             self._kill()
 
     def _read(self, output: int) -> bool:
-        """Take the bytes of an output; False if there are none, as at its end."""
         try:
             data = os.read(output, 1 << 16)
         except BlockingIOError:
             return False
         self.scraps += len(data) < SCRAP
-        if data and output not in self.settled:  # what was written to the others before it decided is still to come
+        if data and output not in self.settled:  # the outputs written before the decisive one are still to come
             _, settled = self.outputs[output](data)
             if settled:
                 self.settled.add(output)
@@ -269,10 +268,8 @@ def sealed_file(name: str, data: bytes) -> int:
 
 
 class Clock:
-    """Seconds by the clock, without the delays of this side: a program is not charged for them.
-
-    What counts is waiting for the run, and the CPU time that its bytes took here.
-    """
+    """Seconds by the clock, without the delays of this side: a program is not charged for them. What counts is waiting
+    for the run, and the CPU time that its bytes took here."""
 
     def __init__(self) -> None:
         self.s = 0.0
@@ -285,11 +282,9 @@ class Clock:
         self._began = time.monotonic()
 
     def waited(self, most: float, whole: bool) -> float:
-        """The seconds of the wait that ends now, at most `most`; `whole`: it is known to have taken all of them.
-
-        A thread that waits for the interpreter wakes every few milliseconds, one that waits for a run only once: the
-        number of its switches tells how long it waited for the interpreter.
-        """
+        """The seconds of the wait that ends now, at most `most`; `whole`: it is known to have taken all of them. A
+        thread that waits for the interpreter wakes every few milliseconds, one that waits for a run only once: the
+        number of its switches shows how long it waited for the interpreter."""
         took = time.monotonic() - self._began
         late = (_switches() - self._switches - 1) * SWITCH_S
         waited = most if whole else min(max(0.0, took - max(0.0, late)), most)
@@ -307,11 +302,9 @@ def _switches() -> int:
 
 
 class Usage:
-    """The use of a run's processes and of all that they started, living or ended.
-
-    A child's time moves to its parent when it is waited for, so the sum over the living ones holds everything. The
-    children of the process that forked the run belong to it too: orphans end up there if there is no PID namespace.
-    """
+    """The use of a run's processes and of all that they started, living or ended. A child's time moves to its parent
+    when it is waited for, so the sum over the living ones holds everything. The children of the process that forked the
+    run belong to it too: orphans end up there if there is no PID namespace."""
 
     def __init__(self) -> None:
         self.cpu_s = 0.0
@@ -320,11 +313,9 @@ class Usage:
         self._spare = self._disk_s = 0.0
 
     def look(self, pids: Sequence[int], waited: float) -> float:
-        """Seconds that all of the run's threads slept, of the `waited` ones since the last look.
-
-        The state of a thread that waits for the disk is "D", and its program is not charged for a busy disk. The
-        parent of a `vfork` has this state too, so `DISK_S` bounds the sum.
-        """
+        """Seconds that all of the run's threads slept, of the `waited` ones since the last look. The state of a thread
+        that waits for the disk is "D", and its program is not charged for a busy disk. The parent of a `vfork` has this
+        state too, so `DISK_S` bounds the sum."""
         if pids and self._parent is None:
             self._parent = _parent(pids[0])
         cpu_s, tasks = _read_tree([*pids, *(_children(self._parent, self._parent) if self._parent else ())])
@@ -342,10 +333,8 @@ class Usage:
         return slept
 
     def in_state(self, state: bytes) -> bool:
-        """Whether a thread of the last look is in a state of /proc now: b"R" computes or queues for a processor.
-
-        The kernel reports time in the queue once it is over, which on a busy machine can be later than a limit.
-        """
+        """Whether a thread of the last look is in a state of /proc now: b"R" computes or queues for a processor. The
+        kernel reports time in the queue once it is over, which on a busy machine can be later than a limit."""
         for task in self._tasks:
             with suppress(OSError, IndexError):  # it has ended
                 if _stat(task)[0] == state:
@@ -354,11 +343,8 @@ class Usage:
 
 
 def _read_tree(roots: list[int]) -> tuple[float, dict[int, int]]:
-    """The CPU seconds of processes and their descendants, and the nanoseconds of each of their threads.
-
-    Parents are read before their children: a child that ends meanwhile is missed until the next look, none counts
-    twice.
-    """
+    """The CPU seconds of processes and their descendants, and the nanoseconds of each of their threads. Parents are
+    read before their children: a child that ends meanwhile is missed until the next look, none counts twice."""
     cpu_s, tasks, seen, waiting = 0.0, dict[int, int](), set[int](), roots
     while waiting and len(seen) < MOST:
         pid = waiting.pop()
@@ -383,7 +369,6 @@ def _parent(pid: int) -> int | None:
 
 
 def _children(pid: int, task: int) -> list[int]:
-    """The processes that a thread of a process started."""
     try:
         return [int(word) for word in _read(f"/proc/{pid}/task/{task}/children").split()]
     except OSError:

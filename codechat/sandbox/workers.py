@@ -79,7 +79,7 @@ class Inside:
     reach: list[str] = field(default_factory=list)
     hide: list[str] = field(default_factory=list)
     own_path: bool = False  # keep the interpreter's own module path before `paths`
-    proc: bool = False  # programs may ask for a /proc of their own
+    proc: bool = False  # programs may ask for a /proc
     landlock: list[str] | None = None  # what Landlock lets programs see; None: they get namespaces, if there are any
     version: int | None = None  # of Landlock's interface, for tests of older kernels; None: the kernel's
 
@@ -93,7 +93,7 @@ class Launch:
     command: Callable[[list[str], str], list[str]]
     root: str
     inside: Inside
-    place: str | None  # where programs must run (`seccomp.Place`), None: wherever they can
+    place: str | None  # where programs must run (`seccomp.Place`); None: no matter
     meeting: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -148,7 +148,7 @@ class Worker:
         if wanted is not None and hello["place"] != wanted:
             return f"the system grants no {wanted} to the sandbox: {hello['refusal']}"
         if self.launch.inside.proc and hello["place"] == "namespaces" and not hello["proc"]:
-            return "the system grants programs no /proc of their own, which tests of processes need"
+            return "the system grants programs no /proc, which tests of processes need"
         return f"the sandbox's user cannot read the interpreter's folder {hello['blind']}" if hello["blind"] else ""
 
     def _spawn(self, stdin: int, folder: str) -> None:
@@ -206,7 +206,7 @@ class Worker:
 
     @property
     def folder(self) -> str:
-        """The folder of the first program of a run, if that is none of its own namespace; else empty."""
+        """The folder of the first program of a run, if it has no namespace; else empty."""
         return f"{os.path.realpath(self._folder)}/0" if self._folder else ""
 
     def end(self) -> None:
@@ -243,10 +243,8 @@ class Worker:
         self._warm = False
 
     def run(self, job: Job, reader: Reader, outputs: Sequence[Reader] = ()) -> Ended:
-        """Run one job, feeding its stream to `reader`; raises `WorkerDied` if the zygote breaks.
-
-        `outputs` read a command's standard output and standard error.
-        """
+        """Run one job, feeding its stream to `reader`; raises `WorkerDied` if the zygote breaks. `outputs` read a
+        command's standard output and standard error."""
         if self._process is None:
             self.start()
         if job.warm and not self._warm:
@@ -307,7 +305,7 @@ class Worker:
 
 T = TypeVar("T")
 Launches = Callable[[tuple[str, ...]], Launch]
-SPARE = 16  # idle workers kept besides those that can be busy, for different sets of tools
+SPARE = 16  # further idle workers, for different sets of tools
 PROBE = {
     "program": "def probe():\n    return 1\n",
     "entry": "probe",
@@ -322,11 +320,9 @@ PROBE = {
 
 
 class ZygoteSandbox:
-    """Runs each program once, in its own child of one of `workers` warm processes.
-
-    `launch` says how to start a worker in which a set of tools is visible; workers of one launch are alike. Programs
-    have `own_folders` if /tmp and the like are theirs alone: tools that lie there are shown elsewhere.
-    """
+    """Runs each program once, in its own child of one of `workers` warm processes. `launch` says how to start a worker
+    in which a set of tools is visible; workers of one launch are alike. Programs have `own_folders` if /tmp and the
+    like are theirs alone: tools that lie there are shown elsewhere."""
 
     def __init__(
         self,
@@ -349,10 +345,8 @@ class ZygoteSandbox:
         self._closed = False
 
     def preload(self, modules: Sequence[str]) -> None:
-        """See `Preloading`. To be called before the first program.
-
-        Workers that see tools load nothing beforehand: few tests need them, and each would hold the set once more.
-        """
+        """See `Preloading`. To be called before the first program. Workers that see tools load nothing beforehand: few
+        tests need them, and each would hold the set once more."""
         with self._lock:
             self._modules = tuple(modules)
             for worker in self._workers:
@@ -477,7 +471,6 @@ class _Box:
 
 
 def _probe(worker: Worker) -> None:
-    """Run a trivial program; raises `WorkerDied` if even that fails."""
     kinds: list[bytes] = []
     frames = Frames()
 

@@ -9,11 +9,11 @@ As a command it answers every task of a dataset with the task's reference soluti
 
     python -m codechat.testing.openai_server --dataset starter --port 8000
 
-Beside it are small cells that run against such a server. The engine does not import this package.
+`cells.py` has small cells that run against such a server. The engine does not import this package.
 """
 
-from codechat.testing.batches import BatchServer, MessageBatches
-from codechat.testing.behaviour import (
+from codechat.testing.batches import BatchServer
+from codechat.testing.server import (
     CUT_SHORT,
     EMPTY_CHOICES,
     RESET,
@@ -22,6 +22,7 @@ from codechat.testing.behaviour import (
     Behaviour,
     Call,
     Fault,
+    OpenAIServer,
     Result,
     dataset_tasks,
     drip,
@@ -33,29 +34,9 @@ from codechat.testing.behaviour import (
     refuses_temperature,
     stall,
 )
-from codechat.testing.server import OpenAIServer, Prefixes
 
 __all__ = [
-    "CUT_SHORT",
-    "EMPTY_CHOICES",
-    "RESET",
-    "TRUNCATED_JSON",
-    "Answer",
-    "BatchServer",
-    "Behaviour",
-    "Call",
-    "Fault",
-    "MessageBatches",
-    "OpenAIServer",
-    "Prefixes",
-    "Result",
-    "dataset_tasks",
-    "drip",
-    "error",
-    "fading_solver",
-    "overflow",
-    "rate_limited",
-    "reference_solver",
-    "refuses_temperature",
-    "stall",
+    "CUT_SHORT", "EMPTY_CHOICES", "RESET", "TRUNCATED_JSON", "Answer", "BatchServer", "Behaviour", "Call", "Fault",
+    "OpenAIServer", "Result", "dataset_tasks", "drip", "error", "fading_solver",
+    "overflow", "rate_limited", "reference_solver", "refuses_temperature", "stall",
 ]  # fmt: skip

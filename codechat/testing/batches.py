@@ -1,8 +1,7 @@
-"""Servers with the batches of two providers: states, files, expiry, answers out of order, faults of single requests.
+"""A server with OpenAI's batches: states, files, expiry, answers out of order, faults of single requests.
 
-Time is counted in looks: each look at a batch, or at a list, takes it one state further, so that tests need not wait.
-The work of a batch is done once, when it is in progress; `done` has every request that was answered, which is what a
-provider bills.
+Each poll of a batch, or of a list, advances the batch by one state, so tests need not wait. The work of a batch is done
+once; `done` counts every answered request, which a provider bills.
 """
 
 import itertools
@@ -15,18 +14,17 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from codechat.testing.behaviour import Behaviour, Fault, error
-from codechat.testing.server import OpenAIServer
+from codechat.testing.server import Behaviour, Fault, OpenAIServer, error
 
 Expires = Callable[[str, int], bool]
-"""Whether a request, by its body, of the batch with such a number expires."""
+"""Whether a request expires, by its body and the number of its batch."""
 Loses = Callable[[int, str], bool]
-"""Whether something is lost of the request about batches with such a number, by method and path."""
+"""Whether a message about batches is lost, by its number and "METHOD PATH"."""
 
 
 @dataclass
 class MadeBatch:
-    """A batch at the provider: its requests (name, body) and, once it has ended, their responses, None if expired."""
+    """A batch at the provider: requests (name, body) and, once it has ended, their responses (None: expired)."""
 
     name: str
     number: int
@@ -41,11 +39,11 @@ class MadeBatch:
 
 
 class BatchServer(OpenAIServer):
-    """OpenAI's files and batches beside its API, for one behaviour.
+    """OpenAI's API with files and batches, for one behaviour.
 
-    `expires` picks requests that expire, `fails` gives the reason why a batch of such a number is refused in validation
-    (empty: it is not), `loses` says of which requests, numbered from 0, about batches the answer is lost although
-    they are carried out, and `misses` which never arrive. `events` has what was asked, in order.
+    `expires`: requests that expire. `fails`: why the batch of a number fails validation ("": it does not). `loses`:
+    messages about batches that are executed but whose response is dropped; `misses`: messages that never arrive.
+    `events` lists the messages, in order.
     """
 
     STATES: tuple[str, ...] = ("validating", "in_progress", "in_progress", "finalizing")
@@ -78,8 +76,8 @@ class BatchServer(OpenAIServer):
         self.events.append(event[1])
         if self._misses(*event):
             return Fault(cut=0)
-        found = self._about_batches(method, parts.path, parse_qs(parts.query), headers, body)
-        return Fault(cut=0) if self._loses(*event) else found
+        response = self._about_batches(method, parts.path, parse_qs(parts.query), headers, body)
+        return Fault(cut=0) if self._loses(*event) else response
 
     def _about_batches(
         self, method: str, path: str, query: dict[str, list[str]], headers: dict[str, str], body: bytes
@@ -91,20 +89,21 @@ class BatchServer(OpenAIServer):
                 return Fault(200, self.files[name].decode())
             case ("POST", "batches"):
                 return self._make(json.loads(body))
-            case ("GET", "batches", *rest):
-                return self._show(rest, query, "after")
+            case ("GET", "batches", *names):
+                return self._show(names, query, "after")
         return error(404, f"no {method} {path} here")
 
-    def _show(self, rest: list[str], query: dict[str, list[str]], after: str) -> Fault:
-        """One batch, which is then a state further, or a page of them."""
-        if not rest:
+    def _show(self, names: list[str], query: dict[str, list[str]], after: str) -> Fault:
+        """One batch, or a page of batches; each advances by a state."""
+        if not names:
             for batch in self.batches.values():
                 self.look(batch)
             return Fault(200, _page([self._said(each) for each in self.batches.values()], query, after))
-        if len(rest) > 1 or rest[0] not in self.batches:
-            return error(404, f"no batch {'/'.join(rest)}")
-        self.look(self.batches[rest[0]])
-        return Fault(200, self._said(self.batches[rest[0]]))
+        name = "/".join(names)
+        if name not in self.batches:
+            return error(404, f"no batch {name}")
+        self.look(self.batches[name])
+        return Fault(200, self._said(self.batches[name]))
 
     def _take_file(self, headers: dict[str, str], body: bytes) -> Fault:
         edge = headers["content-type"].partition("boundary=")[2].encode()
@@ -126,7 +125,6 @@ class BatchServer(OpenAIServer):
     def add(
         self, requests: list[tuple[str, bytes]], path: str, file: str = "", metadata: dict[str, str] | None = None
     ) -> MadeBatch:
-        """Keep a new batch."""
         number = len(self.batches)
         batch = MadeBatch(f"batch_{number}", number, requests, file, metadata or {}, path=path)
         batch.fails = self._fails(number)
@@ -134,7 +132,7 @@ class BatchServer(OpenAIServer):
         return batch
 
     def look(self, batch: MadeBatch) -> None:
-        """Take a batch one state further."""
+        """Advance a batch by one state."""
         batch.looks += 1
         if batch.looks > len(self.STATES) and batch.results is None and not batch.fails:
             batch.results = [(name, self._worked(batch, body)) for name, body in batch.requests]
@@ -145,93 +143,49 @@ class BatchServer(OpenAIServer):
         if self._expires(body.decode(), batch.number):
             return None
         responding = self.answer(batch.path, {}, body)
-        try:  # behaviours of batches answer at once
+        try:
             responding.send(None)
         except StopIteration as done:
             response: Fault = done.value
             if response.status == 200:
                 self.done[body] += 1
             return response
-        raise AssertionError("a behaviour of batches must not wait")
+        raise AssertionError("a behaviour of batches must answer at once")
 
     def _said(self, batch: MadeBatch) -> dict[str, Any]:
         results = batch.results or []
         good = [(name, each) for name, each in results if each is not None and each.status == 200]
         other = [(name, each) for name, each in results if each is None or each.status != 200]
         word = self.STATES[min(batch.looks, len(self.STATES) - 1)]
-        said: dict[str, Any] = {
+        state: dict[str, Any] = {
             "id": batch.name, "object": "batch", "endpoint": batch.path, "input_file_id": batch.file,
             "completion_window": "24h", "created_at": int(batch.made), "metadata": batch.metadata, "status": word,
             "output_file_id": None, "error_file_id": None, "errors": None,
             "request_counts": {"total": len(batch.requests), "completed": len(good), "failed": len(other)},
         }  # fmt: skip
         if batch.fails and batch.looks:
-            said |= {"status": "failed", "errors": {"data": [{"code": "x", "message": batch.fails, "line": None}]}}
+            state |= {"status": "failed", "errors": {"data": [{"code": "x", "message": batch.fails, "line": None}]}}
         elif batch.results is not None:
-            said["status"] = "expired" if any(each is None for _, each in results) else "completed"
+            state["status"] = "expired" if any(each is None for _, each in results) else "completed"
             for key, lines in (("output_file_id", good), ("error_file_id", other)):
                 if lines:
-                    said[key] = f"{key}-{batch.name}"
-                    self.files[said[key]] = "\n".join(json.dumps(_line(*line)) for line in lines).encode()
-        return said
+                    state[key] = f"{key}-{batch.name}"
+                    self.files[state[key]] = "\n".join(json.dumps(_line(*line)) for line in lines).encode()
+        return state
 
 
 def _line(name: str, response: Fault | None) -> dict[str, Any]:
+    line: dict[str, Any] = {"id": f"r-{name}", "custom_id": name, "response": None, "error": None}
     if response is None:
-        expired = {
-            "code": "batch_expired",
-            "message": "The window ended before this request.",
-        }
-        return {"id": f"r-{name}", "custom_id": name, "response": None, "error": expired}
+        return line | {"error": {"code": "batch_expired", "message": "The window ended before this request."}}
     body = response.body if isinstance(response.body, dict) else {"error": {"message": response.body}}
-    told = {"status_code": response.status, "request_id": f"q-{name}", "body": body}
-    return {"id": f"r-{name}", "custom_id": name, "response": told, "error": None}
+    return line | {"response": {"status_code": response.status, "request_id": f"q-{name}", "body": body}}
 
 
 def _page(entries: Iterable[dict[str, Any]], query: dict[str, list[str]], after: str) -> dict[str, Any]:
-    """A page of a list, the newest first, behind the entry that the query names."""
+    """A page of a list, newest first, after the entry that the query names."""
     newest = list(entries)[::-1]
     if after in query:
         newest = newest[[each["id"] for each in newest].index(query[after][0]) + 1 :]
     limit = int(query.get("limit", ["20"])[0])
     return {"object": "list", "data": newest[:limit], "has_more": len(newest) > limit}
-
-
-class MessageBatches(BatchServer):
-    """Anthropic's Message Batches, for a server of its Messages API: `class S(MessageBatches, AnthropicServer)`."""
-
-    def _about_batches(
-        self, method: str, path: str, query: dict[str, list[str]], headers: dict[str, str], body: bytes
-    ) -> Fault:
-        parts = path.removeprefix("/v1/messages/").split("/")
-        assert headers["anthropic-version"] and ("x-api-key" in headers or "authorization" in headers)
-        match (method, *parts[1:]):
-            case ("POST",):
-                asked = json.loads(body)["requests"]
-                requests = [(each["custom_id"], json.dumps(each["params"]).encode()) for each in asked]
-                return Fault(200, self._said(self.add(requests, "/v1/messages")))
-            case ("GET", name, "results") if (made := self.batches.get(name)) and made.results is not None:
-                return Fault(200, "\n".join(json.dumps(_result(*each)) for each in made.results))
-            case ("GET", *rest):
-                return self._show(rest, query, "after_id")
-        return error(404, f"no {method} {path} here")
-
-    def _said(self, batch: MadeBatch) -> dict[str, Any]:
-        ended = batch.results is not None
-        kinds = Counter(_result(name, each)["result"]["type"] for name, each in batch.results or [])
-        waiting = 0 if ended else len(batch.requests)
-        return {
-            "id": batch.name, "type": "message_batch", "processing_status": "ended" if ended else "in_progress",
-            "request_counts": {"processing": waiting, "canceled": 0, **{
-                kind: kinds[kind] for kind in ("succeeded", "errored", "expired")}},
-            "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(batch.made)),
-            "results_url": f"{self.base_url}/v1/messages/batches/{batch.name}/results" if ended else None,
-        }  # fmt: skip
-
-
-def _result(name: str, response: Fault | None) -> dict[str, Any]:
-    if response is None:
-        return {"custom_id": name, "result": {"type": "expired"}}
-    if response.status == 200:
-        return {"custom_id": name, "result": {"type": "succeeded", "message": response.body}}
-    return {"custom_id": name, "result": {"type": "errored", "error": response.body}}

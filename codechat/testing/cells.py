@@ -1,12 +1,15 @@
-"""A small cell that runs against a local server, and its records."""
+"""A small cell that runs against a local server, its records, and a sandbox that runs nothing."""
 
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from codechat.base.config import run_option
+from codechat.base.domain import Verdict
 from codechat.base.files import content_hash
-from codechat.testing.behaviour import Call
+from codechat.sandbox import SANDBOXES, Command, Ran, SandboxConfig
+from codechat.testing.server import Call
 
 CONCURRENCY = 4
 
@@ -39,3 +42,35 @@ def records(runs: Path) -> list[Any]:
     """The sessions of the one cell in a folder, without times."""
     (cell,) = runs.iterdir()
     return [without_times(json.loads(line)) for line in (cell / "sessions.jsonl").read_text().split("\n")[:-1]]
+
+
+class Instant(SandboxConfig):
+    """Options of the sandbox that runs nothing."""
+
+    kind: Literal["instant"] = run_option("instant", "passes everything")
+
+
+class InstantSandbox:
+    """Every verdict is a pass; nothing is run."""
+
+    weak, notice = False, None
+
+    def __init__(self, config: Instant) -> None:
+        self.config = config
+
+    async def lend(self, work: Any, tools: Any = ()) -> Any:
+        return Verdict("pass", passed_base=True)
+
+    async def run(self, command: Command) -> Ran:
+        return Ran(0)
+
+    async def aclose(self) -> None: ...
+
+
+def register_instant() -> None:
+    """Make `sandbox=instant` known in this process."""
+
+    @SANDBOXES.register("instant", Instant)
+    def instant(config: Instant, workers: int) -> InstantSandbox:
+        """Passes everything at once."""
+        return InstantSandbox(config)

@@ -1,10 +1,8 @@
-"""An HTTP server that speaks as much of GitHub's REST interface as issues are read by, only on loopback.
+"""An HTTP server on loopback with the part of GitHub's REST interface that reads issues.
 
 As a command, `python -m codechat.testing.github`, it has one small repository, for `recipe=issues_rehearsed`.
 """
 
-import hashlib
-import json
 import re
 import sys
 from collections import Counter
@@ -14,13 +12,12 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from codechat.base.errors import UserError
-from codechat.testing.behaviour import Fault
-from codechat.testing.server import OpenAIServer
+from codechat.testing.server import Fault, OpenAIServer
 
 T = TypeVar("T")
 PORT = 8017
 SHOWN = 1_000
-"""Results after which a search shows no more."""
+"""Most results of a search."""
 _TERM = re.compile(r'(\w+):(?:"([^"]*)"|(\S+))')
 
 
@@ -28,7 +25,7 @@ _TERM = re.compile(r'(\w+):(?:"([^"]*)"|(\S+))')
 class HostedIssue:
     """An issue or a pull request with its comments: who (`name[bot]` is a bot, None a deleted account), when, what.
 
-    `status` is that of an answer in place of its comments, such as 410.
+    `status`: HTTP status instead of its comments, such as 410.
     """
 
     number: int
@@ -47,9 +44,9 @@ class HostedIssue:
 
 @dataclass(frozen=True)
 class Hosted:
-    """A repository. `labelled` counts its closed issues by label, `commits` are times and ids, the last one first.
+    """A repository. `labelled` counts its closed issues by label, `commits` are times and ids, the newest first.
 
-    `status` is that of every answer about it, such as 451.
+    `status`: HTTP status of every answer about it, such as 451.
     """
 
     name: str
@@ -64,10 +61,10 @@ class Hosted:
 
 
 class GithubServer(OpenAIServer):
-    """Serves repositories. `fault` may answer a request in its place, given its path and how often it was asked for.
+    """Serves repositories. `fault` may answer a request instead, by its path and the number of its repetitions.
 
-    A page holds `page` items at most, whatever is asked for. `requests` has the path of every request that came, and
-    `unchanged` counts those that were answered by 304. Without the right `token` the answer is 401.
+    A page has at most `page` items. `requests` has the path of every request. Without the right `token` the answer is
+    401.
     """
 
     def __init__(
@@ -87,7 +84,6 @@ class GithubServer(OpenAIServer):
         self._token, self._page, self._fault = token, page, fault
         self.requests: list[str] = []
         self.times: Counter[str] = Counter()
-        self.unchanged = 0
 
     @property
     def base_url(self) -> str:
@@ -105,26 +101,21 @@ class GithubServer(OpenAIServer):
         made = self._search(parts.path, asked) or self._of_repository(parts.path, asked)
         if made.status != 200:
             return made
-        tag = f'"{hashlib.sha1(json.dumps(made.body).encode(), usedforsecurity=False).hexdigest()}"'
-        if headers.get("if-none-match") == tag:
-            self.unchanged += 1
-            return Fault(304, "", {"etag": tag})
-        return Fault(200, made.body, {**made.headers, "etag": tag, "x-ratelimit-remaining": "4000"})
+        return Fault(200, made.body, {**made.headers, "x-ratelimit-remaining": "4000"})
 
     def _search(self, path: str, asked: Mapping[str, str]) -> Fault | None:
-        terms: dict[str, str] = {}
-        labels = [quoted or bare for name, quoted, bare in _TERM.findall(asked.get("q", "")) if name == "label"]
-        terms |= {name: quoted or bare for name, quoted, bare in _TERM.findall(asked.get("q", ""))}
+        pairs = [(name, quoted or bare) for name, quoted, bare in _TERM.findall(asked.get("q", ""))]
+        labels, terms = [value for name, value in pairs if name == "label"], dict(pairs)
         if path == "/search/issues":
             repository = self.repositories[terms["repo"]]
             count = sum(repository.labelled.get(label, 0) for label in labels)
             return Fault(200, {"total_count": count, "incomplete_results": False, "items": [{}] * min(count, 1)})
         if path != "/search/repositories":
             return None
-        found = [each for each in self.repositories.values() if _fits(each, terms)]
-        found.sort(key=lambda each: (-each.stars, each.name))
-        page, next_ = self._cut(path, asked, found[:SHOWN])
-        body = {"total_count": len(found), "incomplete_results": False, "items": [*map(_repository, page)]}
+        fitting = [each for each in self.repositories.values() if _fits(each, terms)]
+        fitting.sort(key=lambda each: (-each.stars, each.name))
+        page, next_ = self._cut(path, asked, fitting[:SHOWN])
+        body = {"total_count": len(fitting), "incomplete_results": False, "items": [*map(_repository, page)]}
         return Fault(200, body, next_)
 
     def _of_repository(self, path: str, asked: Mapping[str, str]) -> Fault:
@@ -148,17 +139,16 @@ class GithubServer(OpenAIServer):
         return Fault(200, _repository(repository))
 
     def _comments(self, name: str, issues: Sequence[HostedIssue], path: str, asked: Mapping[str, str]) -> Fault:
-        """The comments of an issue, or of all whose own are there, by their time."""
         if len(issues) == 1 and issues[0].status != 200:
             return Fault(issues[0].status, {"message": "not here any more"})
-        said = [(each, issue.number) for issue in issues if issue.status == 200 for each in issue.comments]
-        page, next_ = self._cut(path, asked, sorted(said, key=lambda pair: pair[0][1]))
+        comments = [(each, issue.number) for issue in issues if issue.status == 200 for each in issue.comments]
+        page, next_ = self._cut(path, asked, sorted(comments, key=lambda pair: pair[0][1]))
         at = f"{self.base_url}/repos/{name}/issues"
-        found = [
+        listed = [
             {"user": _account(who), "created_at": when, "body": what, "issue_url": f"{at}/{number}"}
             for (who, when, what), number in page
         ]
-        return Fault(200, found, next_)
+        return Fault(200, listed, next_)
 
     def _cut(self, path: str, asked: Mapping[str, str], items: Sequence[T]) -> tuple[Sequence[T], dict[str, str]]:
         size, page = min(self._page, int(asked.get("per_page", 30))), int(asked.get("page", 1))
@@ -221,7 +211,7 @@ def example() -> Hosted:
     issues = (
         HostedIssue(1, "A line is lost", "Of a file of three lines the last line is missing.", "asker", moment,
                     (more, answer, thanks)),
-        HostedIssue(2, "Nobody answers", "Does it read tabs?", "asker", moment),
+        HostedIssue(2, "No answer", "Does it read tabs?", "asker", moment),
         HostedIssue(3, "With a picture", "![shot](shot.png)", "asker", moment, (answer,)),
         HostedIssue(4, "Not planned", "Could it read audio?", "asker", moment, (answer,), state_reason="not_planned"),
     )  # fmt: skip

@@ -15,20 +15,19 @@ from codechat.base.template import counted
 from codechat.datasets import DATASETS
 from codechat.datasets.tasks import Task
 from codechat.testing.batches import BatchServer
-from codechat.testing.behaviour import FAULTS, dataset_tasks, fading_solver, reference_solver, troubled
-from codechat.testing.server import OpenAIServer
+from codechat.testing.server import FAULTS, OpenAIServer, dataset_tasks, fading_solver, reference_solver, troubled
 
 S = TypeVar("S", bound=OpenAIServer)
-# Blocked and waited for, not handled: a program that a script starts in the background inherits SIGINT as ignored.
+# Blocked and waited for, not handled: a background program of a script inherits SIGINT as ignored.
 ENDING = {signal.SIGINT, signal.SIGTERM}
 BEHAVIOURS = {"reference": reference_solver, "fading": fading_solver}
 NEEDS_A_FILE = "give the dataset's file, .jsonl or .jsonl.gz: --path FILE"
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Serve the reference solutions of a dataset on loopback until interrupted. Judges hear APPLICABLE and VIOLATED.
+    """Serve the reference solutions of a dataset on loopback until interrupted; judges get APPLICABLE and VIOLATED.
 
-    It takes batches too (model.tier=batch), but not with --slow.
+    Batches (model.tier=batch) work without --slow.
     """
     chosen = _parser().parse_args(words)
     try:
@@ -40,7 +39,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _tasks_of(dataset: str, path: str | None) -> tuple[Task, ...]:
-    """The tasks; mistakes are reported in terms of this command's flags."""
+    """The tasks. Raises `UserError` in terms of this command's flags."""
     try:
         fields = DATASETS[dataset].config.model_fields
     except UserError as mistake:
@@ -66,12 +65,8 @@ def _parser() -> argparse.ArgumentParser:
         help="default: reference; with fading, model.name=fading-20 breaks the code at 20 %% of turns",
     )  # fmt: skip
     parser.add_argument("--model", default="reference", help="the model's name in its list; default: reference")
-    parser.add_argument("--root", help="where the weights come from, as GET /v1/models tells it; default: not told")
-    parser.add_argument("--created", type=int, help="when the model was made, in seconds since 1970; default: not told")
-    parser.add_argument("--max-model-len", type=int, help="the context in tokens, as it is told; default: not told")
-    parser.add_argument("--fingerprint", help="the system_fingerprint of its replies; default: none")
     parser.add_argument("--slow", type=_positive, default=0.0, help="seconds before each answer; default: none")
-    parser.add_argument("--fault", choices=sorted(FAULTS), help="what it answers instead of a reply; default: no fault")
+    parser.add_argument("--fault", choices=sorted(FAULTS), help="the answer instead of a reply; default: no fault")
     parser.add_argument("--every", type=int, choices=range(1, 1001), metavar="N", default=1,
                         help="with --fault: every Nth call fails; default: all")  # fmt: skip
     return parser
@@ -95,35 +90,24 @@ def _serve(tasks: tuple[Task, ...], chosen: argparse.Namespace) -> None:
     if not solvable:
         raise UserError(f"no task of {chosen.dataset} has a reference solution", "choose another --dataset or --path")
     behaviour = troubled(BEHAVIOURS[chosen.behaviour](solvable), chosen.slow, chosen.fault, chosen.every)
-    told = {key: getattr(chosen, key) for key in ("root", "created", "max_model_len")}
-    facts = {key: value for key, value in told.items() if value is not None}
-    made = BatchServer(
-        behaviour,
-        port=chosen.port,
-        models=[chosen.model],
-        keep_calls=False,
-        facts=facts,
-        fingerprint=chosen.fingerprint,
-    )
-    with served(made, chosen.port) as server:
-        print(
-            f"{counted(len(solvable), 'task')} of {chosen.dataset} ({chosen.behaviour}) at {server.base_url}",
-            flush=True,
-        )
+    batch_server = BatchServer(behaviour, port=chosen.port, models=[chosen.model], keep_calls=False)
+    with served(batch_server, chosen.port) as server:
+        tasks_of = f"{counted(len(solvable), 'task')} of {chosen.dataset}"
+        print(f"{tasks_of} ({chosen.behaviour}) at {server.base_url}", flush=True)
 
 
 @contextlib.contextmanager
-def served(made: S, port: int) -> Iterator[S]:
-    """The server, running; leaving waits for SIGINT or SIGTERM. Raises `UserError` for a taken port."""
+def served(server: S, port: int) -> Iterator[S]:
+    """The running server; leaving waits for SIGINT or SIGTERM. Raises `UserError` for a taken port."""
     with contextlib.ExitStack() as stack:
-        # The server's thread, started below, inherits what is blocked here: no signal goes to it.
+        # the server's thread, started below, inherits the blocked signals
         stack.callback(signal.pthread_sigmask, signal.SIG_SETMASK, signal.pthread_sigmask(signal.SIG_BLOCK, ENDING))
         try:
-            stack.enter_context(made)
+            stack.enter_context(server)
         except OSError as problem:
             reason = f"--port: cannot listen on port {port}: {problem.strerror or problem}"
             raise UserError(reason, "choose another: --port 0 takes a free one") from problem
-        yield made
+        yield server
         signal.sigwait(ENDING)
 
 

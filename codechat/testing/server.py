@@ -1,62 +1,217 @@
-"""An HTTP server that speaks the OpenAI protocol over real sockets, only on loopback."""
+"""An HTTP server on loopback that speaks the OpenAI protocol: its calls, its replies, every fault, and solvers.
+
+A solver answers with the reference solutions of a dataset's tasks.
+"""
 
 import asyncio
 import contextlib
 import hashlib
 import inspect
-import itertools
 import json
 import logging
+import re
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Self
 
-from codechat.testing.behaviour import Answer, Behaviour, Call, Fault, error
+from codechat.datasets import DATASETS
+from codechat.datasets.tasks import Task
 
 log = logging.getLogger(__name__)
 
 
-BLOCK = 16
-"""Words of a block: only whole ones are kept."""
+@dataclass(frozen=True)
+class Call:
+    """One request for an answer. `number` counts the calls of this server from 0."""
+
+    number: int
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        sent: list[dict[str, str]] = self.body["messages"] if "messages" in self.body else self.body["input"]
+        return sent
 
 
-class Prefixes:
-    """The prefixes that were read and written before; none is ever dropped."""
+@dataclass(frozen=True)
+class Answer:
+    """A reply with its details; tokens are counted in words unless `usage` is given."""
 
-    def __init__(self) -> None:
-        self._known: set[bytes] = set()
-
-    def served(self, messages: Iterable[Mapping[str, str]]) -> int:
-        """The words at the beginning of a conversation that are known already."""
-        return BLOCK * sum(1 for _ in itertools.takewhile(self._known.__contains__, _blocks(messages)))
-
-    def keep(self, messages: Iterable[Mapping[str, str]], reply: str) -> None:
-        """Keep a conversation with its reply."""
-        self._known.update(_blocks([*messages, {"role": "assistant", "content": reply}]))
+    text: str | None
+    finish_reason: str = "stop"
+    usage: dict[str, Any] | None = None
+    message: dict[str, Any] = field(default_factory=dict)  # further fields of the message, chat API only
+    tier: str | None = None  # the `service_tier` that the body names
 
 
-def _blocks(messages: Iterable[Mapping[str, str]]) -> Iterator[bytes]:
-    """The hash of every whole block, and of all that is before it. Roles belong to the first word of a message."""
-    words = [
-        word if number else f"{message['role']} {word}"
-        for message in messages
-        for number, word in enumerate((message["content"] or "").split())
+@dataclass(frozen=True)
+class Fault:
+    """A response other than a good answer.
+
+    `stall_s`: seconds before the first byte. `drip_s`: seconds after every byte of the body. `cut`: bytes of the body
+    after which the connection is closed; 0: before the status line.
+    """
+
+    status: int = 200
+    body: str | dict[str, Any] | list[Any] = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    stall_s: float = 0.0
+    cut: int | None = None
+    drip_s: float = 0.0
+
+
+Result = str | Answer | Fault
+Behaviour = Callable[[Call], Result | Awaitable[Result]]
+
+
+def error(status: int, message: str, code: str | None = None, param: str | None = None, **headers: str) -> Fault:
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return Fault(status, {"error": {"message": message, "type": kind, "param": param, "code": code}}, headers)
+
+
+def rate_limited(retry_after: float | str | None = None) -> Fault:
+    """429, with `Retry-After` in seconds or as the given text."""
+    words = f"{retry_after:g}" if isinstance(retry_after, int | float) else retry_after
+    headers = {} if words is None else {"retry-after": words}
+    return error(429, "Rate limit reached", "rate_limit_exceeded", **headers)
+
+
+def overflow(limit: int = 2048, wording: str = "openai") -> Fault:
+    """400 for a conversation that is too long, in the words of OpenAI or vLLM."""
+    if wording == "openai":
+        text = f"This model's maximum context length is {limit} tokens. Please reduce the length of the messages."
+        return error(400, text, "context_length_exceeded", "messages")
+    text = f"This model's maximum context length is {limit} tokens. However, your request has {limit + 1} input tokens."
+    return Fault(400, {"object": "error", "message": text, "type": "BadRequestError", "param": None, "code": 400})
+
+
+def refuses_temperature() -> Fault:
+    """400, as from OpenAI's reasoning models for a temperature of 0."""
+    text = "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) is supported."
+    return error(400, text, "unsupported_value", "temperature")
+
+
+RESET = Fault(cut=0)
+CUT_SHORT = Fault(200, '{"choices": [{"message": {"content": "lost on the way"}}]}', cut=20)
+TRUNCATED_JSON = Fault(200, '{"id": "x", "choices": [{"message": {"role": "assistant", "cont')
+EMPTY_CHOICES = Fault(200, {"id": "x", "object": "chat.completion", "choices": [], "output": []})
+
+
+def drip(seconds: float) -> Fault:
+    """A good answer, with a pause after every byte."""
+    body = {"choices": [{"message": {"role": "assistant", "content": "slowly"}, "finish_reason": "stop"}]}
+    return Fault(body=body, drip_s=seconds)
+
+
+def stall(seconds: float) -> Fault:
+    """No byte for some seconds, then a good status without an answer."""
+    return Fault(stall_s=seconds, body="{}")
+
+
+HTML = Fault(200, "<!doctype html>\n<title>Sign in</title>\n<p>Please sign in.\n", {"content-type": "text/html"})
+GATEWAY = Fault(502, "<html><h1>502 Bad Gateway</h1></html>", {"content-type": "text/html"})
+FAULTS = {
+    "html": HTML, "gateway": GATEWAY, "limit": rate_limited(1), "error": error(500, "internal error"),
+    "overflow": overflow(), "reset": RESET, "cut": CUT_SHORT, "truncated": TRUNCATED_JSON, "empty": EMPTY_CHOICES,
+}  # fmt: skip
+"""Faults by name."""
+
+Solver = Callable[[Call], Result]
+
+
+def troubled(solver: Solver, slow_s: float = 0.0, fault: str | None = None, every: int = 1) -> Behaviour:
+    """A solver that waits before each answer, and answers every `every`th call with a fault."""
+
+    async def answer(call: Call) -> Result:
+        if slow_s:  # without a wait it also serves batches
+            await asyncio.sleep(slow_s)
+        return FAULTS[fault] if fault is not None and (call.number + 1) % every == 0 else solver(call)
+
+    return answer
+
+
+def dataset_tasks(dataset: str, path: str | None = None) -> tuple[Task, ...]:
+    """The tasks of a dataset by name, read from `path` if it needs a file. Raises `UserError`."""
+    config = DATASETS.validate({DATASETS[dataset].key: dataset} | ({} if path is None else {"path": path}))
+    return DATASETS.build(config).tasks
+
+
+def reference_solver(tasks: Iterable[Task]) -> Solver:
+    """Answers with the reference solution of the task in the first user message.
+
+    Judge prompts get a well-formed verdict: all instructions apply and none was followed: the code never changes.
+    A conversation about an unknown task, or a task without a reference, is refused with 400.
+    """
+    known = [
+        (_squeeze(task.prompt), _squeeze(task.target.signature), task) for task in tasks if task.reference is not None
     ]
-    so_far = hashlib.sha256()
-    for start in range(0, len(words) - BLOCK + 1, BLOCK):
-        so_far.update("\0".join(words[start : start + BLOCK]).encode() + b"\1")
-        yield so_far.digest()
+    known.sort(key=lambda entry: len(entry[0]), reverse=True)
+    replies: dict[str, str] = {}
+
+    def solve(call: Call) -> Result:
+        for words, verdict in (("VERDICT: NOT_APPLICABLE", "APPLICABLE"), ("VERDICT: ADHERED", "VIOLATED")):
+            if words in call.messages[0]["content"]:
+                return f"The request was compared with the code.\nREASON: a fixed answer.\nVERDICT: {verdict}"
+        first = next(message["content"] for message in call.messages if message["role"] == "user")
+        if first not in replies:
+            task = _task_of(_squeeze(first), known)
+            if task is None:
+                return error(400, "this server knows no task with this statement")
+            replies[first] = f"Here is the code:\n\n```{task.target.language}\n{task.reference}\n```\n"
+        return replies[first]
+
+    return solve
+
+
+def fading_solver(tasks: Iterable[Task]) -> Solver:
+    """The reference at first; each later turn breaks it with the percentage at the end of the model's name.
+
+    Broken code is repaired with a quarter of that chance. Draws depend only on the conversation. A name without a
+    number at its end is refused with 400.
+    """
+    right = reference_solver(tasks)
+
+    def solve(call: Call) -> Result:
+        reply = right(call)
+        user = [message["content"] for message in call.messages if message["role"] == "user"]
+        if not isinstance(reply, str) or "VERDICT:" in reply:
+            return reply
+        number = str(call.body["model"]).rpartition("-")[2]
+        if not number.isdecimal():
+            return error(400, "the model's name must end in a percentage: model.name=fading-20", param="model")
+        percent, broken = int(number), False
+        for turn in range(1, len(user)):
+            luck = int(hashlib.sha256(f"{call.body['model']}/{user[0]}/{turn}".encode()).hexdigest(), 16) % 400
+            broken = luck >= percent if broken else luck < 4 * percent
+        return re.sub(r"\breturn\b.*", "return 'broken'", reply) if broken else reply
+
+    return solve
+
+
+def _task_of(message: str, known: list[tuple[str, str, Task]]) -> Task | None:
+    """The task whose statement, else whose signature, is in the message; the longest statement wins."""
+    stated = [(signature, task) for prompt, signature, task in known if prompt in message]
+    signed = [task for signature, task in stated if signature in message]
+    if signed or stated:
+        return signed[0] if signed else stated[0][1]
+    named = [task for _, signature, task in known if signature in message]
+    return named[0] if len(named) == 1 else None
+
+
+def _squeeze(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip(" \"'")
 
 
 class OpenAIServer:
-    """Serves on 127.0.0.1 from its own thread; a context manager.
+    """Serves on 127.0.0.1 from a new thread; a context manager. Entering raises `OSError` for a taken port.
 
-    `calls` holds every request for an answer; with `keep_calls` false it stays empty, for runs of many thousand calls.
-    `port` 0 takes a free one. `facts` are further fields of every model in its list (`root`, `created`,
-    `max_model_len`), and `fingerprint` is the `system_fingerprint` of its replies. `prefixes` tells, in the usage of
-    chat replies, which words it had cached. Entering raises `OSError` if the
-    port cannot be had.
+    `calls` holds every request for an answer, unless `keep_calls` is false (for many thousand calls). `port` 0 takes a
+    free port. `facts` are further fields of every model in the list (`root`, `created`, `max_model_len`), `fingerprint`
+    the `system_fingerprint` of replies.
     """
 
     def __init__(
@@ -68,11 +223,9 @@ class OpenAIServer:
         keep_calls: bool = True,
         facts: Mapping[str, Any] | None = None,
         fingerprint: str | None = None,
-        prefixes: Prefixes | None = None,
     ) -> None:
         self.behaviour = behaviour
         self.facts, self.fingerprint = dict(facts or {}), fingerprint
-        self._prefixes = prefixes
         self.models_fault: Fault | None = None  # the answer to GET /v1/models, if not the list
         self.calls: list[Call] = []
         self.answered = 0
@@ -134,31 +287,26 @@ class OpenAIServer:
             writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request and its response. False if the connection must be closed."""
+        """Handle one request. False if the connection must be closed."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         method, path, _ = head[0].split(" ", 2)
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
-        kept = await _send(await self._respond(method, path, headers, body), writer)
-        return kept and headers.get("connection", "").lower() != "close"
+        complete = await _send(await self._respond(method, path, headers, body), writer)
+        return complete and headers.get("connection", "").lower() != "close"
 
     async def _respond(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Fault:
-        other = self.serves(method, path, headers, body)
-        if other is not None:
+        if (other := self.serves(method, path, headers, body)) is not None:
             return other
-        page = self.page(path) if method == "GET" else None
-        if page is None and path == "/v1/models" and method == "GET":
-            self.probes += 1
-            listed = {
-                "object": "list",
-                "data": [{"id": name, "object": "model", **self.facts} for name in self._models],
-            }
-            return self.models_fault or Fault(200, listed)
-        if page is not None:
+        if method == "POST":
+            return await self.answer(path, headers, body)
+        if method == "GET" and (page := self.page(path)) is not None:
             return page
-        if method != "POST":
+        if method != "GET" or path != "/v1/models":
             return error(404, f"no {method} {path} here")
-        return await self.answer(path, headers, body)
+        self.probes += 1
+        data = [{"id": name, "object": "model", **self.facts} for name in self._models]
+        return self.models_fault or Fault(200, {"object": "list", "data": data})
 
     async def answer(self, path: str, headers: dict[str, str], body: bytes) -> Fault:
         """The response to a request for an answer."""
@@ -187,20 +335,17 @@ class OpenAIServer:
         return Fault(200, self.writes(call, Answer(result) if isinstance(result, str) else result))
 
     def serves(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Fault | None:
-        """The response of a further API, such as one of batches; None if the request is not for one."""
+        """Override for a further API, such as batches: its response, or None."""
         return None
 
     def page(self, path: str) -> Fault | None:
-        """A page beside the API, such as a server's state, or in place of the list of models; None if there is none.
-
-        Servers with some differ here.
-        """
+        """Override for further pages, such as a server's state, or another list of models: the page, or None."""
         return None
 
     def reads(self, path: str, body: bytes) -> dict[str, Any] | Fault | None:
-        """The body of a request for an answer; None for a path that has none. Servers of other protocols differ here.
+        """The body of a request for an answer, with `model` and `messages` as in OpenAI's chat; None for other paths.
 
-        It has the `model` and its `messages` as OpenAI's chat has them.
+        Override for another protocol, together with `writes`.
         """
         if path not in ("/v1/chat/completions", "/v1/responses"):
             return None
@@ -212,21 +357,14 @@ class OpenAIServer:
 
     def writes(self, call: Call, answer: Answer) -> dict[str, Any]:
         """The body of a good answer."""
-        told = {} if self.fingerprint is None else {"system_fingerprint": self.fingerprint}
+        fields = {} if self.fingerprint is None else {"system_fingerprint": self.fingerprint}
         if answer.tier is not None:
-            told["service_tier"] = answer.tier
-        if not call.path.endswith("completions"):
-            return told | _responses(call, answer)
-        written = told | _chat(call, answer)
-        if self._prefixes is not None:
-            cached = self._prefixes.served(call.messages)
-            self._prefixes.keep(call.messages, answer.text or "")
-            written["usage"]["prompt_tokens_details"] = {"cached_tokens": cached}
-        return written
+            fields["service_tier"] = answer.tier
+        return fields | (_chat if call.path.endswith("completions") else _responses)(call, answer)
 
 
 async def _send(fault: Fault, writer: asyncio.StreamWriter) -> bool:
-    """Send a response with its faults. False if it was cut off, which closes the connection."""
+    """Send a response with its faults. False if it was cut off: the connection is closed."""
     if fault.stall_s:
         await asyncio.sleep(fault.stall_s)
     data = (fault.body if isinstance(fault.body, str) else json.dumps(fault.body)).encode()

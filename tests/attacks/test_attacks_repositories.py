@@ -233,8 +233,8 @@ def test_a_repository_that_cannot_be_trusted_is_refused(make: Hostile, tmp_path:
     with pytest.raises(UserError):
         commits.unpacked(Workspace(str(repository.folder), commit), None)
     assert not marked.exists() and snapshot(tmp_path) == before
-    assert not list(commits.commits_folder().glob("*.part")) and not list(
-        commits.commits_folder().parent.rglob("escaped")
+    assert not list(commits.folder_of("commits").glob("*.part")) and not list(
+        commits.folder_of("commits").parent.rglob("escaped")
     )
 
 

@@ -208,7 +208,7 @@ def test_a_name_belongs_to_one_type() -> None:
 
 PLUGIN = """
 from codechat.studies.multicodeif.constraints import ConstraintType, Finding, register
-from codechat.studies.multicodeif.constraints.answers import Answer
+from codechat.studies.multicodeif.constraints import Answer
 
 def rule(answer, code):
     lines = [number for number, line in enumerate(code.split("\\n"), 1) if len(line) > int(answer.raw)]

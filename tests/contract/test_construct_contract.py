@@ -9,8 +9,8 @@ import pytest
 from codechat.base.errors import UserError
 from codechat.models.roles import models_in, role_of
 from codechat.run.construct import RECIPES, Recipe
-from codechat.run.construct.config import ROOT, ConstructionConfig, compose_construction
 from codechat.run.construct.making import construction_of
+from codechat.run.construct.recipe import ROOT, ConstructionConfig, compose_construction
 from codechat.run.settings.compose import compose_values
 
 SEEDS = {

@@ -12,7 +12,7 @@ import pytest
 from codechat.base.config import is_identity
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.tasks import Dataset, Task
-from codechat.sandbox.languages.python.assembly import parse
+from codechat.sandbox.languages.python.syntax import parse
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.calls import Calls
 from codechat.sandbox.suites.calls.oracle import ORACLES, Comparison

@@ -13,8 +13,8 @@ import pytest
 
 from codechat.base.errors import InfrastructureError, UserError
 from codechat.datasets.tasks import Workspace
-from codechat.studies.cab.environments import ENVIRONMENTS, cache, checkout, commits
-from codechat.studies.cab.environments.limits import Limits
+from codechat.studies.cab.environments import ENVIRONMENTS, checkout, commits
+from codechat.studies.cab.environments.resident import Limits
 from support import engines
 from support.driven import BESIDE, Driven, DrivenRoom, in_kind, lacking
 from support.repositories import FIX, Repository, make_repository
@@ -282,11 +282,11 @@ def test_a_commit_is_unpacked_once_and_kept_while_used(repository: Repository, m
     fill = commits._fill
     monkeypatch.setattr(commits, "_fill", lambda *given: (filled.append(1), fill(*given)))
     held = [commits.unpacked(repository.workspace, None) for _ in range(2)]
-    assert len(filled) == 1 and cache.contents().commits == 1
-    assert cache.clear().commits == 0 and held[0].folder.is_dir()
+    assert len(filled) == 1 and commits.contents().counts["commit"] == 1
+    assert commits.clear().counts["commit"] == 0 and held[0].folder.is_dir()
     for each in held:
         each.release()
-    assert cache.clear().commits == 1 and cache.contents().commits == 0
+    assert commits.clear().counts["commit"] == 1 and commits.contents().counts["commit"] == 0
     commits.unpacked(repository.workspace, None).release()
     assert len(filled) == 2
 
@@ -325,7 +325,7 @@ class TestImages:
             told.append(room.text("pwd; cat made; echo $WORD; cat src/counter.py"))
             room.close()
         assert told[0] == told[1] and told[0].startswith("/deep/app\n") and "given\ndef count" in told[0]
-        assert cache.contents().images == 1 and cache.clear().images == 1
+        assert commits.contents().counts["image"] == 1 and commits.clear().counts["image"] == 1
 
     def test_an_image_for_all_rows(self, repository: Repository, drive: Drive) -> None:
         made = drive("docker", image="tiny")

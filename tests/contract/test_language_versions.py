@@ -16,8 +16,8 @@ from codechat.base.domain import Program, Target, Verdict
 from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox
 from codechat.sandbox.languages import languages
-from codechat.sandbox.languages.compiling import Compiled
-from codechat.sandbox.suites.jdk import find_home
+from codechat.sandbox.languages.grammar import Compiled
+from codechat.sandbox.suites.compilers import find_home
 from codechat.studies.multicodeif.constraints import Constraint, Finding, Harness, constraint_type
 from codechat.studies.multicodeif.versions import finding_of, suite_of
 

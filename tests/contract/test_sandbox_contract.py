@@ -18,7 +18,7 @@ from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.calls import Calls
 from codechat.sandbox.suites.checker import Checker
-from codechat.sandbox.suites.jdk import JavaOptions
+from codechat.sandbox.suites.compilers import JavaOptions
 from support import namespaces
 from support.processes import below
 

@@ -15,17 +15,17 @@ import pytest
 
 from codechat.base.domain import Program
 from codechat.sandbox import SANDBOXES, landlock
-from codechat.sandbox.inside.landlock import version
+from codechat.sandbox.inside.beside import landlock_version
 from codechat.sandbox.suites.calls import Calls
 from support.processes import below
 
-if not version():
+if not landlock_version():
     pytest.skip("needs Landlock", allow_module_level=True)
 LIMITS = {"idle_s": 3.0, "load_cpu_s": 5.0, "total_cpu_s": 10.0}
 NUMBER = Calls("f", "def f(n):\n    return n + 1\n", base=((1,), (5,)), name="landlock/0")
 
 
-@pytest.fixture(scope="module", params=sorted({1, 3, 5, version()}))
+@pytest.fixture(scope="module", params=sorted({1, 3, 5, landlock_version()}))
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Any]:
     """The kind, by a version of Landlock's interface that a kernel may have."""
     launch = landlock._launch

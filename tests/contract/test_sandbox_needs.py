@@ -16,9 +16,10 @@ import pytest
 from codechat.base.domain import Program, Target, Verdict
 from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Preloading, Sandbox
-from codechat.sandbox.inside.landlock import version
+from codechat.sandbox.inside.beside import landlock_version
 from codechat.sandbox.suites.assertions import Assertions, Need
 from support import namespaces
+from support.mistakes import mistake
 
 F = "def f():\n    return 1\n"
 ABACUS = "import time\nLOADED = time.monotonic_ns()\n"
@@ -119,7 +120,7 @@ async def test_landlock_has_what_needs_no_namespace_and_refuses_the_rest() -> No
         test = "import subprocess\nassert subprocess.run(['sh', '-c', 'echo 4'], capture_output=True).stdout == b'4\\n' and f()"
         await passes(sandbox, test, F, "commands", "threads", "native", "code")
         for need in ("network", "processes"):
-            with pytest.raises(UserError, match=f"tests need {need}, which only namespaces make safe"):
+            with mistake(need):
                 await check(sandbox, "assert f()", F, need)
     finally:
         await sandbox.aclose()
@@ -229,7 +230,7 @@ class NoNamespaces:
 
 
 async def test_without_namespaces_tests_that_need_something_are_refused() -> None:
-    with pytest.raises(UserError, match="tests need network, which only namespaces make safe"):
+    with mistake("network"):
         await Assertions(("assert f()",), frozenset({"network"})).check(Program(F), cast(Sandbox, NoNamespaces()))
 
 
@@ -255,7 +256,7 @@ def linked_python(tmp_path_factory: pytest.TempPathFactory) -> str:
 async def test_an_interpreter_whose_files_are_links(kind: str, linked_python: str) -> None:
     if kind == "bubblewrap":
         namespaces.skip_without()
-    if kind == "landlock" and not version():
+    if kind == "landlock" and not landlock_version():
         pytest.skip("needs Landlock")
     sandbox: Any = SANDBOXES.build(SANDBOXES.validate({"kind": kind, "python": linked_python}), workers=1)
     if sandbox.weak:

@@ -13,6 +13,7 @@ from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox
 from codechat.sandbox.suites.calls import Calls, Driven
 from support.java import needs_java
+from support.mistakes import mistake
 from support.node import needs_node
 
 LIMITS = {"min_cpu_s": 0.3, "idle_s": 2.0, "total_cpu_s": 3.0, "load_cpu_s": 1.0}
@@ -225,7 +226,7 @@ def test_a_head_that_is_none_is_said(signature: str) -> None:
 
 
 async def test_a_language_without_a_driver_is_refused() -> None:
-    with pytest.raises(UserError, match="no driver calls functions in cobol"):
+    with mistake("cobol", "base_input"):
         await replace(driven(1), language="cobol").tools(SANDBOXES.validate({"kind": "process"}))  # type: ignore[arg-type]
 
 

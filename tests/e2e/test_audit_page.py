@@ -11,7 +11,7 @@ import pytest
 
 from codechat.base.records import SessionRecord
 from codechat.cli.commands.audit import run_audit
-from codechat.report.audit.labels import read_labels
+from codechat.report.audit.kinds import read_labels
 from codechat.report.audit.page import labelling_page
 from codechat.studies.cab.audit import CONDITIONS
 from codechat.studies.multicodeif.audit import CONSTRAINTS

@@ -11,15 +11,14 @@ import pytest
 
 from codechat import compose, run
 from codechat.cli.app import main
+from codechat.models import remote
 from codechat.models.calls import traffic
-from codechat.models.remote import config as remote_config
 from codechat.run.running import sessions
 from codechat.testing import (
     Answer,
     BatchServer,
     Call,
     Fault,
-    MessageBatches,
     OpenAIServer,
     Result,
     dataset_tasks,
@@ -27,7 +26,7 @@ from codechat.testing import (
     fading_solver,
 )
 from support.batched import Runner, records, runner, words
-from support.provider_servers import AnthropicServer
+from support.provider_servers import AnthropicServer, MessageBatches
 
 solve = fading_solver(dataset_tasks("starter"))
 ALL = 3 * 3
@@ -266,7 +265,7 @@ def test_a_batch_that_fails_in_validation_is_made_again(tmp_path: Path, expected
 
 
 def test_size_bounds_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_config, "BATCH_SIZE", 2)
+    monkeypatch.setattr(remote, "BATCH_SIZE", 2)
     with BatchServer(solve) as server:
         assert run(compose(command(server, tmp_path / "runs", "agenda.turns=2"))).status == 0
         sizes = [len(each.requests) for each in server.batches.values()]

@@ -96,7 +96,7 @@ def test_a_finished_cell_meets_another_checkpoint_and_stops(serve: Serve, capsys
         rf"error: model: {new.base_url} serves another checkpoint than this cell was begun with: its root is "
         rf"'/weights/b', and was '/weights/a' at {old.base_url} on \d{{4}}-\d\d-\d\d \d\d:\d\d\n"
         r"to measure it apart, set model.weights.revision=NAME or another runs_dir; "
-        r"to go on with this cell, serve the earlier checkpoint\n",
+        r"to continue this cell, serve the earlier checkpoint\n",
         shown.err,
     ), shown.err
     assert "Pass@1" not in shown.out
@@ -122,13 +122,13 @@ def test_figures_of_a_finished_cell_stay_those_of_the_endpoint_that_answered(
     old, moved = serve("/weights/a"), serve("/weights/a")
     assert cell(old) == 0
     for other, words in (
-        (moved.base_url, "tells the same id and root, and was not asked for any reply"),
+        (moved.base_url, "gives the same id and root, and was not asked for any reply"),
         ("http://127.0.0.1:9/v1", "does not answer at once, so it is not compared"),
     ):
         capsys.readouterr()
         assert cell(other) == 0
         shown = capsys.readouterr()
-        assert f"model: {other} {words}: the figures are those of {old.base_url}\n" in shown.err
+        assert f"model: {other} {words}: the figures come from {old.base_url}\n" in shown.err
         assert f"against tested at {old.base_url}" in shown.out.splitlines()[0]
         assert from_yaml((folder() / "config.yaml").read_text())["model"]["base_url"] == old.base_url
     assert moved.answered == 0
@@ -167,7 +167,7 @@ def test_other_fingerprints_and_times_are_told_and_recorded(serve: Serve, capsys
     assert cell(new) == 0
     said = capsys.readouterr().err.splitlines()
     assert [line for line in said if "fp_" in line] == [
-        "model: replies carry the fingerprint fp_2, earlier ones fp_1: it is recorded, and the cell goes on"
+        "model: replies carry the fingerprint fp_2, earlier ones fp_1: it is recorded, and the cell continues"
     ]
     (line,) = [line for line in said if "created" in line]
     assert line.startswith(f"model: {new.base_url} says created 2024-03-") and "and before 2023-11-" in line
@@ -241,7 +241,7 @@ def test_a_cell_of_an_older_journal_goes_on_and_is_recorded(serve: Serve, capsys
     assert cell("http://127.0.0.1:9/v1") == 0
     shown = capsys.readouterr()
     assert f"finished before its end was recorded against tested at {fresh.base_url}: nothing was run" in shown.out
-    assert f"the figures are those of {fresh.base_url}" in shown.err
+    assert f"the figures come from {fresh.base_url}" in shown.err
 
 
 def age(path: Path) -> None:

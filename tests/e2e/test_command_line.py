@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codechat.cli.app import main
-from codechat.cli.sweep_view import SweepView
+from codechat.cli.sweep import SweepView
 from codechat.run.launchers import Job
 from codechat.run.settings.compose import compose
 from support import commands

@@ -17,8 +17,7 @@ from codechat.cli.commands.listing import options_of
 from codechat.cli.sweep import expand, read_recipe, run_sweep
 from codechat.run.run import Outcome
 from codechat.run.run import run as run_composed
-from codechat.run.settings.compose import compose
-from codechat.run.settings.words import presets_of
+from codechat.run.settings.compose import compose, presets_of
 from codechat.studies.cab.chapter.tables import paper as cab_paper
 from codechat.testing import Answer, OpenAIServer, dataset_tasks, reference_solver
 from support.codeif_rows import write_rows

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from codechat.cli.app import main
-from codechat.report.metrics.sequences import difference_interval, in_order, mean_interval
+from codechat.report.metrics.statistics import difference_interval, in_order, mean_interval
 from codechat.run.cell import build_cell
 from codechat.run.settings.compose import compose
 

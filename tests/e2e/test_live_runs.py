@@ -18,9 +18,9 @@ import pytest
 from codechat.base.errors import UserError
 from codechat.cli.app import main
 from codechat.report.tracking import TRACKING, live
-from codechat.report.tracking.find import find_cells
 from codechat.report.tracking.live import PROCESS_TAG
 from codechat.report.tracking.mlflow_run import INCOMPLETE
+from codechat.report.tracking.runs import find_cells
 from codechat.testing import Call, OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import without_times
 from support.launched import wait_until
@@ -271,7 +271,7 @@ def test_a_store_that_refuses_costs_nothing_and_is_told_once(
     without, _ = sessions_took([*words, address, "runs_dir=without", "tracking.live=false"], capsys)
     took, told = sessions_took([*words, address], capsys)
     assert took < without + 8
-    assert told.count("warning: the cell goes on, but is not shown while it runs: cannot log to MLflow at http") == 1
+    assert told.count("warning: the cell continues, but is not shown while it runs: cannot log to MLflow at http") == 1
     assert told.count("warning: not tracked") == told.count("Later: ") == 1
 
 
@@ -292,7 +292,7 @@ def test_a_store_that_hangs_costs_nothing(
 
 def untracked(*_: Any) -> Any:
     """The end of a cell without its tracking, which waits for the store as long as ever."""
-    from codechat.run.results.tracked import Tracking
+    from codechat.run.results.measured import Tracking
 
     return Tracking(failure="the store is down")
 

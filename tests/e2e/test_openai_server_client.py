@@ -32,6 +32,7 @@ from codechat.testing import (
     refuses_temperature,
     stall,
 )
+from support.mistakes import mistake
 
 KEY = "sk-very-secret-0123456789"
 QUESTION = Request((Message("system", "Be brief."), Message("user", "Write x.")), "T/0", 0)
@@ -596,7 +597,7 @@ async def test_a_missing_key_is_told_by_its_variable(serve: Serve, monkeypatch: 
     monkeypatch.delenv("TEST_KEY", raising=False)
     server = serve(script("x"))
     async with model_at(server.base_url, api_key_env="TEST_KEY") as model:
-        with pytest.raises(UserError, match="environment variable TEST_KEY is not set"):
+        with mistake("TEST_KEY"):
             await model.complete(QUESTION)
     assert server.probes == len(server.calls) == 0
 

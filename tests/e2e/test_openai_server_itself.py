@@ -18,8 +18,8 @@ from codechat.base.template import fill
 from codechat.datasets.tasks import Task
 from codechat.models import MODELS, Request
 from codechat.testing import Call, Fault, OpenAIServer, dataset_tasks, fading_solver, reference_solver
-from codechat.testing.behaviour import troubled
 from codechat.testing.openai_server import main as serve
+from codechat.testing.server import troubled
 
 ROOT = Path(__file__).parents[2]
 INITIAL = (ROOT / "conf" / "prompts" / "refine" / "careful" / "initial.md").read_text(encoding="utf-8")

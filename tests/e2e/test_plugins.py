@@ -130,6 +130,16 @@ def test_its_dialogues_are_replayed_by_role_and_resumed(tmp_path: Path, server: 
     first, second = (json.loads((each / "sessions.jsonl").read_text()) for each in (tmp_path / "kept", again))
     assert [turn["words"] for turn in second["turns"]] == [turn["words"] for turn in first["turns"]]
     assert [turn["response"] for turn in second["turns"]] == [turn["response"] for turn in first["turns"]]
+    status, output = codechat(tmp_path, "rescore", "run=kept", "out=scored")
+    assert status == 0, output
+    assert {call.body["model"] for call in server.calls[asked:]} <= {"reviewer"}, "recorded replies are not asked again"
+    scored = json.loads((tmp_path / "scored" / "sessions.jsonl").read_text())
+    of_calls = [
+        [(call["role"], call["response"]) for call in turn["calls"] if call["role"] != "model"]
+        for turn in first["turns"]
+    ]
+    assert [[(call["role"], call["response"]) for call in turn["calls"]] for turn in scored["turns"]] == of_calls
+    assert [turn["same"] for turn in scored["turns"]] == [turn["same"] for turn in first["turns"]]
 
 
 PERL = '```perl\nmy ($n) = @ARGV;\nprint "ok ", 2 * $n, "\\n";\n```'

@@ -15,7 +15,7 @@ from codechat.cli.commands.export import COLUMNS, run_export
 from codechat.cli.commands.report import run_report
 from codechat.datasets import DATASETS
 from codechat.report.loading import load_cells
-from codechat.report.tracking.find import find_cells
+from codechat.report.tracking.runs import find_cells
 from codechat.run.run import run
 from codechat.run.settings.compose import compose
 from codechat.testing import OpenAIServer, fading_solver

@@ -9,7 +9,7 @@ import pytest
 from codechat.base.errors import UserError
 from codechat.base.records import read_sessions
 from codechat.cli.app import main
-from codechat.cli.launching import split_samples, with_seeds
+from codechat.cli.run import split_samples, with_seeds
 from codechat.cli.sweep import read_recipe, run_sweep
 from support.mlflow_store import client_at
 

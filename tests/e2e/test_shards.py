@@ -171,7 +171,7 @@ def test_shards_of_different_counts_and_a_cell_that_was_begun_whole(tmp_path: Pa
     [
         (["shard.index=4", "shard.count=4"], "there is no shard 4 of 4\nshard.index counts from 0: the last one is"),
         (["shard.index=-1", "shard.count=4"], "there is no shard -1 of 4"),
-        (["shard.count=4"], "shard.count=4 needs shard.index\nsay which of the 4, from 0 to 3"),
+        (["shard.count=4"], "shard.count=4 needs shard.index\nchoose one, from 0 to 3"),
         (["shard.index=0"], "shard.index=0 needs shard.count"),
         (["shard.index=0", "shard.count=0"], "shard.count: Input should be greater than or equal to 1"),
         (["shard.indx=0"], "there is no option shard.indx\ndid you mean 'index'?"),

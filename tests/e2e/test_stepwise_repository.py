@@ -65,8 +65,8 @@ def test_another_content_of_the_repository_is_another_cell(words: list[str]) -> 
     first = run(words, "model=reference")
     Path("repos", PROJECT, "notes.txt").write_text("x")
     for cached in (
-        "codechat.sandbox.suites.checkout.read_contents",
-        "codechat.sandbox.suites.checkout._pack",
+        "codechat.sandbox.suites.repository.read_contents",
+        "codechat.sandbox.suites.repository._pack",
     ):
         module, _, name = cached.rpartition(".")
         getattr(sys.modules[module], name).cache_clear()

@@ -12,7 +12,7 @@ import pytest
 
 from codechat.base.domain import Target
 from codechat.sandbox.languages import extract
-from codechat.sandbox.languages.python.source import missing_names
+from codechat.sandbox.languages.python.extraction import missing_names
 
 DATA = os.environ.get("CODECHAT_TEST_DATA")
 pytestmark = pytest.mark.skipif(DATA is None, reason="CODECHAT_TEST_DATA is not set")

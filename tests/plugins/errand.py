@@ -73,9 +73,6 @@ class Errand:
                 return
             history += (Message("assistant", reply.text), Message("user", f"Not there:\n{output.text}\nAnother one?"))
 
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        raise NotImplementedError("nothing is tested here")
-
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
         kept = list(sessions)
         done = [session for session in kept if session.status == "completed"]

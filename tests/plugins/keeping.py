@@ -114,9 +114,6 @@ class Keeping:
         verdict = broken or Verdict("pass", True)
         kit.finish_turn(TurnRecord.of(0, request, (reply, extraction), verdict, kept=kept))
 
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        raise NotImplementedError("a test's protocol is not scored again")
-
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
         kept = list(sessions)
         done = [session for session in kept if session.status == "completed"]

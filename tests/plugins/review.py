@@ -87,9 +87,6 @@ class Review:
             words = int(count.stdout.split()[0])
             kit.finish_turn(TurnRecord.of(turn, history[:-1], (reply, None), words=words, same=same))
 
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        raise NotImplementedError("nothing is tested here")
-
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
         kept = list(sessions)
         done = [session for session in kept if session.status == "completed"]

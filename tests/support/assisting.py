@@ -13,10 +13,10 @@ from codechat.models import MODELS
 from codechat.run.journal import Journal
 from codechat.run.protocols import Kit
 from codechat.run.protocols.services import Player, Services
-from codechat.studies.cab.config import AssistConfig, AssistPrompts, AssistRoles
 from codechat.studies.cab.environments import Environment, Worktree
 from codechat.studies.cab.environments.checkout import CheckoutConfig
 from codechat.studies.cab.protocol import Assist
+from codechat.studies.cab.stage import AssistConfig, AssistPrompts, AssistRoles
 from codechat.studies.cab.tasks import AssistTask, Comment
 from codechat.testing import Call, Fault, OpenAIServer, Result
 from support.conversing import Words

@@ -17,16 +17,16 @@ from codechat.testing.cells import without_times
 FORKING = f"""
 import asyncio, itertools, json, os, sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-import codechat.models.calls.transport, openai, pydantic_ai.direct, pydantic_ai.models.anthropic, pydantic_ai.providers.anthropic
-from codechat.models.calls import batch_queue
+import codechat.models.calls.transport, pydantic_ai.direct, pydantic_ai.models.anthropic, pydantic_ai.providers.anthropic
+from codechat.models.calls import batches
 from codechat.cli.app import main
-from codechat.testing.instant import register_instant
+from codechat.testing.cells import register_instant
 from support.batched import words
 register_instant()
-import numpy, codechat.cli.launching, codechat.cli.run, codechat.run.run
+import numpy, codechat.cli.run, codechat.cli.run, codechat.run.run
 from codechat import compose
 compose([*words("http://nowhere", "."), "sandbox=instant"])  # each fork would load all of this anew
-def give_no_more_than(most, give=batch_queue._give):
+def give_no_more_than(most, give=batches._give):
     given = itertools.count(1)
     def giving(answer, result):
         number = next(given)
@@ -34,7 +34,7 @@ def give_no_more_than(most, give=batch_queue._give):
             give(answer, result)
         if number == most:
             asyncio.get_running_loop().call_later(0.3, os.kill, os.getpid(), 9)
-    batch_queue._give = giving
+    batches._give = giving
 for line in sys.stdin:
     child = os.fork()
     if child == 0:

@@ -13,8 +13,7 @@ from codechat.base.records import TRACKED, SessionRecord, write_sessions
 from codechat.report.metrics.measures import FIELD
 from codechat.studies.multicodeif.constraints import ConstraintType, constraint_types
 from codechat.studies.multicodeif.dataset import PUBLISHED
-from codechat.studies.multicodeif.metrics_levels import LEVELS, levels_metrics
-from codechat.studies.multicodeif.metrics_repair import REPAIR, repair_metrics
+from codechat.studies.multicodeif.metrics import LEVELS, REPAIR, levels_metrics, repair_metrics
 
 SIZES = {  # tasks of the published file by category
     "environment": 341, "coding_style": 274, "interface_specification": 296, "data_structure": 165, "algorithm": 165,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from codechat.studies.multicodeif.constraints import Constraint, constraint_type
-from codechat.studies.multicodeif.construct.attempts import attempts, plain_programs
-from codechat.testing.behaviour import Call
+from codechat.testing.server import Call
+from support.attempts import attempts, plain_programs
 
 ROLES = ("author", "solver", "judge")
 QUOTED = re.compile(r"<<<BEGIN (\w+) (\w+)>>>\n(.*?)\n<<<END \1 \2>>>", re.DOTALL)

@@ -14,7 +14,7 @@ from codechat.models import ModelConfig
 from codechat.models.calls import Brake
 from codechat.models.roles import role
 from codechat.run.construct import RECIPES, Item, Recipe, RecipeConfig, RecipeRoles, Stage
-from codechat.run.construct.config import ConstructionConfig, compose_construction
+from codechat.run.construct.recipe import ConstructionConfig, compose_construction
 from codechat.run.construct.run import Outcome, construct
 from codechat.testing import OpenAIServer
 

@@ -10,7 +10,7 @@ import pytest
 from codechat.base.domain import Output
 from codechat.datasets.tasks import Workspace
 from codechat.sandbox.bubblewrap import programs
-from codechat.sandbox.inside import landlock
+from codechat.sandbox.inside.beside import landlock_version
 from codechat.studies.cab.environments import ENVIRONMENTS, Environment, Worktree
 from codechat.studies.cab.environments.checkout import _works
 from support import engines
@@ -28,7 +28,7 @@ def lacking(kind: str) -> str:
     if kind == "docker":
         return engines.lacking()
     if kind == BESIDE:
-        return "" if landlock.version() else "needs Landlock"
+        return "" if landlock_version() else "needs Landlock"
     return "" if kind == "none" or any(map(_works, programs())) else "needs user namespaces"
 
 

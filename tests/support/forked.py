@@ -11,7 +11,7 @@ from codechat.cli.app import entry
 _FORKED = multiprocessing.get_context("forkserver")
 _FORKED.set_forkserver_preload(
     [
-        *("numpy", "codechat.cli.app", "codechat.cli.launching", "codechat.cli.run", "codechat.run.run"),
+        *("numpy", "codechat.cli.app", "codechat.cli.run", "codechat.cli.run", "codechat.run.run"),
         *("codechat.run.construct.run", "codechat.studies.multicodeif.construct", "composed"),
     ]
 )

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from codechat.run.construct.config import ConstructionConfig, compose_construction
+from codechat.run.construct.recipe import ConstructionConfig, compose_construction
 from codechat.run.construct.run import construct
 from codechat.studies.cab.construct import IssuesConfig
 from codechat.testing import Call, OpenAIServer

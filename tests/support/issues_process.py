@@ -8,7 +8,7 @@ import os
 import sys
 from functools import cache
 
-from codechat.run.construct.config import ConstructionConfig, compose_construction
+from codechat.run.construct.recipe import ConstructionConfig, compose_construction
 from codechat.run.construct.run import construct
 from support.constructing import Quiet
 

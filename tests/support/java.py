@@ -3,7 +3,7 @@
 import pytest
 
 from codechat.base.errors import UserError
-from codechat.sandbox.suites.jdk import find_home
+from codechat.sandbox.suites.compilers import find_home
 from codechat.sandbox.suites.junit.toolchain import PARTS, find_jars
 
 

@@ -6,10 +6,13 @@ its protocol's errors.
 
 import json
 import re
+import time
+from collections import Counter
 from typing import Any
 from urllib.parse import unquote
 
-from codechat.testing import Answer, Call, Fault, OpenAIServer
+from codechat.testing import Answer, BatchServer, Call, Fault, OpenAIServer, error
+from codechat.testing.batches import MadeBatch
 
 
 def _words(texts: list[str]) -> int:
@@ -171,3 +174,43 @@ SERVERS: dict[str, type[Server]] = {each.provider: each for each in (AnthropicSe
 
 def _joined(content: Any) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+class MessageBatches(BatchServer):
+    """Anthropic's Message Batches, for a server of its Messages API: `class S(MessageBatches, AnthropicServer)`."""
+
+    def _about_batches(
+        self, method: str, path: str, query: dict[str, list[str]], headers: dict[str, str], body: bytes
+    ) -> Fault:
+        parts = path.removeprefix("/v1/messages/").split("/")
+        assert headers["anthropic-version"] and ("x-api-key" in headers or "authorization" in headers)
+        match (method, *parts[1:]):
+            case ("POST",):
+                asked = json.loads(body)["requests"]
+                requests = [(each["custom_id"], json.dumps(each["params"]).encode()) for each in asked]
+                return Fault(200, self._said(self.add(requests, "/v1/messages")))
+            case ("GET", name, "results") if (batch := self.batches.get(name)) and batch.results is not None:
+                return Fault(200, "\n".join(json.dumps(_result(*each)) for each in batch.results))
+            case ("GET", *names):
+                return self._show(names, query, "after_id")
+        return error(404, f"no {method} {path} here")
+
+    def _said(self, batch: MadeBatch) -> dict[str, Any]:
+        ended = batch.results is not None
+        kinds = Counter(_result(name, each)["result"]["type"] for name, each in batch.results or [])
+        waiting = 0 if ended else len(batch.requests)
+        return {
+            "id": batch.name, "type": "message_batch", "processing_status": "ended" if ended else "in_progress",
+            "request_counts": {"processing": waiting, "canceled": 0, **{
+                kind: kinds[kind] for kind in ("succeeded", "errored", "expired")}},
+            "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(batch.made)),
+            "results_url": f"{self.base_url}/v1/messages/batches/{batch.name}/results" if ended else None,
+        }  # fmt: skip
+
+
+def _result(name: str, response: Fault | None) -> dict[str, Any]:
+    if response is None:
+        return {"custom_id": name, "result": {"type": "expired"}}
+    if response.status == 200:
+        return {"custom_id": name, "result": {"type": "succeeded", "message": response.body}}
+    return {"custom_id": name, "result": {"type": "errored", "error": response.body}}

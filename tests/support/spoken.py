@@ -9,7 +9,7 @@ from codechat.datasets.tasks import Task
 from codechat.studies.refine.baselines.drifting import refactor_tree
 from codechat.studies.refine.instructions.pool import EMBEDDED, read_pool
 from codechat.testing import Call
-from codechat.testing.behaviour import Solver, reference_solver
+from codechat.testing.server import Solver, reference_solver
 
 COUNT = """import java.util.*;
 

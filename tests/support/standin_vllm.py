@@ -6,7 +6,6 @@ a line in another, so that starts are counted.
 
 import argparse
 import asyncio
-import itertools
 import json
 import os
 import subprocess
@@ -37,8 +36,7 @@ class Standin:
         """Tell it what to do for a model.
 
         `says` and `status`: write these lines and end. `load_s`: be ready so much later. `never`: never be ready.
-        `answer_s`: take so long for an answer. `lives`: end after so many answers at the first start, or at `deaths` starts. `lists`: end at the first start after
-        it told its list of models so many times. `facts`: fields of its entry in that list. `first`: all this for the first start alone.
+        `answer_s`: take so long for an answer. `lives`: end after so many answers at the first start. `facts`: fields of its entry in that list. `first`: all this for the first start alone.
         """
         known = self.behaviour()
         (self.folder / "behaviour.json").write_text(json.dumps({**known, model: how}))
@@ -122,7 +120,7 @@ def serve(chosen: argparse.Namespace, how: dict[str, Any], before: int) -> None:
     from codechat.testing import Answer, Call, Fault, OpenAIServer, Result, dataset_tasks, reference_solver
 
     solve, ready, began = reference_solver(dataset_tasks("starter")), threading.Event(), time.monotonic()
-    lives = how.get("lives") if before < how.get("deaths", 1) else None
+    lives = how.get("lives") if not before else None
     known = list[str]()
 
     async def answer(call: Call) -> Result:
@@ -138,12 +136,8 @@ def serve(chosen: argparse.Namespace, how: dict[str, Any], before: int) -> None:
         counted = {"prompt_tokens": len(prompt), "completion_tokens": len(result), "total_tokens": len(known[-1])}
         return Answer(result, usage={**counted, "prompt_tokens_details": {"cached_tokens": cached}})
 
-    lists = itertools.count()
-
     class Vllm(OpenAIServer):
         def page(self, path: str) -> Fault | None:
-            if path == "/v1/models" and not before and next(lists) >= how.get("lists", LONG):
-                os._exit(9)
             loaded = not how.get("never") and time.monotonic() - began >= how.get("load_s", 0)
             pages = {
                 "/health": Fault(200 if loaded else 503),

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from codechat.base.environment import shell_command
 from codechat.base.errors import UserError, nearest
-from codechat.cli.terminal import err, out
-from codechat.cli.words import parse_words
+from codechat.cli.terminal import err, out, parse_words
 
 if TYPE_CHECKING:
     from codechat.report.audit.kinds import Kind
@@ -36,7 +35,7 @@ def _export(words: list[str]) -> int:
     values = parse_words(words, keys, required=("runs", "out"))
     from codechat.base.files import write_atomically
     from codechat.cli.commands.report import options_of
-    from codechat.report.audit.labels import sample_csv
+    from codechat.report.audit.kinds import sample_csv
     from codechat.report.audit.page import labelling_page
 
     kind = _chosen(values)
@@ -76,7 +75,7 @@ def _score(words: list[str]) -> int:
         "out": "folder for the tables and the disagreements",
     }
     values = parse_words(words, allowed, required=("labels", "out"))
-    from codechat.report.audit.result import audit, markdown, write_audit
+    from codechat.report.audit.scoring import audit, markdown, write_audit
 
     found = audit([Path(name) for name in values["labels"].split(",")])
     write_audit(found, Path(values["out"]))

@@ -1,7 +1,5 @@
 """`codechat cache`: show the caches (replies, repositories' worktrees), or empty all."""
 
-from pathlib import Path
-
 from codechat.base.errors import UserError
 from codechat.base.template import counted
 from codechat.cli.terminal import out, plain_table
@@ -10,28 +8,20 @@ from codechat.run.extensions import extensions
 
 
 def run_cache(arguments: list[str]) -> int:
-    """Show the cache, or empty it."""
     if arguments not in ([], ["clear"]):
         raise UserError(f"cache does not take '{arguments[-1]}'", "cache shows what is kept, cache clear empties it")
-    if arguments:
-        _clear()
-    else:
+    if not arguments:
         _show(contents())
+        return 0
+    replies = clear()
+    removed = [(counted(replies.entries, "reply", "replies"), replies.path, replies.size)]
+    for found in (cache.clear() for cache in extensions().caches.values()):
+        if any(found.counts.values()):
+            things = " and ".join(counted(number, name) for name, number in found.counts.items())
+            removed.append((things, found.path, found.size))
+    for things, path, size in removed:
+        out.print(f"{things} removed from {path}, {_megabytes(size)} given back", markup=False)
     return 0
-
-
-def _clear() -> None:
-    gone = clear()
-    _say_removed(counted(gone.entries, "reply", "replies"), gone.path, gone.size)
-    for cache in extensions().caches.values():
-        removed = cache.clear()
-        if any(removed.counts.values()):
-            what = " and ".join(counted(number, name) for name, number in removed.counts.items())
-            _say_removed(what, removed.path, removed.size)
-
-
-def _say_removed(what: str, path: Path, size: int) -> None:
-    out.print(f"{what} removed from {path}, {_megabytes(size)} given back", markup=False)
 
 
 def _show(found: Contents) -> None:

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from typing import Any
 
 from rich.markup import escape
@@ -10,46 +9,22 @@ from rich.markup import escape
 from codechat.base.environment import shell_command
 from codechat.base.template import counted
 from codechat.cli.cell_view import show_assumptions, show_sum, show_tracking
-from codechat.cli.interruption import on_signal, termination_as_interrupt
-from codechat.cli.progress import ProgressBar
+from codechat.cli.progress import WorkView, termination_as_interrupt
 from codechat.cli.terminal import err, out, plain_table
-from codechat.models.calls import Brake
 from codechat.run.cell.budget import Budget
 from codechat.run.cell.estimate import OF_ALL, OF_SEEDS
-from codechat.run.construct.config import compose_construction
-from codechat.run.construct.ends import Counts
 from codechat.run.construct.making import Construction
-from codechat.run.construct.output import CARD, ITEMS, QUESTIONS, funnel_of, stage_rows
+from codechat.run.construct.output import CARD, ITEMS, QUESTIONS, STAGE_HEADS, stage_rows
+from codechat.run.construct.recipe import compose_construction
 from codechat.run.construct.run import INTERRUPTED, Outcome, construct
-from codechat.run.journal import Ledger
 
 
-class Terminal:
+class Terminal(WorkView):
     """Prints remarks, and a progress bar while items are made."""
 
-    def __init__(self) -> None:
-        self._made: Construction | None = None
-        self._budget: Budget | None = None
-        self._bar: ProgressBar | None = None
-
     def begin(self, made: Construction, budget: Budget) -> None:
-        self._made, self._budget = made, budget
         facts = f"{counted(len(made.items), 'seed')}, {counted(len(made.stages), 'stage')} · {made.folder}"
-        out.print(f"[bold]{escape(made.name)}[/bold] · {escape(facts)}")
-
-    def note(self, text: str) -> None:
-        if self._bar is not None:
-            self._bar.note(text)
-        else:
-            err.print(text, markup=False)
-
-    def watching(self, counts: Counts, ledger: Ledger) -> AbstractContextManager[object]:
-        assert self._made is not None and self._budget is not None
-        self._bar = ProgressBar(len(self._made.items), counts, ledger, self._budget)
-        return self._bar
-
-    def interruptible(self, brake: Brake) -> AbstractContextManager[object]:
-        return on_signal(brake)
+        self._show_head(made.name, f" · {facts}", len(made.items), budget)
 
 
 def run_construct(words: list[str]) -> int:
@@ -82,19 +57,15 @@ def run_construct(words: list[str]) -> int:
 
 
 def _show(outcome: Outcome, yields: Mapping[str, Any]) -> None:
-    """Print the table of stages, and what waits for people."""
-    headers = ("stage", "reached", "passed", "dropped", "waiting", "calls", "tokens", "US dollars")
-    table = plain_table(*headers, title=f"\n{escape(outcome.made.name)}", left=1)
-    for row in stage_rows(yields):
-        table.add_row(*map(escape, row))
-    out.print(table)
-    if "funnel" in yields:
-        heads, rows = funnel_of(yields)
-        beside = plain_table(*heads, left=1)
-        for row in rows:
-            beside.add_row(*map(escape, row))
-        out.print(beside)
-    folder = outcome.made.folder
+    """Print the table of stages, the recipe's own table, the questions to people, and where the files are."""
+    made, folder = outcome.made, outcome.made.folder
+    heads, *rows = map(tuple, yields.get("funnel") or [()])
+    for headers, lines, title in ((STAGE_HEADS, stage_rows(yields), f"\n{escape(made.name)}"), (heads, rows, "")):
+        table = plain_table(*headers, title=title, left=1)
+        for line in lines:
+            table.add_row(*map(escape, line))
+        if headers:
+            out.print(table)
     out.print(f"\n{counted(yields['kept'], 'task')} kept of {counted(yields['seeds'], 'seed')}", markup=False)
     if yields["waiting"]:
         held = f"; {counted(yields['held'], 'item')} held back until then" if yields["held"] else ""
@@ -104,7 +75,6 @@ def _show(outcome: Outcome, yields: Mapping[str, Any]) -> None:
             markup=False,
         )
     out.print(f"folder      {folder} (begin with {CARD})", markup=False)
-    made = outcome.made
     if made.recipe.cell and yields["kept"] and not made.is_partial:
         cell = [shell_command("codechat"), *made.recipe.cell, f"dataset.path={folder / ITEMS}"]
         out.print(f"run them    {shlex.join(cell)} model=NAME", markup=False)

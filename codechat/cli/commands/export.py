@@ -19,8 +19,7 @@ from codechat.base.seal import edited
 from codechat.base.spreadsheet import csv_text
 from codechat.base.template import counted
 from codechat.cli.commands.report import options_of
-from codechat.cli.terminal import err, out
-from codechat.cli.words import parse_words
+from codechat.cli.terminal import err, out, parse_words
 from codechat.report.exporting import EXPORTS
 from codechat.report.loading import cell_folders, content_notes, load_cells
 from codechat.run.protocols import PROTOCOLS
@@ -104,60 +103,60 @@ def _previous(row: Row) -> bool | None:
     return row.session.turns[row.turn.turn - 1].passed if row.turn.turn else None
 
 
-COLUMNS = (
-    ExportColumn("cell_id", "string", _at("session.cell_id"), "the cell"),
-    ExportColumn("session_id", "string", _at("session.session_id"), "the session"),
-    ExportColumn("task_id", "string", _at("session.task_id"), "the task"),
-    ExportColumn("dataset", "string", lambda row: row.cell.dataset or row.session.dataset, "the dataset"),
-    ExportColumn("model", "string", _at("session.model"), "the model under test"),
-    ExportColumn("protocol", "string", _at("session.protocol"), "the protocol"),
-    ExportColumn("seed", "int64", _at("session.seed"), "the cell's seed"),
-    ExportColumn("entrant", "string", _entrant, "the group: one name for the cells that differ in the seed alone"),
-    ExportColumn("agenda", "string", _at("cell.agenda"), "the agenda, if there is one"),
-    ExportColumn("turns", "int64", _length, "N: the turns that the agenda asks for, turn 0 included"),
-    ExportColumn("judge", "string", _at("cell.judge"), "the judge of instructions, if any"),
-    ExportColumn(
-        "status", "string", _at("session.status"), "completed or errored; errored sessions belong in no figure"
-    ),
-    ExportColumn("ended", "string", _at("session.ended"), "context_overflow if the session outgrew the model"),
-    ExportColumn("turn", "int64", _at("turn.turn"), "0 is the initial generation"),
-    ExportColumn("agenda_type", "string", _type, "the type of instruction that the agenda asks for"),
-    ExportColumn(
-        "skipped", "bool", _at("turn.skipped"), "no instruction applied; the verdict is that of the turn before"
-    ),
-    ExportColumn("instruction_id", "string", _at("turn.instruction.id"), "the instruction"),
-    ExportColumn("instruction", "string", _at("turn.instruction.text"), "its text"),
-    ExportColumn("scope", "string", _at("turn.instruction.scope"), "cosmetic, structural or semantic"),
-    ExportColumn("change", "string", _at("turn.instruction.change"), "add, remove or modify"),
-    ExportColumn("candidates", "int64", lambda row: len(row.turn.candidates), "instructions that were checked"),
-    ExportColumn("outcome", "string", _at("turn.outcome"), "pass, fail, timeout, no_code, syntax_error or crash"),
-    ExportColumn("passed", "bool", _at("turn.passed"), "the whole test suite passes"),
-    ExportColumn("passed_base", "bool", _at("turn.passed_base"), "the base tests pass"),
-    ExportColumn(
-        "decided", "string", _at("turn.decided"), "outside or inside the program's process; missing if unknown"
-    ),
-    ExportColumn("inside", "string", _at("turn.forced_by"), "what forced program and tests into one process"),
-    ExportColumn("passed_before", "bool", _previous, "the code of the turn before passed; missing at turn 0"),
-    ExportColumn("adherence", "string", _at("turn.adherence.verdict"), "adhered, violated or undecided"),
-    ExportColumn("adherence_by", "string", _at("turn.adherence.by"), "the judge"),
-    ExportColumn("adherence_reason", "string", _at("turn.adherence.reason"), "the judge's reason"),
-    ExportColumn("failure", "string", _at("turn.failure.reason"), "why the code does not pass"),
-    ExportColumn("failure_input", "string", _at("turn.failure.input"), "the first failing input"),
-    ExportColumn("failure_expected", "string", _at("turn.failure.expected"), "what was expected there"),
-    ExportColumn("failure_actual", "string", _at("turn.failure.actual"), "what came instead"),
-    ExportColumn("failure_exception", "string", _at("turn.failure.exception"), "the exception, if one was raised"),
-    ExportColumn("finish_reason", "string", _at("turn.finish_reason"), "why the model stopped"),
-    ExportColumn("input_tokens", "int64", _at("turn.usage.input_tokens"), "the model's, cached ones included"),
-    ExportColumn("output_tokens", "int64", _at("turn.usage.output_tokens"), "the model's"),
-    ExportColumn("cached_input_tokens", "int64", _at("turn.usage.cached_input_tokens"), "the model's"),
-    ExportColumn("judge_input_tokens", "int64", _at("turn.judge_usage.input_tokens"), "the judges', cached included"),
-    ExportColumn("judge_output_tokens", "int64", _at("turn.judge_usage.output_tokens"), "the judges'"),
-    ExportColumn("judge_cached_input_tokens", "int64", _at("turn.judge_usage.cached_input_tokens"), "the judges'"),
-    ExportColumn("latency_s", "float64", _at("turn.latency_s"), "seconds that the model took"),
-    ExportColumn("cpu_s", "float64", _at("turn.cpu_s"), "CPU seconds that the tests took"),
-    ExportColumn("code", "string", _at("turn.code"), "what was extracted from the reply"),
-    ExportColumn("response", "string", _at("turn.response"), "the model's whole reply"),
-)
+def _columns() -> Iterator[ExportColumn]:
+    rows: tuple[tuple[str, Kind, str | Callable[[Row], Any], str], ...] = (
+        ("cell_id", "string", "session.cell_id", "the cell"),
+        ("session_id", "string", "session.session_id", "the session"),
+        ("task_id", "string", "session.task_id", "the task"),
+        ("dataset", "string", lambda row: row.cell.dataset or row.session.dataset, "the dataset"),
+        ("model", "string", "session.model", "the model under test"),
+        ("protocol", "string", "session.protocol", "the protocol"),
+        ("seed", "int64", "session.seed", "the cell's seed"),
+        ("entrant", "string", _entrant, "the group: one name for the cells that differ in the seed alone"),
+        ("agenda", "string", "cell.agenda", "the agenda, if there is one"),
+        ("turns", "int64", _length, "N: the turns that the agenda asks for, turn 0 included"),
+        ("judge", "string", "cell.judge", "the judge of instructions, if any"),
+        ("status", "string", "session.status", "completed or errored; errored sessions belong in no figure"),
+        ("ended", "string", "session.ended", "context_overflow if the session outgrew the model"),
+        ("turn", "int64", "turn.turn", "0 is the initial generation"),
+        ("agenda_type", "string", _type, "the type of instruction that the agenda asks for"),
+        ("skipped", "bool", "turn.skipped", "no instruction applied; the verdict is the one of the turn before"),
+        ("instruction_id", "string", "turn.instruction.id", "the instruction"),
+        ("instruction", "string", "turn.instruction.text", "its text"),
+        ("scope", "string", "turn.instruction.scope", "cosmetic, structural or semantic"),
+        ("change", "string", "turn.instruction.change", "add, remove or modify"),
+        ("candidates", "int64", lambda row: len(row.turn.candidates), "instructions that were checked"),
+        ("outcome", "string", "turn.outcome", "pass, fail, timeout, no_code, syntax_error or crash"),
+        ("passed", "bool", "turn.passed", "the whole test suite passes"),
+        ("passed_base", "bool", "turn.passed_base", "the base tests pass"),
+        ("decided", "string", "turn.decided", "outside or inside the program's process; missing if unknown"),
+        ("inside", "string", "turn.forced_by", "what forced program and tests into one process"),
+        ("passed_before", "bool", _previous, "the code of the turn before passed; missing at turn 0"),
+        ("adherence", "string", "turn.adherence.verdict", "adhered, violated or undecided"),
+        ("adherence_by", "string", "turn.adherence.by", "the judge"),
+        ("adherence_reason", "string", "turn.adherence.reason", "the judge's reason"),
+        ("failure", "string", "turn.failure.reason", "why the code does not pass"),
+        ("failure_input", "string", "turn.failure.input", "the first failing input"),
+        ("failure_expected", "string", "turn.failure.expected", "the expected result there"),
+        ("failure_actual", "string", "turn.failure.actual", "what came instead"),
+        ("failure_exception", "string", "turn.failure.exception", "the exception, if one was raised"),
+        ("finish_reason", "string", "turn.finish_reason", "why the model stopped"),
+        ("input_tokens", "int64", "turn.usage.input_tokens", "the model's, cached ones included"),
+        ("output_tokens", "int64", "turn.usage.output_tokens", "the model's"),
+        ("cached_input_tokens", "int64", "turn.usage.cached_input_tokens", "the model's"),
+        ("judge_input_tokens", "int64", "turn.judge_usage.input_tokens", "the judges', cached included"),
+        ("judge_output_tokens", "int64", "turn.judge_usage.output_tokens", "the judges'"),
+        ("judge_cached_input_tokens", "int64", "turn.judge_usage.cached_input_tokens", "the judges'"),
+        ("latency_s", "float64", "turn.latency_s", "seconds that the model took"),
+        ("cpu_s", "float64", "turn.cpu_s", "CPU seconds that the tests took"),
+        ("code", "string", "turn.code", "the code extracted from the reply"),
+        ("response", "string", "turn.response", "the model's whole reply"),
+    )
+    for name, kind, source, meaning in rows:
+        yield ExportColumn(name, kind, _at(source) if isinstance(source, str) else source, meaning)
+
+
+COLUMNS = tuple(_columns())
 
 
 def own_columns(sessions: Iterable[SessionRecord], taken: set[str]) -> list[ExportColumn]:
@@ -187,16 +186,9 @@ def own_columns(sessions: Iterable[SessionRecord], taken: set[str]) -> list[Expo
         if not flat or any(types & {dict, list} for types in parts.values()):
             parts = {(name,): whole}
         for place, types in parts.items():
-            column = "_".join(place)
-            value = _at("turn.model_extra", *place)
-            columns.append(
-                _column(
-                    f"own_{column}" if column in taken else column,
-                    types,
-                    value,
-                    f"the protocol's own: {'.'.join(place)}",
-                )
-            )
+            column, meaning = "_".join(place), f"the protocol's own: {'.'.join(place)}"
+            column = f"own_{column}" if column in taken else column
+            columns.append(_column(column, types, _at("turn.model_extra", *place), meaning))
     return columns
 
 
@@ -226,8 +218,7 @@ def run_export(words: list[str]) -> int:
     if target.suffix not in WRITERS:
         raise UserError(f"cannot write '{target.suffix}' files", nearest(target.suffix, WRITERS))
     if "run" in values:
-        cell, notes = one_cell(Path(values["run"]))
-        cells = [cell]
+        cells, notes = one_cell(Path(values["run"]))
     else:
         cells, notes = several_cells([Path(name) for name in values["runs"].split(",") if name])
     for note in notes:
@@ -246,11 +237,10 @@ def run_export(words: list[str]) -> int:
 
 
 def _export_to_tool(words: list[str]) -> int:
-    """Write one cell in the format of another tool."""
     chosen = next(word.removeprefix("format=") for word in words if word.startswith("format="))
     options = EXPORTS[chosen].config.model_fields.items() if chosen else ()
-    keys = {**KEYS, "format": KEYS["format"], **{name: option.description or "" for name, option in options}}
-    keys = {name: meaning for name, meaning in keys.items() if name != "runs"} | {"out": "the file to write"}
+    keys = {"run": KEYS["run"], "format": KEYS["format"], "out": "the file to write"}
+    keys |= {name: option.description or "" for name, option in options}
     required = ["run", "out", *(name for name, option in options if option.is_required())]
     values = parse_words(words, keys, required=required)
     target = Path(values.pop("out"))
@@ -266,14 +256,14 @@ def _export_to_tool(words: list[str]) -> int:
     return 0
 
 
-def one_cell(folder: Path) -> tuple[ExportedCell, list[str]]:
+def one_cell(folder: Path) -> tuple[list[ExportedCell], list[str]]:
     """A cell, finished or not, and remarks for the user. Raises `UserError`."""
     if not (folder / "sessions.jsonl").is_file():
         several = folder.is_dir() and next(folder.glob("*/sessions.jsonl"), None) is not None
         remedy = f"it holds cells: runs={folder} takes all of them" if several else "a run prints its folder at the end"
         raise UserError(f"{folder} is no cell's folder: it has no sessions.jsonl", remedy)
     warning = edited(folder)
-    return _cell_in(folder), [f"{folder}: {warning}."] if warning else []
+    return [_cell_in(folder)], [f"{folder}: {warning}."] if warning else []
 
 
 def several_cells(folders: Sequence[Path]) -> tuple[list[ExportedCell], list[str]]:

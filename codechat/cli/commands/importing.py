@@ -7,8 +7,7 @@ from typing import Any, get_args, get_origin
 from codechat.base.errors import UserError
 from codechat.base.records import write_sessions
 from codechat.base.template import counted
-from codechat.cli.terminal import out
-from codechat.cli.words import parse_words
+from codechat.cli.terminal import out, parse_words
 from codechat.datasets.importing import FORMATS, ImportConfig
 
 

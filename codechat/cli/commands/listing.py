@@ -11,31 +11,28 @@ from codechat.base.environment import data_folder
 from codechat.base.errors import UserError, nearest
 from codechat.base.registry import Registry
 from codechat.cli.app import COMMANDS
-from codechat.cli.terminal import out, plain_table
-from codechat.cli.words import SAMPLES_MEANING
+from codechat.cli.terminal import SAMPLES_MEANING, out, plain_table
 from codechat.datasets.importing import FORMATS
 from codechat.models import MODELS
 from codechat.models.roles import presets_in
-from codechat.run.construct.config import ROOT
-from codechat.run.construct.recipe import RECIPES
+from codechat.run.construct.recipe import RECIPES, ROOT
 from codechat.run.extensions import Listing, extensions
 from codechat.run.launchers import LAUNCHERS
 from codechat.run.run import MISTAKE
-from codechat.run.settings.compose import CELL, compose_values
+from codechat.run.settings.compose import CELL, PROMPTS, SAMPLES, compose_values, presets_of
 from codechat.run.settings.config import GROUPS, CellConfig
-from codechat.run.settings.words import PROMPTS, SAMPLES, presets_of
 from codechat.sandbox.suites import SUITES
 
 LISTED: Mapping[str, Registry[Any, Any]] = {
     **GROUPS, LAUNCHERS.group: LAUNCHERS, RECIPES.group: RECIPES, SUITES.group: SUITES
 }  # fmt: skip
 SHOWN = (*GROUPS, LAUNCHERS.group, RECIPES.group)
-BESIDE = {
+NOT_IN_CELLS = {
     RECIPES.group: "how `codechat construct recipe=…` makes tasks",
     LAUNCHERS.group: "where the cells of a sweep run, and how many at once; in no cell's config or id",
     SUITES.group: "the kinds of tests that a row of dataset=jsonl can name: suite: {kind: …}",
 }
-"""Descriptions of the groups that are no part of a cell's config."""
+"""Descriptions of the groups that are not in a cell's config."""
 
 
 def options_of(group: str) -> dict[str, str]:
@@ -52,9 +49,9 @@ def options_of(group: str) -> dict[str, str]:
 
 
 def list_components(arguments: list[str]) -> int:
-    """Print the groups, or one group's options and the keys of each of its kinds.
+    """Print the groups, or one group's options and the keys of each of its kinds, or a topic of a study.
 
-    A topic of a study is printed too; that of a group, such as `instructions`, takes settings.
+    A topic that belongs to a group, such as `instructions`, takes settings.
     """
     settings, topics = [word for word in arguments if "=" in word], extensions().topics
     if len(arguments) == 1 and arguments[0] in topics.keys() - LISTED.keys():
@@ -112,12 +109,14 @@ def _print_listing(listing: Listing) -> int:
 
 
 def _print_options(group: str) -> None:
-    out.print(f"\n[bold]{group}[/bold]: {BESIDE.get(group) or CellConfig.whole().model_fields[group].description}")
+    out.print(
+        f"\n[bold]{group}[/bold]: {NOT_IN_CELLS.get(group) or CellConfig.whole().model_fields[group].description}"
+    )
     out.print(_table((name, "", text) for name, text in options_of(group).items()))
 
 
 def _fields(model: type[Config], values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """The keys below a config, with their defaults and descriptions; `values` hold the models of its roles."""
+    """The keys below a config, with their defaults and descriptions; `values` has the models of its roles."""
     roles = dict(presets_in(model))
     for name, field in model.model_fields.items():
         kind, inner = field.annotation, values.get(name)
@@ -131,11 +130,8 @@ def _fields(model: type[Config], values: Mapping[str, Any], prefix: str = "") ->
                 yield prefix + name, "", f"all prompts at once: {' or '.join(presets)}"
             yield from _fields(kind, inner if isinstance(inner, Mapping) else {}, f"{prefix}{name}.")
         else:
-            yield (
-                prefix + name,
-                "required" if field.is_required() else _show(field.get_default(call_default_factory=True)),
-                field.description or "",
-            )
+            default = "required" if field.is_required() else _show(field.get_default(call_default_factory=True))
+            yield prefix + name, default, field.description or ""
 
 
 def _show(value: Any) -> str:
@@ -188,7 +184,7 @@ def print_help() -> int:
 
 
 def _explained(rows: Iterable[tuple[str, str]]) -> Table:
-    """Words and their meaning, each in a column that wraps, so that the other stays readable."""
+    """Words and their meaning, in two columns that wrap."""
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 2))
     table.add_column(style="cyan", max_width=WIDEST)
     table.add_column()

@@ -10,24 +10,12 @@ from codechat.base.errors import UserError
 from codechat.base.records import dataset_in
 from codechat.base.template import counted
 from codechat.cli.commands.report import options_of
-from codechat.cli.terminal import err, out, plain_table
-from codechat.cli.words import parse_words
+from codechat.cli.terminal import err, out, parse_words, plain_table
 from codechat.report.comparison import LoadedCell
-from codechat.report.drawing import draw_power
 from codechat.report.loading import load_cells
+from codechat.report.metrics import power
 from codechat.report.metrics.outline import outlines_of
-from codechat.report.metrics.power import (
-    FEW_TASKS,
-    FIGURES,
-    MEASURED,
-    NOTHING,
-    POWER,
-    UNITS,
-    Parts,
-    Spread,
-    parts_of,
-    spread_of,
-)
+from codechat.report.metrics.power import FIGURES, MEASURED, UNITS, Parts, Spread, parts_of, spread_of
 from codechat.run.results.measured import remeasure
 
 SAMPLES = (1, 2, 3, 5, 10)
@@ -35,8 +23,7 @@ KEYS = {
     "runs": "pilot cells: folders of cells, or folders that hold such, separated by commas",
     "metric": f"with difference: {', '.join(FIGURES)}",
     "difference": "the smallest difference of two models that you want to detect, such as difference=0.5 metric=mst",
-    "tasks": "how many tasks there are; those of the pilot's dataset unless given",
-    "out": "a folder for the curve: plan.png and plan.svg",
+    "tasks": "the number of tasks; the pilot's dataset unless given",
 }
 
 
@@ -52,9 +39,11 @@ def run_plan(words: list[str]) -> int:
     names = ", ".join(dict.fromkeys(cell.label for cell in pilots))
     out.print(f"pilot: {names} on {dataset}, {counted(least, 'sample')} of a task; up to {tasks} tasks", markup=False)
     if least == 1:
-        err.print("note: with one sample of a task a pilot does not tell what more of them bring: run samples=2")
+        err.print("note: a pilot with one sample of a task cannot show the gain of more samples: run samples=2")
     if len(pilots) == 1 and least == 1:
-        err.print("note: nor does one model with one sample tell how hard tasks are: `paired` gains nothing here")
+        err.print(
+            "note: one model with one sample cannot separate task difficulty from noise: `paired` gains nothing here"
+        )
     elif len(pilots) == 1:
         err.print("note: with one model, `paired` assumes that tasks are as hard for the other model as for this one")
     elif not set.intersection(*({part.seed for part in cell.parts} for cell in pilots)):
@@ -64,25 +53,21 @@ def run_plan(words: list[str]) -> int:
         if wanted[0] not in spreads:
             raise UserError(f"the pilot has no {wanted[0]}", "choose another metric, or run more of the pilot")
         out.print(_cheapest(spreads[wanted[0]], *wanted, tasks, pilots))
-    fewest = min(len(parts) for each in found for parts in each.values())
-    out.print(
-        f"\ncaution: plans of fewer than {FEW_TASKS} tasks are rough: a report's intervals of so few are too short"
-        + (f"; so are all plans from this pilot, which has {counted(fewest, 'task')}" if fewest < FEW_TASKS else "")
-    )
-    if "out" in values:
-        paths = draw_power(spreads, tasks, [k for k in SAMPLES if least > 1 or k == 1], Path(values["out"]))
-        out.print(f"curve  {paths[0]}", markup=False)
+    few, fewest = power.FEW_TASKS, min(len(parts) for each in found for parts in each.values())
+    caution = f"plans of fewer than {few} tasks are rough: a report's intervals of so few are too short"
+    all_rough = f"; so are all plans from this pilot, which has {counted(fewest, 'task')}" if fewest < few else ""
+    out.print(f"\ncaution: {caution}{all_rough}")
     return 0
 
 
 def _spreads(found: Sequence[Mapping[str, Parts]]) -> dict[str, Spread]:
-    """The variance of every figure that the pilot has; without one it would promise that any difference is found."""
+    """The variance of every figure of the pilot; without variance a plan would promise to detect any difference."""
     spreads = {name: spread for name in FIGURES if (spread := spread_of([f[name] for f in found if name in f]))}
     if not spreads:
         raise UserError("the pilot has too few completed sessions", "two tasks at least, better twenty")
-    alike = [name for name, spread in spreads.items() if spread.task + (spread.within or 0.0) < NOTHING]
+    alike = [name for name, spread in spreads.items() if spread.task + (spread.within or 0.0) < power.NOTHING]
     if alike:
-        words = f"all sessions of the pilot are alike in {' and '.join(alike)}: that tells no variance to plan by"
+        words = f"all sessions of the pilot are alike in {' and '.join(alike)}: their variance cannot be estimated"
         if len(alike) == len(spreads):
             raise UserError(words, "take a pilot of a weaker model, or of a harder dataset")
         err.print(f"note: {words}")
@@ -103,10 +88,8 @@ def _wanted(values: Mapping[str, str]) -> tuple[str, float] | None:
     if not 0 < difference < float("inf"):
         raise UserError(f"cannot read difference={values['difference']}", "a number above 0, such as difference=0.5")
     if UNITS[values["metric"]] == "share" and difference >= 1:
-        raise UserError(
-            f"{values['metric']} is a share from 0 to 1, so that no two models differ by {difference:g}",
-            f"for {difference:g} percentage points give difference={difference / 100:g}",
-        )
+        problem = f"{values['metric']} is a share from 0 to 1, so that no two models differ by {difference:g}"
+        raise UserError(problem, f"for {difference:g} percentage points give difference={difference / 100:g}")
     return values["metric"], difference
 
 
@@ -121,12 +104,12 @@ def _pilots(runs: str) -> tuple[list[LoadedCell], str]:
         raise UserError(f"{runs} holds no pilot", f"give cells of a protocol that measures {', '.join(MEASURED)}")
     dataset = max(sorted(by_dataset), key=lambda name: len(by_dataset[name]))
     if len(by_dataset) > 1:
-        err.print(f"note: cells on {dataset} alone are used: give those of another dataset by themselves", markup=False)
+        err.print(f"note: only cells on {dataset} are used: plan another dataset in a separate call", markup=False)
     return by_dataset[dataset], dataset
 
 
 def _tasks(values: Mapping[str, str], pilots: Sequence[LoadedCell]) -> int:
-    """How many tasks can be had."""
+    """The number of tasks to choose from."""
     if "tasks" in values:
         if not values["tasks"].isdecimal() or int(values["tasks"]) < 2:
             raise UserError(f"cannot read tasks={values['tasks']}", "a whole number from 2 on")
@@ -137,7 +120,9 @@ def _tasks(values: Mapping[str, str], pilots: Sequence[LoadedCell]) -> int:
 
 def _table(spreads: Mapping[str, Spread], sizes: Sequence[int]) -> Table:
     """The smallest detectable differences."""
-    title = f"\nsmallest difference of two models that is detected with {100 * POWER:.0f} % power (two-sided, 5 %)"
+    title = (
+        f"\nsmallest difference of two models that is detected with {100 * power.POWER:.0f} % power (two-sided, 5 %)"
+    )
     table = plain_table("metric", "in", "tasks", "samples", "paired", "unpaired", title=title, left=2)
     for name, spread in spreads.items():
         for tasks in sizes:
@@ -171,20 +156,11 @@ def _costs(sessions: int, pilots: Sequence[LoadedCell]) -> list[str]:
     metrics = [cell.metrics for cell in pilots]
     done = sum(each["completed"] for each in metrics)
     calls = sum(sum(each["outcomes"].values()) for each in metrics)
-    tokens = sum(
-        used[key] for each in metrics for used in each["tokens"].values() for key in ("input_tokens", "output_tokens")
-    )
-    dollars = [
-        cost
-        for each in metrics
-        for name, cost in each["cost_usd"].items()
-        if any(each["tokens"].get(name, {}).values())
-    ]
-    money = None if not dollars or None in dollars else sum(cost for cost in dollars if cost is not None)
+    used = [tokens for each in metrics for tokens in each["tokens"].values()]
+    tokens = sum(each["input_tokens"] + each["output_tokens"] for each in used)
+    costs = [(cost, each["tokens"].get(name, {})) for each in metrics for name, cost in each["cost_usd"].items()]
+    dollars = [cost for cost, asked in costs if any(asked.values())]
+    money = None if not dollars or None in dollars else sum(dollars)
     per = sessions / done
-    return [
-        f"{sessions:,}",
-        f"{calls * per:,.0f}",
-        f"{tokens * per:,.0f}",
-        "not known" if money is None else f"{money * per:,.2f}",
-    ]
+    price = "not known" if money is None else f"{money * per:,.2f}"
+    return [f"{sessions:,}", f"{calls * per:,.0f}", f"{tokens * per:,.0f}", price]

@@ -12,8 +12,7 @@ from rich.table import Table as TerminalTable
 from codechat.base.config import Config
 from codechat.base.errors import UserError
 from codechat.base.template import counted
-from codechat.cli.terminal import err, out
-from codechat.cli.words import parse_words
+from codechat.cli.terminal import err, out, parse_words
 from codechat.report.build import build_report
 from codechat.report.comparison import LoadedCell
 from codechat.report.data import Table
@@ -68,7 +67,7 @@ def run_report(words: list[str]) -> int:
 
 
 def options_of(place: str, values: Mapping[str, Any]) -> type[Config] | None:
-    """The option model of a config.yaml, or of one of its groups; None if no installed component has such options."""
+    """The option model of a config.yaml, or of one of its groups; None if no installed component fits."""
     if not place:
         return CellConfig.whole()
     try:
@@ -78,7 +77,7 @@ def options_of(place: str, values: Mapping[str, Any]) -> type[Config] | None:
 
 
 def _folders(values: Mapping[str, str], out: Path) -> list[Path]:
-    """The cells' folders: the given ones, or those of an MLflow experiment's runs."""
+    """The cells' folders: given, or from the runs of an MLflow experiment."""
     if ("runs" in values) == ("experiment" in values):
         raise UserError("report needs cells", "give runs=DIR[,DIR], or experiment=NAME with filter=… if need be")
     for key in ("filter", "uri"):
@@ -86,7 +85,7 @@ def _folders(values: Mapping[str, str], out: Path) -> list[Path]:
             raise UserError(f"{key} goes with experiment", f"{key}: {KEYS[key]}")
     if "runs" in values:
         return [Path(name) for name in values["runs"].split(",") if name]
-    from codechat.report.tracking.find import find_cells
+    from codechat.report.tracking.runs import find_cells
 
     try:
         return find_cells(values.get("uri"), values["experiment"], values.get("filter", ""), out / "cells")
@@ -95,52 +94,45 @@ def _folders(values: Mapping[str, str], out: Path) -> list[Path]:
 
 
 def _with_labels(places: Sequence[Path], cells: list[LoadedCell]) -> tuple[list[LoadedCell], Sequence[str]]:
-    """The cells with people's labels of what judges decided, and remarks.
+    """The cells with people's labels of judges' decisions, and remarks.
 
-    Labels of adherence correct it; those of other kinds are shown, as `audit score` has scored them. Raises `UserError`
-    if there are none, or no cell that they are of.
+    Labels of adherence correct it; labels of other kinds are shown as scored by `audit score`. Raises `UserError` if
+    there are no labels, or none for these cells.
     """
     from codechat.report.audit.kinds import DEFAULT, kinds
-    from codechat.report.audit.result import read_scores
+    from codechat.report.audit.scoring import read_scores
 
     correcting, others = kinds()[DEFAULT], {kind.questions[0].name: kind for kind in kinds().values()}
     if not any(kind.concerns(cell) for kind in kinds().values() for cell in cells):
         raise UserError(
             "no cell of this report judges adherence, or has decisions of another kind that people label",
-            "audit goes with cells whose metrics.json has iar, or with those that audit export draws from",
+            "audit needs cells whose metrics.json has iar, or cells that audit export draws from",
         )
     scores: dict[str, Any] = {}
-    rest: list[Path] = []
+    adherence: list[Path] = []  # folders with labels of adherence
     for place in places:
-        found = {
-            name: one for name, one in read_scores(place).items() if others.get(name, correcting) is not correcting
-        }
-        for name in found:
+        scored = {name: s for name, s in read_scores(place).items() if others.get(name, correcting) is not correcting}
+        for name in scored:
             if not any(map(others[name].concerns, cells)):
-                raise UserError(
-                    f"{place}: no cell of this report has a {name}, which was labelled there",
-                    f"give {others[name].source} too, or leave the folder out",
-                )
-        scores |= found
-        rest += [] if found else [place]
-    cells = [
-        replace(cell, scored={name: one for name, one in scores.items() if others[name].concerns(cell)})
-        for cell in cells
-    ]
-    if not rest:
+                problem = f"{place}: no cell of this report has a {name}, which was labelled there"
+                raise UserError(problem, f"give {others[name].source} too, or leave the folder out")
+        scores |= scored
+        adherence += [] if scored else [place]
+    cells = [replace(c, scored={name: s for name, s in scores.items() if others[name].concerns(c)}) for c in cells]
+    if not adherence:
         return cells, []
+    first = adherence[0]
     if not any(map(correcting.concerns, cells)):
-        raise UserError(f"{rest[0]} holds no scored labels", f"audit score labels=FILE[,FILE] out={rest[0]}")
-    if len(rest) > 1:
-        raise UserError(f"labels of adherence are in {rest[0]} and in {rest[1]}", "put the files into one folder")
-    return correcting.correct(cells, rest[0], options_of)
+        raise UserError(f"{first} holds no scored labels", f"audit score labels=FILE[,FILE] out={first}")
+    if len(adherence) > 1:
+        raise UserError(f"labels of adherence are in {first} and in {adherence[1]}", "put the files into one folder")
+    return correcting.correct(cells, first, options_of)
 
 
 def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[str]:
-    """Remarks on names that stand for different tasks, and on cells that are left out: unfinished, or without data."""
-    unfinished = [
-        path.name for name in values.get("runs", "").split(",") if name for path in cell_folders(Path(name))[1]
-    ]
+    """Remarks on equal names of different tasks, and on cells that are left out: unfinished, or without data."""
+    folders = [Path(name) for name in values.get("runs", "").split(",") if name]
+    unfinished = [path.name for folder in folders for path in cell_folders(folder)[1]]
     silent = [cell.folder.name for cell in loaded if cell.measures is None]
     notes = [*pooling_notes(loaded), *content_notes(loaded)]
     if unfinished:
@@ -154,7 +146,7 @@ def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[st
 def _terminal_tables(table: Table) -> Iterator[TerminalTable]:
     """A table for the terminal, one per dataset; a wide one without intervals."""
     wide = len(table.columns) > MOST_COLUMNS
-    places = [place for place in table.told_apart if not (wide and table.columns[place].key.endswith(("_ci", "_n")))]
+    places = [place for place in table.shown_columns if not (wide and table.columns[place].key.endswith(("_ci", "_n")))]
     for name, numbers in table.blocks:
         title = escape(f"{table.title}: {name}" if name else table.title)
         shown = TerminalTable(title=f"\n{title}", title_justify="left", box=None, padding=(0, 2, 0, 0))

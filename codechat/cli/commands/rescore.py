@@ -13,8 +13,7 @@ from codechat.base.errors import UserError, nearest
 from codechat.base.files import from_yaml
 from codechat.base.seal import edited
 from codechat.cli.run import run_built_cell
-from codechat.cli.terminal import err
-from codechat.cli.words import parse_words
+from codechat.cli.terminal import err, parse_words
 from codechat.run.cell.rescored import RescoredCell, other_tests, read_recording, rescored_cell
 from codechat.run.settings.compose import compose_values, names_cell
 from codechat.run.settings.config import GROUPS, CellConfig

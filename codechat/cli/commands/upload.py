@@ -5,7 +5,7 @@ from pathlib import Path
 
 from codechat.base.errors import UserError
 from codechat.cli.cell_view import show_tracked
-from codechat.cli.words import parse_words
+from codechat.cli.terminal import parse_words
 from codechat.report.tracking import TRACKING, TrackingError, read_tracking
 from codechat.run.settings.compose import compose
 

@@ -1,23 +1,22 @@
 """MINT's published dialogues, one `results.jsonl` of one model and setting, as sessions of the protocol `recorded`.
 
 A dialogue alternates between the agent, which runs code or proposes a solution, and the environment, which shows
-output, says that a proposal is wrong, and may give feedback. Each proposal is a turn: all its `<solution>` parts,
-stripped, joined by a newline, as MINT tests them. A proposal that is followed by "Your answer is wrong." was rejected;
-the verdict on the last is the dialogue's `success`. A dialogue that ends without any is one turn without code.
+output, rejects a proposal, and may give feedback. Each proposal is a turn: all its `<solution>` parts, stripped and
+joined by a newline, as MINT tests them. A proposal that is followed by "Your answer is wrong." was rejected; the
+verdict on the last one is the dialogue's `success`. A dialogue without a proposal is one turn without code.
 """
 
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from codechat.base.config import original_option
 from codechat.base.domain import Message
 from codechat.base.errors import UserError
 from codechat.base.template import counted
-from codechat.datasets.importing import FORMATS, ImportConfig, Imported
-from codechat.datasets.importing.dialogues import PublishedTurn, dialogue
+from codechat.datasets.importing import FORMATS, ImportConfig, Imported, PublishedTurn, dialogue
 from codechat.datasets.mint import MintTask, dataset_name, mint_tasks
 from codechat.datasets.reading.lines import problem_of, rows_of
 
@@ -27,24 +26,18 @@ _SOLUTION = re.compile(r"<solution>(.*?)</solution>", re.DOTALL)
 _WRONG = "Your answer is wrong."
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class _Said(_Row):
+class _Said(BaseModel):
     role: str
     content: str
 
 
-class _State(_Row):
+class _State(BaseModel):
     history: list[_Said]
     success: bool | None = None
     terminate_reason: str | None = None
-    error: Any = None
-    agent_action_count: dict[str, int] = Field(default_factory=dict)
 
 
-class _Result(_Row):
+class _Result(BaseModel):
     state: _State
     task: MintTask
 
@@ -107,17 +100,12 @@ def _turns(state: _State) -> list[PublishedTurn]:
         passed = False if rejected else state.success if last else None
         reason = None if passed else _WRONG if rejected else state.terminate_reason
         steps = sum(message.role == "assistant" for message in said[earlier:place])
-        turns.append(
-            PublishedTurn(code, passed, reason, None, said[:place], said[place].content, own={"executed": steps})
-        )
+        own = {"executed": steps}
+        turns.append(PublishedTurn(code, passed, reason, None, said[:place], said[place].content, own=own))
         earlier = place + 1
     if not turns:
         last_said = max((place for place, message in enumerate(said) if message.role == "assistant"), default=None)
         response = None if last_said is None else said[last_said].content
-        passed = False if state.success is False else None
-        turns.append(
-            PublishedTurn(
-                None, passed, state.terminate_reason, "no_code", said[:last_said], response, own={"executed": 0}
-            )
-        )
+        passed, why = False if state.success is False else None, state.terminate_reason
+        turns.append(PublishedTurn(None, passed, why, "no_code", said[:last_said], response, own={"executed": 0}))
     return turns

@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class TaskFile(Generic[R]):
-    """The rows of a task file in order; the task of each, and its place as FILE:LINE, by the task's id."""
+    """The rows of a task file in order; by the task's id the task, and the place as FILE:LINE."""
 
     rows: list[R]
     tasks: dict[str, Task]
@@ -30,13 +30,9 @@ class TaskFile(Generic[R]):
 
 
 def read_tasks(path: Path, parse: Callable[[dict[str, Any]], tuple[R, Task]], remedy: str) -> TaskFile[R]:
-    """The tasks of a file with one JSON object a line; `parse` makes of it the row and its task.
-
-    Raises `UserError` with the `remedy` if there is no task, and if `parse` raises `ValueError` for a line, or it
-    repeats a task: then the message names the file and the line.
-    """
+    """The tasks of a file with one JSON object a line, which `parse` turns into a row and a task. Raises `UserError`
+    with the `remedy` if there is no task, and with the line if `parse` raises `ValueError` or a task is repeated."""
     read: TaskFile[R] = TaskFile([], {}, {})
-
     seen: set[str] = set()
 
     def parse_once(value: dict[str, Any]) -> tuple[R, Task]:
@@ -58,10 +54,10 @@ def read_tasks(path: Path, parse: Callable[[dict[str, Any]], tuple[R, Task]], re
 def read_values(
     path: Path, read: Callable[[dict[str, Any]], R], remedy: str, setting: str = "dataset.path"
 ) -> Iterator[tuple[str, R]]:
-    """Yield the result of `read` for the JSON object in each line, after the line's place as FILE:LINE.
+    """Yield the place of each line as FILE:LINE, and the result of `read` for the line's JSON object.
 
-    Raises `UserError` with the places of all lines for which `read` raises `ValueError`, and the `remedy`; what follows
-    the first of them is read, but not yielded. `setting` names the file in messages.
+    Raises `UserError` with the `remedy` and the places of all lines for which `read` raises `ValueError`; lines after
+    the first of them are not yielded. `setting` names the file in messages.
     """
     wrong: dict[str, list[int]] = {}
     for line, text in lines_of(path, setting):
@@ -73,21 +69,22 @@ def read_values(
         if not wrong:
             yield f"{path}:{line}", found
     if wrong:
-        raise UserError(_told(path, wrong), remedy)
+        raise UserError(_problems(path, wrong), remedy)
 
 
-def _told(path: Path, wrong: Mapping[str, Sequence[int]]) -> str:
-    """The problems with their lines, in as many lines as a message has room for beside its remedy."""
-    told = []
+def _problems(path: Path, wrong: Mapping[str, Sequence[int]]) -> str:
+    """The problems with their lines, in as many lines as a message has room for."""
+    texts = []
     for problem, (first, *others) in wrong.items():
-        also = f" (also in line{'s' * (len(others) > 1)} {', '.join(map(str, others[:20]))}" if others else ""
-        told.append(f"{path}:{first}: {problem}{also}{', …' * (len(others) > 20)}{')' * bool(others)}")
-    rest = "; ".join(f"line {each.removeprefix(f'{path}:'):.90}" for each in told[MAX_LINES - 2 :])
-    return "\n".join((*told[: MAX_LINES - 2], *([f"and {rest}"] if rest else [])))
+        numbers = [*map(str, others[:20]), *(["…"] if len(others) > 20 else [])]
+        also = f" (also in line{'s' if len(others) > 1 else ''} {', '.join(numbers)})" if others else ""
+        texts.append(f"{path}:{first}: {problem}{also}")
+    further = "; ".join(f"line {each.removeprefix(f'{path}:'):.90}" for each in texts[MAX_LINES - 2 :])
+    return "\n".join((*texts[: MAX_LINES - 2], *([f"and {further}"] if further else [])))
 
 
 def lines_of(path: Path, setting: str = "dataset.path") -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, with their numbers from 1. Raises `UserError` in the words of the `setting`."""
+    """The non-blank lines with their numbers from 1. Raises `UserError` that names the `setting`."""
     try:
         blob = path.read_bytes()
         if blob.startswith(b"\x1f\x8b"):
@@ -104,24 +101,22 @@ def lines_of(path: Path, setting: str = "dataset.path") -> Iterator[tuple[int, b
 def rows_of(path: Path, setting: str = "source") -> Iterator[tuple[str, Any]]:
     """The rows of a JSON file with a list, or of JSON lines, plain or gzip, with their places as FILE:LINE."""
     lines = list(lines_of(path, setting))
-    if lines and lines[0][1].lstrip()[:1] == b"[":
-        yield from ((f"{path}: row {number}", row) for number, row in enumerate(_json(path, lines), 1))
-        return
-    for number, text in lines:
-        yield f"{path}:{number}", _json(path, [(number, text)])
-
-
-def _json(path: Path, lines: Sequence[tuple[int, bytes]]) -> Any:
-    try:
-        return json.loads(b"\n".join(text for _, text in lines))
-    except ValueError as error:
-        raise UserError(
-            f"{path}:{lines[0][0]}: not JSON: {error}", "give a file of JSON lines, or with a list"
-        ) from error
+    is_list = bool(lines) and lines[0][1].lstrip()[:1] == b"["
+    for number, text in [(1, b"\n".join(text for _, text in lines))] if is_list else lines:
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise UserError(
+                f"{path}:{number}: not JSON: {error}", "give a file of JSON lines, or with a list"
+            ) from error
+        if is_list:
+            yield from ((f"{path}: row {place}", row) for place, row in enumerate(value, 1))
+        else:
+            yield f"{path}:{number}", value
 
 
 def object_of(text: bytes) -> dict[str, Any]:
-    """The JSON object in a line; raises `ValueError` if it holds none."""
+    """The JSON object in a line. Raises `ValueError` if there is none."""
     value = json.loads(text.decode("utf-8-sig"))
     if not isinstance(value, dict):
         raise ValueError("the line is not a JSON object")
@@ -129,7 +124,7 @@ def object_of(text: bytes) -> dict[str, Any]:
 
 
 def problem_of(error: Exception) -> str:
-    """The problems in one line, with their fields if they are known."""
+    """The problems in one line, with the fields if they are known."""
     match error:
         case ValidationError():
             problems: dict[tuple[int | str, ...], str] = {}

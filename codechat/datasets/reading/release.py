@@ -1,7 +1,7 @@
-"""The file of an EvalPlus release: one the user names, EvalPlus's override, or EvalPlus's cache.
+"""The file of an EvalPlus release: the user's file, EvalPlus's override, or EvalPlus's cache.
 
-EvalPlus's own code downloads into its cache on first use. The cache is then read here, because importing
-`evalplus.data` also imports the `datasets` library, which takes seconds.
+EvalPlus downloads into its cache on first use. The cache is read here, because importing `evalplus.data` also imports
+the `datasets` library, which takes seconds.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ STALL_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A released file: EvalPlus's name of it, the variable that overrides it, its content's hash, its tasks' ids."""
+    """A released file: EvalPlus's name, the overriding variable, the content's hash, the pattern of task ids."""
 
     name: str
     version: str
@@ -35,10 +35,7 @@ class Release:
     ids: str
 
     def locate(self, path: str | None, url: str | None) -> Path:
-        """The file to read; downloaded if neither the path nor the override names one and the cache has none.
-
-        Raises `UserError` if the download fails.
-        """
+        """The path, the override's file or the cached file, downloaded if missing. Raises `UserError` on failure."""
         if path is not None:
             return Path(path).expanduser()
         if url is None and os.environ.get(self.override):
@@ -49,10 +46,8 @@ class Release:
         return cached
 
     def compared(self, dataset: Dataset) -> Dataset:
-        """The dataset that was read, with its departure if it is the release cut, edited or in another version.
-
-        Raises `UserError` if a task has no id of the release: other tasks must not have its name.
-        """
+        """The dataset, with a departure if it is a part, an edit or another version of the release. Raises `UserError`
+        if a task has no id of the release: other tasks must not have the release's name."""
         other = next((task.task_id for task in dataset.tasks if not re.fullmatch(self.ids, task.task_id)), None)
         if other is not None:
             raise UserError(
@@ -62,11 +57,10 @@ class Release:
         return compared(dataset, f"{self.name} {self.version}", {self.content})
 
     def elsewhere(self) -> str:
-        """The ways to give a local copy."""
         return f"a local copy is {self.override}=FILE, or in a sweep of this dataset alone dataset.path=FILE"
 
     def cache_path(self, url: str | None = None) -> Path:
-        """EvalPlus's own path; a file from another `url` is beside it, with a hash of the address in its name."""
+        """EvalPlus's path in the cache; a file from another `url` has a hash of the address in its name."""
         mark = "" if url is None else f"-{hashlib.sha256(url.encode()).hexdigest()[:8]}"
         return user_cache() / "evalplus" / f"{self.name}-{self.version}{mark}.jsonl"
 
@@ -77,22 +71,16 @@ class Release:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             # EvalPlus writes its cache in place: a kill or a second process would leave half a file for good.
-            with tempfile.TemporaryDirectory(dir=target.parent) as folder, _print_to_stderr(), _limit_stalls():
+            with tempfile.TemporaryDirectory(dir=target.parent) as folder, _limit_stalls():
                 part = Path(folder) / target.name
-                make_cache(address, str(part))
+                with contextlib.redirect_stdout(sys.stderr):  # standard output is for the command's result
+                    make_cache(address, str(part))
                 part.replace(target)
         except (OSError, EOFError, ValueError, HTTPException) as error:
             raise UserError(
                 f"cannot download {self.name} {self.version} from {address}: {error}",
                 f"{self.elsewhere()} (.jsonl or .jsonl.gz); another address is dataset.url=URL",
             ) from error
-
-
-@contextlib.contextmanager
-def _print_to_stderr() -> Iterator[None]:
-    """Send the downloader's progress to standard error: standard output is for the command's result."""
-    with contextlib.redirect_stdout(sys.stderr):
-        yield
 
 
 @contextlib.contextmanager

@@ -28,7 +28,7 @@ from codechat.base.plugins import import_all
 from codechat.datasets.reading.lines import read_tasks
 from codechat.datasets.tasks import Dataset, Requirement, Task
 from codechat.sandbox.languages import language_of
-from codechat.sandbox.languages.python.assembly import assemble, signature_of
+from codechat.sandbox.languages.python.syntax import assemble, signature_of
 from codechat.sandbox.suites import SUITES, SingleLanguage, Suite
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.calls import Calls, Driven, only_expressible, require_results
@@ -43,11 +43,8 @@ REMEDY = (
 )
 
 
-def _no_calls(value: Any) -> Any:
-    return [] if value == {} else value  # MBPP+ v0.2.0 writes a task without plus inputs so
-
-
-Inputs = Annotated[list[list[Any]], BeforeValidator(_no_calls)]
+# MBPP+ v0.2.0 writes {} for a task without plus inputs
+Inputs = Annotated[list[list[Any]], BeforeValidator(lambda value: [] if value == {} else value)]
 
 
 def as_list(value: Any) -> Any:
@@ -81,11 +78,8 @@ def make_suite(config: Config, name: str) -> Suite:
 
 
 class RequirementRow(BaseModel):
-    """A user's verifiable instruction and its tests.
-
-    Either `tests` (Python snippets) or `suite` (tests of any kind) is given. Figures are grouped by `type`; if
-    `accumulates` is false, later code need not keep the requirement.
-    """
+    """A user's verifiable instruction with either `tests` (Python snippets) or a `suite` (tests of any kind). Figures
+    are grouped by `type`; if `accumulates` is false, later code need not keep the requirement."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -99,19 +93,14 @@ class RequirementRow(BaseModel):
     @field_validator("tests")
     @classmethod
     def _one_of_two(cls, tests: list[str], info: ValidationInfo) -> list[str]:
-        if tests and info.data.get("suite") is not None:
-            raise ValueError("give tests or suite, not both")
-        if not tests and info.data.get("suite") is None:
-            raise ValueError("Field required")
+        if bool(tests) == (info.data.get("suite") is not None):
+            raise ValueError("give tests or suite, not both" if tests else "Field required")
         return tests
 
 
 class TaskRow(BaseModel):
-    """One line of the file.
-
-    Further fields are ignored, because EvalPlus has some, unless they look like a misspelling of these. The texts
-    are parsed as Python only if that is the `language`.
-    """
+    """One line of the file. Further fields are ignored, because EvalPlus has some, unless they look like a misspelling
+    of these. The texts are parsed as Python only if the `language` is Python."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
@@ -140,9 +129,7 @@ class TaskRow(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        for name in set(self.model_extra or {}) - _EVALPLUS:
-            if name in forms():
-                continue
+        for name in set(self.model_extra or {}) - _EVALPLUS - forms().keys():
             for meant in difflib.get_close_matches(name, (*type(self).model_fields, *forms()), n=1, cutoff=0.8):
                 raise ValueError(f"unknown field '{name}': did you mean '{meant}'?")
         self.check()
@@ -167,12 +154,9 @@ class TaskRow(BaseModel):
         return self.language != PYTHON and bool(self.base_input)
 
     def filled_fields(self) -> set[str]:
-        """The names of the fields that are not empty, those of other forms included."""
-        return {
-            name
-            for name in (*type(self).model_fields, *forms())
-            if getattr(self, name, None) and name in self.model_fields_set
-        }
+        """The names of the fields that are not empty, with the fields of other forms."""
+        names = {*type(self).model_fields, *forms()} & self.model_fields_set
+        return {name for name in names if getattr(self, name, None)}
 
     def _one_suite(self) -> None:
         """Refuse tests that contradict each other or the language."""
@@ -190,16 +174,11 @@ class TaskRow(BaseModel):
 
     def named_requirements(self, reference: str | None = None) -> list[Requirement]:
         """The requirements in order; one without an id gets its number, from 1."""
-        return [
-            Requirement(
-                each.id or str(number),
-                each.type,
-                each.text,
-                self._assess(each.suite, each.tests, reference),
-                each.accumulates,
-            )
-            for number, each in enumerate(self.requirements, 1)
-        ]
+        found = []
+        for number, each in enumerate(self.requirements, 1):
+            suite = self._assess(each.suite, each.tests, reference)
+            found.append(Requirement(each.id or str(number), each.type, each.text, suite, each.accumulates))
+        return found
 
     def task(self, adapt: "Adapt") -> Task:
         """The task that the row describes. Raises `ValueError` if its texts make no program or show no signature."""
@@ -209,15 +188,14 @@ class TaskRow(BaseModel):
                 reference = assemble(self.prompt, reference, self.entry_point)
             signature = signature_of(reference or self.prompt, self.entry_point) or ""
             if not signature and (self.base_input or self.tests):
-                raise ValueError(
-                    f"prompt: without canonical_solution it must show the line 'def {self.entry_point}(...):'"
-                )
+                line = f"def {self.entry_point}(...):"
+                raise ValueError(f"prompt: without canonical_solution it must show the line '{line}'")
         target = Target(self.language, self.entry_point, signature)
         suite = self._suite(reference, adapt)
         return Task(self.task_id, self.prompt, target, suite, reference, tuple(self.named_requirements(reference)))
 
     def _assess(self, suite: Any, tests: Sequence[str], reference: str | None) -> Suite:
-        """The suite that a row describes, else its assertions; assertions know the task's reference."""
+        """The given suite, or else assertions; assertions get the task's reference."""
         made = Assertions(tuple(tests)) if suite is None else make_suite(suite, self.task_id)
         return replace(made, reference=reference) if isinstance(made, Assertions) else made
 
@@ -227,16 +205,16 @@ class TaskRow(BaseModel):
             return self._assess(self.suite, self.tests, reference)
         if not self.base_input:
             return None
+        expected = {"base": self.base_output, "plus": self.plus_output}
         calls = Calls(
             self.entry_point,
             reference,
-            base=tuple(tuple(call) for call in self.base_input),
-            plus=tuple(tuple(call) for call in self.plus_input),
+            base=tuple(map(tuple, self.base_input)),
+            plus=tuple(map(tuple, self.plus_input)),
             atol=self.atol,
             oracle=self.oracle,
-            expected_base=None if self.base_output is None else tuple(self.base_output),
-            expected_plus=None if self.plus_output is None else tuple(self.plus_output),
             name=self.task_id,
+            **{f"expected_{part}": tuple(outputs) for part, outputs in expected.items() if outputs is not None},
         )
         if self.language == PYTHON:
             return adapt(calls)
@@ -252,11 +230,8 @@ F = TypeVar("F", bound=type[TaskRow])
 
 
 def register_form(field: str) -> Callable[[F], F]:
-    """Decorator for a further form of row, for tasks of another kind: rows in which `field` is not empty have it.
-
-    A study registers its form in its file `rows.py`. The last line of the form's docstring says which fields a row
-    needs.
-    """
+    """Decorator for a further form of row, for tasks of another kind: rows in which `field` is not empty. A study
+    registers its form in its file `rows.py`. The last line of the form's docstring lists the fields of a row."""
 
     def remember(form: F) -> F:
         _FORMS[field] = form
@@ -275,8 +250,8 @@ def forms() -> Mapping[str, type[TaskRow]]:
 def load_rows(name: str, path: Path, adapt: Adapt = lambda calls: calls) -> Dataset:
     """The dataset in a file, plain or gzip. `adapt` finishes a task's calls (argument types, comparison).
 
-    The content hash is over the parsed rows: compression, path, spacing and unused fields do not matter, the order of
-    the tasks does. Raises `UserError` that names the file and the malformed line.
+    The content hash is over the parsed rows in order, without compression, path, spacing and unused fields. Raises
+    `UserError` that names the file and the malformed line.
     """
 
     def parse(value: dict[str, Any]) -> tuple[TaskRow, Task]:
@@ -290,7 +265,7 @@ def load_rows(name: str, path: Path, adapt: Adapt = lambda calls: calls) -> Data
 
 
 def task_from(row: TaskRow, adapt: Adapt = lambda calls: calls) -> Task:
-    """The task that a row describes. Raises `ValueError`, also if nothing would run some of its tests."""
+    """The task of a row. Raises `ValueError`, also if some tests could not run."""
     task = row.task(adapt)
     for suite in task.suites:
         if isinstance(suite, SingleLanguage) and language_of(suite.language) != language_of(row.language):
@@ -301,19 +276,15 @@ def task_from(row: TaskRow, adapt: Adapt = lambda calls: calls) -> Task:
 
 
 def hash_rows(rows: list[TaskRow]) -> str:
-    """The hash of the fields that make a task, in task order.
-
-    Fields that are newer than the format count only if a row has them, so that older files keep their hash.
-    """
+    """The hash of the fields that make a task, in task order. Fields that are newer than the format count only if a row
+    has them, so that older files keep their hash."""
     return content_hash([row.model_dump(include=set(type(row).model_fields), exclude=_unused(row)) for row in rows])
 
 
 def _unused(row: TaskRow) -> dict[str, Any]:
-    unused: dict[str, Any] = {name: True for name in ("tests", "suite", "requirements") if not getattr(row, name)}
-    if row.language == PYTHON:
-        unused["language"] = True
-    if not row.driven:
-        unused["signature"] = True
+    newer = {name: bool(getattr(row, name)) for name in ("tests", "suite", "requirements")}
+    newer |= {"language": row.language != PYTHON, "signature": row.driven}
+    unused: dict[str, Any] = {name: True for name, used in newer.items() if not used}
     if row.requirements:
         unused["requirements"] = {i: {"suite"} for i, each in enumerate(row.requirements) if each.suite is None}
     return unused

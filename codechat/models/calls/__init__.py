@@ -18,23 +18,7 @@ from codechat.models.calls.retry import (
 )
 
 __all__ = [
-    "BRAKE",
-    "COUNTERS",
-    "HELD_SLOTS",
-    "REAL",
-    "Brake",
-    "Ended",
-    "Endpoint",
-    "HeldSlots",
-    "Limits",
-    "Policy",
-    "Timing",
-    "Traffic",
-    "TransientFailure",
-    "call_with_retries",
-    "endpoint_at",
-    "repeat",
-    "retry_after",
-    "run_coroutine",
+    "BRAKE", "COUNTERS", "HELD_SLOTS", "REAL", "Brake", "Ended", "Endpoint", "HeldSlots", "Limits", "Policy", "Timing",
+    "Traffic", "TransientFailure", "call_with_retries", "endpoint_at", "repeat", "retry_after", "run_coroutine",
     "traffic",
 ]  # fmt: skip

@@ -1,7 +1,6 @@
-"""Two providers' batches: OpenAI's, of files with a line a request, and Anthropic's Message Batches.
+"""Two providers' batches: OpenAI's files with a line per request, and Anthropic's Message Batches.
 
-Both are asked over the connections of the model's client, with the headers of its requests, so that keys and versions
-are where they are anyway.
+Both use the connections of the model's client and the headers of its requests.
 """
 
 import datetime
@@ -14,14 +13,14 @@ from urllib.parse import urlencode
 from codechat.models.calls.batches import Batch, Result, State, Unreached, Unsure
 
 Exchange = Callable[[str, str, bytes | None, str], Awaitable[bytes]]
-"""Sends a request by method, path below the API's address, body and its type; the body of a good answer.
+"""Sends (method, path below the API's address, body, content type); returns the body of a good answer.
 
 Raises `Unreached` and `Declined`."""
 
 JSON = "application/json"
 PAGE = 100
 CLOCKS_S = 3_600.0
-"""A provider's clock may differ by so much from ours."""
+"""Greatest difference between a provider's clock and ours."""
 
 
 def _read(body: bytes) -> dict[str, Any]:
@@ -39,9 +38,9 @@ def _lines(body: bytes) -> Iterator[dict[str, Any]]:
 
 
 class OpenAIBatches:
-    """`/files` and `/batches`: a batch is found again by its input file, which is known before it is made.
+    """`/files` and `/batches`: a batch is found again by its input file, whose id is known before the batch exists.
 
-    Bounds are OpenAI's: 50,000 requests and 200 MB a file, and a window of 24 hours.
+    OpenAI's bounds: 50,000 requests and 200 MB a file, and a window of 24 hours.
     """
 
     most_requests, most_bytes = 50_000, 150_000_000
@@ -64,8 +63,8 @@ class OpenAIBatches:
             *lines,
             f"\r\n--{edge}--\r\n".encode(),
         ]
-        made = _read(await self._exchange("POST", "/files", b"".join(parts), f"multipart/form-data; boundary={edge}"))
-        return str(made["id"])
+        file = _read(await self._exchange("POST", "/files", b"".join(parts), f"multipart/form-data; boundary={edge}"))
+        return str(file["id"])
 
     async def create(self, batch: Batch, requests: dict[str, bytes]) -> str:
         asked = {
@@ -80,24 +79,24 @@ class OpenAIBatches:
         after = ""
         while batch.file:
             page = {"limit": PAGE, **({"after": after} if after else {})}
-            found = _read(await self._exchange("GET", f"/batches?{urlencode(page)}", None, JSON))
-            for each in found["data"]:
+            listed = _read(await self._exchange("GET", f"/batches?{urlencode(page)}", None, JSON))
+            for each in listed["data"]:
                 if each.get("input_file_id") == batch.file:
                     return str(each["id"])
-            oldest = min((each.get("created_at", 0) for each in found["data"]), default=0)
-            if not found.get("has_more") or oldest < batch.made - CLOCKS_S:
+            oldest = min((each.get("created_at", 0) for each in listed["data"]), default=0)
+            if not listed.get("has_more") or oldest < batch.made - CLOCKS_S:
                 break
-            after = str(found["data"][-1]["id"])
+            after = str(listed["data"][-1]["id"])
         return ""
 
     async def state(self, batch: Batch) -> State:
-        said = _read(await self._exchange("GET", f"/batches/{batch.remote}", None, JSON))
-        counts = said.get("request_counts") or {}
-        places = tuple(said[name] for name in ("output_file_id", "error_file_id") if said.get(name))
-        errors = (said.get("errors") or {}).get("data") or []
+        answer = _read(await self._exchange("GET", f"/batches/{batch.remote}", None, JSON))
+        counts = answer.get("request_counts") or {}
+        places = tuple(answer[name] for name in ("output_file_id", "error_file_id") if answer.get(name))
+        errors = (answer.get("errors") or {}).get("data") or []
         problem = "; ".join(str(each.get("message")) for each in errors[:3])
         done = int(counts.get("completed") or 0) + int(counts.get("failed") or 0)
-        return State(str(said["status"]), done, said["status"] in self.ended, places, problem)
+        return State(str(answer["status"]), done, answer["status"] in self.ended, places, problem)
 
     async def results(self, batch: Batch, state: State) -> Iterator[tuple[str, Result]]:
         files = [await self._exchange("GET", f"/files/{place}/content", None, JSON) for place in state.places]
@@ -116,13 +115,13 @@ ERRORS = {
     "not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "timeout_error": 504,
     "overloaded_error": 529,
 }  # fmt: skip
-"""The status of each of Anthropic's errors; any other is 500."""
+"""The HTTP status of Anthropic's errors; others: 500."""
 
 
 class AnthropicBatches:
-    """Message Batches. One carries no name of ours, so that a lost one is found by its time, its size and its results.
+    """Message Batches. They carry no name of ours, so a lost batch is found by its time, size and results.
 
-    Bounds are Anthropic's: 100,000 requests and 256 MB.
+    Anthropic's bounds: 100,000 requests and 256 MB.
     """
 
     most_requests, most_bytes = 100_000, 200_000_000
@@ -131,7 +130,7 @@ class AnthropicBatches:
         self._exchange = exchange
         self._path, _, query = path.partition("?")
         self._query = f"?{query}" if query else ""
-        self._others: set[tuple[str, str]] = set()  # ended batches that are not the one which was looked for
+        self._others: set[tuple[str, str]] = set()  # (our name, id) of ended batches that did not match
 
     async def upload(self, batch: Batch, requests: dict[str, bytes]) -> str:
         return ""
@@ -146,22 +145,22 @@ class AnthropicBatches:
         while True:
             page = urlencode({"limit": PAGE, **({"after_id": after} if after else {})})
             query = f"{self._query}&{page}" if self._query else f"?{page}"
-            found = _read(await self._exchange("GET", f"{self._path}/batches{query}", None, JSON))
-            for each in found["data"]:
+            listed = _read(await self._exchange("GET", f"{self._path}/batches{query}", None, JSON))
+            for each in listed["data"]:
                 if sum((each.get("request_counts") or {}).values()) != batch.size or self._age(each, batch) < 0:
                     continue
                 if (batch.name, each["id"]) in self._others:
                     continue
                 if each["processing_status"] != "ended":
-                    unsure = True  # its results alone say whose it is
+                    unsure = True  # only results identify a batch
                     continue
                 candidate = replace(batch, remote=str(each["id"]))
                 first = next(await self.results(candidate, State("ended", 0, ended=True)), None)
                 if first is not None and first[0] in known:
                     return candidate.remote
                 self._others.add((batch.name, each["id"]))
-            last = found["data"][-1] if found["data"] else None
-            if last is None or not found.get("has_more") or self._age(last, batch) < 0:
+            last = listed["data"][-1] if listed["data"] else None
+            if last is None or not listed.get("has_more") or self._age(last, batch) < 0:
                 break
             after = str(last["id"])
         if unsure:
@@ -169,16 +168,16 @@ class AnthropicBatches:
         return ""
 
     @staticmethod
-    def _age(said: dict[str, Any], batch: Batch) -> float:
-        """Seconds that a batch may be younger than ours; below 0 if it is surely older."""
-        created = datetime.datetime.fromisoformat(str(said["created_at"])).timestamp()
+    def _age(answer: dict[str, Any], batch: Batch) -> float:
+        """Below 0 if a batch is surely older than ours; in seconds."""
+        created = datetime.datetime.fromisoformat(str(answer["created_at"])).timestamp()
         return created - (batch.made - CLOCKS_S)
 
     async def state(self, batch: Batch) -> State:
-        said = _read(await self._exchange("GET", f"{self._path}/batches/{batch.remote}{self._query}", None, JSON))
-        counts = said.get("request_counts") or {}
+        answer = _read(await self._exchange("GET", f"{self._path}/batches/{batch.remote}{self._query}", None, JSON))
+        counts = answer.get("request_counts") or {}
         done = sum(int(count) for name, count in counts.items() if name != "processing")
-        word = str(said["processing_status"])
+        word = str(answer["processing_status"])
         return State(word, done, word == "ended")
 
     async def results(self, batch: Batch, state: State) -> Iterator[tuple[str, Result]]:
@@ -187,13 +186,13 @@ class AnthropicBatches:
 
     @staticmethod
     def _result(line: dict[str, Any]) -> tuple[str, Result]:
-        key, found = str(line["custom_id"]), line["result"]
-        match found["type"]:
+        key, result = str(line["custom_id"]), line["result"]
+        match result["type"]:
             case "succeeded":
-                return key, Result(200, json.dumps(found["message"]).encode())
+                return key, Result(200, json.dumps(result["message"]).encode())
             case "errored":
-                error = found["error"].get("error", found["error"])
-                whole = {"type": "error", "error": error}
-                return key, Result(ERRORS.get(error.get("type"), 500), json.dumps(whole).encode())
+                error = result["error"].get("error", result["error"])
+                body = json.dumps({"type": "error", "error": error}).encode()
+                return key, Result(ERRORS.get(error.get("type"), 500), body)
             case other:
                 return key, Result(0, f"the request was {other}".encode())

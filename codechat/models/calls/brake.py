@@ -1,11 +1,11 @@
 """Stops new calls if the user interrupts or a budget is reached. Calls under way are finished.
 
-The brake belongs to the context (`BRAKE`), so that every call of a cell checks it wherever it waits.
+The brake belongs to the context (`BRAKE`): every call of a cell checks it before and during each wait.
 """
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent import futures
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ class Brake:
         self.reason = ""
         self.interrupted = False
         self.refused = False
-        """Whether it ever kept a call from being started."""
+        """Whether a call was refused."""
         self._waiting: set[asyncio.Future[Any]] = set()
 
     def pull(self, reason: str, *, interrupted: bool = False) -> None:
@@ -54,11 +54,11 @@ class Brake:
         self.check()
 
 
-BRAKE: ContextVar[Brake] = ContextVar("BRAKE", default=Brake())  # noqa: B039  this one is never pulled
+BRAKE: ContextVar[Brake] = ContextVar("BRAKE", default=Brake())  # noqa: B039  the default is never pulled
 
 
 def run_coroutine(start: Callable[[], Coroutine[Any, Any, T]], brake: Brake) -> T:
-    """Run a coroutine to its end; in a thread of its own if this thread runs an event loop, as in a notebook.
+    """Run a coroutine to its end; in a new thread if this thread runs an event loop, as in a notebook.
 
     A `KeyboardInterrupt` meanwhile pulls the brake and waits for the calls under way.
     """
@@ -66,22 +66,10 @@ def run_coroutine(start: Callable[[], Coroutine[Any, Any, T]], brake: Brake) -> 
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(start())
-    result: list[T] = []
-    failure: list[BaseException] = []
-
-    def work() -> None:
+    with futures.ThreadPoolExecutor(1, "codechat") as pool:
+        running = pool.submit(lambda: asyncio.run(start()))
         try:
-            result.append(asyncio.run(start()))
-        except BaseException as error:  # noqa: BLE001  raised again below, in the caller's thread
-            failure.append(error)
-
-    thread = threading.Thread(target=work, name="codechat")
-    thread.start()
-    try:
-        thread.join()
-    except KeyboardInterrupt:
-        brake.pull("interrupted", interrupted=True)
-        thread.join()
-    if failure:
-        raise failure[0]
-    return result[0]
+            futures.wait([running])
+        except KeyboardInterrupt:
+            brake.pull("interrupted", interrupted=True)
+        return running.result()

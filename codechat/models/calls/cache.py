@@ -1,13 +1,9 @@
-"""Paid replies, kept across cells and processes: the same question is asked once, also if two calls ask it at a time.
+"""Paid replies, kept across cells and processes: equal questions are asked once, also by concurrent calls.
 
 One SQLite file in WAL mode, in `CODECHAT_CACHE_DIR` or else in the user's cache folder. It holds replies under a hash
-of everything that determines them, and the endpoints' descriptions of their models, so that a cell that is answered
-from it knows which weights replied; it contains neither conversations nor keys. The journal is the truth: an unusable
-file causes one warning and nothing else.
-
-A provider uses it in one line, and calls `settle` when it closes::
-
-    reply = await recall_or_ask(CachedQuestion(address, name, body, sample), lambda: self._ask(request))
+of everything that determines them, and the endpoints' descriptions of their models, so that a cell answered from the
+cache knows which weights replied; it contains neither conversations nor keys. The journal is the truth: an unusable
+file causes one warning and nothing else. A provider calls `recall_or_ask`, and `settle` when it closes.
 """
 
 import asyncio
@@ -16,7 +12,7 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,14 +28,15 @@ log = logging.getLogger(__name__)
 
 GROUPING_S = 0.25
 AT_ONCE_MS = 50
-"""A call waits so long for another process: a miss costs a call, and what is not written now is written later."""
+"""A call waits so long for another process: a miss costs a call, and an entry is written later."""
 SCHEMA = 1
 BOUND = 4_000_000_000
-"""Bytes that replies may take: some two million of them."""
+"""Most bytes of all replies: about two million replies."""
 ENDPOINT = ""
-"""The model of an entry that is an endpoint's description, and no reply."""
+"""The model name of entries that are endpoints' descriptions."""
 RENEWED = "`codechat cache clear` renews it"
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+UNUSABLE = (sqlite3.Error, OSError)
 _TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL)"
 
 
@@ -47,8 +44,8 @@ _TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, model TEXT N
 class CachedQuestion:
     """Everything that determines an answer: the address of the API, the model, and the request's whole body.
 
-    `sample` numbers independent draws; None if decoding is greedy, so that there is only one answer. `weights` says
-    which weights answer to the model's name, empty if nothing is known of them.
+    `sample` numbers independent draws; None for greedy decoding, which has one answer. `weights` identifies the weights
+    behind the model's name; empty if unknown.
     """
 
     address: str
@@ -58,36 +55,37 @@ class CachedQuestion:
     weights: str = ""
 
     def key(self) -> str:
-        """The key of the reply in the cache."""
         parts = [self.address, self.model, self.body, self.sample]
         return content_hash([*parts, self.weights] if self.weights else parts)
 
 
 def is_final(reply: Reply) -> bool:
-    """Whether the same question would get this answer again; a provider's filter differs from day to day."""
+    """Whether the question would get this answer again; a provider's filter differs from day to day."""
     return reply.finish_reason != "content_filter"
 
 
 async def recall_or_ask(
     question: CachedQuestion | None, ask: Callable[[], Awaitable[Reply]], keep: Callable[[Reply], bool] = is_final
 ) -> Reply:
-    """The cached reply, with its recorded usage and latency; else that of `ask`, cached if `keep` agrees.
+    """The cached reply, with its recorded usage and latency; else the reply of `ask`, cached if `keep` agrees.
 
-    If the same question is already under way, this call waits for its reply and takes it as a cached one. If that reply
-    is not to be kept, this call asks for itself; if that call was cancelled, this one takes its place. A question of
-    None is never cached. Raises only what `ask` raises.
+    A call whose question is already under way waits for that reply, which counts as cached. If it is not kept, this
+    call asks too; if the other call is cancelled, this call takes its place. A question of None is never cached. Raises
+    only what `ask` raises.
     """
     if question is None:
         return await ask()
     place = (asyncio.get_running_loop(), location(), question.key())
-    while (known := recall(question)) is None and place in _UNDER_WAY:
-        known = await asyncio.shield(_UNDER_WAY[place])
-        if known is not _CANCELLED:
+    while (known := recall(question)) is None and (other := _UNDER_WAY.get(place)) is not None:
+        await asyncio.wait({other})
+        if not other.cancelled():
+            known = other.result()
             break
     if known is not None:
         COUNTERS.cache_hits += 1
         return known
-    under_way = None if place in _UNDER_WAY else _UNDER_WAY.setdefault(place, place[0].create_future())
+    under_way: asyncio.Future[Reply | None] = place[0].create_future()
+    _UNDER_WAY.setdefault(place, under_way)
     shared: Reply | None = None
     try:
         reply = await ask()
@@ -96,18 +94,17 @@ async def recall_or_ask(
             shared = _reply(_text(reply))
         return reply
     except asyncio.CancelledError:
-        shared = _CANCELLED
+        under_way.cancel()
         raise
     finally:
-        if under_way is not None:
+        if _UNDER_WAY.get(place) is under_way:
             del _UNDER_WAY[place]
+        if not under_way.done():
             under_way.set_result(shared)
 
 
 _UNDER_WAY: dict[tuple[asyncio.AbstractEventLoop, Path, str], "asyncio.Future[Reply | None]"] = {}
-"""Questions under way, by loop, file and key: the reply as the cache gives it; None if it is not to be shared."""
-_CANCELLED = Reply("", "cancelled")
-"""In place of the reply to a caller that was cancelled."""
+"""Questions under way, by loop, file and key: the reply as from the cache; None if it is not kept."""
 
 
 def recall(question: CachedQuestion) -> Reply | None:
@@ -127,54 +124,50 @@ def store(question: CachedQuestion, reply: Reply) -> None:
 
 
 def recall_endpoint_info(address: str, model: str) -> str | None:
-    """The last kept description of the endpoint that serves a model at an address; None if there is none."""
-    return _file().get(_endpoint_key(address, model)) if location().exists() else None
+    """The last description of the endpoint that serves a model at an address; None if there is none."""
+    return _file().get(content_hash(["endpoint", address, model])) if location().exists() else None
 
 
 def store_endpoint_info(address: str, model: str, text: str) -> None:
     """Keep an endpoint's description of a model."""
-    _file().put(_endpoint_key(address, model), ENDPOINT, text)
-
-
-def _endpoint_key(address: str, model: str) -> str:
-    return content_hash(["endpoint", address, model])
+    _file().put(content_hash(["endpoint", address, model]), ENDPOINT, text)
 
 
 async def settle() -> None:
-    """Write what is pending and close the files; the next question opens them again."""
+    """Write pending entries and close the files; the next question opens them again."""
     for path, file in list(_FILES.items()):
         file.settle()
-        if not file.broken:  # a broken one stays, so that it is reported once
+        if not file.broken:  # else it would be reported again
             del _FILES[path]
 
 
 class _File:
-    """One process's use of the file. After an error the file is not touched again, as if it were empty."""
+    """One process's use of the file. After an error the file counts as empty and is not touched again."""
 
     def __init__(self, path: Path) -> None:
         self.broken, self._written_s = False, -GROUPING_S
         self._path, self._pending, self._open = path, dict[str, tuple[str, str]](), contextlib.ExitStack()
-        reason = unfit(path)
+        if is_network(kind := file_system(path)):  # WAL needs shared memory
+            where = "hardware.scratch (or CODECHAT_CACHE_DIR)"
+            self.give_up(f"it is on a file system of type {kind}; set {where} to a folder of this machine")
+            return
         try:
-            if not reason:
-                self._db = self._open.enter_context(contextlib.closing(open_file(path)))
-                self._db.execute(f"PRAGMA busy_timeout={AT_ONCE_MS}")
+            self._db = self._open.enter_context(contextlib.closing(open_file(path)))
+            self._db.execute(f"PRAGMA busy_timeout={AT_ONCE_MS}")
         except UNUSABLE as problem:
-            reason = f"{problem}; {RENEWED}"
-        if reason:
-            self.give_up(reason)
+            self.give_up(f"{problem}; {RENEWED}")
 
     def get(self, key: str) -> str | None:
         """The text of an entry, by an indexed read of some 20 µs; None if the file is busy."""
         if not self.broken:
             with self._guarded():
                 query = "SELECT model, reply FROM replies WHERE key=?"
-                found = self._pending.get(key) or self._db.execute(query, (key,)).fetchone()
-                return None if found is None else str(found[1])
+                entry = self._pending.get(key) or self._db.execute(query, (key,)).fetchone()
+                return None if entry is None else str(entry[1])
         return None
 
     def put(self, key: str, model: str, text: str) -> None:
-        """Keep an entry, which is written with those of a quarter of a second, at the latest by `settle`."""
+        """Keep an entry; the entries of a quarter of a second are written together, at the latest by `settle`."""
         self._pending[key] = (model, text)
         if time.monotonic() >= self._written_s + GROUPING_S:
             self._write()
@@ -182,12 +175,16 @@ class _File:
     def _write(self) -> None:
         if self._pending and not self.broken:
             self._written_s = time.monotonic()
+            entries = [(key, *entry) for key, entry in self._pending.items()]
+            oldest = "DELETE FROM replies WHERE rowid IN (SELECT rowid FROM replies ORDER BY rowid LIMIT 10)"
             with self._guarded():
-                write(self._db, [(key, *entry) for key, entry in self._pending.items()])
+                with self._db:
+                    self._db.executemany("INSERT OR REPLACE INTO replies VALUES (?,?,?)", entries)
+                    while _bytes_used(self._db) > BOUND and self._db.execute(oldest).rowcount:
+                        pass
                 self._pending.clear()
 
     def settle(self) -> None:
-        """Write what is pending, and close."""
         self._write()
         self._open.close()
 
@@ -209,7 +206,7 @@ class _File:
 def _text(reply: Reply) -> str:
     usage = reply.usage
     counted = [usage.input_tokens, usage.output_tokens, usage.cached_input_tokens]
-    more = usage.fields() if usage.tiers or usage.cache_write_tokens else counted  # a form that all versions read
+    more = usage.fields() if usage.tiers or usage.cache_write_tokens else counted  # older versions read the latter
     return json.dumps([reply.text, reply.finish_reason, more, reply.latency_s])
 
 
@@ -232,28 +229,9 @@ def _file() -> _File:
 # -- the file ----------------------------------------------------------------------------------------------------
 
 
-class WrongSchema(Exception):
-    """The file was written by another version."""
-
-
-UNUSABLE = (sqlite3.Error, OSError, WrongSchema)
-
-
 def location() -> Path:
-    """The cache's file, in its own folder that only this user may enter."""
+    """The cache's file, in a folder that only this user may enter."""
     return cache_root() / "replies" / "replies.db"
-
-
-def unfit(path: Path) -> str:
-    """Why the cache is not used at a place, in words; empty if it can be.
-
-    Its processes share memory, which those of several machines cannot.
-    """
-    kind = file_system(path)
-    if not is_network(kind):
-        return ""
-    where = "hardware.scratch (or CODECHAT_CACHE_DIR)"
-    return f"it is on a file system of type {kind}; set {where} to a folder of this machine"
 
 
 def open_file(path: Path) -> sqlite3.Connection:
@@ -264,11 +242,11 @@ def open_file(path: Path) -> sqlite3.Connection:
         if db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=NORMAL")
-        found = db.execute("PRAGMA user_version").fetchone()[0]
-        if found not in (0, SCHEMA):
-            raise WrongSchema(f"it has schema {found}, this codechat reads {SCHEMA}")
+        schema = db.execute("PRAGMA user_version").fetchone()[0]
+        if schema not in (0, SCHEMA):
+            raise sqlite3.DatabaseError(f"it has schema {schema}, this codechat reads {SCHEMA}")
         db.execute(_TABLE)
-        if found == 0:
+        if schema == 0:
             db.execute(f"PRAGMA user_version={SCHEMA}")
         db.execute("SELECT key, model, reply FROM replies LIMIT 0")
     except BaseException:
@@ -277,17 +255,7 @@ def open_file(path: Path) -> sqlite3.Connection:
     return db
 
 
-def write(db: sqlite3.Connection, entries: Iterable[tuple[str, str, str]]) -> None:
-    """Add or replace entries (key, model, reply), and delete the oldest if the file holds more than it may."""
-    with db:
-        db.executemany("INSERT OR REPLACE INTO replies VALUES (?,?,?)", entries)
-        oldest = "DELETE FROM replies WHERE rowid IN (SELECT rowid FROM replies ORDER BY rowid LIMIT 10)"
-        while _bytes_used(db) > BOUND and db.execute(oldest).rowcount:
-            pass
-
-
 def _bytes_used(db: sqlite3.Connection) -> int:
-    """The bytes of all pages in use: free ones are used again before the file grows."""
     counts = ("page_count", "freelist_count", "page_size")
     pages, free, size = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in counts)
     return int((pages - free) * size)
@@ -295,7 +263,7 @@ def _bytes_used(db: sqlite3.Connection) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The cache's entries, bytes on disk, and per model its name, entries and bytes of replies."""
+    """The cache's entries, bytes on disk, and (name, entries, bytes of replies) per model."""
 
     path: Path
     entries: int
@@ -304,7 +272,7 @@ class Contents:
 
 
 def contents() -> Contents:
-    """Read the cache's figures without changing it. Raises `UserError` if the file cannot be read."""
+    """The present contents. Raises `UserError` if the file cannot be read."""
     path = location()
     if not path.exists():
         return Contents(path, 0, 0)
@@ -318,9 +286,9 @@ def contents() -> Contents:
 
 
 def clear() -> Contents:
-    """Empty the cache and free its space, even while runs use it; returns what was removed.
+    """Empty the cache and free its space, even while runs use it; returns the removed contents.
 
-    A file that cannot be read is removed. Raises `UserError` if that fails too.
+    An unreadable file is deleted. Raises `UserError` if that fails too.
     """
     path, before, entries = location(), size_of(location()), 0
     try:
@@ -332,7 +300,7 @@ def clear() -> Contents:
                         db.execute("DELETE FROM replies")
                     db.execute("VACUUM")
                     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except (sqlite3.DatabaseError, WrongSchema) as problem:
+        except sqlite3.DatabaseError as problem:
             if getattr(problem, "sqlite_errorcode", None) in BUSY:
                 raise OSError(str(problem)) from None
             for file in files_of(path):

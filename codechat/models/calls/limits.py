@@ -1,9 +1,9 @@
 """Limits of an endpoint, at once and per minute, shared by all models at its address; counts of all calls.
 
-Limits belong to the running event loop. If several models of one address set them differently, the tightest counts.
+Limits belong to the running event loop. Of different limits for one address the tightest counts.
 
-An attempt takes a slot by `Endpoint.enter`, which returns its `Ticket`, and gives the slot back by `leave`, or after a
-429 by `refuse`. If the caller records the reply, `HeldSlots` (codechat.models.calls.retry) gives it back after that.
+An attempt takes a slot by `Endpoint.enter`, which returns a `Ticket`, and frees the slot by `leave`, or after a 429 by
+`refuse`. If the caller records the reply, `HeldSlots` (codechat.models.calls.retry) frees the slot after that.
 """
 
 import asyncio
@@ -20,29 +20,19 @@ from codechat.models.calls.brake import BRAKE
 
 @dataclass(slots=True)
 class Traffic:
-    """Counts of this process's calls since it started.
+    """Counts of this process's calls since it started; all but the first two only grow."""
 
-    All but the first two only grow, so that the difference of two snapshots counts the time between them.
-    """
-
-    in_flight: int = 0
-    """Attempts under way now."""
-    waiting: int = 0
-    """Calls that wait now: for a limit of their endpoint, or to try again."""
+    in_flight: int = 0  # attempts under way now
+    waiting: int = 0  # calls that wait now: for a limit of their endpoint, or to try again
     attempts: int = 0
-    """Started requests for an answer."""
     retries: int = 0
-    """Attempts that repeated a failed one."""
-    rate_limited: int = 0
-    """Attempts refused as too many (429)."""
+    rate_limited: int = 0  # attempts refused as too many (429)
     cache_hits: int = 0
-    """Answers from the response cache, without an attempt."""
     batches: int = 0
-    """Batches that requests were put into."""
 
 
 COUNTERS = Traffic()
-"""The running counts; only this folder and the cache write them."""
+"""The running counts; only this folder writes them."""
 
 
 def traffic() -> Traffic:
@@ -52,10 +42,9 @@ def traffic() -> Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The clock and the random waits of calls, replaceable so that tests need not wait.
+    """The clock and the random waits of calls, in seconds; tests replace them.
 
-    `clock` gives seconds from anywhere, `sleep` waits for seconds, `uniform` draws between two bounds. The draws only
-    spread calls in time and change no result, so they need no seed.
+    The draws of `uniform` spread calls in time and change no result, so they need no seed.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -66,12 +55,12 @@ class Timing:
 REAL = Timing()
 
 FIRST_LEVEL = 4.0
-"""The concurrent requests with which an adaptive endpoint begins."""
+"""The first number of concurrent requests to an adaptive endpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits in a model's config; None is no limit."""
+    """The limits in a model's config; None: no limit."""
 
     max_concurrency: int
     requests_per_minute: float | None = None
@@ -80,9 +69,9 @@ class Limits:
 
 
 class Pace:
-    """Spaces units evenly, so that no minute sees more than `per_minute` of them (and one request more).
+    """Spaces units evenly: at most `per_minute` of them, and one request more, in any minute.
 
-    Every caller gets its moment at once: first come, first served, without waking anyone.
+    Every caller gets its moment at once: first come, first served.
     """
 
     def __init__(self, per_minute: float) -> None:
@@ -90,19 +79,19 @@ class Pace:
         self._free_at = -math.inf
 
     def reserve(self, units: float, now: float) -> float:
-        """Take so many units; returns the seconds to wait before they may be used."""
+        """Take units; returns the seconds to wait before they may be used."""
         begins = max(self._free_at, now)
         self._free_at = begins + 60 * units / self.per_minute
         return begins - now
 
     def correct(self, units: float) -> None:
-        """Report that so many more (or fewer) units were used than reserved: later callers wait accordingly."""
+        """Report the difference between used and reserved units: later callers wait accordingly."""
         self._free_at += 60 * units / self.per_minute
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """An attempt that may begin; returned by `Endpoint.leave`."""
+    """A running attempt; `Endpoint.leave` and `refuse` take it."""
 
     tokens: int
     epoch: int
@@ -127,7 +116,7 @@ class Endpoint:
         self._paused_until = -math.inf
 
     def join(self, limits: Limits) -> None:
-        """Keep these limits as well, from now on."""
+        """Apply these limits too, from now on."""
         self._most = min(self._most, limits.max_concurrency)
         self._requests = _tighter(self._requests, limits.requests_per_minute)
         self._tokens = _tighter(self._tokens, limits.tokens_per_minute)
@@ -136,7 +125,7 @@ class Endpoint:
 
     @property
     def allowed(self) -> int:
-        """The requests that may now be under way at once."""
+        """The number of requests that may now be under way."""
         most = self._most if self._level is None else min(self._level, self._most)
         return max(1, int(most)) if most < math.inf else 1_000_000
 
@@ -146,10 +135,7 @@ class Endpoint:
         return self._tokens is not None
 
     async def enter(self, tokens: int) -> Ticket:
-        """Wait until a request of about so many tokens may be sent. `leave` must follow.
-
-        Raises `Stopped` if the brake is pulled.
-        """
+        """Wait until a request of these tokens may be sent; `leave` or `refuse` must follow. Raises `Stopped`."""
         if self._busy < self.allowed and not self._queue:
             self._busy += 1
         else:
@@ -168,16 +154,16 @@ class Endpoint:
         return Ticket(tokens, self._epoch)
 
     def leave(self, ticket: Ticket, used: int) -> None:
-        """Report a request that ended in any way except a refusal (429); it used `used` tokens."""
+        """Report a request that ended in any way except a refusal (429), with its tokens."""
         if self._tokens is not None:
             self._tokens.correct(used - ticket.tokens)
-        if used and self._level is not None and 2 * self._busy > self.allowed:  # else the good answer proves nothing
+        if used and self._level is not None and 2 * self._busy > self.allowed:  # an idle endpoint proves nothing
             step = 1.0 if self._epoch == 0 else 1.0 / self._level
             self._level = min(self._level + step, self._most)
         self._release()
 
     def refuse(self, ticket: Ticket, pause_s: float) -> None:
-        """Report a refusal (429): no request is sent before so many seconds have passed."""
+        """Report a refusal (429): no request is sent for so many seconds."""
         self._paused_until = max(self._paused_until, self.timing.clock() + pause_s)
         if self._tokens is not None:
             self._tokens.correct(-ticket.tokens)
@@ -193,14 +179,14 @@ class Endpoint:
         try:
             await turn
         except asyncio.CancelledError:
-            if not turn.cancelled():  # the slot was already handed over
+            if not turn.cancelled():  # it already has the slot
                 self._release()
             raise
         finally:
             COUNTERS.waiting -= 1
 
     async def _pass(self, wait: float) -> None:
-        """Wait while holding a slot; a pause that began meanwhile counts too."""
+        """Wait with a slot, also for a pause that began meanwhile."""
         COUNTERS.waiting += 1
         try:
             while wait > 0:

@@ -1,7 +1,7 @@
 """One retry loop for every provider and website, bounded in attempts and in time.
 
-A provider makes one attempt and classifies its failure. After a `TransientFailure` the call is tried again, after a
-random wait below a bound that doubles, or after the time that the endpoint asks for. Any other exception ends the call.
+A provider makes one attempt and classifies its failure. A `TransientFailure` is repeated after a random wait below a
+bound that doubles, or after the time that the endpoint asks for. Any other exception ends the call.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ R = TypeVar("R")
 
 
 class HeldSlots:
-    """Slots of replies that are not recorded yet: a kill loses no more replies than an endpoint has slots.
+    """Slots of replies that are not recorded yet: a kill loses at most as many replies as an endpoint has slots.
 
-    The caller says for which `step` of which `unit` it will record them, and which `payer` is charged.
+    The caller will record them for a `step` of a `unit`, and charge `payer`.
     """
 
     def __init__(self, unit: str = "", step: str = "", payer: str = "") -> None:
@@ -47,13 +47,13 @@ class HeldSlots:
 
 
 HELD_SLOTS: ContextVar[HeldSlots | None] = ContextVar("slots", default=None)
-"""Collects the endpoint slots of calls whose replies the caller will record; None if it records nothing."""
+"""The slots of calls whose replies the caller will record; None if it records nothing."""
 
 
 class TransientFailure(Exception):
     """A failed attempt that may succeed if repeated; `error` is raised if no attempt does.
 
-    `limited`: the endpoint refused one call too many. `after`: it asks to wait so many seconds.
+    `limited`: the endpoint refused the call as one too many. `after`: seconds that it asks to wait.
     """
 
     def __init__(self, error: InfrastructureError, *, limited: bool = False, after: float | None = None) -> None:
@@ -63,9 +63,9 @@ class TransientFailure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Limits of a call: seconds of one attempt, seconds of all with the waits between, attempts after the first.
+    """Limits of a call: seconds of one attempt, seconds of all attempts and waits, attempts after the first.
 
-    Time spent waiting for the endpoint's limits does not count. `place` names the endpoint in messages.
+    Waits for the endpoint's limits do not count. `place` names the endpoint in messages.
     """
 
     place: str
@@ -75,17 +75,8 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tried(Generic[R]):
-    """The result of one attempt, and its seconds."""
-
-    result: R | TransientFailure
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Ended(Generic[R]):
-    """The result of the first attempt that succeeded, its seconds, and the failures before it; `rate_limited` of them
-    were refused as too many."""
+    """The result of the first successful attempt, its seconds, and the failures before it; `rate_limited` were 429s."""
 
     result: R
     seconds: float
@@ -94,9 +85,9 @@ class Ended(Generic[R]):
 
 
 async def call_with_retries(attempt: Attempt, policy: Policy, endpoint: Endpoint, tokens: int = 0) -> Reply:
-    """The reply of the first attempt that succeeds, with its latency and the number of failures before it.
+    """The reply of the first successful attempt, with its latency and the number of failures before it.
 
-    `tokens` estimates an attempt, if the endpoint counts tokens. Raises as `repeat`.
+    `tokens`: estimate of an attempt, if the endpoint counts tokens. Raises as `repeat`.
     """
 
     def used(reply: Reply) -> int:
@@ -113,21 +104,22 @@ async def repeat(
     tokens: int = 0,
     used: Callable[[R], int] = lambda _: 1,
 ) -> Ended[R]:
-    """Attempt until it succeeds, within the policy and the endpoint's limits.
+    """Attempt until one succeeds, within the policy and the endpoint's limits.
 
-    `tokens` estimates an attempt, and `used` counts those of a result; without tokens a result counts as one. Raises
-    the last attempt's error, with the number of failures on it, and at once any that is not `TransientFailure`.
+    `tokens`: estimate of an attempt; `used`: the tokens of a result (default 1). Raises the last attempt's error, with
+    the number of failures, and immediately any error that is not a `TransientFailure`.
     """
     spent, retries, limited = 0.0, 0, 0
     try:
         while True:
-            seconds = min(policy.attempt_s, policy.call_s - spent)
-            tried = await _try(attempt, policy, endpoint, tokens, seconds, used=used)
-            if not isinstance(tried.result, TransientFailure):
-                return Ended(tried.result, tried.seconds, retries, limited)
-            limited += tried.result.limited
-            spent += tried.seconds
-            spent += await _wait(tried.result, policy, endpoint, retries, spent)
+            limit_s = min(policy.attempt_s, policy.call_s - spent)
+            tried = await _try(attempt, policy, endpoint, tokens, limit_s, used=used)
+            result, seconds = tried
+            if not isinstance(result, TransientFailure):
+                return Ended(result, seconds, retries, limited)
+            limited += result.limited
+            spent += seconds
+            spent += await _wait(result, policy, endpoint, retries, spent)
             retries += 1
             COUNTERS.retries += 1
     except InfrastructureError as error:
@@ -143,10 +135,11 @@ async def _try(
     seconds: float,
     *,
     used: Callable[[R], int],
-) -> _Tried[R]:
+) -> tuple[R | TransientFailure, float]:
+    """The result of one attempt, and its seconds."""
     slots = HELD_SLOTS.get()
     if slots is not None:
-        slots.leave()  # of this step's earlier call: else the step would wait for itself
+        slots.leave()  # else the step would wait for its earlier call
     ticket = await endpoint.enter(tokens)
     clock = endpoint.timing.clock
     began, units, limited, pause = clock(), 0, False, 0.0
@@ -156,15 +149,15 @@ async def _try(
         async with asyncio.timeout(seconds) as limit:
             result = await attempt()
         units = used(result)
-        return _Tried(result, clock() - began)
+        return result, clock() - began
     except TransientFailure as failed:
         limited, pause = failed.limited, min(failed.after, policy.call_s)
-        return _Tried(failed, clock() - began)
+        return failed, clock() - began
     except TimeoutError:
         if not limit.expired():
             raise
         silence = InfrastructureError(f"{policy.place} gave no answer in {seconds:.4g} s")
-        return _Tried(TransientFailure(silence), clock() - began)
+        return TransientFailure(silence), clock() - began
     finally:
         COUNTERS.in_flight -= 1
         COUNTERS.rate_limited += limited

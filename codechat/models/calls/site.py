@@ -1,7 +1,7 @@
-"""A website or web interface that is asked by GET: connections, and the retries and limits of every call.
+"""A website or web interface that is read by GET, with the retries and limits of every call.
 
-The caller says what an answer means: `read` gets every page that came whole, and raises `TransientFailure` for one that
-is worth another attempt. Redirects are not followed, so that no header goes to another address than the site's own.
+The caller's `read` gets every complete page, and raises `TransientFailure` for a page that is worth another attempt.
+Redirects are not followed, so that no header goes to another address.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 CONNECT_S = 10.0
+Headers = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A whole response; the names of its headers are in small letters."""
+    """A complete response; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -31,24 +32,18 @@ class Page:
 class Site:
     """One address. Belongs to the event loop of its first request until `aclose`."""
 
-    def __init__(self, address: str, policy: Policy, headers: Mapping[str, str]) -> None:
+    def __init__(self, address: str, policy: Policy, headers: Headers) -> None:
         """`headers` go with every request."""
         self._address, self._policy, self._headers = address, policy, headers
         self._transport: AioTransport | None = None
 
     async def get(
-        self,
-        path: str,
-        read: Callable[[Page], R],
-        limits: Limits,
-        *,
-        headers: Mapping[str, str] | None = None,
-        part: str = "",
+        self, path: str, read: Callable[[Page], R], limits: Limits, *, headers: Headers | None = None, part: str = ""
     ) -> R:
-        """What `read` makes of the page at a path below the address.
+        """The result of `read` for the page at a path below the address.
 
-        `part` names a part of the site with limits of its own. Raises `InfrastructureError` if no attempt succeeds, and
-        what `read` raises beside `TransientFailure`.
+        `part` names a part of the site with separate limits. Raises `InfrastructureError` if no attempt succeeds, and
+        other exceptions of `read`.
         """
         endpoint = endpoint_at(f"{self._address} {part}".strip())
         endpoint.join(limits)
@@ -58,7 +53,7 @@ class Site:
 
         return (await repeat(attempt, self._policy, endpoint)).result
 
-    async def _page(self, path: str, headers: Mapping[str, str]) -> Page:
+    async def _page(self, path: str, headers: Headers) -> Page:
         import httpx2
 
         from codechat.models.calls.transport import AioTransport
@@ -73,8 +68,7 @@ class Site:
             raise TransientFailure(EndpointDown(f"nothing answers at {self._address} ({error})")) from None
         except httpx2.TransportError as error:
             raise TransientFailure(InfrastructureError(f"{place}: the connection broke ({error})")) from None
-        headers = {name.lower(): value for name, value in response.headers.items()}
-        return Page(response.status_code, headers, response.content)
+        return Page(response.status_code, dict(response.headers), response.content)
 
     async def aclose(self) -> None:
         """Close the connections; the next request opens them again."""

@@ -1,6 +1,6 @@
-"""aiohttp's connections under the SDK's client, because its own cost a third of a whole call.
+"""Clients over aiohttp's connections; httpx2's take a third of the CPU time of a call.
 
-Imported only to make a client, because the libraries are slow to import.
+Imported late, because the libraries are slow to import.
 """
 
 import ssl
@@ -16,98 +16,87 @@ import aiohttp
 import httpx2
 
 from codechat.base.errors import UserError
+from codechat.models.calls import batches
 from codechat.models.calls.batch_protocols import Exchange
-from codechat.models.calls.batch_queue import BatchQueue
-from codechat.models.calls.batches import REQUEST_KEY, BatchPolicy, BatchProtocol, Declined, Lost, RequestKey, Unreached
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 KEPT_OPEN_S = 4.0
-"""Idle connections are closed after so many seconds: before the server does it (uvicorn after 5), so that no request
-uses a closing connection."""
+"""Seconds until an idle connection is closed: earlier than by the server (uvicorn: 5)."""
 DESCRIBING = b"x-stainless-"
-"""Begins the headers in which SDKs describe this machine, and tell themselves how to read a response: none is sent."""
-_parsed = lru_cache(maxsize=64)(httpx2.URL)  # one address is asked over and over
+"""Prefix of headers that are not sent: SDKs describe this machine and their options in them."""
+_parsed = lru_cache(maxsize=64)(httpx2.URL)
 EXCHANGE_S = 300.0
-"""Seconds without a byte that end a request about a batch, such as a download of its results."""
+"""Timeout, in seconds without a byte, of a request about a batch, such as a download of its results."""
 
 
 class Client(httpx2.AsyncClient):
-    """The SDK's HTTP client, reduced to what its requests need.
+    """An SDK's HTTP client without cookies, redirects, authentication and base address: the SDK gives whole requests.
 
-    It has no cookies, redirects, authentication or base address: the SDK gives the whole request. `timeout` is for SDKs
-    that ask the client for it.
+    `timeout` is for SDKs that read it from the client.
     """
 
     def __init__(self, address: str, timeout: httpx2.Timeout | None = None) -> None:
         super().__init__(transport=AioTransport(address), trust_env=False, timeout=timeout)
 
     def build_request(
-        self,
-        method: str,
-        url: httpx2.URL | str,
-        *,
-        content: Any = None,
-        headers: Any = None,
-        timeout: Any = None,
-        **more: Any,
+        self, method: str, url: Any, *, content: Any = None, headers: Any = None, timeout: Any = None, **more: Any
     ) -> httpx2.Request:
-        """The request without the client's defaults, if it needs none of them."""
+        """The request without the client's defaults, unless further options are given."""
         if any(value is not None for value in more.values()):
             return super().build_request(method, url, content=content, headers=headers, timeout=timeout, **more)
         limits = {"timeout": httpx2.Timeout(timeout).as_dict()}
         return httpx2.Request(method, _parsed(url), content=content, headers=headers, extensions=limits)
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
-        """The whole response, whatever its status. Raises httpx2's errors."""
+        """The complete response of any status. Raises httpx2's errors."""
         response = await self._transport.handle_async_request(request)
         response.request = request
         return response
 
-    async def reject(self, call: RequestKey) -> None:
-        """The answer to a call cannot be read: it may be asked again. Only a batch would keep it."""
+    async def reject(self, call: batches.RequestKey) -> None:
+        """As `BatchQueue.reject`; without batches nothing is kept."""
 
 
 class BatchClient(Client):
-    """The same, but what a call with a `REQUEST_KEY` asks is answered from a provider's batch.
+    """A client whose calls with a `REQUEST_KEY` are answered from a provider's batches.
 
-    `address` is that of the API, up to the path of its requests, which `protocol` is told.
+    `address` is the API's address up to the path of its requests, which is the second argument of `protocol`.
     """
 
     def __init__(
         self,
         address: str,
-        protocol: Callable[[Exchange, str], BatchProtocol],
-        policy: BatchPolicy,
+        protocol: Callable[[Exchange, str], batches.BatchProtocol],
+        policy: batches.BatchPolicy,
         timeout: httpx2.Timeout | None = None,
     ) -> None:
         super().__init__(address, timeout)
         self._address, self._protocol, self._policy = address.rstrip("/"), protocol, policy
         self._headers = httpx2.Headers()
-        self._queue: BatchQueue | None = None
+        self._queue: batches.BatchQueue | None = None
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
-        """The response to a request, from its batch. Raises `RemoteProtocolError` if that has none."""
-        call = REQUEST_KEY.get()
+        """The response to a request, from its batch. Raises `RemoteProtocolError` if the batch has none."""
+        call = batches.REQUEST_KEY.get()
         if call is None:
             return await super().send(request, **how)
         if self._queue is None:
-            apart = ("content-length", "content-type", "host", "accept-encoding", "connection")
-            self._headers = httpx2.Headers([each for each in request.headers.multi_items() if each[0] not in apart])
+            omitted = ("content-length", "content-type", "host", "accept-encoding", "connection")
+            self._headers = httpx2.Headers([each for each in request.headers.multi_items() if each[0] not in omitted])
             path = str(request.url).removeprefix(self._address)
-            self._queue = BatchQueue(self._protocol(self._exchange, path), self._policy)
+            self._queue = batches.BatchQueue(self._protocol(self._exchange, path), self._policy)
         try:
             result = await self._queue.ask(request.content, call)
-        except Lost as lost:
+        except batches.Lost as lost:
             raise httpx2.RemoteProtocolError(str(lost)) from None
         headers = {"content-type": "application/json"}
         return httpx2.Response(result.status, headers=headers, content=result.body, request=request)
 
-    async def reject(self, call: RequestKey) -> None:
+    async def reject(self, call: batches.RequestKey) -> None:
         if self._queue is not None:
             await self._queue.reject(call)
 
     async def _exchange(self, method: str, path: str, content: bytes | None, kind: str) -> bytes:
-        """The answer about a batch."""
         headers = self._headers.copy()
         headers["content-type"] = kind
         limits = {"timeout": httpx2.Timeout(EXCHANGE_S).as_dict()}
@@ -116,15 +105,15 @@ class BatchClient(Client):
             response = await self._transport.handle_async_request(request)
             body = await response.aread()
         except httpx2.TransportError as error:
-            raise Unreached(str(error) or type(error).__name__) from None
+            raise batches.Unreached(str(error) or type(error).__name__) from None
         if response.status_code == HTTPStatus.REQUEST_TIMEOUT or response.status_code >= 500:
-            raise Unreached(f"HTTP {response.status_code}")
+            raise batches.Unreached(f"HTTP {response.status_code}")
         if response.status_code >= 300:
-            raise Declined(response.status_code, body)
+            raise batches.Declined(response.status_code, body)
         return body
 
     async def aclose(self) -> None:
-        """Close every connection; batches go on at the provider."""
+        """Close every connection; batches continue at the provider."""
         queue, self._queue = self._queue, None
         if queue is not None:
             await queue.aclose()
@@ -132,39 +121,35 @@ class BatchClient(Client):
 
 
 class AioTransport(httpx2.AsyncBaseTransport):
-    """Connections to one address, one per request under way, kept open while they are used.
+    """Connections to one address, one per request under way; responses are complete.
 
-    Every response is read whole before it is returned. Belongs to the event loop of its first request.
+    Belongs to the event loop of its first request.
     """
 
     def __init__(self, address: str) -> None:
         parts = urlsplit(address)
         self._is_tls = parts.scheme == "https"
         self._is_local = parts.hostname in LOCAL
-        # No proxy can reach this machine's own servers.
         self._proxy = None if self._is_local else proxy_of(address)
         self._session: aiohttp.ClientSession | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send the request; the response is whole. Raises httpx2's errors."""
+        """The complete response. Raises httpx2's errors."""
         session = self._session = self._session or self._open()
         limits = request.extensions.get("timeout", {})
-        timeout = aiohttp.ClientTimeout(None, sock_connect=limits.get("connect"), sock_read=limits.get("read"))
+        options: Any = {
+            "headers": [
+                (name.decode("latin-1"), value.decode("latin-1"))
+                for name, value in request.headers.raw
+                if not name.lower().startswith(DESCRIBING)
+            ],
+            "data": request.content or None,
+            "allow_redirects": False,
+            "timeout": aiohttp.ClientTimeout(None, sock_connect=limits.get("connect"), sock_read=limits.get("read")),
+            "proxy": self._proxy,
+        }
         with _translate_errors():
-            sending = session.request(
-                request.method,
-                str(request.url),
-                headers=[
-                    (name.decode("latin-1"), value.decode("latin-1"))
-                    for name, value in request.headers.raw
-                    if not name.lower().startswith(DESCRIBING)
-                ],
-                data=request.content or None,
-                allow_redirects=False,
-                timeout=timeout,
-                proxy=self._proxy,
-            )
-            async with sending as response:
+            async with session.request(request.method, str(request.url), **options) as response:
                 return httpx2.Response(response.status, headers=response.raw_headers, content=await response.read())
 
     def _open(self) -> aiohttp.ClientSession:
@@ -174,19 +159,18 @@ class AioTransport(httpx2.AsyncBaseTransport):
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_OPEN_S, ssl=verify),
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"Accept-Encoding": "gzip, deflate"},  # httpx2 can unpack these without further libraries
+            headers={"Accept-Encoding": "gzip, deflate"},  # httpx2 unpacks these without further libraries
             auto_decompress=False,
         )
 
     async def aclose(self) -> None:
-        """Close every connection."""
         if self._session is not None:
             await self._session.close()
 
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Raise aiohttp's errors as those that the SDK knows: an unreachable server differs from a broken connection."""
+    """Raise aiohttp's errors as httpx2's: an unreachable server differs from a broken connection."""
     try:
         yield
     except aiohttp.ConnectionTimeoutError as error:
@@ -211,11 +195,11 @@ def proxy_of(address: str) -> str | None:
     parts = urlsplit(address)
     if proxy_bypass(parts.netloc):
         return None
-    named = getproxies()
-    found = named.get(parts.scheme) or named.get("all")
-    if found is not None and urlsplit(found).scheme not in ("http", "https"):  # not shown: it may hold a password
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy is not None and urlsplit(proxy).scheme not in ("http", "https"):  # not shown: it may hold a password
         raise UserError(
             f"the proxy that the environment names for {parts.hostname} is no http:// or https:// address",
             f"set {parts.scheme}_proxy to one, or list {parts.hostname} in no_proxy",
         )
-    return found
+    return proxy

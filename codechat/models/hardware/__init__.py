@@ -8,7 +8,7 @@ from codechat.base.config import Config, run_option
 from codechat.base.registry import NoTraits, Registry
 
 CELLS_AT_ONCE = "CODECHAT_CELLS_AT_ONCE"
-"""The variable by which a launcher tells a cell's process how many cells share this machine's cores."""
+"""The environment variable by which a launcher sets the number of cells that share this machine's cores."""
 
 
 class HardwareConfig(Config):
@@ -23,7 +23,7 @@ class HardwareConfig(Config):
         "a folder of this machine for the response cache and the references' results; null: CODECHAT_CACHE_DIR, else "
         "the user's cache folder",
     )
-    gpus: int | None = run_option(None, "GPUs for model servers; null: those that nvidia-smi lists, 0: none", ge=0)
+    gpus: int | None = run_option(None, "GPUs for model servers; null: all that nvidia-smi lists, 0: none", ge=0)
     gpu_memory_gb: float | None = run_option(None, "gigabytes of memory of each GPU; null: as nvidia-smi says", gt=0)
     memory_fraction: float = run_option(0.9, "part of a GPU's memory that model servers may use together", gt=0, le=1)
     vllm_args: str = run_option("", "further arguments of `vllm serve`, for every server: --max-num-seqs 64")
@@ -53,7 +53,7 @@ def cores() -> int:
 
 
 def own_cores() -> int:
-    """A cell's share of them, at least one."""
+    """A cell's share of the cores, at least one."""
     return max(1, cores() // int(os.environ.get(CELLS_AT_ONCE, "1")))
 
 

@@ -1,38 +1,74 @@
-"""Any model that pydantic-ai reaches in its provider's own protocol: Anthropic, Google, Amazon Bedrock and others.
+"""Any model that pydantic-ai reaches in its provider's protocol: Anthropic, Google, Amazon Bedrock and others.
 
-This file makes one attempt; the library's own retries and its telemetry are off. `codechat.models.remote` has
-everything around it, and `codechat.models.provider.library` the library's clients and errors.
+This file makes one attempt; `codechat.models.remote` has everything around it. A client makes no retries, sends no
+telemetry, and takes no credentials that the config does not name. No exception raised here is chained to the library's,
+whose text may quote the key. The libraries are slow to import and come with the extra `providers`, so they are imported
+to make a request.
 """
 
-from collections.abc import Sequence
+import inspect
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from urllib.parse import urlsplit
 
-from pydantic import model_validator
+from pydantic import ValidationError, model_validator
 
 from codechat.base.config import result_option, run_option
 from codechat.base.domain import BATCH, FLEX, Message, Reply, Tier, Usage
+from codechat.base.errors import UserError
 from codechat.base.files import from_yaml
 from codechat.base.texts import writable
 from codechat.models import MODELS
 from codechat.models.calls.batches import RequestKey
-from codechat.models.endpoints import EndpointInfo
-from codechat.models.remote import Refused, Remote
-from codechat.models.remote.config import RemoteConfig
-from codechat.models.remote.failures import FILTERED, Advice, Failures, Refusal, SupportedParameters
+from codechat.models.endpoints import EndpointInfo, key_of
+from codechat.models.remote import Refused, Remote, RemoteConfig, key_from_environment
+from codechat.models.remote.failures import (
+    FILTERED,
+    INVALID_KEY,
+    NO_QUOTA,
+    TOO_LONG,
+    UNKNOWN_MODEL,
+    Failures,
+    Refusal,
+    SupportedParameters,
+)
 
 if TYPE_CHECKING:
+    import httpx2
+    from pydantic_ai.exceptions import ModelHTTPError
     from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.models import Model
+    from pydantic_ai.providers import Provider
 
-    from codechat.models.provider.library import PydanticAi
-
+    from codechat.models.calls.transport import Client
 
 CacheTtl = Literal["5m", "1h"]
+SAMPLING = ("anthropic_disallows_sampling_settings", "bedrock_disallows_sampling_settings")
+"""pydantic-ai's flags of models that refuse a temperature, which it would leave out with a Python warning."""
+FINISHED = {"tool_call": "tool_calls"}
+"""pydantic-ai's finish reasons with another name in OpenAI's protocol."""
+LONGEST_FINGERPRINT = 200
+WITH_BATCHES = ("anthropic",)
+WITHOUT_FLEX = ("anthropic", "mistral", "groq", "cohere")
+"""Providers without this tier, which the library would leave out silently."""
+CHARS_PER_TOKEN = 3
+"""A low estimate, so that a prefix of just the least length is marked: a marker on a shorter prefix costs nothing."""
+CONNECT_TIMEOUT_S = 10.0
+EXTRA = "pip install 'codechat[providers]'"
+WITH_THE_EXTRA = ("anthropic", "google", "google-cloud", "bedrock")
+OWN_CREDENTIALS = ("google-cloud", "bedrock")
+"""Providers whose libraries find credentials themselves. The others get the key that the config names, or none."""
+NO_KEY = "no-key"
+OTHER_SHAPES = (ValidationError, ValueError, LookupError, TypeError, AttributeError)
+"""Errors of reading a body of another shape: the providers' libraries do not validate their objects."""
 
 
 class ProviderConfig(RemoteConfig):
-    """The provider, and the settings that its protocol takes."""
+    """The provider, and the settings of its protocol."""
 
     kind: Literal["provider"] = result_option("provider", "which provider answers")
     provider: str = result_option(
@@ -45,7 +81,6 @@ class ProviderConfig(RemoteConfig):
     api_key_env: str | None = run_option(
         None, "environment variable that holds the key; null: no key (bedrock and google-cloud find their own)"
     )
-
     prompt_cache: Literal[CacheTtl, "off"] | None = run_option(
         None, "how long Anthropic keeps a dialogue's prefix, which is marked for that; null: 5m, in batches 1h"
     )
@@ -59,23 +94,9 @@ class ProviderConfig(RemoteConfig):
         return self
 
 
-SAMPLING = ("anthropic_disallows_sampling_settings", "bedrock_disallows_sampling_settings")
-"""Marks of pydantic-ai on models that refuse a temperature: it would leave it out with a Python warning."""
-FINISHED = {"tool_call": "tool_calls"}
-"""Reasons for the end of a reply that OpenAI's protocol words otherwise."""
-LONGEST_FINGERPRINT = 200
-WITH_BATCHES = ("anthropic",)
-WITHOUT_FLEX = ("anthropic", "mistral", "groq", "cohere")
-"""Providers that have no such tier: the library would leave it out without a word."""
-
-
-CHARS_PER_TOKEN = 3
-"""Few, so that a prefix that just reaches the least length is marked: a marker on a shorter one costs nothing."""
-
-
 @cache
 def least_cached(model: str) -> int:
-    """The fewest tokens of a prefix that Anthropic keeps for a model."""
+    """The least tokens of a prefix that Anthropic caches for a model."""
     text = (Path(__file__).parent / "prompt_caches.yaml").read_text(encoding="utf-8")
     least: dict[str, int] = from_yaml(text)["least_tokens"]
     return next((tokens for name, tokens in least.items() if model.startswith(name)), max(least.values()))
@@ -92,10 +113,12 @@ class ProviderApi:
 
     def __init__(self, config: ProviderConfig) -> None:
         self.config = config
-        own = config.provider == "bedrock"
-        no_key = "give AWS credentials that may use the model: AWS_PROFILE, AWS_BEARER_TOKEN_BEDROCK, …" if own else ""
-        self.failures = Failures(config, Advice(no_key=no_key))
-        self._library: PydanticAi | None = None
+        no_key = "give AWS credentials that may use the model: AWS_PROFILE, AWS_BEARER_TOKEN_BEDROCK, …"
+        self.failures = Failures(config, no_key=no_key if config.provider == "bedrock" else "")
+        self._model: Model | None = None
+        self._client: Client | None = None
+        self._close: Callable[[], object] = lambda: None  # boto3's connections
+        self._mistakes: tuple[type[Exception], ...] = ()  # exceptions that mean missing credentials
         self._has_reached = False
 
     @property
@@ -103,7 +126,6 @@ class ProviderApi:
         return f"{self.config.provider} {self.config.base_url or ''}"
 
     def body(self, messages: Sequence[Message], supported: SupportedParameters) -> dict[str, Any]:
-        """The conversation and the settings, by pydantic-ai's names."""
         config = self.config
         sent = [{"role": message.role, "content": message.content} for message in messages]
         settings = dict(config.settings)
@@ -115,48 +137,137 @@ class ProviderApi:
         return body
 
     async def describe(self, seconds: float) -> EndpointInfo:
-        """Nothing: these protocols have no common way to ask. Every reply names the model's version.
-
-        The library is loaded here, so that no attempt waits for that.
-        """
+        """No facts: every reply names the model's version. Loads the library, so that no attempt waits for it."""
         self._connect()
         return EndpointInfo(self.config.address)
 
-    def _connect(self) -> "PydanticAi":
-        if self._library is None:
-            from codechat.models.provider.library import PydanticAi
+    def _connect(self) -> "Model":
+        """The library's model, made at the first call. Raises `UserError` if a package or credentials are missing."""
+        if self._model is not None:
+            return self._model
+        config = self.config
+        key = key_from_environment(config)
+        try:
+            from pydantic_ai.models import infer_model
 
-            self._library = PydanticAi(self.config)
-        return self._library
+            provider = self._bedrock() if config.provider == "bedrock" else self._provider(key)
+            self._model = infer_model(f"{config.provider}:{config.name}", lambda _: provider)
+        except ImportError as error:
+            if error.name != "pydantic_ai" and config.provider not in WITH_THE_EXTRA:
+                what = f"the provider {config.provider} needs a package that is not installed"
+                raise UserError(what, str(error)) from None
+            missing = f"the package {error.name}" if error.name else "further packages"
+            raise UserError(f"the provider {config.provider} needs {missing}, which is not installed", EXTRA) from None
+        return self._model
+
+    def _provider(self, key: str | None) -> "Provider[Any]":
+        """The provider, over codechat's connections if it takes an HTTP client."""
+        from pydantic_ai.exceptions import UserError as LibraryError
+        from pydantic_ai.providers import infer_provider_class
+
+        config = self.config
+        try:
+            kind = infer_provider_class(config.provider)
+        except ValueError:
+            known = "anthropic, google, bedrock, mistral, … (pydantic-ai's documentation lists them)"
+            raise UserError(f"{key_of(config, 'provider')}: pydantic-ai knows no '{config.provider}'", known) from None
+        if config.provider == "google-cloud":
+            from google.auth.exceptions import GoogleAuthError
+
+            self._mistakes = (GoogleAuthError,)
+        # it warns of keys in the environment, which are not used
+        logging.getLogger("google_genai").setLevel(logging.ERROR)
+        accepted = inspect.signature(kind.__init__).parameters
+        named = {
+            "api_key": key or (None if config.provider in OWN_CREDENTIALS else NO_KEY),
+            "base_url": config.base_url,
+        }
+        given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+        for name, option in (("api_key", "api_key_env"), ("base_url", "base_url")):
+            if name in given and name not in accepted:
+                if getattr(config, option) is not None:
+                    raise UserError(f"{config.provider} takes no {option}", f"set {key_of(config, option)}=null")
+                del given[name]
+        try:
+            if "http_client" in accepted:
+                given["http_client"] = self._connections(config.base_url or str(kind(**given).base_url))
+            return kind(**given)
+        except LibraryError as error:
+            raise UserError(f"{config.place}: {str(error).partition(' To try ')[0]}") from None
+
+    def _connections(self, address: str) -> "httpx2.AsyncClient":
+        import httpx2
+
+        from codechat.models.calls.batch_protocols import AnthropicBatches
+        from codechat.models.calls.transport import BatchClient, Client
+
+        seconds = self.config.timeout_s
+        timeout = httpx2.Timeout(seconds, connect=min(CONNECT_TIMEOUT_S, seconds))
+        batched = self.config.tier == BATCH
+        self._client = (
+            BatchClient(address, AnthropicBatches, self.config.pace, timeout) if batched else Client(address, timeout)
+        )
+        return self._client
+
+    def _bedrock(self) -> "Provider[Any]":
+        """Bedrock by boto3, which finds credentials, region and proxies as every AWS tool does."""
+        import boto3
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError
+        from pydantic_ai.providers.bedrock import BedrockProvider
+
+        config = self.config
+        if config.api_key_env is not None:
+            raise UserError(
+                "bedrock uses AWS's own credentials",
+                f"set {key_of(config, 'api_key_env')}=null, and AWS_PROFILE, AWS_BEARER_TOKEN_BEDROCK or the like",
+            )
+        self._mistakes = (BotoCoreError,)
+        local = config.base_url is not None and urlsplit(config.base_url).hostname in ("127.0.0.1", "localhost", "::1")
+        how = Config(
+            retries={"total_max_attempts": 1},
+            connect_timeout=min(CONNECT_TIMEOUT_S, config.timeout_s),
+            read_timeout=config.timeout_s,
+            max_pool_connections=config.max_concurrency,
+            proxies={} if local else None,
+            user_agent="codechat",  # boto3's own describes this machine
+        )
+        try:
+            client = boto3.Session().client("bedrock-runtime", endpoint_url=config.base_url, config=how)
+        except BotoCoreError as error:
+            raise UserError(f"bedrock: {error}", "set AWS_DEFAULT_REGION, or AWS_PROFILE with a region") from None
+        self._close = client.close
+        return BedrockProvider(bedrock_client=client)
 
     async def send(self, body: dict[str, Any], tier: Tier, *, final: bool = False) -> Reply:
-        library = self._connect()
-        settings = dict(body["settings"])
+        model = self._connect()
+        from pydantic_ai.direct import model_request
+
+        settings: Any = {} if "max_retries" in model.unsupported_settings else {"max_retries": 0}
+        settings |= body["settings"]
         if tier == FLEX:
             settings["service_tier"] = FLEX
-        kept, marked = self._kept(body["messages"], final=final)
+        ttl, marked = self._marker(body["messages"], final=final)
         if "temperature" in body:
-            if any(library.profile.get(flag) for flag in SAMPLING):
+            if any(cast(Mapping[str, Any], model.profile).get(flag) for flag in SAMPLING):
                 message = f"temperature is not supported by {self.config.name}"
                 raise Refused(Refusal(400, message, param="temperature"), {})
             settings["temperature"] = body["temperature"]
-        from codechat.models.provider.library import translate_errors
-
         try:
-            with translate_errors(self.failures, library.mistakes, is_first=not self._has_reached):
-                response = await library.ask(_messages(body["messages"], kept, marked), settings)
+            with translate_errors(self.failures, self._mistakes, is_first=not self._has_reached):
+                messages = _messages(body["messages"], ttl, marked)
+                response = await model_request(model, messages, model_settings=settings, instrument=False)
         except Refused:
             self._has_reached = True
             raise
         self._has_reached = True
         return self._reply(response)
 
-    def _kept(self, sent: Sequence[dict[str, str]], *, final: bool) -> tuple[CacheTtl | None, int]:
-        """How long the endpoint shall keep this conversation, and up to which message; None: it keeps nothing.
+    def _marker(self, sent: Sequence[dict[str, str]], *, final: bool) -> tuple[CacheTtl | None, int]:
+        """How long the endpoint shall cache this conversation, and up to which message; None: no caching.
 
-        A conversation that has gone on goes on, and the next request begins with it: the others are mostly judges'
-        questions. The end of a `final` one is never read again, so that only what the request before it had is marked,
-        to be found: keeping more would cost more and save nothing.
+        A dialogue with at least one reply will probably continue, so its prefix is worth caching; single-turn requests
+        (mostly judges) are not. In a `final` request only the prefix of the request before it is marked.
         """
         config = self.config
         answered = [place for place, message in enumerate(sent) if message["role"] == "assistant"]
@@ -169,43 +280,38 @@ class ProviderApi:
 
     def _reply(self, response: "ModelResponse") -> Reply:
         """The text of a response. Raises `Refused` if the prompt was stopped, `TransientFailure` if it is no answer."""
-        details = response.provider_details or {}
-        own_reason = details.get("finish_reason")
+        details, finish, tokens = response.provider_details or {}, response.finish_reason, response.usage
+        provider_reason = details.get("finish_reason")
         if details.get("block_reason"):
             raise Refused(Refusal(400, f"the prompt was stopped: {details['block_reason']}", FILTERED), {})
         text = "".join(part.content for part in response.parts if part.part_kind == "text")
-        if not text and own_reason is None and response.finish_reason is None:
+        if not text and provider_reason is None and finish is None:
             raise self.failures.of_answer("the answer holds neither a text nor why it ended")
-        finish = response.finish_reason
-        counted = response.usage
-        usage = Usage(
-            counted.input_tokens, counted.output_tokens, counted.cache_read_tokens, counted.cache_write_tokens
-        )
+        usage = Usage(tokens.input_tokens, tokens.output_tokens, tokens.cache_read_tokens, tokens.cache_write_tokens)
         if FLEX in (details.get("service_tier"), str(details.get("traffic_type")).lower().removeprefix("on_demand_")):
             usage = usage.served_as(FLEX)
+        unknown = finish in (None, "error") and provider_reason  # to the library
         return Reply(
             str(writable(text)),
-            # A reason that the library has no word for is kept as the provider says it.
-            str(own_reason) if finish in (None, "error") and own_reason else FINISHED.get(str(finish), finish),
+            str(provider_reason) if unknown else FINISHED.get(str(finish), finish),
             usage=usage,
             fingerprint=str(writable(response.model_name))[:LONGEST_FINGERPRINT] if response.model_name else None,
         )
 
     async def reject(self, call: RequestKey) -> None:
-        if self._library is not None:
-            await self._library.reject(call)
+        if self._client is not None:
+            await self._client.reject(call)
 
     async def aclose(self) -> None:
-        library, self._library = self._library, None
-        if library is not None:
-            await library.aclose()
+        client, self._client, self._model = self._client, None, None
+        if client is not None:
+            await client.aclose()
+        self._close()
 
 
-def _messages(sent: Sequence[dict[str, str]], kept: CacheTtl | None, marked: int) -> "list[ModelMessage]":
-    """A conversation as the library's messages: everything between two replies is one request.
-
-    If it is kept, the end of the marked message, a user's, is where the provider looks and writes.
-    """
+def _messages(sent: Sequence[dict[str, str]], ttl: CacheTtl | None, marked: int) -> "list[ModelMessage]":
+    """The library's messages: the messages between two replies are one request. With `ttl`, message `marked`, a user's,
+    ends the cached prefix."""
     from pydantic_ai.messages import CachePoint, ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
 
     made: list[ModelMessage] = []
@@ -218,6 +324,77 @@ def _messages(sent: Sequence[dict[str, str]], kept: CacheTtl | None, marked: int
         elif message["role"] == "system":
             waiting.append(SystemPromptPart(text))
         else:
-            point = [CachePoint(ttl=kept)] if kept and place == marked else []
+            point = [CachePoint(ttl=ttl)] if ttl and place == marked else []
             waiting.append(UserPromptPart([text, *point] if point else text))
     return [*made, ModelRequest(parts=waiting)] if waiting else made
+
+
+@contextmanager
+def translate_errors(failures: Failures, mistakes: tuple[type[Exception], ...], *, is_first: bool) -> Iterator[None]:
+    """Raise the library's errors as `Refused`, `TransientFailure` or `UserError`.
+
+    `is_first`: no call has reached the endpoint, so a dead address is the user's mistake. `mistakes`: exceptions that
+    mean missing credentials.
+    """
+    from pydantic_ai import exceptions
+
+    try:
+        yield
+    except exceptions.ModelHTTPError as error:
+        wait = {} if error.retry_after is None else {"retry-after": f"{error.retry_after}"}
+        headers = {name: value for name, value in (error.headers or {}).items() if not name.startswith("retry-")}
+        raised: Exception = Refused(refusal_of(error), headers | wait)
+        if error.suggested_model_id is not None:
+            failures.served = (error.suggested_model_id.partition(":")[2],)
+    except exceptions.ModelConnectionError as error:
+        cause = _cause(error)
+        if error.phase != "connect":
+            raised = failures.of_connection(cause)
+        else:
+            raised = failures.of_nobody(cause) if is_first else failures.of_unreachable(cause)
+    except (exceptions.ModelAPIError, exceptions.UnexpectedModelBehavior) as error:
+        status = getattr(error.__cause__, "status_code", None) or getattr(error.__cause__, "code", None)
+        if isinstance(status, int) and 300 <= status < 400:  # a redirect is no HTTP error to the library
+            raised = Refused(Refusal(status, ""), {})
+        else:
+            raised = failures.of_answer(str(error))
+    except exceptions.UserError as error:
+        raised = UserError(failures.redact(str(error)), "change the model's options")
+    except mistakes as error:
+        raised = UserError(failures.redact(f"{type(error).__name__}: {error}"), "check the credentials")
+    except OTHER_SHAPES as error:
+        raised = failures.of_answer(f"the answer has another shape than the provider's ({type(error).__name__})")
+    else:
+        return
+    raise raised from None
+
+
+def refusal_of(error: "ModelHTTPError") -> Refusal:
+    """The refusal in an HTTP error, with the usual status if the provider's error code contradicts the status."""
+    from pydantic_ai import exceptions
+
+    status = error.status_code
+    if isinstance(error, exceptions.ModelRateLimitError):
+        status = 429
+    elif isinstance(error, exceptions.ModelUnavailableError | exceptions.ModelServerError) and status < 500:
+        status = 503
+    codes = {
+        exceptions.ModelContextWindowExceededError: TOO_LONG,
+        exceptions.ModelQuotaExceededError: NO_QUOTA,
+        exceptions.ModelAuthenticationError: INVALID_KEY,
+        exceptions.ModelNotFoundError: UNKNOWN_MODEL,
+    }
+    code = next((code for kind, code in codes.items() if isinstance(error, kind)), error.provider_error_code or "")
+    message: Any = error.body or ""
+    if isinstance(message, dict):
+        message = message.get("error") or message.get("Error") or message  # Bedrock: `Error`
+    if isinstance(message, dict):
+        message = message.get("message") or message.get("Message") or message
+    return Refusal(status, " ".join(str(message).split()), code)
+
+
+def _cause(error: BaseException) -> str:
+    """The innermost cause of an error, in words."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{error}" or type(error).__name__

@@ -1,4 +1,4 @@
-"""A model behind an endpoint: its key, limits, retries and response cache, and the endpoint's description of itself.
+"""A model behind an endpoint: options, key, limits, retries and response cache, and the endpoint's self-description.
 
 A protocol brings a `ModelApi`, which makes one attempt; everything else is here, once. docs/calls.md lists every fault
 and how it is handled.
@@ -7,15 +7,22 @@ and how it is handled.
 import asyncio
 import json
 import logging
+import math
 import os
+import re
 import secrets
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from urllib.parse import urlsplit
 
+from pydantic import ValidationInfo, field_validator
+
+from codechat.base.config import WHERE, original_option, result_option, run_option
 from codechat.base.domain import BATCH, FLEX, STANDARD, Message, Reply, Tier, Usage
 from codechat.base.errors import InfrastructureError, Stopped, UserError
-from codechat.models import Request
+from codechat.models import ModelConfig, Request
 from codechat.models.calls import (
     BRAKE,
     HELD_SLOTS,
@@ -24,39 +31,132 @@ from codechat.models.calls import (
     Limits,
     Policy,
     TransientFailure,
+    cache,
     call_with_retries,
     endpoint_at,
 )
-from codechat.models.calls.batches import REQUEST_KEY, RequestKey
-from codechat.models.calls.cache import (
-    CachedQuestion,
-    is_final,
-    recall,
-    recall_endpoint_info,
-    recall_or_ask,
-    settle,
-    store_endpoint_info,
-)
-from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo, key_of
-from codechat.models.remote.config import RemoteConfig
+from codechat.models.calls.batches import REQUEST_KEY, BatchPolicy, RequestKey
+from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo, Weights, address_of, key_of
 from codechat.models.remote.failures import Failures, Refusal, SupportedParameters
-from codechat.models.remote.served import is_down, is_kept, outlasting
+
+if TYPE_CHECKING:
+    from codechat.models.serving import CellServers
 
 log = logging.getLogger(__name__)
 
+SERVERS: "ContextVar[CellServers | None]" = ContextVar("servers", default=None)
+"""The running cell's model servers, set by the engine; None outside of cells."""
 PROBE_TIMEOUT_S = 10.0
 DESCRIBE_TIMEOUT_S = 2.0
 FIRST_REPLY_TOKENS = 500
 """Tokens reserved for the first replies if tokens per minute are limited and `max_tokens` is not set."""
-
-
 FLEX_ATTEMPT, FLEX_RETRIES = 3, 8
-"""How many times as long an attempt in the tier flex may take, and how many times as often it is repeated: that tier is
-slower, and refuses calls (429) for as long as it has no room."""
-
-
+"""Factors of an attempt's time and retries in the tier flex, which is slower and often refuses calls (429)."""
+BATCH_SIZE = 10_000
+"""Most requests of one batch; the provider's bounds hold too."""
+BATCH_AGE_S = 120.0
+"""Seconds after which a batch is submitted although sessions could still add to it."""
 BATCH_S = 14 * 86_400.0
-"""A batch ends by itself: a provider lets it expire after a day. So this only bounds many that follow each other."""
+"""Bounds a series of batches of one call; a single batch expires at the provider after a day."""
+
+
+class RemoteConfig(ModelConfig):
+    """The endpoint, the decoding options of all protocols, and the limits of calls."""
+
+    name: str = original_option(..., "the model's name as the endpoint knows it", min_length=1)
+    temperature: float | None = original_option(
+        0.0, "0 is greedy decoding; null sends none, for models that refuse it", ge=0, le=2
+    )
+    max_tokens: int | None = original_option(None, "most tokens of one reply; null leaves it to the endpoint", ge=1)
+    weights: Weights = result_option(Weights(), "which weights are meant by the name")
+    base_url: str | None = run_option(None, "the endpoint's address")
+    api_key_env: str | None = run_option(None, "environment variable that holds the key; null: no key needed")
+    max_concurrency: int = run_option(32, "most calls under way at once to the endpoint", ge=1)
+    requests_per_minute: float | None = run_option(
+        None, "most requests a minute to this endpoint; null: no limit", gt=0
+    )
+    tokens_per_minute: float | None = run_option(
+        None, "most tokens a minute, sent and received, with the endpoint; null: no limit", gt=0
+    )
+    adaptive_concurrency: bool = run_option(
+        False, "find out how many calls at once the endpoint takes, up to max_concurrency: fewer after a 429"
+    )
+    tier: Tier = run_option(
+        "standard",
+        "what is paid for how long a wait: standard, flex (about half, slower, sometimes refused), batch (half, by the "
+        "hour); replies are the same model's",
+    )
+    tier_fallback: Literal["standard"] | None = run_option(
+        None, "standard: what flex refuses for want of room is asked at the full price; null: never"
+    )
+    batch_poll_s: float = run_option(15.0, "seconds between two looks at a batch", gt=0)
+    timeout_s: float = run_option(300.0, "seconds that end one attempt; of the tier flex three times as many", gt=0)
+    call_timeout_s: float | None = run_option(
+        None, "seconds for one call with all its retries; null: twice timeout_s", gt=0
+    )
+    max_retries: int = run_option(6, "how often a failed attempt is repeated", ge=0, le=20)
+    cache: bool | None = run_option(
+        None, "whether replies are kept across cells; null: only replies of greedy decoding (temperature 0)"
+    )
+
+    @property
+    def pace(self) -> BatchPolicy:
+        """When requests become a batch."""
+        return BatchPolicy(BATCH_SIZE, BATCH_AGE_S, self.batch_poll_s)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of calls to the endpoint."""
+        return Limits(self.max_concurrency, self.requests_per_minute, self.tokens_per_minute, self.adaptive_concurrency)
+
+    def longest_reply(self) -> float:
+        return self.max_tokens or math.inf
+
+    @field_validator("base_url")
+    @classmethod
+    def _plain_address(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None:
+            return None
+        try:
+            parts = urlsplit(value)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise ValueError("an address is needed, like http://127.0.0.1:8000/v1")
+        if "@" in parts.netloc:  # not shown again: it is a secret
+            raise UserError(
+                f"{_key(info)} holds a user name or password",
+                f"name a variable that holds it in {_key(info, 'api_key_env')}",
+            )
+        return value.rstrip("/")
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _variable_name(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):  # not shown: it may be the key
+            raise UserError(
+                f"{_key(info)} is not the name of an environment variable",
+                "put the key into a variable, e.g. OPENAI_API_KEY, and give its name; null if no key is needed",
+            )
+        return value
+
+    @property
+    def address(self) -> str:
+        """The address, or the provider's name if the provider's library knows the address."""
+        return str(address_of(self))
+
+    @property
+    def place(self) -> str:
+        """The model and its endpoint, in messages."""
+        return f"{self.name} at {self.address}"
+
+
+def _key(info: ValidationInfo, option: str = "") -> str:
+    """The whole key of the checked option, or of another option of the config, for messages."""
+    place = (info.context or {}).get(WHERE)
+    name = option or str(info.field_name)
+    return f"{place}.{name}" if place else name
 
 
 def _policy(config: RemoteConfig, tier: Tier) -> Policy:
@@ -77,7 +177,7 @@ class Refused(Exception):
 
 
 class Unreachable(Exception):
-    """The endpoint takes no connection, or does not answer a question about itself; the text says why."""
+    """The endpoint takes no connection, or does not describe itself; the text is the cause."""
 
 
 class ModelApi(Protocol):
@@ -87,34 +187,33 @@ class ModelApi(Protocol):
 
     @property
     def address(self) -> str:
-        """The address and the API of it, as they are part of the response cache's keys."""
+        """Address and API, as in the response cache's keys."""
 
     def body(self, messages: Sequence[Message], supported: SupportedParameters) -> dict[str, Any]:
         """The request with the supported parameters: everything that determines the reply, as plain values.
 
-        The temperature is under `temperature`, if there is one.
+        A temperature has the key `temperature`.
         """
 
     async def describe(self, seconds: float) -> EndpointInfo:
         """The endpoint's description of the model, within some seconds. Raises `Unreachable` or `UserError`."""
 
     async def send(self, body: dict[str, Any], tier: Tier, *, final: bool = False) -> Reply:
-        """Make one attempt in a tier, without any repetition; the usage has the tier that the endpoint says it served.
+        """Make one attempt in a tier; the usage has the tier that the endpoint reports.
 
-        `final`: no later request repeats the last message.
-
-        Raises `Refused`, `TransientFailure`, or an error that ends the call.
+        `final`: no later request repeats the last message. Raises `Refused`, `TransientFailure`, or an error that ends
+        the call.
         """
 
     async def reject(self, call: RequestKey) -> None:
-        """The answer that a call found in a batch cannot be read: it is asked again."""
+        """Release a call's unreadable answer from its batch: it is asked again."""
 
     async def aclose(self) -> None:
         """Release connections; the next request opens them again."""
 
 
 def key_from_environment(config: RemoteConfig) -> str | None:
-    """The key in the variable that the config names; None if it names none. Raises `UserError`."""
+    """The key in the variable that the config names; None without a name. Raises `UserError`."""
     variable = config.api_key_env
     if variable is None:
         return None
@@ -130,7 +229,7 @@ def key_from_environment(config: RemoteConfig) -> str | None:
 
 
 class Remote:
-    """A model that is asked by its API. Belongs to the event loop of its first call until `aclose`."""
+    """A model behind an API. Belongs to the event loop of its first call until `aclose`."""
 
     def __init__(self, config: RemoteConfig, api: ModelApi) -> None:
         self.config = config
@@ -143,56 +242,33 @@ class Remote:
         self._has_answered = False
         self._reached = self._presented = False
         self._info: EndpointInfo | None = None
-        self._reaching: asyncio.Event | None = None
-
-    # -- the endpoint ----------------------------------------------------------------------------------------------
+        self._reaching = asyncio.Lock()
 
     def _limits(self) -> Endpoint:
         if self._endpoint is None:
-            config = self.config
-            self._endpoint = endpoint_at(config.address)
-            self._endpoint.join(
-                Limits(
-                    config.max_concurrency,
-                    config.requests_per_minute,
-                    config.tokens_per_minute,
-                    config.adaptive_concurrency,
-                )
-            )
+            self._endpoint = endpoint_at(self.config.address)
+            self._endpoint.join(self.config.limits)
         return self._endpoint
 
     async def check(self) -> None:
-        """Nothing yet: key and endpoint are tried before the first call that the cache cannot answer."""
+        """Nothing: key and endpoint are checked before the first call that the cache cannot answer."""
 
     async def _reach(self) -> None:
-        """Check the endpoint once; concurrent first callers wait for the result."""
-        while not self._reached:
-            if self._reaching is not None:
-                await self._reaching.wait()
-                continue
-            self._reaching = asyncio.Event()
+        """Ask the endpoint once for its description, and check it; concurrent first callers wait for the result.
+
+        An empty description is accepted: not every server has one, or gives it to every key.
+        """
+        async with self._reaching:
+            if self._reached:
+                return
             try:
-                await self._probe()
-                self._reached = True
-            finally:
-                self._reaching.set()
-                self._reaching = None
-
-    async def _probe(self) -> None:
-        """Ask the endpoint who it is. Any answer is good: not every server says it, or says it to every key."""
-        self._info = await outlasting(self.config, self._describe)
-        await self._present(self._info)
-        if self.config.cache is not False:
-            store_endpoint_info(self._api.address, self.config.name, self._info.text())
-
-    async def _describe(self) -> EndpointInfo:
-        """The endpoint's description at the first call. A server of codechat's may have ended since it was ready."""
-        try:
-            return await self._api.describe(PROBE_TIMEOUT_S)
-        except Unreachable as problem:
-            if is_kept(self.config):
-                raise self._failures.of_unreachable(str(problem)).error from None
-            raise self._failures.of_nobody(str(problem)) from None
+                self._info = await self._api.describe(PROBE_TIMEOUT_S)
+            except Unreachable as problem:
+                raise self._failures.of_nobody(str(problem)) from None
+            await self._present(self._info)
+            if self.config.cache is not False:
+                cache.store_endpoint_info(self._api.address, self.config.name, self._info.text())
+            self._reached = True
 
     async def describe(self) -> EndpointInfo | None:
         """The endpoint's description; None if it does not answer within two seconds, or the key is missing."""
@@ -202,42 +278,40 @@ class Remote:
             return None
 
     async def _present(self, info: EndpointInfo) -> None:
-        """Report to the running cell who answers, before the first reply is used. Raises `UserError` if it refuses."""
+        """Report the endpoint to the running cell before its first reply is used. Raises `UserError`."""
         listener = ENDPOINT_LISTENER.get()
         if listener is not None:
             await listener.on_connect(self.config, info)
 
     async def aclose(self) -> None:
         """Close the connections, and write the cache's pending entries."""
-        self._endpoint = None
-        await settle()
+        self._endpoint, self._reaching = None, asyncio.Lock()
+        await cache.settle()
         await self._api.aclose()
-
-    # -- a call ----------------------------------------------------------------------------------------------------
 
     async def complete(self, request: Request) -> Reply:
         """Send the conversation, or return its cached answer. Raises as `Model.complete`."""
         question = self._question(request)
         if question is not None and not self._reached:
-            if recall(question) is None:
+            if cache.recall(question) is None:
                 await self._reach()
-                question = self._question(request)  # now it is known whose replies may be taken
+                question = self._question(request)  # the weights are known now
             elif not self._presented:
                 await self._present(self._known_info())
                 self._presented = True
-        return await recall_or_ask(question, lambda: self._ask(request, question), self._may_cache)
+        return await cache.recall_or_ask(question, lambda: self._ask(request, question), self._may_cache)
 
     def _known_info(self) -> EndpointInfo:
-        """The description known without asking: made to this cell before, else made when the replies were cached."""
+        """The last known description: of this cell, else of the cached replies."""
         if self._info is None:
             listener = ENDPOINT_LISTENER.get()
             self._info = listener.known(self.config) if listener is not None else None
         if self._info is None:
-            kept = recall_endpoint_info(self._api.address, self.config.name)
-            self._info = EndpointInfo(self.config.address, json.loads(kept) if kept else {})
+            cached = cache.recall_endpoint_info(self._api.address, self.config.name)
+            self._info = EndpointInfo(self.config.address, json.loads(cached) if cached else {})
         return self._info
 
-    def _question(self, request: Request) -> CachedQuestion | None:
+    def _question(self, request: Request) -> cache.CachedQuestion | None:
         """The cache's key: the request as configured, even if the endpoint later refuses some of its parameters."""
         config = self.config
         if config.cache is False:
@@ -247,13 +321,13 @@ class Remote:
         if not (greedy or config.cache):
             return None
         weights = config.weights.key(self._known_info().weights(config.name))
-        return CachedQuestion(self._api.address, config.name, body, None if greedy else request.sample, weights)
+        return cache.CachedQuestion(self._api.address, config.name, body, None if greedy else request.sample, weights)
 
     def _may_cache(self, reply: Reply) -> bool:
-        """No reply that was decoded without the configured temperature is cached."""
-        return is_final(reply) and self._supported.temperature
+        """Whether a reply may be cached: not if it was decoded without the configured temperature."""
+        return cache.is_final(reply) and self._supported.temperature
 
-    async def _ask(self, request: Request, question: CachedQuestion | None) -> Reply:
+    async def _ask(self, request: Request, question: cache.CachedQuestion | None) -> Reply:
         if not self._reached:
             await self._reach()
         if self.config.tier == BATCH:
@@ -261,7 +335,7 @@ class Remote:
         else:
             endpoint = self._limits()
             tokens = sum(self._sizes(request)) if endpoint.counts_tokens else 0
-            reply = await outlasting(self.config, lambda: self._call(request, endpoint, tokens))
+            reply = await self._call(request, endpoint, tokens)
         self._has_answered = True
         listener = ENDPOINT_LISTENER.get()
         if reply.fingerprint is not None and listener is not None:
@@ -270,45 +344,44 @@ class Remote:
         return reply
 
     async def _call(self, request: Request, endpoint: Endpoint, tokens: int) -> Reply:
-        """The reply in the configured tier; at the full price only if that tier has no room and the config says so."""
+        """The reply in the configured tier, or at the full price if flex has no room and `tier_fallback` allows it."""
         tier = self.config.tier
         try:
             return await call_with_retries(lambda: self._attempt(request, tier), self._policies[tier], endpoint, tokens)
         except InfrastructureError as refused:
             if isinstance(refused, Stopped) or tier != FLEX or not (self.config.tier_fallback and refused.rate_limited):
                 raise
-            again = self._policies[STANDARD]
-            reply = await call_with_retries(lambda: self._attempt(request, STANDARD), again, endpoint, tokens)
-            counts = {"retries": refused.retries + 1, "rate_limited": refused.rate_limited}
-            return replace(reply, **{name: getattr(reply, name) + count for name, count in counts.items()})
+            policy = self._policies[STANDARD]
+            reply = await call_with_retries(lambda: self._attempt(request, STANDARD), policy, endpoint, tokens)
+            retries = reply.retries + refused.retries + 1
+            return replace(reply, retries=retries, rate_limited=reply.rate_limited + refused.rate_limited)
 
     def _sizes(self, request: Request) -> tuple[int, int]:
-        """The tokens that a call will take, in and out: four characters each, and the longest or the usual reply."""
+        """The estimated tokens of a call: the prompt (four characters each), and the longest or the usual reply."""
         sent = sum(len(message.content) for message in request.messages) // 4
         return sent, self.config.max_tokens or int(self._usual_reply)
 
-    async def _ask_in_batch(self, request: Request, question: CachedQuestion | None) -> Reply:
-        """The reply from a batch of the provider's, asked again in another one if the first has none.
+    async def _ask_in_batch(self, request: Request, question: cache.CachedQuestion | None) -> Reply:
+        """The reply from a provider's batch, asked again in another batch if the first has none.
 
-        The call is known by the same words in every process: those of the response cache if it may be shared, else
-        those of the step that will record it.
+        The call's identity is equal in every process: the response cache's key if the reply may be shared, else the
+        step that will record it.
         """
         slots = HELD_SLOTS.get() or HeldSlots(secrets.token_hex(8), secrets.token_hex(8))
-        own = f"{slots.step}/{request.role}/{request.number}/{request.sample}"
+        step = f"{slots.step}/{request.role}/{request.number}/{request.sample}"
         sent, _ = self._sizes(request)
         expected = Usage(sent, int(min(self._usual_reply, self.config.longest_reply())))
-        call = RequestKey(own if question is None else question.key(), slots.unit, slots.payer, expected)
+        call = RequestKey(step if question is None else question.key(), slots.unit, slots.payer, expected)
         token = REQUEST_KEY.set(call)
         try:
-            reply = await call_with_retries(
-                lambda: self._attempt(request, BATCH), self._policies[BATCH], self._no_limits
-            )
+            policy = self._policies[BATCH]
+            reply = await call_with_retries(lambda: self._attempt(request, BATCH), policy, self._no_limits)
         finally:
             REQUEST_KEY.reset(token)
         return replace(reply, usage=reply.usage.served_as(BATCH))
 
     async def _attempt(self, request: Request, tier: Tier) -> Reply:
-        """The reply of one attempt; a refused parameter is left out from then on."""
+        """The reply of one attempt. A refused parameter is left out from then on."""
         while True:
             supported = self._supported
             body = self._api.body(request.messages, supported)
@@ -316,17 +389,15 @@ class Remote:
                 return await self._api.send(body, tier, final=request.final)
             except Refused as refused:
                 refusal, headers = refused.refusal, refused.headers
-            except TransientFailure as failed:
+            except TransientFailure:
                 if (call := REQUEST_KEY.get()) is not None:
                     await self._api.reject(call)
-                    BRAKE.get().check()  # nobody waits for a batch after an interruption
-                if is_down(self.config):  # asking again is of no use before the server was started again
-                    raise failed.error from None
+                    BRAKE.get().check()  # after an interruption no call waits for a batch
                 raise
             if supported.after(refusal, body) is None:
                 raise self._failures.of_refusal(refusal, headers, has_answered=self._has_answered)
             learnt = self._supported.after(refusal, body)
-            if learnt is not None:  # else another call has learnt it in the meantime
+            if learnt is not None:  # else another call was faster
                 reason = self._failures.redact(refusal.message)
                 log.warning("%s: asked again without what it refuses: %s", self.config.place, reason)
                 self._supported = learnt

@@ -1,7 +1,6 @@
-"""An endpoint's failures: what its error says, what the next request leaves out, and which exception it becomes.
+"""An endpoint's failures: the meaning of an error, the parameters it refuses, and the exception it becomes.
 
-No message holds the key, and none is chained to an error of a library, whose text may quote headers or the endpoint's
-words.
+No message holds the key, and no exception is chained to a library's error, whose text may quote headers.
 """
 
 import os
@@ -9,12 +8,14 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codechat.base.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError, nearest
 from codechat.models.calls import TransientFailure, retry_after
 from codechat.models.endpoints import key_of
-from codechat.models.remote.config import RemoteConfig
+
+if TYPE_CHECKING:
+    from codechat.models.remote import RemoteConfig
 
 OVERFLOW = re.compile(
     r"context[ _]length|context[ _]window|context[ _]size|prompt is too long|prompt too long|too many (input )?tokens"
@@ -27,13 +28,13 @@ NO_QUOTA = "insufficient_quota"
 INVALID_KEY = "invalid_api_key"
 UNKNOWN_MODEL = "model_not_found"
 FILTERED = "content_filter"
-"""OpenAI's codes, which other protocols' errors are translated to."""
+"""OpenAI's codes; errors of other protocols are translated to them."""
 UNSUPPORTED = re.compile(r"unsupported|not supported|does not support|not allowed|deprecated", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An HTTP error, as the endpoint worded it."""
+    """An HTTP error, in the endpoint's words."""
 
     status: int
     message: str
@@ -42,31 +43,26 @@ class Refusal:
 
     @property
     def is_overflow(self) -> bool:
-        """Whether the conversation is too long for the model (OpenAI's code, vLLM's and other servers' words)."""
-        if self.status not in (400, 413, 422, 500):
-            return False
-        return self.code == TOO_LONG or bool(OVERFLOW.search(self.message))
+        """Whether the conversation is too long for the model."""
+        return self.status in (400, 413, 422, 500) and (self.code == TOO_LONG or bool(OVERFLOW.search(self.message)))
 
     @property
     def is_filter(self) -> bool:
-        """Whether the provider's filter stopped the prompt before the model saw it.
-
-        Such filters misfire and differ from day to day, so this is a failure to ask and never the model's answer.
-        """
+        """Whether the provider's filter stopped the prompt: a failed call, not an answer, since filters misfire."""
         return self.status == 400 and self.code in (FILTERED, "content_policy_violation", "invalid_prompt")
 
     @property
     def is_about_key(self) -> bool:
-        """Whether the key is wrong, missing, or may not do this; some providers say so with the status 400."""
+        """Whether the key is wrong, missing, or lacks permission; some providers use the status 400."""
         return self.status in (401, 403) or (self.status == 400 and self.code == INVALID_KEY)
 
     @property
     def is_unknown_model(self) -> bool:
-        """Whether there is no such model, or no such page; some providers say so with the status 400."""
+        """Whether the model or the page does not exist; some providers use the status 400."""
         return self.status == 404 or (self.status == 400 and self.code == UNKNOWN_MODEL)
 
     def names_unsupported(self, parameter: str) -> bool:
-        """Whether the endpoint says that it does not support the parameter, or its value, for this model."""
+        """Whether the model does not support the parameter, or its value."""
         if self.status not in (400, 422):
             return False
         named = self.param == parameter or re.search(rf"\b{parameter}\b", self.message) is not None
@@ -74,19 +70,20 @@ class Refusal:
 
     @property
     def context_limit(self) -> int | None:
-        """The model's context in tokens if the message has it."""
-        found = re.search(r"maximum context length is (\d+)", self.message)
-        return int(found.group(1)) if found else None
+        """The model's context in tokens, if the message has it."""
+        match = re.search(r"maximum context length is (\d+)", self.message)
+        return int(match[1]) if match else None
 
 
 @dataclass(frozen=True, slots=True)
 class SupportedParameters:
-    """The parameters that this endpoint supports, learnt from its refusals and used for every later call."""
+    """The parameters of this endpoint, learnt from its refusals and used for every later call.
+
+    `temperature`: it may be sent. `renames_cap`: the chat API's `max_tokens` is called `max_completion_tokens`.
+    """
 
     temperature: bool = True
-    """Whether a temperature may be sent."""
     renames_cap: bool = False
-    """Whether the chat API's `max_tokens` is called `max_completion_tokens`."""
 
     def after(self, refusal: Refusal, body: Mapping[str, Any]) -> "SupportedParameters | None":
         """The parameters that avoid the refusal; None if nothing in the body can be left out or renamed."""
@@ -101,43 +98,36 @@ BUSY = (408, 409, 429)
 NO_MONEY = 402
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """Remedies of two mistakes in one protocol's words: no such model, and no key given although one is needed."""
-
-    unknown_model: str = ""
-    no_key: str = ""
-
-
 class Failures:
-    """Turns failures of one model into exceptions. `served` are the model names that the endpoint lists, if it does."""
+    """Turns failures of one model into exceptions. `served`: the model names in the endpoint's list.
 
-    def __init__(self, config: RemoteConfig, advice: Advice) -> None:
-        self._config, self._advice = config, advice
+    `unknown_model` and `no_key` are a protocol's remedies for an unknown model and a missing key.
+    """
+
+    def __init__(self, config: "RemoteConfig", *, unknown_model: str = "", no_key: str = "") -> None:
+        self._config, self._unknown_model, self._no_key = config, unknown_model, no_key
         self.served: tuple[str, ...] = ()
 
     def of_refusal(self, refusal: Refusal, headers: Mapping[str, str], *, has_answered: bool) -> Exception:
         """The exception for an HTTP error. `has_answered`: an earlier call succeeded, so the config is right."""
         status = refusal.status
-        said = f"{self._config.place}: HTTP {status}: {self.redact(refusal.message)}"
+        message = f"{self._config.place}: HTTP {status}: {self.redact(refusal.message)}"
         if refusal.is_overflow:
             limit, wanted = refusal.context_limit, self._config.max_tokens
             if limit is None or wanted is None or wanted < limit:
-                return ContextOverflow(said)
+                return ContextOverflow(message)
             option = f"{key_of(self._config, 'max_tokens')}={wanted}"
-            return UserError(said, f"{option} leaves no room for a prompt: lower it below {limit}")
+            return UserError(message, f"{option} leaves no room for a prompt: lower it below {limit}")
         if refusal.is_about_key:
-            said = f"{self._config.place}: HTTP {status}"  # the endpoint's own words are left out: some quote the key
+            message = f"{self._config.place}: HTTP {status}"  # the endpoint's words may quote the key
         if status == NO_MONEY or refusal.code == NO_QUOTA:
-            return EndpointDown(said)
+            return EndpointDown(message)
         if status in BUSY or status >= 500:
-            return TransientFailure(
-                InfrastructureError(said), limited=status == 429, after=retry_after(headers, time.time())
-            )
-        # After a successful call a refusal is about this conversation, or the endpoint's state.
-        if refusal.is_filter or has_answered:
-            return InfrastructureError(said)
-        return self._mistake(refusal, said)
+            wait = retry_after(headers, time.time())
+            return TransientFailure(InfrastructureError(message), limited=status == 429, after=wait)
+        if refusal.is_filter or has_answered:  # then it concerns this conversation, or the endpoint's state
+            return InfrastructureError(message)
+        return self._mistake(refusal, message)
 
     def of_unreachable(self, cause: str) -> TransientFailure:
         """The exception for an endpoint that takes no connection, after it had taken one."""
@@ -152,24 +142,11 @@ class Failures:
 
     def of_connection(self, cause: str) -> TransientFailure:
         """The exception for a connection that broke before the response was whole."""
-        return TransientFailure(
-            InfrastructureError(f"{self._config.place}: the connection broke ({self.redact(cause)})")
-        )
+        return self.of_answer(f"the connection broke ({self.redact(cause)})")
 
     def of_answer(self, problem: str) -> TransientFailure:
         """The exception for a good status with an unreadable answer."""
         return TransientFailure(InfrastructureError(f"{self._config.place}: {self.redact(problem)}"))
-
-    def refuse_key(self, status: int) -> UserError:
-        """The error for a wrong or missing key."""
-        place, variable = self._config.place, self._config.api_key_env
-        if variable is None:
-            advice = self._advice.no_key or f"set {key_of(self._config, 'api_key_env')} to the variable that holds it"
-            return UserError(f"{place} asks for a key (HTTP {status})", advice)
-        return UserError(
-            f"{place} refuses the key of the environment variable {variable} (HTTP {status})",
-            f"check the key in {variable} and what it may use",
-        )
 
     def redact(self, text: str) -> str:
         """The text, bounded, without the key."""
@@ -177,23 +154,21 @@ class Failures:
         key = os.environ.get(variable, "").strip() if variable else ""
         return (text.replace(key, "***") if key else text)[:300]
 
-    def _mistake(self, refusal: Refusal, said: str) -> UserError:
-        """The user's mistake that the first answer shows."""
+    def _mistake(self, refusal: Refusal, message: str) -> UserError:
+        """The user's mistake behind a refused first call."""
         config, status = self._config, refusal.status
         if refusal.is_about_key:
-            return self.refuse_key(status)
+            variable = config.api_key_env
+            if variable is None:
+                remedy = self._no_key or f"set {key_of(config, 'api_key_env')} to the variable that holds it"
+                return UserError(f"{config.place} asks for a key (HTTP {status})", remedy)
+            problem = f"{config.place} refuses the key of the environment variable {variable} (HTTP {status})"
+            return UserError(problem, f"check the key in {variable} and what it may use")
         if refusal.is_unknown_model:
-            remedy = nearest(config.name, self.served) if self.served else self._advice.unknown_model
+            remedy = nearest(config.name, self.served) if self.served else self._unknown_model
             keys = f"{key_of(config, 'name')} and {key_of(config, 'base_url')}"
-            return UserError(said, f"check {keys}" + (f"; {remedy}" if remedy else ""))
+            return UserError(message, f"check {keys}" + (f"; {remedy}" if remedy else ""))
         if status < 400:
-            return UserError(
-                f"{config.address} answers with a redirect", f"set {key_of(config, 'base_url')} to the final address"
-            )
-        return UserError(said, "the endpoint refuses the request: change the model's options")
-
-
-def cause_of(error: BaseException) -> str:
-    """The cause of an error in words; they may hold the key."""
-    cause = error.__cause__ or error
-    return f"{cause}" or type(cause).__name__
+            remedy = f"set {key_of(config, 'base_url')} to the final address"
+            return UserError(f"{config.address} answers with a redirect", remedy)
+        return UserError(message, "the endpoint refuses the request: change the model's options")

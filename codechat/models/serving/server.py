@@ -1,22 +1,27 @@
-"""A server as its model and weights describe it: two models of a cell with the same ones share a server."""
+"""A model server: its model and weights, and questions to it. Models of a cell with equal weights share a server."""
 
+import http.client
 import ipaddress
 import re
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 from codechat.base.files import content_hash
 from codechat.models import ModelConfig
 from codechat.models.endpoints import Weights
+from codechat.models.openai import OpenAIConfig
 
 VLLM = "vllm"
+PATIENCE_S = 2.0
+CACHE = re.compile(r"^vllm:cache_config_info\{([^}]*)\}", re.MULTILINE)
+LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A model as it is loaded. `weights_gb` are the gigabytes that its weights take; None if that is not known."""
+    """A model with its weights. `weights_gb`: gigabytes of the loaded weights; None if unknown."""
 
     name: str
     weights: Weights
@@ -24,42 +29,42 @@ class Server:
 
     @property
     def known_as(self) -> str:
-        """A name of the model and its weights, in place of an address; the same on every port and machine."""
+        """The name in the response cache's keys, in place of an address: the same on every port and machine."""
         return f"vllm:{self.name}"
 
     @property
     def slug(self) -> str:
-        """A name for files, which no other server has."""
+        """A unique name for files."""
         readable = re.sub(r"[^A-Za-z0-9.]+", "-", self.name).strip("-.").lower()[:60]
         return f"{readable}-{content_hash([self.name, self.weights.identity()])[:6]}"
 
     @property
     def described(self) -> str:
-        """The model and how it is loaded, for people."""
+        """The model and the options of its weights, for people."""
         chosen = ", ".join(f"{name} {value}" for name, value in self.weights.identity().items())
         return f"{self.name} ({chosen})" if chosen else self.name
 
-    def arguments(self) -> list[str]:
-        """The arguments of `vllm serve` that say what is loaded."""
-        given: Mapping[str, Any] = self.weights.identity()
-        flags = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
-        return [self.name, "--served-model-name", self.name, *flags]
-
 
 def server_of(config: ModelConfig) -> Server | None:
-    """The server that codechat may start for a model; None for a model that is not served on this machine."""
-    weights = getattr(config, "weights", None)
-    if getattr(config, "served_by", None) != VLLM or weights is None or not is_local(getattr(config, "base_url", "")):
+    """The server that codechat may start for a model; None if the model is not served on this machine."""
+    if not isinstance(config, OpenAIConfig) or config.served_by != VLLM:
         return None
-    size: float | None = getattr(config, "weights_gb", None)
-    if size is not None and weights.quantization == "fp8":
-        size /= 2  # of the memory of weights published with 16 bits
-    return Server(config.name, weights, size)
+    host = urlsplit(config.base_url).hostname or ""
+    try:
+        is_local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_local = host == "localhost"
+    if not is_local:
+        return None
+    size = config.weights_gb
+    if size is not None and config.weights.quantization == "fp8":
+        size /= 2  # published with 16 bits
+    return Server(config.name, config.weights, size)
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A model of a cell that may be served on this machine; `place` is its key in the config."""
+    """A model of a cell that may be served on this machine; `place` is the model's key in the config."""
 
     place: str
     config: ModelConfig
@@ -68,25 +73,69 @@ class Need:
 
 
 def needs_in(models: Mapping[str, ModelConfig]) -> list[Need]:
-    """The models that codechat may start a server for, by their places."""
-    found = ((place, config, server_of(config)) for place, config in models.items())
+    """The models, given by place, that codechat may start a server for."""
     return [
         Need(place, config, server, str(getattr(config, "base_url", "")))
-        for place, config, server in found
-        if server is not None
+        for place, config in models.items()
+        if (server := server_of(config)) is not None
     ]
 
 
-def is_local(base_url: str) -> bool:
-    """Whether an address is on loopback."""
-    host = urlsplit(base_url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def port_of(base_url: str) -> int:
-    """The port of an address."""
     parts = urlsplit(base_url)
     return parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def answers(base_url: str) -> bool:
+    """Whether an OpenAI-compatible server answers at an address; a key is not needed."""
+    page = _get(base_url, urlsplit(base_url).path + "/models")
+    return page is not None and page[0] != http.HTTPStatus.NOT_FOUND
+
+
+def is_healthy(port: int) -> bool:
+    """Whether the server on a port reports that it is ready."""
+    page = _get(local_url(port), "/health")
+    return page is not None and page[0] == http.HTTPStatus.OK
+
+
+def kv_tokens(base_url: str) -> int | None:
+    """The tokens that fit the KV cache of the vLLM at an address; None if unknown."""
+    page = _get(base_url, "/metrics")
+    labels = CACHE.search(page[1]) if page is not None and page[0] == http.HTTPStatus.OK else None
+    sizes = dict(LABEL.findall(labels[1])) if labels is not None else {}
+    try:
+        return int(sizes["num_gpu_blocks"]) * int(sizes["block_size"])
+    except (KeyError, ValueError):
+        return None
+
+
+def _get(base_url: str, path: str) -> tuple[int, str] | None:
+    """Status and text of a page; None without an answer within `PATIENCE_S`."""
+    host = urlsplit(base_url).hostname or ""
+    connection = http.client.HTTPConnection(host, port_of(base_url), timeout=PATIENCE_S)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read().decode("utf-8", "replace")
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+
+
+def local_url(port: int) -> str:
+    """The address, up to /v1, of a server on this machine."""
+    return f"http://127.0.0.1:{port}/v1"
+
+
+def free_port(wanted: int) -> int:
+    """The wanted port if it is free on loopback, else another free port."""
+    for port in (wanted, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise OSError("no port of this machine is free")

@@ -1,8 +1,8 @@
-"""Runs a server in a process group of its own, and ends all of it once no process of codechat uses it any more.
+"""Runs a server in a new process group, and ends all its processes when no process of codechat uses it any more.
 
 Started as a script: `python -I -S server_guard.py GRACE_S USERS COMMAND...`. The folder USERS has a file for each
-process that uses the server, named after the process and its beginning, so that one that was killed does not count.
-SIGUSR2 asks to end too. Imports nothing but the standard library.
+process that uses the server, named by process id and start time, so that a killed process does not count. SIGUSR2 ends
+the server too. Imports the standard library alone.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ def main(grace_s: float, users: Path, command: list[str]) -> int:
     asked: list[int] = []
     signal.signal(END, lambda number, _: asked.append(number))
     libc = ctypes.CDLL(None)
-    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # what leaves the group comes back here when its parent ends
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans that left the group become children of this process
     server = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -40,17 +40,14 @@ def main(grace_s: float, users: Path, command: list[str]) -> int:
 
 
 def prepare(libc: ctypes.CDLL) -> None:
-    """In the server's process: signals as usual, and an end with the guard."""
+    """In the server's process: restore signals, and end together with the guard."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
 
 def user_name(process: int) -> str:
-    """The name of a process among the users of a server: its number and beginning, since numbers are given again.
-
-    Empty if there is none under this number, or it has ended.
-    """
+    """A process's file name in USERS: id and start time, since ids are reused. Empty if the process has ended."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -59,20 +56,20 @@ def user_name(process: int) -> str:
 
 
 def is_used(users: Path) -> bool:
-    """Whether a process that has not ended uses a server."""
+    """Whether a running process uses the server."""
     names = [path.name for path in users.iterdir()] if users.is_dir() else []
     return any(user_name(int(name.partition("-")[0])) == name for name in names)
 
 
 def end(server: "subprocess.Popen[bytes]", grace_s: float) -> None:
-    """End the server and everything that it started: asked at first, then by force."""
+    """End the server and all its processes: by SIGTERM, after `grace_s` by SIGKILL."""
     deadline = time.monotonic() + grace_s
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(server.pid, signal.SIGTERM)
     asked: set[int] = {server.pid}
     while server.poll() is None or children():
-        for process in children():  # also of those that come here as their parents end
-            if process != server.pid and not user_name(process):  # it has ended; the server is left to its `Popen`
+        for process in children():  # orphans included
+            if process != server.pid and not user_name(process):  # has ended; `Popen` reaps the server
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(process, os.WNOHANG)
         late = time.monotonic() > deadline
@@ -87,7 +84,6 @@ def end(server: "subprocess.Popen[bytes]", grace_s: float) -> None:
 
 
 def children() -> list[int]:
-    """The children of this process."""
     me = os.getpid()
     return [int(child) for child in Path(f"/proc/{me}/task/{me}/children").read_text(encoding="ascii").split()]
 

@@ -1,4 +1,4 @@
-"""What people label of tasks that were made: is each sound? Kept items and dropped ones are drawn, unseen which."""
+"""Labels of constructed tasks: is each sound? Kept and dropped items are drawn, without showing which."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,11 +15,8 @@ ASKED = "Can this task be done as it is asked, and do its tests demand what it a
 
 
 class _Items(Kind):
-    """Items of constructions; the recipe judged an item sound if it kept it.
-
-    The column `content` is a hash of the text that is labelled, of recipes that read labels; `edit` a better text that
-    a person writes in its place.
-    """
+    """Items of constructions; the recipe judged an item sound if it kept the item. The column `content` is a hash of
+    the labelled text, for recipes that read labels; `edit` is a better text by a person."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -32,11 +29,11 @@ class _Items(Kind):
         return "folders that `construct` made"
 
     def stratum(self, row: Row) -> Stratum:
-        """The recipe, and where the item ended."""
+        """The recipe, and the stage at which the item ended."""
         return row["recipe"], row["judge_reason"].partition(":")[0], ""
 
     def rows(self, runs: Sequence[Path]) -> tuple[list[Row], Sequence[LoadedCell]]:
-        """The items of constructions: folders of them, or folders that hold such."""
+        """The items in folders of constructions, or in folders that contain such folders."""
         found: list[Row] = []
         for folder in runs:
             for place in [folder, *sorted(folder.glob("*/"))] if folder.is_dir() else []:
@@ -50,7 +47,12 @@ class _Items(Kind):
 
 def _items_of(place: Path, recipe: str, identity: str) -> Iterator[Row]:
     for name, kept in ((ITEMS, True), (DROPPED, False)):
-        for number, row in enumerate(_rows(place / name)):
+        try:
+            rows = [json.loads(line) for line in (place / name).open(encoding="utf-8")]
+        except (OSError, ValueError) as error:
+            remedy = "run the construction again: it writes its files anew"
+            raise UserError(f"cannot read {place / name}: {error}", remedy) from error
+        for number, row in enumerate(rows):
             data = {k: v for k, v in row.items() if k != "provenance"} if kept else row["data"]
             yield MADE.row(
                 {"item": _text(data)}, asked=ASKED, recipe=recipe, content=row["provenance"].get("content", ""),
@@ -60,18 +62,8 @@ def _items_of(place: Path, recipe: str, identity: str) -> Iterator[Row]:
             )  # fmt: skip
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        with path.open(encoding="utf-8") as stream:
-            yield from (json.loads(line) for line in stream)
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"cannot read {path}: {error}", "run the construction again: it writes its files anew"
-        ) from error
-
-
 def _text(data: Mapping[str, Any]) -> str:
-    """An item to read: every entry below its name, texts of several lines inside of others too."""
+    """An item to read: every entry below its name, also texts of several lines inside other values."""
     return "\n\n".join(f"## {name}\n{text}" for key, each in data.items() for name, text in _entries(key, each))
 
 
@@ -81,8 +73,7 @@ def _entries(name: str, value: Any) -> Iterator[tuple[str, str]]:
     elif "\\n" not in (text := json.dumps(value, indent=1, ensure_ascii=False)):
         yield name, text
     else:
-        parts = value.items() if isinstance(value, dict) else enumerate(value, 1)
-        for key, each in parts:
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value, 1):
             yield from _entries(f"{name} {key}", each)
 
 

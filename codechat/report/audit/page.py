@@ -12,20 +12,19 @@ from typing import Any
 from codechat.base.files import content_hash
 from codechat.report.audit.kinds import Row
 
-_FOLDER = Path(__file__).parent
 _READ = {
     "prompt": "The task",
     "question": "The issue",
     "thread": "The thread that followed it",
     "conditions": "What satisfies the user, by the data",
 }
-"""The titles of the texts that a decision rests on, other than the judged one, by column."""
+"""The titles of the texts to read before the judged text, by column."""
 
 
 def labelling_page(rows: Sequence[Row]) -> str:
-    """The labelling page for a sample. The browser stores the labels under the sample's own name."""
-    kind = rows[0].kind
-    script, style = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("label.js", "label.css"))
+    """The labelling page for a sample. The browser stores the labels under the sample's name."""
+    kind, names = rows[0].kind, ("label.js", "label.css", "label.html")
+    script, style, skeleton = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in names)
     data = {
         "sample": content_hash([row["sample"] for row in rows])[:16],
         "columns": kind.columns,
@@ -44,7 +43,6 @@ def labelling_page(rows: Sequence[Row]) -> str:
         "data": json.dumps(data).replace("<", "\\u003c"),
         "script": script,
     }
-    skeleton = (_FOLDER / "label.html").read_text(encoding="utf-8")
     return re.sub("@@([a-z]+)@@", lambda match: parts[match.group(1)], skeleton)
 
 

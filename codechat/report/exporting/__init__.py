@@ -1,6 +1,6 @@
 """Records of a cell in the formats of other tools.
 
-One file per format: a registered factory that reads the cell which its config names. What a cell does not hold is left
+One file per format: a registered factory that reads the cell named by the config. Values that a cell lacks are left
 out; nothing is invented.
 """
 
@@ -20,16 +20,13 @@ class ExportConfig(Config):
 
     @property
     def sessions(self) -> Path:
-        """The file of the cell's records."""
         return Path(self.run) / "sessions.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The file's text, what is in it in words, and what a user should know of it.
-
-    `suffix` is that of the only names by which the other tool opens such a file; empty if it takes any.
-    """
+    """The file's text, a summary of the content, and remarks for the user. `suffix` is the file suffix that the other
+    tool requires; empty if it takes any."""
 
     text: Iterable[str]
     counts: str

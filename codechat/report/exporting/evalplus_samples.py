@@ -36,12 +36,12 @@ def evalplus_samples(config: EvalPlusExport) -> Exported:
     lines = [{"task_id": session.task_id, "solution": program_at(session, config.turn)} for session in reached]
     empty = sum(not line["solution"] for line in lines)
     remarks = [f"{counted(empty, 'reply', 'replies')} had no code: an empty program, which fails"] if empty else []
-    remarks.append("EvalPlus takes a file only if it has every task: not that of a cell with errors or dataset.limit")
+    remarks.append("EvalPlus takes only files with every task: no cell with errors or dataset.limit")
     text = (json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     return Exported(text, f"{counted(len(lines), 'program')} of turn {config.turn}", remarks, ".jsonl")
 
 
 def program_at(session: SessionRecord, turn: int) -> str:
-    """The program tested at a turn, empty if the reply had none. A skipped turn has that of the turn before."""
+    """The program tested at a turn, empty without code in the reply. A skipped turn repeats the turn before."""
     asked = next(place for place in range(turn, -1, -1) if not session.turns[place].skipped)
     return session.turns[asked].code or ""

@@ -31,11 +31,23 @@ def inspect_log(config: InspectExport) -> Exported:
     """A log for Inspect's viewer, `inspect view --log-dir FOLDER`."""
     folder = Path(config.run)
     sessions, metrics = list(read_sessions(config.sessions)), _read(folder / "metrics.json")
-    times = _times(folder, metrics)
+    # records hold no time: the cell ended when they were written, and began the metrics' `wall_s` earlier
+    ended = datetime.fromtimestamp((folder / "sessions.jsonl").stat().st_mtime, UTC)
+    began = ended - timedelta(seconds=(metrics or {}).get("wall_s") or 0.0)
+    times = {"started_at": began.isoformat(timespec="seconds"), "completed_at": ended.isoformat(timespec="seconds")}
+    ids, first = [session.task_id for session in sessions], next(iter(sessions), None)
     log = {
         "version": VERSION,
         "status": "success" if metrics is not None else "cancelled",
-        "eval": _header(folder, sessions, metrics, times["started_at"]),
+        "eval": {
+            **dict.fromkeys(("eval_id", "run_id", "task_id"), first.cell_id if first else ""),
+            "created": times["started_at"],
+            "task": first.protocol if first else folder.name,
+            "dataset": {"name": first.dataset if first else "", "samples": len(ids), "sample_ids": ids},
+            "model": first.model if first else "",
+            "config": {},
+            "metadata": {"config": _read(folder / "config.yaml"), "metrics": metrics},
+        },
         "plan": {},
         "results": {
             "total_samples": len(sessions),
@@ -48,33 +60,8 @@ def inspect_log(config: InspectExport) -> Exported:
     return Exported((json.dumps(log, ensure_ascii=False),), counted(len(sessions), "dialogue"), suffix=".json")
 
 
-def _header(folder: Path, sessions: Sequence[SessionRecord], metrics: Any, began: str) -> dict[str, Any]:
-    """The part of the log that describes the run: task, dataset, model and settings."""
-    first = sessions[0] if sessions else None
-    ids = [session.task_id for session in sessions]
-    return {
-        "eval_id": first.cell_id if first else "",
-        "run_id": first.cell_id if first else "",
-        "created": began,
-        "task": first.protocol if first else folder.name,
-        "task_id": first.cell_id if first else "",
-        "dataset": {"name": first.dataset if first else "", "samples": len(ids), "sample_ids": ids},
-        "model": first.model if first else "",
-        "config": {},
-        "metadata": {"config": _read(folder / "config.yaml"), "metrics": metrics},
-    }
-
-
-def _times(folder: Path, metrics: Any) -> dict[str, str]:
-    """The end is when the records were written, which hold no time; the beginning is the metrics' `wall_s` earlier."""
-    written = datetime.fromtimestamp((folder / "sessions.jsonl").stat().st_mtime, UTC)
-    took = timedelta(seconds=(metrics or {}).get("wall_s") or 0.0)
-    both = {"started_at": written - took, "completed_at": written}
-    return {name: time.isoformat(timespec="seconds") for name, time in both.items()}
-
-
 def _read(path: Path) -> Any:
-    """A YAML or JSON file's content; null if the cell does not have it (yet)."""
+    """A YAML or JSON file's content; None if the file is missing."""
     if not path.exists():
         return None
     text = path.read_text(encoding="utf-8")
@@ -104,22 +91,18 @@ def _sample(session: SessionRecord) -> dict[str, Any]:
 
 
 def _dialogue(turns: Iterable[TurnRecord]) -> Iterator[dict[str, str]]:
-    """Every request's new messages, and the reply to it. A request repeats all, some or nothing of what was said."""
+    """The new messages of every request, and the reply. A request repeats all, some or none of the earlier messages."""
     said: set[Message] = set()
     for turn in turns:
-        for request, response in _exchanges(turn):
+        # the calls of the model under test, if a turn has several; else the turn's request and response
+        calls = [(call.request, call.response) for call in turn.calls() if call.role == UNDER_TEST]
+        for request, response in calls or ([] if turn.skipped else [(turn.request, turn.response)]):
             replies = [place for place, each in enumerate(request) if each.role == "assistant"]
             new = request[replies[-1] + 1 :] if said and replies else request
             yield from (_message(each) for each in new if each.role != "system" or each not in said)
             said.update(new)
             if response is not None:
                 yield {"role": "assistant", "content": response}
-
-
-def _exchanges(turn: TurnRecord) -> list[tuple[list[Message], str | None]]:
-    """The calls of the model under test at a turn, if it takes several; else its request and response."""
-    calls = [(call.request, call.response) for call in turn.calls() if call.role == UNDER_TEST]
-    return calls or ([] if turn.skipped else [(turn.request, turn.response)])
 
 
 def _message(message: Message) -> dict[str, str]:
@@ -139,10 +122,10 @@ def _output(session: SessionRecord) -> dict[str, Any]:
 
 def _scores(session: SessionRecord) -> dict[str, Any]:
     """By name: 1 or 0 at each turn that was decided, and the judgement on the whole dialogue if there is one."""
-    scores: dict[str, Any] = {}
-    for name, values in _decided(session).items():
-        if values:
-            scores[name] = {"value": values, "explanation": _reasons(session, name)}
+    decided = _decided(session)
+    scores: dict[str, Any] = {
+        name: {"value": values, "explanation": _reasons(session, name)} for name, values in decided.items() if values
+    }
     if isinstance(session.judgement, Mapping) and "verdict" in session.judgement:
         judgement = session.judgement
         scores["judgement"] = {
@@ -164,7 +147,7 @@ def _decided(session: SessionRecord) -> dict[str, dict[str, int]]:
 
 
 def _reasons(session: SessionRecord, name: str) -> str:
-    """Why the code fails, or how the judge argued, a line a turn."""
+    """The reasons of failures or of the judge, a line a turn."""
     found: Iterator[tuple[int, str | None, str]]
     if name == "passed":
         found = ((turn.turn, turn.outcome, turn.failure.reason if turn.failure else "") for turn in session.turns)
@@ -174,7 +157,7 @@ def _reasons(session: SessionRecord, name: str) -> str:
 
 
 def _means(sessions: Sequence[SessionRecord]) -> Iterator[dict[str, Any]]:
-    """The share of ones at each turn, over the completed sessions that were decided there."""
+    """The share of ones at each turn, over the completed sessions with a decision."""
     decided = [_decided(session) for session in sessions if session.status == "completed"]
     for name in ("passed", "adherence"):
         turns = sorted({turn for each in decided for turn in each[name]}, key=lambda turn: int(turn.partition("_")[2]))

@@ -1,4 +1,4 @@
-"""What reports, cells' folders and the terminal show of any protocol: all of it follows from its `Measures`."""
+"""The report, the tables of a cell's folder and the terminal's summary of any protocol, made from its `Measures`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,9 +8,9 @@ from codechat.base.errors import UserError
 from codechat.base.template import counted
 from codechat.report.comparison import Comparison, SessionVerdicts
 from codechat.report.data import Drawing, Headline, Section, Table
+from codechat.report.drawing import drawings_of, write_cell_figures
 from codechat.report.formats import write_table
 from codechat.report.generic import repeats
-from codechat.report.generic.figures import drawings_of, write_cell_figures
 from codechat.report.generic.overview import section_of, standing
 from codechat.report.generic.paired import differences, pairs
 from codechat.report.generic.tables import Sheet, costs, counts, tables_of
@@ -38,32 +38,32 @@ def summary_lines(measures: Measures, metrics: Mapping[str, Any]) -> Iterator[Te
     for part in measures.breakdowns:
         groups, sizes = value_of(metrics, part) or {}, size_of(metrics, part) or {}
         twins = (each for each in measures.breakdowns if (each.by, each.key) == (part.by, "undecided"))
-        rest = [name for each in twins for name in value_of(metrics, each) or () if name not in groups]
-        if part.key == leading and len(groups) + len(rest) > 1:
+        undecided = [name for each in twins for name in value_of(metrics, each) or () if name not in groups]
+        if part.key == leading and len(groups) + len(undecided) > 1:
             shown = {name: f"{value:{LINE_SPECS[part.unit]}}" for name, value in groups.items() if value is not None}
-            told = {name: f" ({size_text(size)})" for name, size in sizes.items()}
-            notes = [", ".join(f"{name}: {text}{told.get(name, '')}" for name, text in shown.items()) or NONE]
+            texts = {name: f" ({size_text(size)})" for name, size in sizes.items()}
+            notes = [", ".join(f"{name}: {text}{texts.get(name, '')}" for name, text in shown.items()) or NONE]
             notes += [f"*: fewer than {FEW}"] if any(sizes.get(name, FEW) < FEW for name in shown) else []
-            notes += [f"left out as almost wholly undecided: {', '.join(rest)}"] if rest else []
+            notes += [f"left out as almost wholly undecided: {', '.join(undecided)}"] if undecided else []
             yield f"{part.label} by {part.by}", "; ".join(notes)
     if any(metrics["outcomes"].values()):  # nothing is tested under some protocols
         yield "outcomes", outcomes_text(metrics)
 
 
 def sessions_text(metrics: Mapping[str, Any], counts: Iterable[tuple[int | None, str, str]]) -> str:
-    """Completed sessions, and what else was counted if it is not nought: each in words for one, and for several."""
-    rest = ((metrics["errored"], "errored", "errored"), *counts)
-    told = (counted(count, one, several) for count, one, several in rest if count)
-    return ", ".join([f"{metrics['completed']} completed", *told])
+    """Completed sessions and further counts that are not 0; each count comes with its singular and its plural."""
+    every = ((metrics["errored"], "errored", "errored"), *counts)
+    texts = (counted(count, one, several) for count, one, several in every if count)
+    return ", ".join([f"{metrics['completed']} completed", *texts])
 
 
 def outcomes_text(metrics: Mapping[str, Any]) -> str:
-    """How often each outcome was met."""
+    """The number of turns by outcome."""
     return ", ".join(f"{count} {name}" for name, count in metrics["outcomes"].items() if count) or NONE
 
 
 def ends_text(series: Sequence[float | None], change: float | None = None) -> str:
-    """The first and the last value of a series, with the change between them in per cent."""
+    """The first and the last value of a series, and the change in per cent."""
     if not series:
         return NONE
     ends = " → ".join(value_text(value) for value in (series[0], series[-1]))
@@ -78,20 +78,17 @@ def value_text(value: float | None, interval: Sequence[float] | None = None, spe
 
 
 class Chapter:
-    """A protocol's part of every report, of a cell's folder and of the terminal's summary, drawn from its `Measures`.
-
-    A protocol that has more to say registers a chapter of its own (`codechat.report.chapters.register`), a subclass
-    that overrides what it shows otherwise. Such a protocol comes first in a report if its chapter `leads`.
-    """
+    """A protocol's part of every report, of a cell's folder and of the terminal's summary, from its `Measures`. A
+    protocol with further tables or figures registers a subclass (`codechat.report.chapters.register`)."""
 
     measures: Measures | None = None
-    """How to read a metrics.json that does not say it, as old ones do not."""
+    """The description for a metrics.json without one, as in old cells."""
     reads: type[SessionVerdicts] = SessionVerdicts
-    """What is gathered of a cell's sessions: the cells of a comparison are of this type."""
+    """The type of a comparison's cells: the data that is gathered from sessions."""
     leads = True
-    """Whether a chapter of a protocol's own comes before others, and can make the report's claim."""
+    """Whether a registered chapter comes before others, and can make the report's claim."""
     fates = ("passes at every turn", "fails first at turn")
-    """What the page says of a session that passes throughout, and, before the turn's number, of one that does not."""
+    """The page's words for a session that always passes, and, before the turn's number, for one that does not."""
 
     def checked(self, metrics: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
         """The content of metrics.json. Raises `UserError` if it lacks what the chapter reads."""
@@ -105,12 +102,12 @@ class Chapter:
         return summary_lines(measures, metrics)
 
     def write_tables(self, measures: Measures, metrics: Mapping[str, Any], folder: Path) -> None:
-        """Write the tables that a cell leaves beside its metrics.json: `finals`, `turns` and `by_<group>`."""
+        """Write the tables of a cell's folder: `finals`, `turns` and `by_<group>`."""
         for table in tables_of(Sheet(measures, (), [((), metrics)])):
             write_table(table, folder)
 
     def write_figures(self, measures: Measures, metrics: Mapping[str, Any], title: str, folder: Path) -> None:
-        """Write the figures that a cell leaves, as SVG and PNG: `turns` and `by_<group>`."""
+        """Write the figures of a cell's folder, as SVG and PNG: `turns` and `by_<group>`."""
         write_cell_figures(measures, metrics, title, folder)
 
     def groups(self, comparison: Comparison[Any]) -> dict[str, str]:
@@ -118,7 +115,7 @@ class Chapter:
         return {comparison.protocol: comparison.measures.title}
 
     def tables(self, comparison: Comparison[Any]) -> Iterator[Table]:
-        """Every table of a report that there is something for; the first is shown in the terminal."""
+        """Every table of a report that is not empty; the first is shown in the terminal."""
         yield from tables_of(Sheet.of(comparison))
         compared = [pair for pair in pairs(comparison) if pair.is_scored]
         if compared:
@@ -129,7 +126,7 @@ class Chapter:
         yield costs(comparison, **names)
 
     def opening(self, tables: Sequence[Table]) -> list[Table]:
-        """Which of its tables the terminal shows."""
+        """The tables that the terminal shows."""
         return list(tables[:1])
 
     def drawings(self, comparison: Comparison[Any]) -> Iterator[Drawing]:
@@ -138,7 +135,7 @@ class Chapter:
         yield from repeats.drawings(comparison, prefix=f"{comparison.protocol}_", group=comparison.protocol)
 
     def headline(self, comparison: Comparison[Any], tables: Sequence[Table]) -> Headline:
-        """What the page claims if this protocol leads the report; `tables` are the report's."""
+        """The claim of the page if this protocol leads the report; `tables` are the report's."""
         return standing(comparison)
 
     def sections(self, comparison: Comparison[Any]) -> list[Section]:

@@ -1,6 +1,7 @@
-"""A protocol's section of the page: who leads, in words, its final figures as a board, its series as charts."""
+"""A protocol's section of the page: the leader in words, the final figures as a board, the series as charts."""
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from math import floor, log10
 from typing import Any
 
@@ -8,7 +9,7 @@ from codechat.base.template import counted
 from codechat.report.comparison import Comparison, LoadedCell
 from codechat.report.data import Board, BoardColumn, Chart, Headline, Line, Part, Section, Shown
 from codechat.report.generic.tables import payers_of
-from codechat.report.metrics import Final, Series
+from codechat.report.metrics import Final
 from codechat.report.metrics.counts import DECIDED, INSIDE_MEANS, inside_in
 from codechat.report.metrics.measures import FEW, interval_of, size_of, size_text, value_of
 
@@ -24,7 +25,7 @@ def section_of(
     note: str = "",
     charts: Sequence[Chart] | None = None,
 ) -> Section:
-    """The section, the tables and figures of its `groups` at the end. A study may give parts of its own in place."""
+    """The section, the tables and figures of `groups` at the end. A study may replace the claim, board or charts."""
     claim = claim or standing(comparison)
     note = note or f"A turn passes where {comparison.measures.passed}."
     parts: list[Part] = [
@@ -32,19 +33,15 @@ def section_of(
         f"{note} Bands and whiskers: 95 % intervals by task.", charts_of(comparison) if charts is None else charts,
         *groups_of(comparison),
     ]  # fmt: skip
-    name = comparison.protocol
-    return Section(
-        f"protocol-{name}", comparison.measures.title, name.capitalize(), parts, groups=tuple(groups) or (name,)
-    )
+    name, title = comparison.protocol, comparison.measures.title
+    return Section(f"protocol-{name}", title, name.capitalize(), parts, groups=tuple(groups) or (name,))
 
 
 def board_of(comparison: Comparison[Any]) -> Board:
-    """The cells with their final figures and what they took."""
+    """The cells with their final figures, tokens and costs."""
     measures, cells = comparison.measures, comparison.loaded
     columns = [
-        BoardColumn("Model", cells, "cell"),
-        *if_it_varies("Dataset", [cell.dataset for cell in cells]),
-        *if_it_varies("Setting", [cell.variant for cell in cells]),
+        *_naming(cells),
         *samples_columns(cells),
         *(_final(cells, final, first=final is measures.finals[0]) for final in measures.finals),
         *count_columns(cells, "Sessions", **SESSIONS),
@@ -54,37 +51,42 @@ def board_of(comparison: Comparison[Any]) -> Board:
     return Board(measures.name, columns, sort=measures.finals[0].label if measures.finals else "")
 
 
+def _naming(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
+    varying = {"Dataset": [cell.dataset for cell in cells], "Setting": [cell.variant for cell in cells]}
+    return [BoardColumn("Model", cells, "cell"), *(each for item in varying.items() for each in if_it_varies(*item))]
+
+
 def groups_of(comparison: Comparison[Any]) -> Iterator[str | Board]:
-    """By group the figure that cells are ranked by, or else the first that groups have; none of one group alone."""
+    """The figure that ranks cells by group, or else the first breakdown; nothing for a single group."""
     measures, first = comparison.measures, [final.key for final in comparison.measures.finals[:1]]
     part = next((each for each in measures.breakdowns if [each.key] == first), next(iter(measures.breakdowns), None))
-    rows = [
-        (cell, *each) for cell in comparison.loaded if part for each in (value_of(cell.metrics, part) or {}).items()
-    ]
-    rows = [row for row in rows if row[2] is not None]
-    if part is None or len({name for _, name, _ in rows}) < 2:
+    if part is None:
         return
-    cells, names = [cell for cell, _, _ in rows], [name for _, name, _ in rows]
-    ends = [(interval_of(cell.metrics, part) or {}).get(name) for cell, name, _ in rows]
-    sizes = [(size_of(cell.metrics, part) or {}).get(name) for cell, name, _ in rows]
-    highest = max([0, *(each[1] for each in ends if each), *(value for *_, value in rows)])
-    values: list[Shown] = [(value, end) for (*_, value), end in zip(rows, ends, strict=True)]
+    rows = [
+        (cell, name, value, *((read(cell.metrics, part) or {}).get(name) for read in (interval_of, size_of)))
+        for cell in comparison.loaded
+        for name, value in (value_of(cell.metrics, part) or {}).items()
+        if value is not None
+    ]
+    if len({name for _, name, *_ in rows}) < 2:
+        return
+    cells, names, figures, ends, sizes = zip(*rows, strict=True)
+    highest = max([0, *(each[1] for each in ends if each), *figures])
+    values: list[Shown] = list(zip(figures, ends, strict=True))
     columns = [
-        BoardColumn("Model", cells, "cell"),
-        *if_it_varies("Dataset", [cell.dataset for cell in cells]),
-        *if_it_varies("Setting", [cell.variant for cell in cells]),
+        *_naming(cells),
         BoardColumn(part.by.capitalize(), names, strong=True),
         BoardColumn(part.label, values, part.unit, hint=part.help, most=TOPS.get(part.unit) or highest or 1),
     ]
     if any(sizes):
-        told: list[Shown] = [None if size is None else (size, size_text(size)[2:]) for size in sizes]
-        columns.append(BoardColumn("n", told, hint=f"of how many; *: fewer than {FEW}"))
+        counts: list[Shown] = [None if size is None else (size, size_text(size)[2:]) for size in sizes]
+        columns.append(BoardColumn("n", counts, hint=f"of how many; *: fewer than {FEW}"))
     yield f"{part.label} by {part.by}{f': {part.help}' if part.help else ''}."
     yield Board(f"{part.label} by {part.by}", columns, sort=part.label)
 
 
 def _final(cells: Sequence[LoadedCell], final: Final, *, first: bool) -> BoardColumn:
-    """A final figure; the first, by which cells are ranked, is drawn with its interval."""
+    """A final figure; the first, which ranks the cells, is drawn with its interval."""
     values: list[Shown] = [(value_of(cell.metrics, final), interval_of(cell.metrics, final)) for cell in cells]
     highest = max((ends[1] for cell in cells if (ends := interval_of(cell.metrics, final))), default=0)
     most = (TOPS.get(final.unit) or highest or 1) if first else None
@@ -92,25 +94,27 @@ def _final(cells: Sequence[LoadedCell], final: Final, *, first: bool) -> BoardCo
 
 
 def samples_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
-    """How many samples of a task each entrant has, unless all have one."""
+    """The samples of a task by entrant, unless all have one."""
     counts = [cell.samples for cell in cells]
     hint = "sessions of each task: cells that differ in the seed alone are one entrant"
     return [BoardColumn("Samples", counts, "count", hint=hint)] if max(counts, default=1) > 1 else []
 
 
 def pooling_notes(cells: Sequence[LoadedCell]) -> Iterator[str]:
-    """Sentences on the entrants that pool several cells: how many samples of a task, and of which seeds."""
+    """Sentences on the entrants that pool several cells: the samples of a task, and the seeds."""
     alike: dict[tuple[str, str, int], list[str]] = {}
     for cell in cells:
         if cell.repeats:
             alike.setdefault((cell.dataset, cell.seeds, cell.samples), []).append(cell.label)
     for (dataset, seeds, samples), labels in alike.items():
-        *others, last = labels
-        who = f"{', '.join(others)} and {last}" if others else last
         yield (
-            f"{who} on {dataset} {'each pool' if others else 'pools'} {counted(samples, 'cell')} that differ in the "
-            f"seed alone (seeds {seeds}): {counted(samples, 'sample')} of each task."
+            f"{_listed(labels)} on {dataset} {'each pool' if len(labels) > 1 else 'pools'} {counted(samples, 'cell')} "
+            f"that differ in the seed alone (seeds {seeds}): {counted(samples, 'sample')} of each task."
         )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def if_it_varies(title: str, values: Sequence[str]) -> list[BoardColumn]:
@@ -119,7 +123,7 @@ def if_it_varies(title: str, values: Sequence[str]) -> list[BoardColumn]:
 
 
 def count_columns(cells: Sequence[LoadedCell], group: str, **titles: tuple[str, str]) -> list[BoardColumn]:
-    """How often something was met: by its key in the metrics a title and a hint."""
+    """Counts of the metrics; `titles` holds a title and a hint by key."""
     return [
         BoardColumn(title, [cell.metrics[key] for cell in cells], "count", group, hint)
         for key, (title, hint) in titles.items()
@@ -127,7 +131,7 @@ def count_columns(cells: Sequence[LoadedCell], group: str, **titles: tuple[str, 
 
 
 def inside_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
-    """How many verdicts were decided inside, unless none was."""
+    """The number of verdicts decided inside, unless all are 0."""
     counts = [inside_in(cell.metrics) if DECIDED in cell.metrics else None for cell in cells]
     return [BoardColumn("decided inside", counts, "count", "Turns", INSIDE_MEANS)] if any(counts) else []
 
@@ -136,7 +140,7 @@ SESSIONS = {"sessions": ("all", "errored ones included"), "errored": ("errored",
 
 
 def use_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
-    """The tokens and the money that the model under test, its judges and all further roles took together."""
+    """The tokens and the money of the model under test, its judges and all further roles together."""
     tokens, dollars = [], []
     for cell in cells:
         used, paid = cell.metrics["tokens"], cell.metrics["cost_usd"]
@@ -144,8 +148,7 @@ def use_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
         known = [each for each in paid.values() if each is not None]
         unknown = any(paid.get(payer) is None and any(each.values()) for payer, each in used.items())
         dollars.append(sum(known) if known and not unknown else None)
-    *others, last = payers_of(cells) or ["model"]
-    who = f"{', '.join(others)} and {last}" if others else last
+    who = _listed(payers_of(cells) or ["model"])
     return [
         BoardColumn("tokens", tokens, "count", "Use", f"input and output, {who}"),
         BoardColumn("cost $", dollars, "number", "Use", f"{who}; a dash where a price is not known"),
@@ -153,16 +156,12 @@ def use_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
 
 
 def charts_of(comparison: Comparison[Any]) -> list[Chart]:
-    """A chart per series and dataset."""
-    return [chart for series in comparison.measures.series for chart in _charts(comparison, series)]
-
-
-def _charts(comparison: Comparison[Any], series: Series) -> list[Chart]:
-    """A chart per dataset that has values of the series."""
-    datasets, share = list(dict.fromkeys(cell.dataset for cell in comparison.loaded)), series.unit == "share"
-    text = (", %" if share else "") + (f": {series.help}" if series.help else "")
+    """A chart per series and dataset with values."""
+    datasets = list(dict.fromkeys(cell.dataset for cell in comparison.loaded))
     charts = []
-    for dataset in datasets:
+    for series, dataset in product(comparison.measures.series, datasets):
+        share = series.unit == "share"
+        text = (", %" if share else "") + (f": {series.help}" if series.help else "")
         lines = [
             Line(cell, cell.label, values, interval_of(cell.metrics, series), series.first_turn)
             for cell in comparison.loaded
@@ -186,7 +185,7 @@ def _round_top(lines: Sequence[Line]) -> float:
 
 
 def rivals_of(cells: Sequence[LoadedCell]) -> list[LoadedCell]:
-    """The cells that are compared: baselines count only if there is nothing else."""
+    """The compared cells: baselines count only if there are no others."""
     return [cell for cell in cells if not cell.is_baseline] or list(cells)
 
 
@@ -194,10 +193,8 @@ def standing(comparison: Comparison[Any]) -> Headline:
     """The leader on the dataset that most cells share, and the counts behind the claim."""
     measures, cells = comparison.measures, comparison.loaded
     sessions, errored = (sum(cell.metrics[name] for cell in cells) for name in ("sessions", "errored"))
-    facts = [
-        (f"{len(cells):,}", "cell" if len(cells) == 1 else "cells"),
-        (f"{sessions:,}", f"sessions; {errored:,} errored"),
-    ]
+    facts = [(f"{len(cells):,}", "cell" if len(cells) == 1 else "cells")]
+    facts.append((f"{sessions:,}", f"sessions; {errored:,} errored"))
     if not measures.finals:
         return Headline(measures.name, facts=facts)
     final = measures.finals[0]
@@ -213,15 +210,14 @@ def standing(comparison: Comparison[Any]) -> Headline:
     if len(ranked) == 1:
         title = f"{final.label} {best}"
     elif len(level) > 1:
-        names = [cell.label for cell in level]
-        title = f"{', '.join(names[:-1])} and {names[-1]} are level: {final.label} {best}"
+        title = f"{_listed([cell.label for cell in level])} are level: {final.label} {best}"
     else:
         title = f"{ranked[0].label} leads: {final.label} {best}"
     return Headline(title, " ".join(_qualified(final, [ranked[0], *ranked[len(level) :]])), facts)
 
 
 def _qualified(final: Final, ranked: Sequence[LoadedCell]) -> list[str]:
-    """What the first one's figure is, how sure it is, and who comes next."""
+    """The leader's figure with its interval, and the next cell."""
     best = ranked[0]
     text = [f"{final.help[:1].upper()}{final.help[1:]}, on {best.dataset}." if final.help else f"On {best.dataset}."]
     ends = interval_of(best.metrics, final)

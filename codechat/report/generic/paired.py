@@ -1,10 +1,10 @@
 """Whether two cells of a protocol differ: every pair on the tasks that both completed.
 
 A task that is hard for one model is often hard for the other, so every test is paired by task. Samples of one task are
-no tasks of their own: a test sees their mean, and a resample has all of them.
+not independent: a test uses their mean, and a resample has all of them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -19,10 +19,8 @@ from codechat.report.metrics.statistics import TaskRatio, percentile_interval, r
 
 
 class Agreement(NamedTuple):
-    """How two entrants fare on the same tasks at one turn: the counts of a 2x2 table of matched pairs.
-
-    With several samples of a task, the counts that are expected if one sample of each side is drawn.
-    """
+    """The 2x2 table of matched pairs: the results of two entrants on the same tasks at one turn. With several samples
+    of a task, the expected counts if one sample of each side is drawn."""
 
     both: float
     only_a: float
@@ -31,44 +29,36 @@ class Agreement(NamedTuple):
 
     @classmethod
     def of(cls, a: Sequence[bool | None], b: Sequence[bool | None]) -> "Agreement":
-        """Count the pairs that have two verdicts; both sequences hold the same tasks in the same order."""
-        pairs = list(zip(a, b, strict=True))
-        return cls(*(pairs.count(kind) for kind in ((True, True), (True, False), (False, True), (False, False))))
+        """Count the pairs with two verdicts; both sequences hold the same tasks in the same order."""
+        return cls.expected([(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None])
 
     @classmethod
     def expected(cls, shares: Sequence[tuple[float, float]]) -> "Agreement":
-        """Of tasks of which these shares of the samples pass, of A and of B."""
-        return cls(
-            sum(a * b for a, b in shares),
-            sum(a * (1 - b) for a, b in shares),
-            sum((1 - a) * b for a, b in shares),
-            sum((1 - a) * (1 - b) for a, b in shares),
-        )
+        """The expected counts from each task's shares of passing samples, of A and of B."""
+        outcomes = [(a * b, a * (1 - b), (1 - a) * b, (1 - a) * (1 - b)) for a, b in shares]
+        return cls(*map(sum, zip(*outcomes, strict=True))) if outcomes else cls(0, 0, 0, 0)
 
     @property
     def p(self) -> float | None:
-        """McNemar's exact test, two-sided: whether the pairs that differ lean to one side; None without a pair."""
+        """The p of McNemar's exact test, two-sided; None without a pair."""
         from statsmodels.stats.contingency_tables import mcnemar
 
         return float(mcnemar([self[:2], self[2:]], exact=True).pvalue) if sum(self) else None
 
     @property
     def risk_difference(self) -> float | None:
-        """The share that passes with A, minus the share that passes with B."""
+        """The passing share of A minus the passing share of B."""
         return rate(self.only_a - self.only_b, sum(self))
 
     @property
     def odds_ratio(self) -> float | None:
-        """The odds ratio of matched pairs; None if no task speaks for B."""
+        """The odds ratio of matched pairs; None if B is better on no task."""
         return rate(self.only_a, self.only_b)
 
 
 class SignedRanks(NamedTuple):
-    """Wilcoxon's signed-rank test of paired numbers, pairs without a difference left out.
-
-    `p` is two-sided; `rank_biserial` is the effect size for matched pairs: 1 if every difference favours A, -1 if
-    every one favours B. Both are None if no pair differs.
-    """
+    """Wilcoxon's signed-rank test of paired numbers, without equal pairs. `p` is two-sided; `rank_biserial` is the
+    effect size: 1 if every difference favours A, -1 if every one favours B. Both are None if no pair differs."""
 
     p: float | None
     rank_biserial: float | None
@@ -88,7 +78,7 @@ def signed_ranks(a: Sequence[float], b: Sequence[float]) -> SignedRanks:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's correction over all tests of a family; a test that could not be made is None and takes no part."""
+    """Holm's correction over all tests of a family; a missing test is None and does not count."""
     from statsmodels.stats.multitest import multipletests
 
     known = [p for p in p_values if p is not None]
@@ -102,7 +92,7 @@ def minus(a: float | None, b: float | None) -> float | None:
 
 
 def difference(a: Sequence[float | None], b: Sequence[float | None]) -> Interval | None:
-    """The 95 % interval of A minus B. Both hold the figure in the same resamples of the same tasks."""
+    """The 95 % interval of A minus B, both in the same resamples of the same tasks."""
     return Interval.of(percentile_interval(map(minus, a, b)))
 
 
@@ -125,12 +115,10 @@ class Pair(Generic[V]):
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
-        """The tasks of both, sorted."""
         return tuple(sorted(set(self.a.tasks) & set(self.b.tasks)))
 
     @property
     def turns(self) -> int:
-        """The turns that both have."""
         return min(self.a.cell.turns, self.b.cell.turns)
 
     @property
@@ -152,28 +140,29 @@ class Pair(Generic[V]):
         """Whether a task has several samples."""
         return any(len(samples) > 1 for side in self.verdicts for samples in side)
 
-    def at(self, turn: int) -> tuple[TaskRatio, TaskRatio]:
-        """The samples of A and of B that pass at one turn, of those that are scored."""
+    def figures(self, part_of: Callable[[Sequence[bool | None]], tuple[int, int]]) -> tuple[TaskRatio, TaskRatio]:
+        """A figure of A and of B by task. `part_of` returns the part of one session: a sum, and its divisor."""
         a, b = (
-            TaskRatio({
-                task: _summed([passing([row[turn]]) for row in samples])
-                for task, samples in zip(self.tasks, side, strict=True)
-            })
+            {task: [part_of(row) for row in samples] for task, samples in zip(self.tasks, side, strict=True)}
             for side in self.verdicts
-        )  # fmt: skip
-        return a, b
+        )
+        return _summed(a), _summed(b)
+
+    def at(self, turn: int) -> tuple[TaskRatio, TaskRatio]:
+        """The passing samples of A and of B at one turn, out of the scored ones."""
+        return self.figures(lambda row: passing([row[turn]]))
 
     def agreement(self, turn: int) -> tuple[Agreement, float | None]:
-        """How they fare on the tasks that both have a verdict on at a turn, and the p of the test by task."""
+        """The results on the tasks with verdicts of both at a turn, and the p of the test by task."""
         a, b = (side.by_task for side in self.at(turn))
         both = [(a[task], b[task]) for task in self.tasks if a[task][1] and b[task][1]]
         if not self.repeated:
-            found = Agreement.of([bool(mine) for (mine, _), _ in both], [bool(its) for _, (its, _) in both])
+            found = Agreement.expected([(hits_a, hits_b) for (hits_a, _), (hits_b, _) in both])
             return found, found.p
-        whole = lcm(*(mine[1] * its[1] for mine, its in both))
-        shares = [(Fraction(*mine), Fraction(*its)) for mine, its in both]
-        p = sign_flips([int((mine - its) * whole) for mine, its in shares])
-        return Agreement.expected([(float(mine), float(its)) for mine, its in shares]), p
+        whole = lcm(*(counts_a[1] * counts_b[1] for counts_a, counts_b in both))
+        shares = [(Fraction(*counts_a), Fraction(*counts_b)) for counts_a, counts_b in both]
+        p = sign_flips([int((share_a - share_b) * whole) for share_a, share_b in shares])
+        return Agreement.expected([(float(share_a), float(share_b)) for share_a, share_b in shares]), p
 
     @property
     def is_scored(self) -> bool:
@@ -186,18 +175,17 @@ class Pair(Generic[V]):
 
 
 def pairs(comparison: Comparison[V]) -> list[Pair[V]]:
-    """Pairs on one dataset that can be compared: two models under the same settings, or one model under two."""
-    found = [
-        Pair(a, b)
-        for dataset in comparison.datasets
-        for a, b in combinations(comparison.on(dataset), 2)
-        if a.cell.model == b.cell.model or a.cell.settings == b.cell.settings
+    """The comparable pairs on one dataset: two models under the same settings, or one model under two."""
+    every = (Pair(a, b) for dataset in comparison.datasets for a, b in combinations(comparison.on(dataset), 2))
+    return [
+        pair
+        for pair in every
+        if pair.tasks and (pair.a.cell.model == pair.b.cell.model or pair.a.cell.settings == pair.b.cell.settings)
     ]
-    return [pair for pair in found if pair.tasks]
 
 
 def paired_columns(key: str, label: str, difference_key: str) -> tuple[Column, ...]:
-    """The columns of what `paired_row` gives."""
+    """The columns of `paired_row`."""
     return (
         *NAMES,
         *columns_of(".3f", **{f"{key}_{side}": f"{label} {side.upper()}" for side in "ab"}),
@@ -208,28 +196,21 @@ def paired_columns(key: str, label: str, difference_key: str) -> tuple[Column, .
 
 
 def paired_row(pair: Pair[V], figure_of: Callable[[Sequence[bool | None]], tuple[int, int]]) -> Row:
-    """The pair's names, the figure of A, that of B, their difference with its interval, and the signed-rank test.
-
-    `figure_of` gives what one task's verdicts add to the figure: a sum, and a number to divide it by.
-    """
-    a, b = (
-        TaskRatio({
-            task: _summed([figure_of(row) for row in samples]) for task, samples in zip(pair.tasks, side, strict=True)
-        })
-        for side in pair.verdicts
-    )  # fmt: skip
+    """The pair's names, the figures of A and B, the difference with its interval, and the signed-rank test. `figure_of`
+    is as in `Pair.figures`."""
+    a, b = pair.figures(figure_of)
     both = [task for task in pair.tasks if a.by_task[task][1] and b.by_task[task][1]]
     test = signed_ranks(*([hits / total for hits, total in map(side.by_task.__getitem__, both)] for side in (a, b)))
     interval = difference(pair.ratios(a), pair.ratios(b))
     return (*pair.names, a.rate, b.rate, minus(a.rate, b.rate), interval, *test)
 
 
-def _summed(parts: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    return sum(hits for hits, _ in parts), sum(total for _, total in parts)
+def _summed(parts: Mapping[str, Sequence[tuple[int, int]]]) -> TaskRatio:
+    return TaskRatio({task: (sum(hits for hits, _ in each), sum(of for _, of in each)) for task, each in parts.items()})
 
 
 def note_on_samples(compared: Sequence[Pair[V]]) -> str:
-    """What to know if an entrant has several samples of a task; empty if none has."""
+    """The note for entrants with several samples of a task; empty if there are none."""
     return REPEATED if any(pair.repeated for pair in compared) else ""
 
 
@@ -239,12 +220,12 @@ def count_spec(compared: Sequence[Pair[V]]) -> str:
 
 
 def passing(verdicts: Sequence[bool | None]) -> tuple[int, int]:
-    """Turns that pass, of those that are scored."""
+    """Passing turns and scored turns."""
     return verdicts.count(True), len(verdicts) - verdicts.count(None)
 
 
 def differences(comparison: Comparison[V], compared: list[Pair[V]]) -> Table:
-    """The share of scored turns that pass, A minus B, and whose code passes at the last turn."""
+    """The share of passing turns, A minus B, and the comparison of the last turn."""
     columns = (
         *paired_columns("passing", "Passing turns", "difference"),
         *columns_of(count_spec(compared), only_a="Last turn: only A passes", only_b="only B"),
@@ -265,7 +246,7 @@ def differences(comparison: Comparison[V], compared: list[Pair[V]]) -> Table:
 
 
 def corrected(table: Table, whole: int = 0) -> Table:
-    """The table of tests of pairs, each column of p-values followed by one with Holm's correction.
+    """The table of tests of pairs, each column of p-values followed by a column with Holm's correction.
 
     The correction is over all rows of a dataset, which is the first column; bold if it is below 0.05. The first
     `whole` rows test all cells of a dataset at once, and are not corrected.
@@ -285,7 +266,7 @@ def corrected(table: Table, whole: int = 0) -> Table:
 
 
 def _holm(rows: Sequence[Row], place: int) -> list[float | None]:
-    """The p-values at a place of the rows, corrected over all of the same dataset."""
+    """The p-values at a place of the rows, corrected over the rows of the same dataset."""
     known = [(row[0], p if isinstance(p := row[place], float) else None) for row in rows]
     datasets = dict.fromkeys(dataset for dataset, _ in known)  # one correction each: statsmodels takes 0.1 s for it
     families = {dataset: iter(holm([p for other, p in known if other == dataset])) for dataset in datasets}

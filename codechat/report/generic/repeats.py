@@ -1,25 +1,22 @@
-"""Entrants with several samples of every task: what is pooled, what any or all of k samples reach, why they vary."""
+"""Entrants with several samples of every task: pooled cells, any or all of k samples, sources of variance."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
 from codechat.report.comparison import Comparison, SessionVerdicts, V
-from codechat.report.data import Column, Drawing, Interval, Table, Value, columns_of, with_interval
+from codechat.report.data import Column, Drawing, Interval, Table, columns_of, with_interval
 from codechat.report.drawing import Look, legend, panels, share_range
 from codechat.report.generic.tables import named_table
 from codechat.report.metrics.repeats import (
-    Components,
     Part,
     all_of,
     any_of,
     components,
-    longest_of,
     mean_over_tasks,
-    shortest_of,
     sizes,
 )
-from codechat.report.metrics.statistics import TaskRatio, sustained
+from codechat.report.metrics.statistics import TaskRatio, rate, sustained
 
 GROUP = "repeats"
 TITLE = "What repeated samples tell"
@@ -55,7 +52,6 @@ def tables(comparison: Comparison[Any], *, prefix: str = "", group: str = GROUP)
         yield _pooled(comparison, f"{prefix}repeats", group)
     if tested_in(comparison):
         yield _turns(comparison, f"{prefix}repeats_turns", group)
-        yield _lengths(comparison, f"{prefix}repeats_sustained", group)
         yield _variance(comparison, f"{prefix}repeats_variance", group)
 
 
@@ -68,9 +64,9 @@ def _pooled(comparison: Comparison[V], name: str, group: str) -> Table:
     rows = []
     for found in comparison.in_order():
         parts, counts = found.cell.parts, [len(places) for places in found.samples.values()]
-        whole = sum(count == len(parts) for count in counts)
-        named = (found.cell.seeds, ", ".join(part.folder.name for part in parts))
-        rows.append((found, (len(parts), named[0], len(counts), whole, sum(counts), named[1])))
+        tasks = (len(counts), counts.count(len(parts)), sum(counts))
+        folders = ", ".join(part.folder.name for part in parts)
+        rows.append((found, (len(parts), found.cell.seeds, *tasks, folders)))
     return named_table(
         comparison, columns, rows, title="What is pooled, and from how many samples", name=name, group=group,
         note="Cells that differ in the seed alone are one entrant: its figures are over all their sessions, and its "
@@ -93,24 +89,6 @@ def _turns(comparison: Comparison[V], name: str, group: str) -> Table:
     )  # fmt: skip
 
 
-def _lengths(comparison: Comparison[V], name: str, group: str) -> Table:
-    def lasting(found: V, k: int, part: Callable[[Sequence[int], int], Part]) -> TaskRatio:
-        return mean_over_tasks({task: part(_lasting(found, places), k) for task, places in found.samples.items()})
-
-    rows = [
-        (found, (k,), [lasting(found, k, part) for part in (longest_of, shortest_of)])
-        for found in tested_in(comparison) for k in sizes(found.cell.samples)
-    ]  # fmt: skip
-    return table_of_k(
-        comparison, columns_of("d", k="k", tasks="Tasks"),
-        {"longest": "Longest of k", "shortest": "Shortest of k"}, rows,
-        title="Sustained turns of k samples", name=name, group=group,
-        note="Sustained turns: those that pass one after another from turn 0 on. Of k samples of a task the longest, "
-        "and the shortest, which is as long as all k are alive: the sum of alive^k over the turns. k = 1 is the mean "
-        "of the tasks' means. Unbiased, over the tasks that have k samples. Intervals: 95 %, resampled by task.",
-    )  # fmt: skip
-
-
 def table_of_k(
     comparison: Comparison[V],
     places: Sequence[Column],
@@ -118,10 +96,8 @@ def table_of_k(
     rows: Iterable[tuple[V, tuple[int, ...], Sequence[TaskRatio]]],
     **about: str,
 ) -> Table:
-    """What any or all of k samples reach, each figure with its interval; `titles` name the figures by their keys.
-
-    A row is a cell, where it stands (k last) and its figures. The last column of `places` is for the number of tasks.
-    """
+    """Results of any or all of k samples, each with an interval; `titles` name the figures by their keys. A row is a
+    cell, its place (k last) and its figures. The last column of `places` is the number of tasks."""
     columns = [*places, *(column for item in titles.items() for column in with_interval(*item, ".3f"))]
     values = [
         (found, (*place, len(figures[0].by_task), *(each for figure in figures for each in measured(found, figure))))
@@ -143,25 +119,18 @@ def _variance(comparison: Comparison[V], name: str, group: str) -> Table:
         for of, turn in (("Pass@1, turn 0", 0), (f"Pass@1, turn {last}", last), ("Sustained turns", None)):
             source, words = one_source(found, turn)
             split = components(_sampled(found, turn), one_source=source)
-            if split is not None:
-                rows.append((found, (of, *_split(split, found.cell.samples, words))))
-    return named_table(
-        comparison, columns, rows, title="Where the variance comes from", note=VARIANCE_NOTE, name=name, group=group
-    )
-
-
-def _split(found: Components, samples: int, words: str) -> Sequence[Value]:
-    whole = found.task + found.within
-    apart = words or ("samples share draws" if found.agenda is not None else "no: each seed draws both")
-    errors = (found.standard_error(found.tasks, count) for count in (1, samples, inf))
-    return (
-        *(found.tasks, found.task, found.agenda, found.sample, found.within),
-        *(found.task / whole if whole else None, apart, *errors),
-    )
+            if split is None:
+                continue
+            apart = words or ("samples share draws" if split.agenda is not None else "no: each seed draws both")
+            errors = (split.standard_error(split.tasks, count) for count in (1, found.cell.samples, inf))
+            values = (split.tasks, split.task, split.agenda, split.sample, split.within)
+            rows.append((found, (of, *values, rate(split.task, split.task + split.within), apart, *errors)))
+    title = "Where the variance comes from"
+    return named_table(comparison, columns, rows, title=title, note=VARIANCE_NOTE, name=name, group=group)
 
 
 def one_source(found: SessionVerdicts, turn: int | None) -> tuple[str, str]:
-    """What alone makes samples of a task differ, if it is known, and how that is known."""
+    """The only source of differences between samples of a task, if it is known, and the evidence."""
     if turn == 0:
         return "sample", "no agenda yet"
     model = found.cell.config.get("model") or {}
@@ -172,18 +141,19 @@ def one_source(found: SessionVerdicts, turn: int | None) -> tuple[str, str]:
 
 def _sampled(found: SessionVerdicts, turn: int | None) -> list[list[tuple[int, float]]]:
     """By task each sample's draw and value: whether the turn passes, or the sustained turns for None."""
-    sampled = []
-    for places in found.samples.values():
-        if turn is None:
-            values: list[int | bool | None] = [*_lasting(found, places)]
-        else:
-            values = [next(iter(found.passed[place][turn : turn + 1]), None) for place in places]
-        sampled.append([(found.draws[p], float(v)) for p, v in zip(places, values, strict=True) if v is not None])
-    return sampled
+
+    def value_at(place: int) -> int | None:
+        verdicts = found.passed[place]
+        return sustained(verdicts) if turn is None else next(iter(verdicts[turn : turn + 1]), None)
+
+    return [
+        [(found.draws[place], float(value)) for place in places if (value := value_at(place)) is not None]
+        for places in found.samples.values()
+    ]
 
 
 def of_k(found: SessionVerdicts, turn: int, k: int, part: Callable[[int, int, int], Part], *, alive: bool) -> TaskRatio:
-    """What any or all (`part`) of k samples of a task do at a turn: pass, or be alive."""
+    """The share of tasks of which any or all (`part`) of k samples pass at a turn, or are alive."""
 
     def counted(places: Sequence[int]) -> Part:
         reached = [found.passed[place][: turn + 1] for place in places]
@@ -194,17 +164,13 @@ def of_k(found: SessionVerdicts, turn: int, k: int, part: Callable[[int, int, in
     return mean_over_tasks({task: counted(places) for task, places in found.samples.items()})
 
 
-def _lasting(found: SessionVerdicts, places: Sequence[int]) -> list[int]:
-    return [sustained(found.passed[place]) for place in places]
-
-
 def measured(found: SessionVerdicts, figure: TaskRatio) -> tuple[float | None, Interval | None]:
-    """A figure's value, and its interval over the cell's resamples of tasks."""
+    """A figure's value and interval."""
     return figure.rate, Interval.of(found.resamples.interval(figure))
 
 
 def drawings(comparison: Comparison[Any], *, prefix: str = "", group: str = GROUP) -> Iterator[Drawing]:
-    """The figure of pass@k and pass^k, if there is something to draw."""
+    """The figure of pass@k and pass^k, if an entrant has several samples."""
     if tested_in(comparison):
         yield Drawing(
             f"{prefix}repeats", "Pass@1 between pass@k and pass^k",

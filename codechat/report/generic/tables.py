@@ -1,9 +1,9 @@
-"""Tables of whatever a protocol measures: final figures, series over the turns, breakdowns; then counts and costs.
+"""Tables of any protocol's measures: final figures, series over the turns, breakdowns; then counts and costs.
 
-The first columns name the cell: its model, its variant if there are any, its dataset, its turns if they differ.
+The first columns name the cell: model, variant if there are any, dataset, turns if they differ.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -12,36 +12,31 @@ from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, 
 from codechat.report.data import Column, Interval, Table, Value
 from codechat.report.metrics import Measures
 from codechat.report.metrics.counts import DECIDED, INSIDE_MEANS, inside_in
-from codechat.report.metrics.measures import FEW, Measure, Unit, interval_of, size_of, value_of
+from codechat.report.metrics.measures import FEW, Measure, Unit, groups_in, interval_of, size_of, value_of
 from codechat.report.metrics.statistics import rate
 
 SPECS: Mapping[Unit, str] = {"share": ".3f", "percent": "+.1f", "count": "d", "number": ".3f", "p": "p"}
 INTERVALS = "Intervals: 95 %, resampled by task."
 Place = int | str | None  # where in a list or a mapping; None: the value itself
-Row = tuple[tuple[Value, ...], Mapping[str, Any], Place]  # its first values, and where in which metrics the others lie
+Row = tuple[tuple[Value, ...], Mapping[str, Any], Place]  # first values, and the metrics and place of the others
 
 
 class Naming:
-    """Which naming columns a comparison needs, and their values for a cell."""
+    """The naming columns of a comparison, and their values for a cell."""
 
     def __init__(self, comparison: Comparison[Any], *, with_dataset: bool = True) -> None:
-        length = comparison.length is None and any(found.cell.agenda for found in comparison.cells)
-        known: list[tuple[bool, Column, Callable[[SessionVerdicts], Value]]] = [
-            (True, Column("model", "Model"), lambda found: found.cell.model),
-            (
-                any(found.cell.variant for found in comparison.cells),
-                Column("variant", "Variant"),
-                lambda f: f.cell.variant,
-            ),
-            (with_dataset, Column("dataset", "Dataset"), lambda found: found.cell.dataset),
-            (length, Column("turns", "N", "d"), lambda found: found.cell.turns),
-        ]
-        self.columns = tuple(column for needed, column, _ in known if needed)
-        self._values = [value for needed, _, value in known if needed]
+        cells = [found.cell for found in comparison.cells]
+        needed = {
+            Column("model", "Model"): True,
+            Column("variant", "Variant"): any(cell.variant for cell in cells),
+            Column("dataset", "Dataset"): with_dataset,
+            Column("turns", "N", "d"): comparison.length is None and any(cell.agenda for cell in cells),
+        }
+        self.columns = tuple(column for column, wanted in needed.items() if wanted)
 
     def of(self, found: SessionVerdicts) -> tuple[Value, ...]:
         """The cell's values of these columns."""
-        return tuple(value(found) for value in self._values)
+        return tuple(getattr(found.cell, column.key) for column in self.columns)
 
 
 def named_table(
@@ -64,10 +59,8 @@ def named_table(
 
 @dataclass(frozen=True)
 class Sheet:
-    """Whose figures tables hold: metrics, each under the values of the naming columns. One cell alone needs no name.
-
-    `prefix` begins the tables' names; `group` is their chapter.
-    """
+    """The metrics that tables show, each with the values of the naming columns. A single cell needs no name. `prefix`
+    begins the tables' names; `group` is their chapter."""
 
     measures: Measures
     columns: tuple[Column, ...]
@@ -77,19 +70,16 @@ class Sheet:
 
     @classmethod
     def of(cls, comparison: Comparison[Any]) -> "Sheet":
-        """The figures of a comparison's cells."""
         naming, protocol = Naming(comparison), comparison.protocol
         cells = [(naming.of(found), found.cell.metrics) for found in comparison.in_order()]
         return cls(comparison.measures, naming.columns, cells, f"{protocol}_", protocol)
 
 
 def tables_of(sheet: Sheet) -> Iterator[Table]:
-    """Every table that there is something for: `finals` (a row a cell), `turns` and `by_<group>`."""
+    """Every table that is not empty: `finals` (a row a cell), `turns` and `by_<group>`."""
     finals, series = sheet.measures.finals, sheet.measures.series
     if finals:
-        table = _table(
-            sheet, "finals", "final figures", finals, [(named, metrics, None) for named, metrics in sheet.cells]
-        )
+        table = _table(sheet, "finals", "final figures", finals, [(*cell, None) for cell in sheet.cells])
         note = table.note + (" Bold: the best on its dataset." if len(table.rows) > 1 else "")
         better = {measure.key: measure.higher_is_better for measure in finals}
         dataset = next((place for place, column in enumerate(table.columns) if column.key == "dataset"), 0)
@@ -103,19 +93,12 @@ def tables_of(sheet: Sheet) -> Iterator[Table]:
         yield _table(sheet, "turns", "turn by turn", series, rows, Column("turn", "Turn", "d"))
     for by in dict.fromkeys(part.by for part in sheet.measures.breakdowns):
         parts = [part for part in sheet.measures.breakdowns if part.by == by]
-        rows = [
-            ((*named, name), metrics, name) for named, metrics in sheet.cells for name in groups_in(parts, [metrics])
-        ]
+        rows = [((*named, name), cell, name) for named, cell in sheet.cells for name in groups_in(parts, [cell])]
         yield _table(sheet, f"by_{by}", f"by {by}", parts, rows, Column(by, by.capitalize()))
 
 
-def groups_in(parts: Sequence[Measure], metrics: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The groups that any of the breakdowns has, in the order in which they stand."""
-    return list(dict.fromkeys(group for part in parts for each in metrics for group in value_of(each, part) or ()))
-
-
 def at(values: Any, measure: Measure, place: Place) -> Any:
-    """One value of a series (its first is that of `first_turn`), of a breakdown, or of a final; None where missing."""
+    """One value of a series (which begins at `first_turn`), of a breakdown, or of a final; None if missing."""
     if place is None or values is None:
         return values
     if isinstance(place, str):
@@ -127,7 +110,7 @@ def at(values: Any, measure: Measure, place: Place) -> Any:
 def _table(
     sheet: Sheet, name: str, what: str, measures: Sequence[Measure], rows: Sequence[Row], *place: Column
 ) -> Table:
-    """Of each measure its value, and its interval and size if any row has them. `place` is the column of the rows'."""
+    """The value of each measure, and the interval and size if any row has them. `place` is the column of the rows."""
     columns = [*sheet.columns, *place]
     values: list[list[Value]] = [[*named] for named, _, _ in rows]
     sizes: list[list[Value]] = []  # measures that rest on the same numbers show them once
@@ -145,7 +128,7 @@ def _table(
                 columns.append(column)
                 for line, value in zip(values, found, strict=True):
                     line.append(Interval.of(value) if read is interval_of else value)
-    few = [_few(measures, metrics, where) for _, metrics, where in rows]
+    few = ["few" if _rests_on_few(measures, metrics, where) else "" for _, metrics, where in rows]
     if any(few):
         columns.append(Column("few", f"Fewer than {FEW}"))
         for line, mark in zip(values, few, strict=True):
@@ -157,21 +140,17 @@ def _table(
     )  # fmt: skip
 
 
-def _few(measures: Sequence[Measure], metrics: Mapping[str, Any], where: Place) -> str:
-    """A mark, if a share of a group is of few decisions; empty if none is, or if there is no group."""
-    if not isinstance(where, str):
-        return ""
+def _rests_on_few(measures: Sequence[Measure], metrics: Mapping[str, Any], where: Place) -> bool:
+    """Whether a share of a group rests on few decisions."""
     sizes = [at(size_of(metrics, each), each, where) for each in measures if each.key != "undecided"]
-    return "few" if any(0 < size < FEW for size in sizes if size is not None) else ""
+    return isinstance(where, str) and any(0 < size < FEW for size in sizes if size is not None)
 
 
 def best_in(
     blocks: Sequence[object | None], rows: Sequence[Sequence[Value]], better: Sequence[bool | None]
 ) -> frozenset[tuple[int, int]]:
-    """Where the best value of a column stands among two or more rows of a block; rows of the block None do not count.
-
-    `better` says by column whether a higher value is better, None if neither is.
-    """
+    """The places of the best value of each column among two or more rows of a block; the block None does not count.
+    `better` is by column True if a higher value is better, False if a lower one is, and None if neither is."""
     best: set[tuple[int, int]] = set()
     for name in {*blocks} - {None}:
         for place, high in enumerate(better):
@@ -188,40 +167,33 @@ TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens")
 
 
 def counts(comparison: Comparison[Any], *, prefix: str = "", group: str = "data") -> Table:
-    """What was left out of the figures, and every outcome; `prefix` begins the table's name."""
-    keys, counted = ("sessions", "completed", "errored"), comparison.measures.counts
-    titles = [
-        *(key.capitalize() for key in keys), "Context overflow", "Replies", "Replies cut",
-        *(count.label for count in counted), *(name.replace("_", " ") for name in OUTCOMES),
-    ]  # fmt: skip
-    names = [
-        *keys,
-        "overflowed",
-        "replies",
-        "replies_cut",
-        *(count.key for count in counted),
-        *(f"outcome_{name}" for name in OUTCOMES),
-    ]
+    """Sessions and turns that are left out of the figures, and every outcome; `prefix` begins the table's name."""
+    counted = comparison.measures.counts
+    titles = {key: key.capitalize() for key in ("sessions", "completed", "errored")}
+    titles |= {"overflowed": "Context overflow", "replies": "Replies", "replies_cut": "Replies cut"}
+    titles |= {count.key: count.label for count in counted}
+    titles |= {f"outcome_{name}": name.replace("_", " ") for name in OUTCOMES}
+    cells = list(comparison.in_order())
+    unscored = [sum(verdicts.count(None) for verdicts in found.passed) for found in cells]
+    inside = any(inside_in(found.cell.metrics) for found in cells)
+    titles |= {"not_scored": "Not scored"} if any(unscored) else {}
+    titles |= {f"decided_{place}": f"Decided {place}" for place in PLACES} if inside else {}
     rows: list[tuple[SessionVerdicts, list[Value]]] = []
-    for found in comparison.in_order():
-        metrics = found.cell.metrics
-        replies = metrics.get("replies") or {}
-        values = [*(metrics[key] for key in keys), found.overflowed, replies.get("all"), replies.get("cut")]
-        values += [value_of(metrics, count) for count in counted]
-        rows.append((found, [*values, *map(metrics["outcomes"].get, OUTCOMES)]))
-    unscored = [sum(verdicts.count(None) for verdicts in found.passed) for found, _ in rows]
-    if any(unscored):
-        titles, names = [*titles, "Not scored"], [*names, "not_scored"]
-        rows = [(found, [*values, number]) for (found, values), number in zip(rows, unscored, strict=True)]
-    inside = any(inside_in(found.cell.metrics) for found, _ in rows)
-    if inside:
-        titles += [f"Decided {place}" for place in PLACES]
-        names += [f"decided_{place}" for place in PLACES]
-        rows = [(found, [*values, *map((found.cell.metrics.get(DECIDED) or {}).get, PLACES)]) for found, values in rows]
+    for found, number in zip(cells, unscored, strict=True):
+        metrics, replies = found.cell.metrics, found.cell.metrics.get("replies") or {}
+        known = {
+            **{key: metrics[key] for key in ("sessions", "completed", "errored")},
+            **{"overflowed": found.overflowed, "replies": replies.get("all"), "replies_cut": replies.get("cut")},
+            **{count.key: value_of(metrics, count) for count in counted},
+            **{f"outcome_{name}": count for name, count in metrics["outcomes"].items()},
+            **{f"decided_{place}": count for place, count in (metrics.get(DECIDED) or {}).items()},
+            "not_scored": number,
+        }
+        rows.append((found, [known.get(key) for key in titles]))
     meanings = [f"{count.label}: {count.help}." for count in counted if count.help]
     meanings += [f"Decided inside: {INSIDE_MEANS}."] if inside else []
     return named_table(
-        comparison, [Column(key, title, "d") for key, title in zip(names, titles, strict=True)], rows,
+        comparison, [Column(key, title, "d") for key, title in titles.items()], rows,
         name=f"{prefix}counts", title="Sessions, outcomes, and what is left out", group=group,
         note=" ".join(["Errored sessions (infrastructure failed) are in no figure.", *meanings,
                        "Outcomes are of turns that were not skipped. Replies cut: ended by a limit of tokens or a "
@@ -230,15 +202,16 @@ def counts(comparison: Comparison[Any], *, prefix: str = "", group: str = "data"
 
 
 def payers_of(cells: Iterable[LoadedCell]) -> list[str]:
-    """Every payer that any of the cells has, by name: model under test, judges, and further roles that were asked."""
+    """Every payer of the cells by name: model under test, judges, and further roles that were asked."""
     return list(dict.fromkeys(payer for cell in cells for payer in cell.metrics["tokens"]))
 
 
 def costs(comparison: Comparison[Any], *, prefix: str = "", group: str = "data") -> Table:
-    """Tokens, money and time per cell, for every payer apart."""
+    """Tokens, money and time per cell, by payer."""
     columns: list[Column] = []
-    payers = payers_of(found.cell for found in comparison.in_order())
-    lacked = any(payer not in found.cell.metrics["tokens"] for found in comparison.in_order() for payer in payers)
+    cells = list(comparison.in_order())
+    payers = payers_of(found.cell for found in cells)
+    lacked = any(payer not in found.cell.metrics["tokens"] for found in cells for payer in payers)
     for payer in payers:
         title = payer.replace("_", " ").capitalize()
         columns += [Column(f"{payer}_{key}", f"{title}: {key.replace('_', ' ')}", ",d") for key in TOKENS]
@@ -246,15 +219,14 @@ def costs(comparison: Comparison[Any], *, prefix: str = "", group: str = "data")
     columns.append(Column("model_tokens_per_session", "Model: tokens per session", ",.0f"))
     columns += [Column("retries", "Retries", "d"), Column("wall_s", "Wall time, s", ",.1f")]
     return named_table(
-        comparison, columns, ((found, _costs(found, payers)) for found in comparison.in_order()),
+        comparison, columns, ((found, _costs(found.cell.metrics, payers)) for found in cells),
         name=f"{prefix}costs", title="Tokens, cost and time", group=group,
         note="Of completed sessions. Cached tokens are part of the input tokens. A dash: no price is known"
         + (", or the cell asked no such role." if lacked else "."),
     )  # fmt: skip
 
 
-def _costs(found: SessionVerdicts, payers: Iterable[str]) -> list[Value]:
-    metrics = found.cell.metrics
+def _costs(metrics: Mapping[str, Any], payers: Iterable[str]) -> list[Value]:
     row: list[Value] = []
     for payer in payers:
         used = metrics["tokens"].get(payer, {})

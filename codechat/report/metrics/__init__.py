@@ -1,12 +1,10 @@
-"""Metrics: from session records to numbers, as pure functions: the pieces that the studies' own metrics are made of.
+"""Metrics: from session records to numbers, as pure functions, from which the studies make their metrics.
 
-`Measures` describes a protocol's metrics.json;
-MLflow's points (`points_of`), the summary, tables, figures and the report are made from it.
+`Measures` describes a protocol's metrics.json. MLflow's points, the summary, tables, figures and the report follow.
 """
 
-from codechat.report.metrics.caution import caution_of
-from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
-from codechat.report.metrics.points import Point, headline_of, points_of
+from codechat.report.metrics.counts import caution_of
+from codechat.report.metrics.measures import Breakdown, Final, Measures, Point, Series, headline_of, points_of
 from codechat.report.metrics.spending import Effort, Price, spending_of, tokens_of
 
 __all__ = [

@@ -1,30 +1,36 @@
-"""Counts that the engine adds to every metrics.json: where verdicts were decided, and replies that were no answers."""
+"""Counts that the engine adds to every metrics.json, and the cautions that follow from them.
+
+They cover where verdicts were decided, replies without an answer, and the size of the cell. A report needs no dataset.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import fmean
 from typing import Any, get_args
 
 from codechat.base.domain import Decided
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.base.template import counted
+from codechat.datasets.tasks import Task
+from codechat.sandbox.suites import HasTestCounts
 
-DECIDED = "decided"
-"""The key in metrics.json of the verdicts by where they were decided."""
+# Keys in metrics.json: verdicts by where they were decided, counts of replies, the cell's size. Older cells lack them.
+DECIDED, REPLIES, LOADED = "decided", "replies", "loaded"
 MOVED = "by_program"
 INSIDE_MEANS = "the program shared a process with its tests: read a surprising pass"
-REPLIES = "replies"
-"""The key in metrics.json of the counts of replies."""
 CUT = ("length", "content_filter")
-"""Finish reasons of a reply that did not come to its own end."""
+"""Finish reasons of a reply that a limit or a filter ended."""
+MOST = 0.2
+"""The share of unusable sessions, turns or replies above which a caution precedes all figures."""
 
 
 def count_decided(sessions: Iterable[SessionRecord]) -> dict[str, int]:
-    """The scored turns of completed sessions by where their verdict was decided, as in metrics.json.
+    """The scored turns of completed sessions by where their verdict was decided.
 
     A verdict is decided outside if the program had no access to the process that decided it, and inside if both shared
-    one, so that the program could have forged it. A skipped turn repeats a verdict and does not count; nor does one of
-    which this is not known, as in old records. `by_program`, if there are any, are those decided inside because of what
-    the program returned or defined.
+    a process, so that the program could have forged the verdict. Skipped turns and turns of old records, which lack
+    this field, do not count. `by_program`, if not zero, counts verdicts decided inside because of what the program
+    returned or defined.
     """
     found = Counter[str | None]()
     for turn in _scored(sessions):
@@ -39,12 +45,12 @@ def constructs_in(sessions: Iterable[SessionRecord]) -> Counter[str]:
 
 
 def inside_in(metrics: Mapping[str, Any]) -> int:
-    """The verdicts of a metrics.json that were decided inside; 0 if it does not say."""
+    """The verdicts of a metrics.json that were decided inside; 0 if it has no such count."""
     return int((metrics.get(DECIDED) or {}).get("inside", 0))
 
 
 def moved_words(moved: int) -> str:
-    """How many programs brought it about that their verdicts were decided inside; empty if none did."""
+    """The number of programs that caused a verdict inside, in words; empty for 0."""
     return f"; {counted(moved, 'program')} brought that about by what they returned or defined" if moved else ""
 
 
@@ -55,13 +61,10 @@ def _scored(sessions: Iterable[SessionRecord]) -> Iterator[TurnRecord]:
 
 
 def count_replies(sessions: Iterable[SessionRecord]) -> dict[str, int]:
-    """The replies of the model under test in completed sessions that were no whole answers.
+    """Replies of the model under test in completed sessions that were no whole answers.
 
-    A limit of tokens that is too low, a server without the chat template, or a context that is too short looks like a
-    model that cannot program.
-
-    `all`: the replies at scored turns; `cut`: those that a limit of tokens or a filter ended; `no_code`: those in which
-    no code was found; `overflowed`: the sessions that outgrew the model's context.
+    `all`: replies at scored turns; `cut`: replies ended by a limit of tokens or a filter; `no_code`: replies without
+    code; `overflowed`: sessions that outgrew the model's context.
     """
     found = dict.fromkeys(("all", "cut", "no_code", "overflowed"), 0)
     for session in sessions:
@@ -74,3 +77,68 @@ def count_replies(sessions: Iterable[SessionRecord]) -> dict[str, int]:
                 found["cut"] += turn.finish_reason in CUT
                 found["no_code"] += turn.outcome == "no_code"
     return found
+
+
+def count_loaded(tasks: Sequence[Task]) -> dict[str, Any]:
+    """The tasks, the tasks with countable tests, and their original and added tests (paper, Table III).
+
+    Tests of requirements belong to a turn and are not counted. `lengths`, if tasks have any, holds the mean characters
+    and lines of a turn's question, code and tests, three each.
+    """
+    texts = [each for task in tasks for each in task.lengths()]
+    units = {"characters": len, "lines": lambda text: text.count("\n") + 1}
+    means = {
+        unit: [round(fmean(map(measure, column)), 2) for column in zip(*texts, strict=True)]
+        for unit, measure in units.items()
+    }
+    suites: Iterator[object] = (task.suite for task in tasks)
+    known = [suite.test_counts for suite in suites if isinstance(suite, HasTestCounts)]
+    return {
+        "tasks": len(tasks),
+        "counted": len(known),
+        "original_tests": sum(original for original, _ in known),
+        "added_tests": sum(added for _, added in known),
+        **({"lengths": means} if texts else {}),
+    }
+
+
+def caution_of(metrics: Mapping[str, Any], departure: str = "") -> str:
+    """Warnings to read before the figures of a metrics.json, as sentences; empty if there is none. `departure` says how
+    the tasks differ from the release that their dataset is named after; empty if they do not."""
+    return "; ".join(filter(None, (departure, *_session_cautions(metrics), *_reply_cautions(metrics))))
+
+
+def _session_cautions(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Errored sessions, skipped turns and undecided constraints are in no rate and need not be like the others."""
+    errored, completed = metrics.get("errored"), metrics.get("completed")
+    skipped, undecided, curve = (metrics.get(name) for name in ("skipped_turns", "undecided", "pass_at_1"))
+    if isinstance(errored, int) and isinstance(completed, int) and errored > MOST * (errored + completed):
+        basis = f"the figures rest on the other {completed}" if completed else "there are no figures"
+        yield f"{errored} of {errored + completed} sessions errored: {basis}"
+    if isinstance(skipped, int) and isinstance(undecided, int) and isinstance(completed, int) and curve:
+        turns, lost = completed * (len(curve) - 1), skipped + undecided
+        if lost > MOST * turns:
+            yield (
+                f"{lost} of {turns} follow-up turns were skipped ({skipped}) or undecided ({undecided}): "
+                "the figures rest on the others, and skipped turns repeat the verdict before them"
+            )
+    if isinstance(undecided, float) and undecided > MOST:
+        yield f"{100 * undecided:.0f} % of the tasks are undecided: the rates rest on the others"
+    groups = [each.get("by_check") or {} for each in (metrics, metrics.get("n") or {})]
+    shares, sizes = (each.get("undecided") or {} for each in groups)
+    for by, share in shares.items():  # a task counts as decided once one of its constraints is unmet
+        if isinstance(share, float) and share > MOST:
+            yield f"{round(share * sizes.get(by, 0))} of {sizes.get(by, 0)} decisions by {by} are undecided"
+
+
+def _reply_cautions(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Replies that fail because of a setting or a server look like replies of a model that cannot program."""
+    found, completed = metrics.get(REPLIES) or {}, metrics.get("completed") or 0
+    replies = found.get("all", 0)
+    if found.get("cut", 0) > MOST * replies:
+        yield f"{found['cut']} of {replies} replies were cut off by a limit of tokens (model.max_tokens) or a filter"
+    if found.get("no_code", 0) > MOST * replies:
+        yield f"no code was found in {found['no_code']} of {replies} replies: read some in sessions.jsonl"
+    if found.get("overflowed", 0) > MOST * completed:
+        sessions = f"{found['overflowed']} of {completed} sessions"
+        yield f"{sessions} outgrew the context that the endpoint serves: all their further turns count as failed"

@@ -1,31 +1,33 @@
 """A protocol's measures as data, from which MLflow, the terminal, tables, figures and the report page are made.
 
-metrics.json contains this description of itself (under `measures`), so that a report can read any cell, even if its
-protocol is not installed. An `at` is a place in metrics.json, its keys joined by dots, such as `regression.overall`;
-if present, the 95 % interval of its value is at `ci.` and the same place, and the number of tasks, sessions or turns
-behind it at `n.`.
+metrics.json contains this description (key `measures`), so that a report can read any cell, even if its protocol is not
+installed. An `at` is a place in metrics.json, its keys joined by dots, such as `regression.overall`. If present, the
+95 % interval of the value is at `ci.` and the same place, and the number of tasks, sessions or turns behind it at `n.`.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from codechat.base.records import UNDER_TEST
+from codechat.report.metrics.counts import DECIDED
+
 # share: of 1, drawn from 0 to 1; percent: of 100; p: a p-value; count: whole; number: anything else
 Unit = Literal["share", "percent", "count", "number", "p"]
 FEW = 10  # decisions of a group, below which its share is marked
 FIELD = "measures"  # the description's key in metrics.json
-# In every metrics.json besides the protocol's measures (contract, section 2).
+# In every metrics.json, in addition to the protocol's measures (contract, section 2).
 COMMON = ("sessions", "completed", "errored", "outcomes", "retries", "tokens", "cost_usd", "wall_s")
+MOST_FINALS = 5  # in the headline
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A list over the turns from `first_turn` on; tracked as `turn/<key>`.
-
-    `at` is `key` unless given. `help` is the definition, in one sentence.
-    """
+    """A list over the turns from `first_turn` on; tracked as `turn/<key>`. `at` is `key` unless given. `help` is the
+    definition, in one sentence."""
 
     key: str
     label: str
@@ -50,10 +52,8 @@ class Final:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """A final by group: a mapping from a group's name to a number; tracked as `final/<key>_<group>`.
-
-    `by` names the groups (`strategy`, `level`): breakdowns by the same groups are columns of one table.
-    """
+    """A final by group: a mapping from a group's name to a number; tracked as `final/<key>_<group>`. `by` names the
+    groups (`strategy`, `level`): breakdowns by the same groups are columns of one table."""
 
     key: str
     label: str
@@ -85,7 +85,6 @@ class Measures:
 
     @property
     def name(self) -> str:
-        """The short name."""
         return self.title.partition(":")[0]
 
     def have(self, *keys: str) -> bool:
@@ -99,11 +98,11 @@ class Measures:
 
 def merge(descriptions: Iterable[Measures]) -> Measures:
     """The union of the measures of several cells of one protocol, whose options can add some; at least one is given."""
-    first, *rest = sorted(descriptions, key=lambda each: len(each.finals) + len(each.series), reverse=True)
+    first, *others = sorted(descriptions, key=lambda each: len(each.finals) + len(each.series), reverse=True)
     parts: dict[str, Any] = {}
     for name in ("series", "finals", "breakdowns", "counts"):
         found: dict[tuple[str, str], Measure] = {}
-        for measure in (each for one in (first, *rest) for each in getattr(one, name)):
+        for measure in (each for description in (first, *others) for each in getattr(description, name)):
             found.setdefault((measure.key, getattr(measure, "by", "")), measure)
         parts[name] = tuple(found.values())
     return replace(first, **parts)
@@ -124,21 +123,26 @@ def value_of(metrics: Mapping[str, Any], measure: Measure) -> Any:
 
 def interval_of(metrics: Mapping[str, Any], measure: Measure) -> Any:
     """The intervals of a measure's values, in the same shape; None if there are none."""
-    return _at(metrics.get("ci") or {}, measure.at or measure.key)
+    return value_of(metrics.get("ci") or {}, measure)
 
 
 def size_of(metrics: Mapping[str, Any], measure: Measure) -> Any:
     """The counts behind a measure's values, in the same shape; None if there are none."""
-    return _at(metrics.get("n") or {}, measure.at or measure.key)
+    return value_of(metrics.get("n") or {}, measure)
+
+
+def groups_in(parts: Sequence[Measure], metrics: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The groups that any of the breakdowns has, in the order in which they stand."""
+    return list(dict.fromkeys(group for part in parts for each in metrics for group in value_of(each, part) or ()))
 
 
 def size_text(size: int) -> str:
-    """Of how many a share is, in words; an asterisk marks fewer than `FEW`."""
+    """The number of decisions behind a share; an asterisk marks fewer than `FEW`."""
     return f"n {size:,}{'*' if size < FEW else ''}"
 
 
 def sizes_text(sizes: Sequence[int]) -> str:
-    """Of how many the shares of several cells are: the least and the most; empty if there is none."""
+    """The smallest and the largest number of decisions behind the shares of several cells; empty if there is none."""
     return "–".join(map(size_text, sorted({min(sizes), max(sizes)}))) if sizes else ""
 
 
@@ -151,7 +155,7 @@ def _at(values: Any, place: str) -> Any:
 
 
 def fault_of(metrics: Mapping[str, Any], measures: Measures) -> str:
-    """The reason why a protocol's metrics cannot be shown, or nothing: a count is missing, or a final is no number."""
+    """Why a protocol's metrics cannot be shown: a count is missing, or a final is no number; empty if they can be."""
     for key in ("sessions", "completed", "errored"):
         if not isinstance(metrics.get(key), int):
             return f"must have '{key}', a count"
@@ -162,3 +166,62 @@ def fault_of(metrics: Mapping[str, Any], measures: Measures) -> str:
         if value is not None and not isinstance(value, int | float):
             return f"must have a number or None as '{final.at or final.key}', and has {value!r:.60}"
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One value of a metric. `step` is the turn for the series under `turn/`, else 0."""
+
+    key: str
+    value: float
+    step: int = 0
+
+
+def points_of(measures: Measures, metrics: Mapping[str, Any]) -> list[Point]:
+    """The points of a cell's metrics: series over turns, final figures and costs, without null values."""
+    scalars = {**_counts(metrics), **_finals(measures, metrics), **_costs(metrics)}
+    points = [
+        Point(f"turn/{series.key}", value, turn)
+        for series in measures.series
+        for turn, value in enumerate(value_of(metrics, series) or (), series.first_turn)
+        if value is not None
+    ]
+    return points + [Point(key, float(value)) for key, value in scalars.items() if value is not None]
+
+
+def headline_of(measures: Measures) -> dict[str, str]:
+    """The keys of the most important points with their meaning: the first series and the first finals."""
+    series = {f"turn/{each.key}": each.label for each in measures.series[:1]}
+    finals = {f"final/{each.key}": each.label for each in measures.finals[:MOST_FINALS]}
+    return {**series, **finals, "final/errored": "errored sessions"}
+
+
+def _counts(metrics: Mapping[str, Any]) -> dict[str, float | None]:
+    return {
+        **{f"final/{name}": metrics[name] for name in ("sessions", "completed", "errored")},
+        **{f"final/outcome_{outcome}": count for outcome, count in metrics["outcomes"].items()},
+        **{f"final/decided_{place}": count for place, count in (metrics.get(DECIDED) or {}).items()},
+    }
+
+
+def _finals(measures: Measures, metrics: Mapping[str, Any]) -> dict[str, float | None]:
+    """The cell's numbers, then those by group; characters that metric stores refuse become `_` in a group's name."""
+    finals = {f"final/{final.key}": value_of(metrics, final) for final in (*measures.counts, *measures.finals)}
+    for part in measures.breakdowns:
+        for group, value in (value_of(metrics, part) or {}).items():
+            finals[f"final/{part.key}_{re.sub(r'[^A-Za-z0-9_.-]', '_', group)}"] = value
+    return finals
+
+
+def _costs(metrics: Mapping[str, Any]) -> dict[str, float | None]:
+    """The costs. Offline models use no tokens and are left out, since charts of zeros are of no use."""
+    paying = {payer for payer, used in metrics["tokens"].items() if any(used.values())}
+    counts = {f"cost/{name}": metrics.get(name) for name in ("retries", "rate_limited", "cached_replies")}
+    return {
+        "cost/wall_s": metrics["wall_s"],
+        "cost/prefix_hit_rate": metrics.get("servers", {}).get(UNDER_TEST, {}).get("prefix_hit_rate"),
+        **{key: count for key, count in counts.items() if paying or count},
+        **{f"cost/{payer}_usd": dollars for payer, dollars in metrics["cost_usd"].items() if payer in paying},
+        **{f"cost/{payer}_spent_usd": usd for payer, usd in metrics.get("spent_usd", {}).items() if payer in paying},
+        **{f"cost/{payer}_{kind}": n for payer in sorted(paying) for kind, n in metrics["tokens"][payer].items()},
+    }

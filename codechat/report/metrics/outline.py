@@ -11,11 +11,8 @@ from codechat.report.metrics.spending import Tokens, add_tokens, no_tokens
 
 
 class TurnOutline(NamedTuple):
-    """The data of a turn that figures need.
-
-    `kind` is its instruction's `scope/change`; `answered` is as in the record. `outcome` and `passed` are None for
-    a turn that is not scored.
-    """
+    """The data of a turn that figures need. `kind` is the instruction's `scope/change`; `answered` is as in the record.
+    `outcome` and `passed` are None for a turn that is not scored."""
 
     outcome: Outcome | None
     passed: bool | None
@@ -26,10 +23,8 @@ class TurnOutline(NamedTuple):
 
     @property
     def adhered(self) -> bool | None:
-        """Whether the instruction was followed; None if that was not judged or is undecided."""
-        if self.verdict is None or self.verdict == "undecided" or not self.answered:
-            return None
-        return self.verdict == "adhered"
+        """Whether the instruction was followed; None if this was not judged or is undecided."""
+        return self.verdict == "adhered" if self.answered and self.verdict not in (None, "undecided") else None
 
 
 class SessionOutline(NamedTuple):
@@ -49,9 +44,10 @@ class SessionOutlines:
     completed: list[SessionOutline] = field(default_factory=list)
     undecided_applicability: int = 0
     tokens: Tokens = field(default_factory=no_tokens)
+    _outcomes: Counter[tuple[Outcome | None, bool]] = field(default_factory=Counter)
 
     def count(self, outcome: Outcome) -> int:
-        """The number of turns with an outcome, without skipped ones."""
+        """The number of turns with an outcome, without skipped turns."""
         return self._outcomes[outcome, False]
 
     @property
@@ -72,13 +68,8 @@ class SessionOutlines:
         """Answers whose adherence is undecided."""
         return sum(turn.verdict == "undecided" for each in self.completed for turn in each.turns if not turn.skipped)
 
-    _outcomes: Counter[tuple[Outcome | None, bool]] = field(default_factory=Counter)
-
     def add(self, session: SessionRecord) -> None:
-        """Add a session.
-
-        Candidates of skipped turns count: a turn can be skipped because one of them is undecided.
-        """
+        """Add a session. Candidates of skipped turns count: a turn can be skipped because one of them is undecided."""
         self.sessions += 1
         self.length = max(self.length, len(session.turns), len(session.agenda) + 1)
         if session.status != "completed":
@@ -98,18 +89,11 @@ def outlines_of(sessions: Iterable[SessionRecord]) -> SessionOutlines:
     return found
 
 
-_KINDS: dict[TurnOutline, TurnOutline] = {}
+_KINDS: dict[TurnOutline, TurnOutline] = {}  # equal turns share one object: there are only some hundred different ones
 
 
 def _outline(session: SessionRecord, turn: TurnRecord) -> TurnOutline:
-    """The outline of a turn. Equal turns share one object: there are only some hundred different ones."""
-    asked = turn.instruction
-    outline = TurnOutline(
-        turn.outcome,
-        turn.passed,
-        turn.skipped,
-        session.has_answer(turn),
-        turn.adherence.verdict if turn.adherence else None,
-        f"{asked.scope}/{asked.change}" if asked else None,
-    )
+    verdict = turn.adherence.verdict if turn.adherence else None
+    kind = f"{turn.instruction.scope}/{turn.instruction.change}" if turn.instruction else None
+    outline = TurnOutline(turn.outcome, turn.passed, turn.skipped, session.has_answer(turn), verdict, kind)
     return _KINDS.setdefault(outline, outline)

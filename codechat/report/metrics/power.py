@@ -1,9 +1,8 @@
 """The power of a comparison of two models, from the variance of the sessions in pilot cells.
 
 A figure of a cell is a ratio of two sums over its sessions, or a change from one such ratio to another. Near its value
-it behaves as a mean over sessions of each one's contribution (the linear term of its Taylor series). So the variance of
-these contributions, between tasks and between samples of a task, gives that of the figure for any number of tasks and
-samples.
+it behaves as a mean of the sessions' contributions (the linear term of its Taylor series). So the variance of these
+contributions, between tasks and between samples of a task, gives the figure's variance for any tasks and samples.
 """
 
 from collections import defaultdict
@@ -24,7 +23,7 @@ FIGURES = ("mst", "delta", "adherence", "regression")
 MEASURED = ("pass_at_1", "iar", "mst", "regression")  # by a protocol whose cells can be pilots
 UNITS = {"mst": "turns", "delta": "percentage points", "adherence": "share", "regression": "share"}
 
-FEW_TASKS = 20  # below, intervals by resampling become too short, and a pilot hardly tells the variance between tasks
+FEW_TASKS = 20  # below, intervals by resampling become too short, and a pilot hardly shows the variance between tasks
 NOTHING = 1e-12  # a variance that is rounding alone
 
 Parts = Mapping[str, Mapping[int, float]]  # by task and seed each session's part in a figure, which has the mean 0
@@ -34,10 +33,10 @@ Parts = Mapping[str, Mapping[int, float]]  # by task and seed each session's par
 class Spread:
     """The variance of a session's contribution to a figure.
 
-    `task` is the variance between tasks, `within` that between samples of a task. `shared` is the part of the former
-    that two models have in common, because a task is hard for both; `seeded` that of the latter, because sessions of
-    equal seeds have the same agenda. With one sample of each task `within` is None, and `task` and `shared` are those
-    of a session as a whole.
+    `task` is the variance between tasks, `within` the variance between samples of a task. `shared` is the part of
+    `task` that two models have in common, because a task is hard for both; `seeded` is the part of `within` in common,
+    because sessions of equal seeds have the same agenda. With one sample of each task `within` is None, and `task` and
+    `shared` cover the whole variance of a session.
     """
 
     task: float
@@ -46,11 +45,10 @@ class Spread:
     seeded: float = 0.0
 
     def standard_error(self, tasks: int, samples: int, *, paired: bool) -> float | None:
-        """The standard error of the difference of two models with so many tasks and samples of each.
+        """The standard error of the difference of two models with this number of tasks and samples of each.
 
-        If `paired`, both have the same tasks and seeds. None if the pilot does not tell it: one without a second
-        sample does not show the effect of more, and nothing varied in one whose estimate is 0. An estimate of `task`
-        below 0 takes away half of what samples bring at most.
+        If `paired`, both have the same tasks and seeds. None if the pilot cannot show it: it has one sample and more
+        are asked for, or nothing varied. A negative estimate of `task` removes at most half of the samples' part.
         """
         if self.within is None and samples > 1:
             return None
@@ -80,11 +78,8 @@ class Spread:
 
 
 def spread_of(pilots: Sequence[Parts]) -> Spread | None:
-    """The variance in the pilot cells, one for each model: the mean over the models, and over pairs of them.
-
-    With a single model two like it are assumed, for which the tasks are equally hard. None if there are too few
-    sessions.
-    """
+    """The variance in the pilot cells, one for each model: the mean over the models, and over pairs of them. With a
+    single model two like it are assumed, for which the tasks are equally hard. None if there are too few sessions."""
     found = _mean([_sources([[*own.values()] for own in parts.values()]) for parts in pilots])
     if found is None:
         return None
@@ -110,7 +105,7 @@ def _sources(tasks: Sequence[Sequence[float]]) -> Sources | None:
 
 
 def _mean(found: Iterable[Sources | None]) -> Sources | None:
-    """The means; if one of them does not separate its sources, only those of the sums."""
+    """The means; if one of them does not separate its sources, only the means of the sums."""
     known = [each for each in found if each is not None]
     withins = [within for _, within in known if within is not None]
     whole = len(withins) < len(known)

@@ -1,14 +1,12 @@
 """The share of instructions that were followed, from all of a judge's verdicts and people's labels of a few of them.
 
 Prediction-powered inference with power tuning (PPI++: Angelopoulos, Duchi and Zrnic, arXiv 2311.01453, section 6 and
-example 6.1): the labels' mean, plus λ times the difference between the mean verdict of all decisions and that of the
+example 6.1): the labels' mean, plus λ times the difference between the mean verdict of all decisions and of the
 labelled ones, with λ = cov(label, verdict) / ((1 + n/N) var(verdict)). It is right in large samples however the judge
-errs, since the labels are of the very cell and the verdicts only take away noise: where they say nothing, λ is near 0
-and the labels' own mean is left. The labels must be a random draw of the cell's decisions, with known chances: each
-counts by the decisions that it stands for.
-
-The variance is that of the linear terms, summed by task: changes of one task resemble each other, and two cells on the
-same tasks are compared task by task.
+errs, since the labels are of the same cell and verdicts only reduce noise: if they carry no information, λ is near 0
+and the labels' mean is left. The labels must be a random draw of the cell's decisions with known chances: each label
+is weighted by the decisions that it represents. The variance is computed from the linear terms, summed by task:
+changes of one task resemble each other, and two cells on the same tasks are compared task by task.
 """
 
 import math
@@ -33,10 +31,8 @@ Judged = Mapping[str, TaskRatio]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The labels of a judged change: `followed` is 1 or 0, or the mean if several people labelled it.
-
-    `cell` is the id of the cell whose judge decided it.
-    """
+    """The labels of a judged change: `followed` is 1 or 0, or the mean if several people labelled it. `cell` is the id
+    of the cell whose judge decided it."""
 
     task: str
     scope: str
@@ -47,10 +43,8 @@ class Label:
 
 @dataclass(frozen=True)
 class JudgeLabels:
-    """The labels of one judge's decisions in some cells.
-
-    `sizes` holds by scope and verdict (adhered or not) the number of all decisions there, labelled or not.
-    """
+    """The labels of one judge's decisions in some cells. `sizes` holds by scope and verdict (adhered or not) the number
+    of all decisions there, labelled or not."""
 
     judge: str
     sizes: Mapping[tuple[str, bool], int]
@@ -83,10 +77,8 @@ class Powered:
 
 
 def powered(known: JudgeLabels, cells: Collection[str], judged: Judged) -> Powered | str:
-    """The share of followed instructions in some of the labelled cells, or the reason why there is none.
-
-    `judged` holds by scope what the judge decided there. Only labels of these cells and scopes count.
-    """
+    """The share of followed instructions in some of the labelled cells, or the reason why there is none. `judged` holds
+    by scope what the judge decided there. Only labels of these cells and scopes count."""
     labels = [one for one in known.labels if one.cell in cells and one.scope in judged]
     for verdict, word in ((True, "adhered"), (False, "violated")):
         count = sum(one.adhered is verdict for one in labels)

@@ -31,21 +31,9 @@ def all_of(samples: int, passed: int, k: int) -> Part:
     return comb(passed, k), comb(samples, k)
 
 
-def longest_of(values: Sequence[int], k: int) -> Part:
-    """The sum of the highest of k values over all choices of k, and the number of choices."""
-    return sum(value * comb(below, k - 1) for below, value in enumerate(sorted(values))), comb(len(values), k)
-
-
-def shortest_of(values: Sequence[int], k: int) -> Part:
-    """The sum of the lowest of k values over all choices of k, and the number of choices."""
-    return longest_of([-value for value in values], k)[0] * -1, comb(len(values), k)
-
-
 def mean_over_tasks(parts: Mapping[str, Part]) -> TaskRatio:
-    """The mean of the tasks' ratios with equal weights; a task without a choice of k is left out.
-
-    The ratios get one denominator, so that all sums are sums of whole numbers.
-    """
+    """The mean of the tasks' ratios with equal weights; a task without a choice of k is left out. The ratios get one
+    denominator, so that all sums are sums of whole numbers."""
     known = {task: part for task, part in parts.items() if part[1]}
     whole = lcm(*(total for _, total in known.values()))
     return TaskRatio({task: (hits * (whole // total), whole) for task, (hits, total) in known.items()})
@@ -53,11 +41,10 @@ def mean_over_tasks(parts: Mapping[str, Part]) -> TaskRatio:
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """The variance of one session's value, split by its source.
+    """The variance of one session's value, split by its source; a negative estimate is 0.
 
-    `task` is the variance between tasks, `within` that between samples of a task. `within` is `agenda` + `sample`:
-    the variance due to the drawn instructions, and that due to the model's own randomness; both are None if the
-    samples do not separate them. A component whose estimate is negative is 0.
+    `task` is the variance between tasks, `within` between samples of a task. `within` is `agenda` + `sample`: due to
+    the drawn instructions, and due to the model's randomness; both are None if the samples do not separate them.
     """
 
     tasks: int
@@ -67,10 +54,7 @@ class Components:
     sample: float | None = None
 
     def standard_error(self, tasks: int, samples: float) -> float | None:
-        """The standard error of a mean over so many tasks with so many samples each, which have an agenda each.
-
-        None if the variance that is left is estimated as 0: no mean is known exactly.
-        """
+        """The standard error of a mean over these tasks with these samples each; None if it is estimated as 0."""
         return float(((self.task + self.within / samples) / tasks) ** 0.5) or None
 
 
@@ -130,9 +114,7 @@ def _squares(values: Sequence[float]) -> float:
 
 def sign_flips(differences: Sequence[int]) -> float | None:
     """The exact two-sided p of the paired permutation test, in which every difference might have had the other sign.
-
-    With a difference of 1, 0 or −1 per task it is McNemar's exact test. None without a task.
-    """
+    With a difference of 1, 0 or −1 per task it is McNemar's exact test. None without a task."""
     if not differences:
         return None
     import numpy as np

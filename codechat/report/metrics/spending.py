@@ -17,7 +17,7 @@ CHOOSING = "applicability"
 """The judge that chooses candidates. Its records leave out the surplus checks of a lookahead."""
 
 Tokens = dict[str, Usage]
-"""Tokens by payer, those of the judges of instructions as `judge`."""
+"""Tokens by payer; the judges of instructions are summed as `judge`."""
 Costs = dict[str, float | None]
 """US dollars by payer; None if no price is known, which is not the same as free."""
 
@@ -25,9 +25,7 @@ Costs = dict[str, float | None]
 @dataclass(frozen=True, slots=True)
 class Price:
     """US dollars per million tokens. Cached and cache-written input tokens are part of the input, at their own prices.
-
-    `tiers` are the prices of other tiers than the standard one; a tier without its own is priced as standard.
-    """
+    `tiers` are the prices of other tiers than the standard one; a tier without its own is priced as standard."""
 
     input: float
     output: float
@@ -36,7 +34,7 @@ class Price:
     tiers: Mapping[str, "Price"] = field(default_factory=dict, hash=False)
 
     def cost(self, usage: Usage) -> float:
-        """The price of some tokens in US dollars, each at that of the tier which served it."""
+        """The price of some tokens in US dollars, by the tier that served them."""
         return sum(self.tiers.get(tier, self)._cost(part) for tier, part in usage.by_tier())
 
     def _cost(self, usage: Usage) -> float:
@@ -49,17 +47,14 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """The price of each payer's model, None if it is not known, in the order in which costs are listed.
-
-    `judges` are the payers that judge instructions; `unpriced` lists the places of models without a price.
-    """
+    """The price of each payer's model, None if it is not known, in the order in which costs are listed. `judges` are
+    the payers that judge instructions; `unpriced` lists the places of models without a price."""
 
     prices: Mapping[str, Price | None] = field(default_factory=dict)
     judges: tuple[str, ...] = ()
     unpriced: tuple[str, ...] = ()
 
     def price(self, payer: str) -> Price | None:
-        """The price of a payer's model."""
         return self.prices.get(payer)
 
     def sum_name(self, payer: str) -> str:
@@ -92,20 +87,19 @@ class Effort:
 def spending_of(tokens: Tokens, effort: Effort) -> dict[str, Any]:
     """The part of metrics.json that every protocol has, as JSON: its keys `retries` to `wall_s`.
 
-    `cost_usd` is the price of `tokens`, those of completed sessions; `spent_usd` is the amount paid: with errored
+    `cost_usd` is the price of `tokens`, which are of completed sessions; `spent_usd` is the amount paid: with errored
     sessions, without replies of the response cache.
     """
     tariff = effort.tariff
-    costs: Costs = {
-        name: _judging(used, effort) if name == JUDGE and tariff.judges else _cost(tariff.price(name), used)
-        for name, used in tokens.items()
-    }
     return {
         "retries": effort.retries,
         "rate_limited": effort.rate_limited,
         "cached_replies": effort.cached_replies,
         "tokens": {name: used.counts() for name, used in tokens.items()},
-        "cost_usd": costs,
+        "cost_usd": {
+            name: _judging(used, effort) if name == JUDGE and tariff.judges else _cost(tariff.price(name), used)
+            for name, used in tokens.items()
+        },
         "spent_usd": spent_usd(effort.spent, tariff),
         "wall_s": effort.wall_s,
     }
@@ -113,9 +107,8 @@ def spending_of(tokens: Tokens, effort: Effort) -> dict[str, Any]:
 
 def spent_usd(spent: Mapping[str, Usage], tariff: Tariff) -> Costs:
     """The price of each payer's tokens; None for the judges if one of them has a model without a price."""
-    payers = dict.fromkeys(["model", *tariff.prices, *spent])
     parts: dict[str, list[float | None]] = {"model": [], JUDGE: []}
-    for payer in payers:
+    for payer in dict.fromkeys(["model", *tariff.prices, *spent]):
         parts.setdefault(tariff.sum_name(payer), []).append(_cost(tariff.price(payer), spent.get(payer, Usage())))
     return {name: _sum(costs) for name, costs in parts.items()}
 
@@ -132,11 +125,11 @@ def _judging(used: Usage, effort: Effort) -> float | None:
         return None
     if tariff.has_one_price:
         return _cost(tariff.price(tariff.judges[0]), used)
-    others = {payer: effort.judged.get(payer, Usage()) for payer in tariff.judges if payer != CHOOSING}
-    rest = used
-    for usage in others.values():
-        rest -= usage
-    parts = {**others, CHOOSING: rest} if CHOOSING in tariff.judges else others
+    parts = {payer: effort.judged.get(payer, Usage()) for payer in tariff.judges if payer != CHOOSING}
+    if CHOOSING in tariff.judges:
+        for usage in parts.values():
+            used -= usage
+        parts[CHOOSING] = used
     return _sum([_cost(tariff.price(payer), usage) for payer, usage in parts.items()])
 
 
@@ -145,7 +138,6 @@ def _cost(price: Price | None, usage: Usage) -> float | None:
 
 
 def no_tokens() -> Tokens:
-    """Zero tokens for every payer."""
     return {"model": Usage(), JUDGE: Usage()}
 
 

@@ -1,6 +1,14 @@
-"""The statistics that protocols share: rates, trends, association, and intervals by resampling tasks."""
+"""The statistics that protocols share: rates, trends, association, intervals by resampling tasks, confidence sequences.
+
+Confidence sequences are intervals that hold at every moment of a study, so that the data may decide when it ends. The
+tasks of a dataset are a finite population, drawn without replacement (betting: Waudby-Smith and Ramdas, JRSS B 86
+(2024), section 5.2; NeurIPS 2020). A mean is excluded once a gambler who bets on higher numbers, or one who bets on
+lower ones, has multiplied the stake by 2/α: for the true mean, in at most α of all studies, at any end (Ville's
+inequality). The stake is divided over constant fractions, since no single fraction is best for all effects.
+"""
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -15,6 +23,9 @@ RESAMPLES = 2_000
 CHUNK = 50  # resamples computed at once
 AT_ONCE = 20_000  # draws of tasks made at once, where few tasks allow more resamples than that
 TAILS = (0.025, 0.975)  # of a 95 % interval
+ALPHA = 0.05  # of a confidence sequence
+FRACTIONS = (1 / 12, 1 / 5, 1 / 2)  # of what can be lost, staked at every draw
+STOPPED = "stopped"  # the key in metrics.json for the end of a cell with `stop.*`, and the protocol of its chapter
 
 Interval = tuple[float, float]
 
@@ -83,9 +94,8 @@ def phi(pass_adhered: int, pass_violated: int, fail_adhered: int, fail_violated:
     """The Phi coefficient of a 2x2 table; its value is None if a row or a column is empty."""
     rows = (pass_adhered + pass_violated) * (fail_adhered + fail_violated)
     columns = (pass_adhered + fail_adhered) * (pass_violated + fail_violated)
-    value = rate(pass_adhered * fail_violated - pass_violated * fail_adhered, math.sqrt(rows * columns))
     return PhiTable(
-        value=value,
+        value=rate(pass_adhered * fail_violated - pass_violated * fail_adhered, math.sqrt(rows * columns)),
         pass_adhered=pass_adhered,
         pass_violated=pass_violated,
         fail_adhered=fail_adhered,
@@ -135,21 +145,15 @@ class TaskBootstrap:
         self._weights = _draw(len(self._tasks), seed) if len(self._tasks) > 1 else None
 
     def ratios(self, ratio: TaskRatio) -> list[float | None]:
-        """The ratio in every resample; None if its denominator is zero there.
-
-        A single task has no resample but itself: an interval of no width would look certain.
-        """
+        """The ratio in every resample; None if its denominator is zero there. A single task has no resample but itself:
+        an interval of no width would look certain."""
         sums = self._sums(ratio)
         if sums is None:
             return [None] * RESAMPLES if self._tasks else []
-        hits, totals = sums
-        if totals.all():
-            found: list[float | None] = (hits / totals).tolist()
-            return found
-        return [rate(*counts) for counts in zip(hits.tolist(), totals.tolist(), strict=True)]
+        return [rate(*counts) for counts in zip(*sums.tolist(), strict=True)]
 
     def interval(self, ratio: TaskRatio) -> Interval | None:
-        """The ratio's own interval: that of its `ratios`."""
+        """The central 95 % of `ratios`; None of a single task."""
         import numpy as np
 
         sums = self._sums(ratio)
@@ -200,16 +204,52 @@ def percentile_interval(values: Iterable[float | None]) -> Interval | None:
 
 
 def _central(ordered: Sequence[float]) -> Interval | None:
-    """The central 95 % of ordered values; None if there is none."""
+    """The central 95 % of ordered values, linear between the closest ranks (Hyndman and Fan's type 7, as NumPy)."""
     if not ordered:
         return None
-    low, high = (_quantile(ordered, share) for share in TAILS)
+
+    def quantile(share: float) -> float:
+        position = share * (len(ordered) - 1)
+        below = math.floor(position)
+        above = min(below + 1, len(ordered) - 1)
+        return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
+
+    low, high = map(quantile, TAILS)
     return low, high
 
 
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    """Linear between the closest ranks (Hyndman and Fan's type 7, NumPy's default)."""
-    position = share * (len(ordered) - 1)
-    below = math.floor(position)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
+def in_order(tasks: Iterable[str], seed: int) -> list[str]:
+    """Task ids in the random order of a seed, which a subset of the tasks keeps, so that cells can be paired."""
+    return sorted(tasks, key=lambda task: (generator(seed, task, "order of tasks").random(), task))
+
+
+def mean_interval(drawn: Sequence[int], top: int, size: int, alpha: float = ALPHA) -> Interval:
+    """The interval of the mean of `size` whole numbers from 0 to `top`, some of which were drawn in random order."""
+
+    def lowest(values: Sequence[int]) -> int:
+        seen, lost = sum(values), math.log(2 / alpha)  # the capital grows as the total falls
+        totals = range(seen, seen + top * (size - len(values)))
+        return seen + bisect_left(totals, True, key=lambda t: log_capital(values, t, size).max(initial=0.0) < lost)
+
+    low, high = lowest(drawn), top * size - lowest([top - each for each in drawn])
+    if low > high:  # one of the α studies in which the sequence misses
+        low = high = round(size * sum(drawn) / len(drawn))
+    return low / size, high / size
+
+
+def difference_interval(a: Sequence[int], b: Sequence[int], top: int, size: int, alpha: float = ALPHA) -> Interval:
+    """The interval of the mean difference A − B of numbers from 0 to `top`, over the tasks drawn in both."""
+    low, high = mean_interval([top + x - y for x, y in zip(a, b, strict=False)], 2 * top, size, alpha)
+    return low - top, high - top
+
+
+def log_capital(values: Any, total: Any, size: int) -> Any:
+    """The logarithm of the capital of the gambler on higher numbers after each draw (last axis), if `total` is true."""
+    import numpy as np
+
+    values = np.asarray(values, dtype=np.int64)
+    left = np.asarray(total)[..., None] - np.cumsum(values, axis=-1) + values
+    gains = np.where(left > 0, values * (size - np.arange(values.shape[-1])) / np.maximum(left, 1), 1.0) - 1
+    capitals = [np.cumsum(np.log1p(fraction * gains), axis=-1) for fraction in FRACTIONS]
+    impossible = np.logical_or.accumulate((left < 0) | ((left == 0) & (values > 0)), axis=-1)
+    return np.where(impossible, np.inf, np.logaddexp.reduce(capitals, axis=0) - math.log(len(FRACTIONS)))

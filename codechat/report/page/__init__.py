@@ -1,20 +1,220 @@
-"""The report as one HTML file that needs no network: its sections, and every dialogue to read."""
+"""The report as one HTML file that needs no network: its sections, and every dialogue to read.
+
+The sessions are packed: a small index to search in, and bodies in compressed chunks. Each text is stored once: a turn
+holds the number of messages shared with the request before, and a text that is part of a reply is stored as a slice.
+"""
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from importlib.resources import files
+from itertools import chain
 from math import inf
 from pathlib import Path
 from typing import Any
 
+from codechat.base.domain import Outcome
 from codechat.base.files import write_atomically
+from codechat.base.records import SessionRecord, TurnRecord
 from codechat.base.template import fill
 from codechat.report.chapters import chapter_of
 from codechat.report.comparison import LoadedCell
 from codechat.report.data import FigureFile, Interval, ReportData, Table
-from codechat.report.page.archive import Archive, archive, as_json, packed
+
+CODE_LIMIT = 16_000  # characters: differences need whole codes, so they are cut later than replies
+REQUIREMENT = "requirement"  # the field of a turn that asks for a verifiable instruction
+
+
+def body_of(session: SessionRecord, instructions: Mapping[tuple[str, ...], int], limit: int | None) -> dict[str, Any]:
+    """The JSON value of one session; `instructions` numbers the instructions, `limit` bounds a text's characters."""
+    replies: list[str | None] = []
+    turns = []
+    before: list[tuple[str, str]] = []
+    for turn in session.turns:
+        replies.append(None if turn.response is None else shortened(turn.response, limit))
+        request: list[tuple[str, str]] = [(message.role, message.content) for message in turn.request]
+        turns.append(_turn(turn, instructions, replies, limit) | _request(before, request, replies, limit))
+        before = request or before
+    language = getattr(session, "language", None) or "python"  # records that do not name it are of Python
+    return {
+        "session": session.session_id,
+        "seed": session.seed,
+        "protocol": session.protocol,
+        "agenda": session.agenda,
+        "error": session.error,
+        **({} if language == "python" else {"language": language}),
+        "turns": turns,
+    }
+
+
+def instruction_key(turn: TurnRecord) -> tuple[str, ...] | None:
+    """The identity of a turn's instruction across pools: all its fields, because ids repeat; None without one. A
+    verifiable instruction has a strategy in place of a scope, and no change."""
+    asked = turn.instruction
+    if asked is not None:
+        return (asked.id, asked.text, asked.scope, asked.change)
+    required = (turn.model_extra or {}).get(REQUIREMENT)
+    if not isinstance(required, Mapping) or "text" not in required:
+        return None
+    return (*(str(required.get(name) or "") for name in ("id", "text", "strategy")), "")
+
+
+def shortened(text: str, limit: int | None) -> str:
+    """The text, or its two ends with a note between them that says how much is missing."""
+    if limit is None or len(text) <= limit:
+        return text
+    half = limit // 2
+    note = f"[… {len(text) - 2 * half:,} characters are left out of this page; sessions.jsonl has them …]"
+    return f"{text[:half]}\n\n{note}\n\n{text[-half:]}"
+
+
+def _turn(
+    turn: TurnRecord, instructions: Mapping[tuple[str, ...], int], replies: list[str | None], limit: int | None
+) -> dict[str, Any]:
+    key = instruction_key(turn)
+    more = turn.of_protocol.items()
+    values = {
+        "instruction": None if key is None else instructions[key],
+        "candidates": [[each.id, each.applicable, each.by] for each in turn.candidates],
+        "reply": replies[-1],
+        "finish": turn.finish_reason,
+        "code": None if turn.code is None else _slice(shortened(turn.code, limit and max(limit, CODE_LIMIT)), replies),
+        "base": turn.passed_base,
+        "inside": (turn.forced_by or "") if turn.decided == "inside" else None,
+        "failure": turn.failure and turn.failure.given_fields(),
+        "adherence": turn.adherence and [turn.adherence.verdict, turn.adherence.by, turn.adherence.reason],
+        "tokens": [turn.usage.input_tokens, turn.usage.output_tokens, turn.usage.cached_input_tokens],
+        "judge_tokens": [turn.judge_usage.input_tokens, turn.judge_usage.output_tokens],
+        "seconds": [round(turn.latency_s, 3), round(turn.cpu_s, 3)],
+        "more": {name: value for name, value in more if value is not None and not (key and name == REQUIREMENT)},
+    }
+    return {name: value for name, value in values.items() if value not in (None, [], {})}
+
+
+def _request(
+    before: list[tuple[str, str]], request: list[tuple[str, str]], replies: list[str | None], limit: int | None
+) -> dict[str, Any]:
+    """The messages beyond those shared with the request before."""
+    if not request:
+        return {}
+    keep = 0
+    while keep < min(len(before), len(request)) and before[keep] == request[keep]:
+        keep += 1
+    new = [[role, _slice(shortened(content, limit), replies[:-1])] for role, content in request[keep:]]
+    return {"keep": keep, "request": new}
+
+
+def _slice(text: str, replies: list[str | None]) -> str | list[int]:
+    """`[reply, start, end]` if the text is part of a reply; offsets in UTF-16 units, which scripts count."""
+    for number, reply in reversed(list(enumerate(replies))):
+        if text and reply is not None and (start := reply.find(text)) >= 0:
+            before, after = (len(part.encode("utf-16-le", "surrogatepass")) // 2 for part in (reply[:start], text))
+            return [number, before, before + after]
+    return text
+
+
+CHUNK_CHARACTERS = 400_000  # of JSON: decoded in a few milliseconds, and long enough to compress well
+LETTERS: dict[Outcome | None, str] = {
+    "pass": "p", "fail": "f", "timeout": "t", "no_code": "n", "syntax_error": "s", "crash": "c", None: "-",
+}  # fmt: skip
+
+
+@dataclass
+class Index:
+    """The data of every session for the list, the search and the filters, by columns.
+
+    `outcomes` has a letter per turn (`LETTERS`); `judged` has `a`, `v`, `u` for the verdict, `s` for a skipped turn,
+    `o` for a turn after the context overflowed, `-` for a turn without a judge; `asked` the instruction's number, or
+    -1; `state` 0 for a completed session, 1 for an errored one, 2 for one ended by a context overflow. `seeds` exists
+    only if a cell has sessions of several seeds, `verdicts` only if a protocol judges whole dialogues.
+    """
+
+    tasks: dict[str, int] = field(default_factory=dict)
+    instructions: dict[tuple[str, ...], int] = field(default_factory=dict)
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    seeds: list[int] = field(default_factory=list)
+    verdicts: list[str] = field(default_factory=list)
+
+    def add(self, cell: int, session: SessionRecord) -> None:
+        name = session.session_id if session.session_id not in self.seen else f"{session.session_id}-{cell}"
+        self.seen.add(session.session_id)
+        overflowed = session.ended == "context_overflow"
+        task = self.tasks.setdefault(session.task_id, len(self.tasks))
+        outcomes = "".join(LETTERS[turn.outcome] for turn in session.turns)
+        judged = "".join(_judged(turn, overflowed) for turn in session.turns)
+        keys = [instruction_key(turn) for turn in session.turns]
+        asked = [-1 if key is None else self.instructions.setdefault(key, len(self.instructions)) for key in keys]
+        state = 1 if session.status == "errored" else 2 if overflowed else 0
+        self.rows.append((name, cell, task, outcomes, judged, asked, state))
+        self.seeds.append(session.seed)
+        self.verdicts.append(_verdict(session))
+
+    def columns(self, starts: Sequence[int]) -> dict[str, Any]:
+        """The JSON value; `starts` holds the number of each chunk's first session."""
+        names = ("key", "cell", "task", "outcomes", "judged", "asked", "state")
+        values = {name: [row[place] for row in self.rows] for place, name in enumerate(names)}
+        if len({(row[1], seed) for row, seed in zip(self.rows, self.seeds, strict=True)}) > len(set(values["cell"])):
+            values["seeds"] = self.seeds
+        if any(self.verdicts):
+            values["verdicts"] = self.verdicts
+        return {"starts": starts, "tasks": list(self.tasks), "instructions": list(self.instructions), **values}
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The packed sessions of a page. `limit` is the most characters kept of a text, None if all are."""
+
+    index: Index
+    chunks: list[str]
+    starts: list[int]
+    limit: int | None
+
+
+def pack_sessions(cells: Iterable[Iterable[SessionRecord]], limit: int | None, most: float) -> Archive | None:
+    """Pack every session of every cell; None once the chunks are larger than `most` bytes."""
+    found, texts, first = Archive(Index(), [], [], limit), list[str](), 0
+    every = ((number, session) for number, sessions in enumerate(cells) for session in sessions)
+    for number, session in chain(every, [(0, None)]):
+        if session is not None:
+            found.index.add(number, session)
+            texts.append(as_json(body_of(session, found.index.instructions, limit)))
+        if texts and (session is None or sum(map(len, texts)) >= CHUNK_CHARACTERS):
+            found.chunks.append(packed("[" + ",".join(texts) + "]"))
+            found.starts.append(first)
+            first, texts = first + len(texts), []
+            if sum(map(len, found.chunks)) > most:
+                return None
+    return found
+
+
+def _verdict(session: SessionRecord) -> str:
+    """The judge's verdict on the whole dialogue in words; empty if there is none."""
+    if not isinstance(session.judgement, Mapping) or "verdict" not in session.judgement:
+        return ""
+    return str(session.judgement["verdict"] or "undecided").lower().replace("_", " ")
+
+
+def _judged(turn: TurnRecord, overflowed: bool) -> str:
+    if turn.skipped:
+        return "s"
+    if overflowed and turn.response is None:
+        return "o"
+    return "-" if turn.adherence is None else turn.adherence.verdict[0]
+
+
+def as_json(value: Any) -> str:
+    """JSON in ASCII: a lone surrogate stays an escape, which scripts read and UTF-8 could not hold."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+
+
+def packed(text: str) -> str:
+    """Compressed by zlib, in base 64: letters that can end no element."""
+    return base64.b64encode(zlib.compress(text.encode("ascii"), 9)).decode("ascii")
+
 
 # in the order in which they build on each other
 SCRIPTS = ("elements.js", "charts.js", "code.js", "sections.js", "sessions.js", "beside.js", "dialogue.js", "page.js")
@@ -22,28 +222,22 @@ STYLES = ("page.css", "sessions.css")
 
 
 def document(archive: Archive, report: ReportData) -> str:
-    """The HTML. The page's script stands before the sessions, so that it works while they are still being read."""
+    """The HTML. The page's script comes before the sessions, so that it works while they are still being read. The
+    policy allows only this page's style and script, no connection, and no text turned into markup."""
     style, script = _joined(STYLES), '"use strict";\n(() => {\n' + _joined(SCRIPTS) + "})();\n"
     blocks = [("index", packed(as_json(archive.index.columns(archive.starts))))]
     blocks.append(("summary", packed(as_json(summary_values(report)))))
     blocks += [(f"chunk-{number}", chunk) for number, chunk in enumerate(archive.chunks)]
     return fill(
         _joined(["page.html"]),
-        policy=_policy(style, script),
+        policy=f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
         style=style,
         script=script,
         overview=as_json(overview(report, archive.limit)).replace("<", "\\u003c"),
         data="".join(
             f'<script type="application/octet-stream" id="packed-{name}">{text}</script>\n' for name, text in blocks
         ),
-    )
-
-
-def _policy(style: str, script: str) -> str:
-    """Nothing but this page's own style and script, no connection, and no text ever turned into markup."""
-    return (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
 
 
@@ -72,7 +266,7 @@ def summary_values(summary: ReportData) -> dict[str, Any]:
 
 
 def _table(table: Table) -> dict[str, Any]:
-    """A value is what is shown, what it sorts by, and whether it is set in bold."""
+    """A value has the shown text, the sort key, and whether it is bold."""
     rows = [
         [
             [column.text(value), value.low if isinstance(value, Interval) else value, (row, place) in table.strong]
@@ -86,11 +280,11 @@ def _table(table: Table) -> dict[str, Any]:
 
 def _figure(figure: FigureFile) -> dict[str, str]:
     svg = base64.b64encode(figure.svg.read_bytes()).decode("ascii")
-    return {"name": figure.of.name, "title": figure.of.title, "caption": figure.of.caption, "svg": svg}
+    return {**{name: getattr(figure.of, name) for name in ("name", "title", "caption")}, "svg": svg}
 
 
 def overview(report: ReportData, limit: int | None) -> dict[str, Any]:
-    """The cautions, the headline, the cells, the sections; `limit` is the most characters kept of a text, if any."""
+    """The cautions, headline, cells and sections; `limit` is the most characters kept of a text, None for all."""
     places = {cell.folder: place for place, cell in enumerate(report.cells)}
     cells = [
         {
@@ -115,7 +309,7 @@ def overview(report: ReportData, limit: int | None) -> dict[str, Any]:
 
 
 def _plain(value: Any, places: Mapping[Path, int]) -> Any:
-    """JSON of a section's parts: a part is an object whose `is` names it, a cell is its number."""
+    """JSON of a section's parts: a part is an object with its type as `is`, a cell is its number."""
     if isinstance(value, LoadedCell):
         return places[value.folder]
     if is_dataclass(value):
@@ -129,13 +323,13 @@ LIMITS = (None, 16_000, 6_000, 2_000)  # characters of a text that are kept, tri
 
 
 def write_page(report: ReportData, out: Path) -> Path:
-    """Write `index.html` into the folder `out`, and give its path.
+    """Write `index.html` into the folder `out`; returns its path.
 
-    The same report gives the same bytes. If all dialogues together are too much for a browser, long texts keep their
-    two ends, and the page says so. Raises `UserError` if a cell cannot be read or the page not be written.
+    The same report gives the same bytes. If all dialogues together are too large for a browser, long texts keep only
+    their two ends, and the page says so. Raises `UserError` if a cell cannot be read or the page not be written.
     """
     bounds = [(limit, inf if limit == LIMITS[-1] else MOST_BYTES) for limit in LIMITS]
-    tried = (archive((cell.sessions() for cell in report.cells), limit, most) for limit, most in bounds)
+    tried = (pack_sessions((cell.sessions() for cell in report.cells), limit, most) for limit, most in bounds)
     path = out / "index.html"
     write_atomically(path, document(next(found for found in tried if found is not None), report))
     return path

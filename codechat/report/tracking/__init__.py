@@ -1,4 +1,4 @@
-"""Tracking: shows a cell beside others, finished or while it runs. One file per kind of store.
+"""Tracking: shows cells in a store, finished or while they run. One file per kind of store.
 
 The records are the truth: a store can be filled from them again at any time, so a failing tracker loses nothing.
 """
@@ -24,11 +24,8 @@ class TrackingError(InfrastructureError):
 
 @dataclass(frozen=True, slots=True)
 class DatasetInfo:
-    """The dataset of a cell.
-
-    `tasks` counts all tasks, `used` those of the cell; `source` is a path, an address or a few words. `departure` says
-    that the tasks are not what was published under the name; empty if they are.
-    """
+    """The dataset of a cell. `tasks` counts all tasks, `used` the cell's tasks; `source` is a path, an address or a few
+    words. `departure` says how the tasks differ from the published ones of this name; empty if they do not."""
 
     name: str
     content_hash: str
@@ -40,13 +37,12 @@ class DatasetInfo:
 
 @dataclass(frozen=True)
 class FinishedCell:
-    """All that a tracker shows about a cell.
+    """All that a tracker shows about a cell; a cell that only begins has no points yet.
 
-    `params` is the resolved config, nested; `folder` is the cell's, with the artifacts; `sweep` names the cell's sweep,
-    if any; `tags` hold what else identifies the result (content hashes, git commit). `command` makes or completes the
-    cell. `headline` has the keys of the most important points, with their meaning. `caution` is to be read before them.
-    `runs_dir` is the folder of the cells that are not rescored: a store may keep files beside it. Of a cell that only
-    begins, there are no points yet.
+    `params` is the resolved config, nested; `folder` is the cell's folder, with the artifacts; `sweep` names the cell's
+    sweep, if any; `tags` hold further identities of the result (content hashes, git commit). `command` makes or
+    completes the cell. `headline` has the keys of the most important points, with their meaning; `caution` precedes
+    them. `runs_dir` is the folder of cells that are not rescored: a store may keep files next to it.
     """
 
     cell_id: str
@@ -64,7 +60,7 @@ class FinishedCell:
 
 
 def write_tracking(cell: FinishedCell) -> None:
-    """Write the tracked values of a cell beside its records: a store that was unreachable can be filled later."""
+    """Write the tracked values of a cell into its folder: a store that was unreachable can be filled later."""
     values = {**asdict(cell), "folder": "."}
     write_atomically(cell.folder / TRACKED, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
 
@@ -83,11 +79,8 @@ def read_tracking(folder: Path) -> FinishedCell:
 
 @dataclass(frozen=True, slots=True)
 class TrackedRun:
-    """A logged run.
-
-    `open_with` is the command that starts MLflow on it, or the run's page if a server is running; `charts` is the page
-    that compares the experiment's cells turn by turn (MLflow itself opens on a page about traces).
-    """
+    """A logged run. `open_with` is the command that starts MLflow, or the run's page if a server is running; `charts`
+    is the page that compares the experiment's cells turn by turn (MLflow's start page is about traces)."""
 
     run_id: str
     experiment_id: str
@@ -99,10 +92,8 @@ class Tracker(Protocol):
     """Shows finished cells."""
 
     def log(self, cell: FinishedCell) -> TrackedRun | None:
-        """Show the cell, or update what is shown of it; None if there is no store.
-
-        Blocks. Raises `TrackingError` if the store fails, and `UserError` if the config is wrong.
-        """
+        """Show or update the cell; None without a store. Blocks. Raises `TrackingError` if the store fails, and
+        `UserError` if the config is wrong."""
 
 
 @runtime_checkable
@@ -110,10 +101,7 @@ class SharedStore(Protocol):
     """A tracker whose store several processes may create at the same time."""
 
     def open(self, runs_dir: Path) -> None:
-        """Create what is missing of the store for cells of that folder.
-
-        Raises `TrackingError` and `UserError`, as `log` does.
-        """
+        """Create the missing parts of the store for cells of this folder. Raises as `log` does."""
 
 
 Ending = Literal["FAILED", "KILLED"]
@@ -124,7 +112,7 @@ class Shown(Protocol):
     """A cell that is shown while it runs. The methods raise no error of the store."""
 
     def stop(self) -> None:
-        """The sessions have ended: show how far they came, and nothing further. `Tracker.log` may follow."""
+        """The sessions have ended: show a last state. `Tracker.log` may follow."""
 
     def end(self, ending: Ending) -> None:
         """The cell has ended, and `Tracker.log` does not follow."""
@@ -137,10 +125,10 @@ class LiveStore(Protocol):
     def show(
         self, cell: Callable[[], FinishedCell], progress: Callable[[], Mapping[str, float]], warn: Callable[[str], None]
     ) -> Shown | None:
-        """Show a cell that begins; None if the user does not want that. Returns at once, and raises nothing.
+        """Show a cell that begins; None if the user does not want this. Returns at once, and raises nothing.
 
-        `progress` gives the names and values to show now. All functions are called in another thread: `warn` once at
-        most, if the store fails.
+        `progress` returns the present names and values. All functions are called in another thread; `warn` at most
+        once, if the store fails.
         """
 
 

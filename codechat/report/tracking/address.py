@@ -18,7 +18,7 @@ PASSWORDS = {
     "http": "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD",
     "https": "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD",
 }
-"""The variables that the clients of a kind of store read for what its URI does not say."""
+"""The environment variables from which clients of a kind of store read credentials that the URI lacks."""
 SECRET_OPTIONS = ("password", "passwd", "pwd", "sslpassword")  # of a database URI, behind its question mark
 REMEDY = (
     "choose from: sqlite:///PATH, http://HOST:PORT, https://…, postgresql://…, mysql://…, mssql://…, databricks;\n"
@@ -27,7 +27,7 @@ REMEDY = (
 
 
 def problem_of(uri: str) -> str | None:
-    """Why a text cannot be a tracking URI, or None. MLflow's plug-ins add schemes for other stores."""
+    """The reason why a text cannot be a tracking URI, or None. MLflow's plug-ins add schemes for other stores."""
     scheme = _scheme(uri)
     if scheme == "sqlite":
         return None if re.match(r"sqlite:///(?!:memory:|$|\?)", uri) else "an SQLite store needs a file: sqlite:///PATH"
@@ -40,7 +40,7 @@ def problem_of(uri: str) -> str | None:
         parts = urlsplit(uri)
         _ = parts.port  # parsed only when read
     except ValueError as error:
-        # Python's words show what stands where a port belongs, which can be a part of a password.
+        # Python's message shows the text in the place of the port, which can be a part of a password.
         return "Port could not be read: a '/' in a password is written %2F" if "Port" in str(error) else str(error)
     return "there is no host in it" if scheme in {"http", "https"} and not parts.hostname else None
 
@@ -74,19 +74,19 @@ class Address:
 
     @property
     def is_server(self) -> bool:
-        """Whether an MLflow server stands before the store."""
+        """Whether the store is behind an MLflow server."""
         return _scheme(self.uri) in {"http", "https"} or self.uri.partition(":")[0].lower() == "databricks"
 
     @property
     def needs_driver(self) -> bool:
-        """Whether a library of its own reaches the database."""
+        """Whether the database needs a client library."""
         return _scheme(self.uri) in DATABASES
 
     def artifacts(self, chosen: str | None, runs_dir: Path) -> str | None:
-        """Where a new experiment keeps its files, as a URI; None if the store decides.
+        """The URI for the files of a new experiment; None if the store decides.
 
-        A folder is absolute, so that files are found from any other: the chosen one, else `artifacts` beside a local
-        database, else `mlflow/artifacts` beside `runs_dir`.
+        A folder is absolute, so that files are found from any working folder: the chosen folder, else `artifacts` next
+        to a local database, else `mlflow/artifacts` next to `runs_dir`.
         """
         if chosen is not None:
             return chosen if "://" in chosen else Path(chosen).absolute().as_uri()
@@ -102,25 +102,25 @@ class Address:
         return (parts.hostname, parts.port or port) if port and parts.hostname else None
 
     def open_with(self, experiment_id: str, run_id: str) -> str:
-        """The command, or the page, that shows a run."""
+        """The page, or the command, that shows a run."""
         if self._site:
             return f"{self._site}/#/experiments/{experiment_id}/runs/{run_id}"
         return f"{shell_command('mlflow')} ui --backend-store-uri {shlex.quote(self.public_uri)}"
 
     @property
     def public_uri(self) -> str:
-        """The URI without its secrets, as a command can name it: a database keeps the user, a server no login."""
-        if not (self.is_server or self.needs_driver):
-            return self.uri
+        """The URI without secrets, for commands: a database keeps the user, a server no login."""
         if self.is_server:
             return re.sub(r"(?<=://)[^/@]+@", "", self.uri)
+        if not self.needs_driver:
+            return self.uri
         place, _, options = re.sub(r"(?<=://)([^:/@]*)(?::[^@]*)?(?=@)", r"\1", self.uri).partition("?")
         kept = [each for each in options.split("&") if each.partition("=")[0].lower() not in SECRET_OPTIONS]
         return place + ("?" + "&".join(kept) if any(kept) else "")
 
     @property
     def password_variable(self) -> str:
-        """The environment variables from which clients of the store take a password; empty if there are none."""
+        """The environment variables for a password; empty if there are none."""
         return PASSWORDS.get(_scheme(self.uri), "")
 
     def charts(self, experiment_id: str) -> str:

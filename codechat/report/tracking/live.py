@@ -1,7 +1,7 @@
-"""A cell's run while the cell runs: a thread that logs its progress every few seconds, and never holds it up.
+"""A cell's run while the cell runs: a thread that logs the progress every few seconds, without delaying the cell.
 
-The same run gets the final figures at the end. A store that fails is asked again, more and more seldom. The run of a
-killed process stays RUNNING until the next start of the cell, which continues that run.
+The same run gets the final figures at the end. A store that fails is asked again at growing intervals. The run of a
+killed process stays RUNNING until the next start of the cell, which continues this run.
 """
 
 import contextlib
@@ -19,15 +19,13 @@ from codechat.report.tracking.runs import PROGRESS, missing_params, run_for
 from codechat.report.tracking.store import Store, configure, failures
 
 FIRST_S = 1.0
-"""A cell that has ended by then is not shown as running: loading MLflow would take longer than the cell."""
+"""A cell that ends earlier is not shown as running: loading MLflow would take longer than the cell."""
 PAUSE_S, LONGEST_PAUSE_S, POINTS = 5.0, 60.0, 120
-"""Between two points of a series. It grows after the first `POINTS`, so that a day leaves some 1,500, and while the
-store fails."""
+"""The pause between two points of a series. It grows after the first `POINTS`, so that a day has some 1,500 points."""
 PATIENCE_S = 2.0
-"""How long the end of a cell waits for a store that answers slowly; not at all for one that failed before."""
-
+"""How long the end of a cell waits for a slow store; a store that failed before is not waited for."""
 PROCESS_TAG = "codechat.process"
-"""The host and the id of the process that shows a run: without that process, a RUNNING run was killed."""
+"""The host and the id of the process that shows a run: without this process, a RUNNING run was killed."""
 
 
 class LiveRun:
@@ -41,25 +39,24 @@ class LiveRun:
         progress: Callable[[], Mapping[str, float]],
         warn: Callable[[str], None],
     ) -> None:
-        """Begin. All functions are called in the thread; `open_store` gets the folder of runs."""
+        """Begin. All functions are called in the thread; `open_store` takes the folder of runs."""
         self._address, self._open_store, self._cell = address, open_store, cell
         self._progress, self._warn = progress, warn
         self._stopping, self._loaded = threading.Event(), threading.Event()
-        self._failing = False
         self._store: Store | None = None
-        self._run_id = ""
+        self._failing, self._run_id = False, ""
         self._began, self._first_step = time.monotonic(), 0
         self._thread = threading.Thread(target=self._work, name="live run", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """The sessions have ended: log a last point, and no further one."""
+        """The sessions have ended: log a last point."""
         self._stopping.set()
-        self._loaded.wait()  # two threads that import one library at once can get half of it
+        self._loaded.wait()  # two threads that import one library at once can see it half loaded
         self._thread.join(0 if self._failing else PATIENCE_S)
 
     def end(self, ending: Ending) -> None:
-        """The cell has ended without its final figures: set the run's status."""
+        """The cell has ended without final figures: set the run's status."""
         self.stop()
         if self._store is not None and self._run_id and not self._failing and not self._thread.is_alive():
             with contextlib.suppress(TrackingError, UserError), failures(self._address):
@@ -84,7 +81,7 @@ class LiveRun:
                 pause = min(LONGEST_PAUSE_S, max(PAUSE_S, (time.monotonic() - self._began) / POINTS))
             except (TrackingError, UserError) as error:
                 if not warned:
-                    self._warn(f"the cell goes on, but is not shown while it runs: {error}")
+                    self._warn(f"the cell continues, but is not shown while it runs: {error}")
                 warned = self._failing = True
                 pause = min(LONGEST_PAUSE_S, 2 * pause)
             last = last or (self._stopping.wait(pause) and self._failing)

@@ -14,15 +14,13 @@ from codechat.base.seal import SEAL
 from codechat.report.tracking import TRACKING, DatasetInfo, FinishedCell, TrackedRun, Tracker
 from codechat.report.tracking.address import REMEDY, Address, problem_of, without_password
 from codechat.report.tracking.live import LiveRun
-from codechat.report.tracking.locks import insist
-from codechat.report.tracking.runs import headline_first, missing_params, run_for, series_of
-from codechat.report.tracking.store import Store, check_packages, failures
+from codechat.report.tracking.runs import FILES, headline_first, missing_params, run_for, series_of
+from codechat.report.tracking.store import Store, check_packages, failures, insist
 
-FILES = ("config.yaml", "sessions.jsonl", "metrics.json")
 CONSTRUCTION_FILES = ("items.jsonl", "dropped.jsonl", "questions.jsonl", "yield.json", "card.md")
 FOLDERS = ("tables", "figures")
 INCOMPLETE = "FAILED"
-"""A run's status until everything is logged: no process or store that ends meanwhile leaves the run RUNNING."""
+"""A run's status until everything is logged, so that an early end of a process or store leaves no run RUNNING."""
 DIGEST = 12  # characters of the content hash: MLflow takes 36, and its list of runs shows few
 
 
@@ -31,13 +29,13 @@ class MlflowConfig(Config):
 
     kind: Literal["mlflow"] = run_option("mlflow", "where the cell's metrics are sent")
     uri: str | None = run_option(
-        None, "tracking URI; null: SQLite mlflow/store.db in the working folder, artifacts beside it"
+        None, "tracking URI; null: SQLite mlflow/store.db in the working folder, artifacts next to it"
     )
     experiment: str = run_option("codechat", "name of the MLflow experiment", min_length=1, max_length=500)
     artifacts: str | None = run_option(
         None,
         "folder or URI (s3://…) of a new experiment's files, if the URI is a database; "
-        "null: beside an SQLite file, else mlflow/artifacts beside runs_dir",
+        "null: next to an SQLite file, else mlflow/artifacts next to runs_dir",
         min_length=1,
     )
     live: bool = run_option(True, "show the cell while it runs: a run with its progress, from the first sessions on")
@@ -54,7 +52,7 @@ class MlflowConfig(Config):
     def _artifacts_have_a_database(self) -> Self:
         if self.artifacts is not None and Address.of(self.uri).is_server:
             raise UserError(
-                f"tracking.artifacts={without_password(self.artifacts)}: an MLflow server itself says where files go",
+                f"tracking.artifacts={without_password(self.artifacts)}: an MLflow server decides where files go",
                 "leave it out, or start the server with --artifacts-destination",
             )
         return self
@@ -69,7 +67,7 @@ def mlflow_tracker(config: MlflowConfig) -> Tracker:
 
 
 class MlflowTracker:
-    """Keeps one run per cell id in one store. `artifacts` is the place of a new experiment's files, None if any."""
+    """Keeps one run per cell id in one store. `artifacts` is the place of a new experiment's files."""
 
     def __init__(self, address: Address, experiment: str, live: bool, artifacts: str | None = None) -> None:
         self._address, self._experiment, self._live, self._artifacts = address, experiment, live, artifacts
@@ -85,7 +83,6 @@ class MlflowTracker:
     def show(
         self, cell: Callable[[], FinishedCell], progress: Callable[[], Mapping[str, float]], warn: Callable[[str], None]
     ) -> LiveRun | None:
-        """Show a cell that begins; None if the user does not want that."""
         return LiveRun(self._address, self._store, cell, progress, warn) if self._live else None
 
     def log(self, cell: FinishedCell) -> TrackedRun:
@@ -103,7 +100,7 @@ class MlflowTracker:
 
 
 def _fill(store: Store, run: Any, cell: FinishedCell) -> None:
-    """Add the dataset, and missing params and points, to the run, and replace its files by the cell's."""
+    """Add the dataset, and missing params and points, to the run, and replace the run's files."""
     from mlflow.entities import Metric
 
     if cell.dataset is not None:
@@ -126,10 +123,8 @@ def _fill(store: Store, run: Any, cell: FinishedCell) -> None:
 
 
 def log_dataset(client: Any, run: Any, dataset: DatasetInfo) -> None:
-    """Make the dataset an input of the run, once.
-
-    A store has one entry per content, shared by all its cells: a tag of the input says which tasks the cell used.
-    """
+    """Make the dataset an input of the run, once. A store has one entry per content, shared by all cells; a tag of the
+    input has the number of tasks in the cell."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     digest = dataset.content_hash[:DIGEST]

@@ -1,16 +1,21 @@
-"""The runs of a cell in an MLflow store: how they are found, their tags and params, and their description in words."""
+"""The runs of cells in an MLflow store: search, tags, params, the description in words, and downloads for a report."""
 
 import json
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from codechat.base.files import content_hash
+from codechat.base.errors import UserError, nearest
+from codechat.base.files import content_hash, write_atomically
+from codechat.base.records import TRACKED
+from codechat.base.seal import SEAL, break_seal
 from codechat.base.texts import visible
 from codechat.report.metrics import Point
-from codechat.report.tracking import FinishedCell
-from codechat.report.tracking.address import without_password
-from codechat.report.tracking.store import Store
+from codechat.report.tracking import FinishedCell, TrackingError
+from codechat.report.tracking.address import Address, without_password
+from codechat.report.tracking.store import Store, failures, open_client
 from codechat.sandbox.languages import fence
 
 # MLflow refuses more than 6,000 characters, older servers more than 500, and longer texts are not readable there.
@@ -22,10 +27,10 @@ REFUSED = re.compile(r"[^/\w.\- :]|^\.|(?<!\w)/|/(?!\w)")
 
 
 def flat_params(config: Mapping[str, Any]) -> dict[str, str]:
-    """Dotted keys and short texts.
+    """Dotted keys and short texts; config.yaml has the whole values.
 
-    Values that are not text are written as JSON. A long one is cut and gets a hash that distinguishes it; the whole is
-    in config.yaml. A password in a URI is blanked out. Characters that MLflow refuses in a key become underscores.
+    Values that are not text are written as JSON. A long value is cut and gets a hash. A password in a URI is blanked
+    out. Characters that MLflow refuses in a key become underscores.
     """
     return {
         REFUSED.sub("_", key)[:LONGEST_KEY]: _short(value if isinstance(value, str) else json.dumps(value))
@@ -45,9 +50,8 @@ def _short(text: str) -> str:
     text = without_password(text)
     if len(text) <= LONGEST_VALUE:
         return text
-    return (
-        f"{text[:SHOWN_OF_LONG]}… [{len(text)} characters, sha256 {content_hash(text.encode('utf-8', 'replace'))[:12]}]"
-    )
+    mark = content_hash(text.encode("utf-8", "replace"))[:12]
+    return f"{text[:SHOWN_OF_LONG]}… [{len(text)} characters, sha256 {mark}]"
 
 
 NOTE_TAG = "mlflow.note.content"
@@ -56,7 +60,7 @@ LONGEST_NOTE = 5_000  # the limit of a tag on older servers
 
 
 def headline_first(cell: FinishedCell) -> list[Point]:
-    """The headline's final figures in their order, then the other points in theirs."""
+    """The headline's final figures in the headline's order, then the other points."""
     order = {key: place for place, key in enumerate(cell.headline) if not key.startswith("turn/")}
     return sorted(cell.points, key=lambda point: order.get(point.key, len(order)))
 
@@ -83,7 +87,7 @@ def description(cell: FinishedCell) -> str:
 
 
 def _figures(cell: FinishedCell) -> str:
-    """The headline as a table, with the first and the last value of a series."""
+    """The headline as a table; a series has its first and last value."""
     rows = []
     for key, meaning in cell.headline.items():
         points = sorted((point.step, point.value) for point in cell.points if point.key == key)
@@ -104,6 +108,9 @@ def _mark(note: str) -> str:
     return content_hash(note.encode())[:16]
 
 
+FILES = ("config.yaml", "sessions.jsonl", "metrics.json")
+PAGE = 1_000
+CONTENT_TAG = "codechat.dataset_hash"
 CELL_TAG = "codechat.cell_id"
 SWEEP_TAG = "codechat.sweep"
 CAUTION_TAG = "codechat.caution"
@@ -115,8 +122,8 @@ def run_for(store: Store, cell: FinishedCell, status: str) -> tuple[Any, list[st
     """The cell's run, set to a status and tagged, and the ids of the runs that it replaces.
 
     An older run is continued if the cell only begins, or the run's points are still right. MLflow never deletes a
-    point, and its charts draw all of them, so a run whose turns have changed (the cell was resumed) is replaced by a
-    fresh one with its tags.
+    point, and charts draw all of them: a run with outdated turns (the cell was resumed) is replaced by a new run with
+    the same tags.
     """
     from mlflow.entities import RunTag
 
@@ -137,7 +144,7 @@ def run_for(store: Store, cell: FinishedCell, status: str) -> tuple[Any, list[st
 
 
 def _is_right(store: Store, run: Any, points: Sequence[Point]) -> bool:
-    """Whether a run has no point that the cell does not have; of a scalar only the last value is shown."""
+    """Whether the cell has all points of a run; of a scalar only the last value is shown."""
     logged = {key for key in run.data.metrics if not key.startswith(PROGRESS)}
     return logged <= {point.key for point in points} and series_of(store, run, points) <= set(points)
 
@@ -153,9 +160,8 @@ def series_of(store: Store, run: Any, points: Sequence[Point]) -> set[Point]:
 
 
 def tags_for(cell: FinishedCell, inherited: Mapping[str, str]) -> dict[str, str]:
-    """The tags of a cell's run. The sweep is added to those in which the cell took part before."""
-    own = {CELL_TAG: cell.cell_id, "mlflow.runName": cell.name}
-    tags = {**cell.tags, **own, **note_tags(cell, inherited)}
+    """The tags of a cell's run; the sweep is added to the earlier sweeps of the cell."""
+    tags = {**cell.tags, CELL_TAG: cell.cell_id, "mlflow.runName": cell.name, **note_tags(cell, inherited)}
     if cell.caution or CAUTION_TAG in inherited:
         tags[CAUTION_TAG] = cell.caution
     if cell.sweep:
@@ -165,7 +171,69 @@ def tags_for(cell: FinishedCell, inherited: Mapping[str, str]) -> dict[str, str]
 
 
 def missing_params(run: Any, cell: FinishedCell) -> list[Any]:
-    """The params that a run lacks: written once, they keep their first values (they may differ in run options)."""
+    """The params that a run lacks; written params keep their first values (they may differ in run options)."""
     from mlflow.entities import Param
 
     return [Param(key, value) for key, value in flat_params(cell.params).items() if key not in run.data.params]
+
+
+def find_cells(uri: str | None, experiment: str, condition: str, downloads: Path) -> list[Path]:
+    """A folder per finished cell of the experiment that meets the condition (MLflow's filter string; empty: all).
+
+    A run's files are downloaded into a folder under `downloads`, named by the cell id. Raises `UserError` for an
+    unknown experiment, a wrong condition or no runs, and `TrackingError` if the store fails.
+    """
+    address = Address.of(uri)
+    if address.database is not None and not address.database.is_file():
+        remedy = "give uri=…, or run from the folder that has it"
+        raise UserError(f"there is no MLflow store {address.database}", remedy)
+    with failures(address):
+        client = open_client(address)
+        return [_fetch(client, run, downloads) for run in _runs(client, experiment, condition)]
+
+
+def _runs(client: Any, experiment: str, condition: str) -> list[Any]:
+    import mlflow
+
+    found = client.get_experiment_by_name(experiment)
+    if found is None:
+        known = [one.name for one in client.search_experiments()]
+        raise UserError(f"there is no MLflow experiment '{experiment}'", nearest(experiment, known))
+    runs: list[Any] = []
+    token: str | None = ""
+    try:
+        while token is not None:
+            page = client.search_runs([found.experiment_id], condition, max_results=PAGE, page_token=token or None)
+            # a cell that only began has no metric but its progress
+            finished = (run for run in page if any(not key.startswith(PROGRESS) for key in run.data.metrics))
+            runs += [run for run in finished if CELL_TAG in run.data.tags]
+            token = page.token or None
+    except mlflow.exceptions.MlflowException as error:
+        if error.error_code != "INVALID_PARAMETER_VALUE":
+            raise
+        cause = str(error).partition("\n")[0]
+        raise UserError(f"filter={condition}: {cause}", "e.g. filter=\"params.`agenda.turns` = '10'\"") from error
+    if not runs:
+        none = f"no cell of the experiment '{experiment}' meets the filter"
+        raise UserError(
+            none if condition else f"'{experiment}' has no finished cell",
+            "look at its runs in MLflow; a filter names params.`…`, tags.`…` or metrics.`…`",
+        )
+    return runs
+
+
+def _fetch(client: Any, run: Any, downloads: Path) -> Path:
+    name = str(run.data.tags[CELL_TAG])  # set by anyone who may write to the store: it must not lead elsewhere
+    folder = downloads / (name if re.fullmatch(r"\w+", name) else content_hash(name))[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    logged = {item.path for item in client.list_artifacts(run.info.run_id)}
+    break_seal(folder)
+    for name in (*FILES, *({SEAL} & logged)):
+        if name not in logged:
+            raise TrackingError(f"the run {run.info.run_name} has no {name}: log the cell again")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            client.download_artifacts(run.info.run_id, name, str(folder))
+    content = {"dataset": {"content_hash": run.data.tags.get(CONTENT_TAG)}}
+    write_atomically(folder / TRACKED, json.dumps(content) + "\n")
+    return folder

@@ -1,39 +1,49 @@
-"""An MLflow store, opened so that MLflow does not print, and its errors as messages of one line."""
+"""An MLflow store, opened without MLflow's output, its errors as messages of one line, and writes of several cells.
+
+MLflow creates a database, and adds an experiment or a dataset, by looking first and inserting then: of two clients at
+once, one fails.
+"""
 
 import contextlib
 import logging
 import os
+import random
 import socket
 import sqlite3
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from filelock import FileLock, Timeout
 
 from codechat.base.environment import silence
 from codechat.base.errors import UserError
 from codechat.report.tracking import TrackingError
 from codechat.report.tracking.address import REMEDY, Address, without_password
-from codechat.report.tracking.locks import lock
 
 DRIVERS = {"": "codechat[postgres]", "psycopg": "codechat[postgres]", "MySQLdb": "mysqlclient", "pymysql": "PyMySQL"}
 """The package of a driver's module, if its name differs; psycopg without its library names no module."""
-CONNECT_TIMEOUT_S = 5
-# A silent server delays the cell by half a minute, not by the quarter of an hour of MLflow's defaults.
+CONNECT_TIMEOUT_S, LOCK_TIMEOUT_S = 5, 120
+ATTEMPTS, LONGEST_PAUSE_S = 5, 0.5
+# A silent server delays the cell by half a minute; MLflow's defaults are a quarter of an hour.
 PATIENCE = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
 }
-# A process opens a connection when it needs one: hundreds of cells that each keep some would use up a server's, and one
-# that was idle while a cell ran for hours may be dead.
+# A process opens a connection when it needs one: hundreds of cells would use up a server's connections, and idle
+# connections may be dead after hours.
 UNPOOLED = {"MLFLOW_SQLALCHEMYSTORE_POOLCLASS": "NullPool"}
 
-# The address that MLflow would print after each run can contain the password of the URI. Its progress bars, one for
-# every file, would come between the lines of a report.
+# The address that MLflow would print after each run can contain the password of the URI; a progress bar for every file
+# would come between the lines of a report.
 QUIET = {"MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true", "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false"}
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -46,9 +56,7 @@ class Store:
     @classmethod
     def open(cls, address: Address, experiment: str, artifacts: str | None, runs_dir: Path) -> "Store":
         """Create the database and the experiment if they are missing. Raises as `failures` does, and `UserError`.
-
-        `artifacts` is where the user wants the files of a new experiment, None if anywhere.
-        """
+        `artifacts` is the user's place for the files of a new experiment, None for the default."""
         client, place = open_client(address), address.artifacts(artifacts, runs_dir)
         found = _experiment(client, experiment, place)
         if artifacts is not None and found.artifact_location != place:
@@ -86,7 +94,7 @@ def configure(address: Address) -> None:
 
 
 def open_client(address: Address) -> Any:
-    """MLflow's client for a store; a missing or older database is made or migrated. Raises what `failures` turns."""
+    """MLflow's client for a store; a missing or older database is made or migrated. Use within `failures`."""
     configure(address)
     _reach(address)
     import mlflow
@@ -153,3 +161,31 @@ def failures(address: Address) -> Iterator[None]:
         # The cause may hold the URI with its password, so only its cleaned words are kept.
         cause = without_password(str(error).strip().partition("\n")[0])[:300] or type(error).__name__
         raise TrackingError(f"cannot log to MLflow at {without_password(address.uri)}: {cause}") from None
+
+
+@contextlib.contextmanager
+def lock(address: Address) -> Iterator[None]:
+    """Hold the lock file of an SQLite store; other stores have none. Raises `TrackingError` after `LOCK_TIMEOUT_S`."""
+    if address.database is None:
+        yield
+        return
+    try:
+        with FileLock(f"{address.database}.lock", timeout=LOCK_TIMEOUT_S):
+            yield
+    except Timeout as error:
+        raise TrackingError(f"another process has kept {error.lock_file} for {LOCK_TIMEOUT_S} s") from error
+
+
+def insist(write: Callable[[], T]) -> T:
+    """Write, and again if the store refuses a row that another client has just added, which MLflow finds then. Raises
+    MLflow's error of the last attempt. A store that does not answer is not asked again."""
+    import mlflow
+
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return write()
+        except mlflow.exceptions.MlflowException as error:
+            if error.error_code != "BAD_REQUEST":  # MLflow's code for a refusal of the database
+                raise
+        time.sleep(random.uniform(0, LONGEST_PAUSE_S))
+    return write()

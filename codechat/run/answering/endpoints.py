@@ -1,8 +1,8 @@
-"""Who answers a cell's calls: recorded in its journal, and another checkpoint under the same name is refused."""
+"""The endpoints of a cell, recorded in its journal: another checkpoint under the same name is refused."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from codechat.run.journal import EndpointRecord, Journal
 
 
 async def describe_endpoint(config: ModelConfig) -> EndpointInfo | None:
-    """An endpoint's description of itself; None if it does not answer at once, or cannot be asked."""
+    """An endpoint's description of its model; None if it does not answer at once, or cannot be asked."""
     model = MODELS.build(config)
     try:
         return await model.describe() if isinstance(model, Describable) else None
@@ -29,11 +29,10 @@ async def describe_endpoint(config: ModelConfig) -> EndpointInfo | None:
 
 
 class EndpointCheck:
-    """Checks and records the endpoints of one cell in its journal. `note` gets remarks for the user, one a place."""
+    """Checks and records the endpoints of one cell in its journal. `note` gets remarks, one a place."""
 
     def __init__(self, places: Mapping[str, ModelConfig], journal: Journal, note: Callable[[str], None]) -> None:
-        self._journal, self._note = journal, note
-        self._places, records = places, journal.endpoints()
+        self._journal, self._note, self._places, records = journal, note, places, journal.endpoints()
         self._records = {place: [each for each in records if each.place == place] for place in places}
         self._noted: set[tuple[str, str]] = set()
         self._heard: set[tuple[int, str]] = set()
@@ -44,9 +43,9 @@ class EndpointCheck:
         return next((EndpointInfo(each.base_url, each.facts) for each in records if each.base_url == address), None)
 
     async def check_again(self) -> None:
-        """Ask the endpoints that the cell was begun with, before any call. Raises `UserError` for another checkpoint.
+        """Check endpoints of earlier runs before any call. Raises `UserError` for another checkpoint.
 
-        One that does not answer at once is checked before its first call.
+        An endpoint that does not answer at once is checked before its first call.
         """
         for place, config in self._places.items():
             info = await describe_endpoint(config) if any(each.facts for each in self._records[place]) else None
@@ -69,15 +68,14 @@ class EndpointCheck:
         for place in self.places(config):
             known = {each for record in self._records[place] for each in record.fingerprints}
             if known and fingerprint not in known:
-                first, *rest = sorted(known)
-                earlier = f"{first} and {len(rest)} more" if rest else first
+                first, *others = sorted(known)
+                earlier = f"{first} and {len(others)} more" if others else first
                 text = f"replies carry the fingerprint {fingerprint}, earlier ones {earlier}"
-                self._remark(place, "fingerprint", f"{place}: {text}: it is recorded, and the cell goes on")
+                self._remark(place, "fingerprint", f"{place}: {text}: it is recorded, and the cell continues")
             last = self._records[place][-1]
             await self._record(place, last._replace(fingerprints=(fingerprint,)))
 
     async def _record(self, place: str, record: EndpointRecord) -> None:
-        """Record an endpoint, with all fingerprints that it had under the same words."""
         same = [each for each in self._records[place] if (each.base_url, each.info) == (record.base_url, record.info)]
         heard = [name for each in (*same, record) for name in each.fingerprints]
         whole = record._replace(fingerprints=tuple(dict.fromkeys(heard)))
@@ -96,7 +94,7 @@ class EndpointCheck:
 def refuse_other_weights(
     place: str, config: ModelConfig, earlier: Sequence[EndpointRecord], info: EndpointInfo
 ) -> None:
-    """Raise `UserError` if the endpoint's id or root differs from what the cell's endpoints said before."""
+    """Raise `UserError` if the endpoint's id or root differs from the cell's earlier endpoints."""
     for key in IDENTIFYING:
         before, now = _last(earlier, key), info.facts.get(key)
         if before is None or now is None or before[0] == now:
@@ -106,12 +104,12 @@ def refuse_other_weights(
         raise UserError(
             f"{place}: {without_query(info.base_url)} serves another checkpoint than this cell was begun with: its "
             f"{key} is '{now}', and was '{value}' at {without_query(record.base_url)} on {_date_of(record.at)}",
-            f"to measure it apart, set {apart}; to go on with this cell, serve the earlier checkpoint",
+            f"to measure it apart, set {apart}; to continue this cell, serve the earlier checkpoint",
         )
 
 
 def _refuse_other_length(place: str, config: ModelConfig, info: EndpointInfo) -> None:
-    """Raise `UserError` if the endpoint takes conversations of another length than the config says."""
+    """Raise `UserError` if the endpoint's length of conversations differs from the config's."""
     weights = getattr(config, "weights", None)
     wanted, stated = getattr(weights, "max_model_len", None), info.facts.get("max_model_len")
     if wanted is not None and stated is not None and stated != wanted:
@@ -123,17 +121,17 @@ def _refuse_other_length(place: str, config: ModelConfig, info: EndpointInfo) ->
 
 
 def _remarks(place: str, earlier: Sequence[EndpointRecord], info: EndpointInfo) -> Iterable[tuple[str, str]]:
-    """Remarks on differences from before that are no reason to stop, each with its kind."""
+    """Remarks on differences that are no reason to stop, each with its kind."""
     url = without_query(info.base_url)
     for key in IDENTIFYING:
         before, now = _last(earlier, key), info.facts.get(key)
         if before is not None and now is None:
-            silent = f"{url} does not tell its {key}, which was '{before[0]}' on {_date_of(before[1].at)}"
-            yield "silent", f"{place}: {silent}: whether it serves the same weights is not known, and the cell goes on"
+            silent = f"{url} does not give its {key}, which was '{before[0]}' on {_date_of(before[1].at)}"
+            yield "silent", f"{place}: {silent}: the weights may have changed, and the cell continues"
     before, now = _last(earlier, "created"), info.facts.get("created")
     if before is not None and now is not None and before[0] != now:
         created = f"{url} says created {_moment(now)}, and before {_moment(before[0])}"
-        yield "created", f"{place}: {created}: id and root are the same, and the cell goes on"
+        yield "created", f"{place}: {created}: id and root are the same, and the cell continues"
 
 
 def _last(earlier: Sequence[EndpointRecord], key: str) -> tuple[Any, EndpointRecord] | None:
@@ -146,7 +144,7 @@ def _moment(value: Any) -> str:
 
 
 def _date_of(seconds: float) -> str:
-    """A time as people write it, in this machine's time zone."""
+    """A time in this machine's time zone."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
@@ -155,30 +153,16 @@ def without_query(base_url: str) -> str:
     return base_url.partition("?")[0]
 
 
-@dataclass(frozen=True)
-class Recalled:
-    """A finished cell.
-
-    `cell` has the addresses that its figures come from, whatever the command says now. `words` say when it was
-    finished and against what; `notes` are remarks for the user.
-    """
-
-    cell: Cell
-    words: str
-    notes: tuple[str, ...] = ()
-
-
 def is_finished(cell: Cell, journal: Journal) -> bool:
-    """Whether every session that the cell has to hold is completed."""
-    return all(
-        journal.outline(session_id(cell.id, task.task_id), completed=True) for task in tasks_needed(cell, journal)
-    )
+    """Whether every session of the cell is completed."""
+    ids = (session_id(cell.id, task.task_id) for task in tasks_needed(cell, journal))
+    return all(journal.outline(identity, completed=True) for identity in ids)
 
 
-async def recall(cell: Cell, journal: Journal) -> Recalled:
-    """A finished cell, with when and against what it was finished. Only an endpoint at a new address is asked.
+async def recall(cell: Cell, journal: Journal) -> tuple[Cell, str, list[str]]:
+    """A finished cell with the addresses that answered it, when and where it was finished, and remarks.
 
-    Raises `UserError` if it serves another checkpoint than the one that answered.
+    Only an endpoint at a new address is asked. Raises `UserError` if it serves another checkpoint.
     """
     answered = _answered(cell, journal)
     notes: list[str] = []
@@ -192,35 +176,34 @@ async def recall(cell: Cell, journal: Journal) -> Recalled:
     when = f"finished on {_date_of(ended)}" if ended is not None else "finished before its end was recorded"
     against = [_described(place, cell.endpoints[place], records[-1]) for place, records in answered.items()]
     words = f"{when} against {', '.join(against)}: nothing was run" if against else f"{when}: nothing was run"
-    return Recalled(replace(cell, config=config), words, tuple(notes))
+    return replace(cell, config=config), words, notes
 
 
 def _answered(cell: Cell, journal: Journal) -> dict[str, list[EndpointRecord]]:
-    """Those who answered, by place. An older journal has no record of them, but the folder's config has addresses."""
+    """The endpoints that answered, by place; for an older journal without records, by the folder's config.yaml."""
     answered: dict[str, list[EndpointRecord]] = {}
-    records = journal.endpoints()
     for place in cell.endpoints:
-        found = [each for each in records if each.place == place]
+        records = [each for each in journal.endpoints() if each.place == place]
         charge = journal.ledger.of.get(role_of(place))
-        if not found and charge is not None and charge.calls and (address := _address_in(cell.folder, place)):
-            found = [EndpointRecord(place, address, "{}", (), 0.0)]
-        if found:
-            answered[place] = found
+        if not records and charge is not None and charge.calls and (address := _address_in(cell.folder, place)):
+            records = [EndpointRecord(place, address, "{}", (), 0.0)]
+        if records:
+            answered[place] = records
     return answered
 
 
 async def _compare(place: str, model: ModelConfig, earlier: list[EndpointRecord]) -> str:
     """A remark about an endpoint at a new address. Raises `UserError` if it serves another checkpoint."""
     new, old = without_query(str(address_of(model))), without_query(earlier[-1].base_url)
-    figures = f"the figures are those of {old}"
+    figures = f"the figures come from {old}"
     info = await describe_endpoint(model)
     if info is None:
         return f"{place}: {new} does not answer at once, so it is not compared: {figures}"
     refuse_other_weights(place, model, earlier, info)
     if not info.facts or not any(record.facts for record in earlier):
         silent = new if not info.facts else old
-        return f"{place}: {new} was not asked for any reply, and {silent} tells nothing to compare by: {figures}"
-    return f"{place}: {new} tells the same id and root, and was not asked for any reply: {figures}"
+        return f"{place}: {new} was not asked for any reply, and {silent} gives nothing to compare by: {figures}"
+    return f"{place}: {new} gives the same id and root, and was not asked for any reply: {figures}"
 
 
 def _described(place: str, model: ModelConfig, record: EndpointRecord) -> str:
@@ -231,7 +214,6 @@ def _described(place: str, model: ModelConfig, record: EndpointRecord) -> str:
 
 
 def _at_address(config: Any, place: list[str], address: str) -> Any:
-    """The config with another address for one of its models."""
     if not place:
         return at_address(config, address)
     name, *rest = place

@@ -24,11 +24,10 @@ from codechat.run.cell.fitting import check_fit, check_judge, check_texts, other
 from codechat.run.journal import is_blank
 from codechat.run.protocols import PROTOCOLS, DialogueProtocol, Parts
 from codechat.run.settings.compose import Composed
-from codechat.run.settings.config import CellConfig, cell_ids
-from codechat.run.settings.groups import Content, Group, study_groups
+from codechat.run.settings.config import CellConfig, Content, Group, cell_ids, study_groups
 
 SHARDS = "shards"
-"""The folder, within a cell's, of the processes that run parts of it."""
+"""The folder of a cell's shards, within its own."""
 
 ASKING_S = 2.0
 
@@ -37,10 +36,10 @@ ASKING_S = 2.0
 class Cell:
     """A config with its data, ready to run. The name is for people; only the id identifies the cell.
 
-    `contents` has the data that groups of studies load, such as the pool of instructions, by group. `remarks` say what
-    the user may have meant otherwise. `older` are the ids of the cell under earlier versions of its rules and
-    baselines: a run begun under one of them is not continued. `begun` is the folder in which the cell was begun under
-    another name, which is no part of the id: there it goes on. A shard's is within the folder of its cell.
+    `contents` is the data that groups of studies load, such as the pool of instructions, by group. `remarks` are
+    warnings for the user. `older` are the ids of the cell under earlier versions of its rules and baselines: a run
+    begun under one of them is not continued. `begun` is the folder if the cell was begun under another name, or of a
+    shard.
     """
 
     config: CellConfig
@@ -56,11 +55,10 @@ class Cell:
 
     @cached_property
     def folder(self) -> Path:
-        """The folder of the cell's files."""
         return self.begun or self.folder_of(self.id)
 
     def folder_of(self, identity: str) -> Path:
-        """The folder that the cell would have under another id."""
+        """The folder of the cell under an id."""
         readable = re.sub(r"[^A-Za-z0-9.]+", "-", self.name).strip("-.").lower()[:80].rstrip("-.")
         return Path(self.config.runs_dir) / f"{readable}-{identity[:8]}"
 
@@ -71,7 +69,7 @@ class Cell:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether the dialogues were held before: nothing is drawn, and no model under test is asked."""
+        """Whether the dialogues are recorded: nothing is drawn, and no model under test is asked."""
         return False
 
     @cached_property
@@ -81,25 +79,24 @@ class Cell:
 
     @cached_property
     def agenda_seed(self) -> int | None:
-        """The seed of the types of turns, if it is not the cell's: the option agenda.seed."""
+        """The option agenda.seed; None: the cell's seed."""
         agenda = self.config.part("agenda")
         return None if agenda is None else agenda.seed
 
     @cached_property
     def model_label(self) -> str:
-        """The model as records name it: its preset, or its own name if a kind or a provider is chosen."""
+        """The model's name in records: its preset, or `model.name` if a kind or a provider is chosen."""
         model = self.config.model
         choice = self.choices.get("model", model.kind)
         return model.name if choice in (model.kind, getattr(model, "provider", None)) else choice
 
     @cached_property
     def protocol_name(self) -> str:
-        """The protocol as records name it."""
         return PROTOCOLS.of(self.config.protocol).name
 
     @cached_property
     def protocol(self) -> DialogueProtocol:
-        """The protocol, built on the judge's options and on the groups of the studies."""
+        """The protocol, built with the judge's options and the groups of the studies."""
         return PROTOCOLS.build(self.config.protocol, parts_of(self.config, self.contents))
 
     @cached_property
@@ -118,7 +115,7 @@ class Cell:
         return HARDWARE.build(self.config.hardware)
 
     def settings(self) -> dict[str, Any]:
-        """The content of config.yaml: that of the whole cell, whichever process wrote which of its parts."""
+        """The content of config.yaml, the same for a cell and its shards."""
         values = {**self.config.values(self.config.transient), "choices": dict(self.choices)}
         recorded = self.config.model.recorded_model()
         return values if recorded is None else {**values, "recorded_model": recorded}
@@ -135,7 +132,7 @@ class Cell:
 
 
 def journals_in(folder: Path) -> Iterator[Path]:
-    """The journals of a cell: its own, if there is one, then those of its shards."""
+    """The journals of a cell: of its folder, if there is one, then of its shards."""
     yield from folder.glob("journal.db")
     yield from sorted(folder.glob(f"{SHARDS}/*/journal.db"))
 
@@ -190,9 +187,9 @@ def remarks_on(cell: Cell) -> Iterator[str]:
     dataset = cell.dataset
     yield from (f"warning: {remark}" for remark in (dataset.departure, dataset.remark) if remark)
     for group, content in cell.contents.items():
-        found = content.warnings
-        more = f" (and {len(found) - 1} more: codechat list {group} {group}.path=…)" if len(found) > 1 else ""
-        yield from (f"warning: {warning}{more}" for warning in found[:1])
+        more = len(content.warnings) - 1
+        remedy = f" (and {more} more: codechat list {group} {group}.path=…)" if more > 0 else ""
+        yield from (f"warning: {warning}{remedy}" for warning in content.warnings[:1])
     for each in cell.study_groups:
         yield from each.check(cell)
     yield from undecidable(cell.config, cell.tasks)
@@ -226,9 +223,9 @@ def session_id(cell: str, task_id: str) -> str:
 
 @contextlib.contextmanager
 def lock(folder: Path, key: str = "runs_dir") -> Iterator[None]:
-    """Keep a folder, which the setting `key` places, for this process. Raises `UserError` if another process has it.
+    """Lock the folder that the setting `key` names. Raises `UserError` if another process holds the lock.
 
-    A mistake that ends the cell before anything of it is recorded leaves no folder that was not there before.
+    A new folder is removed if a mistake ends the cell before anything is recorded.
     """
     new = not folder.exists()
     try:
@@ -236,9 +233,8 @@ def lock(folder: Path, key: str = "runs_dir") -> Iterator[None]:
         file = FileLock(folder / ".lock", timeout=0)
         file.acquire()
     except Timeout:
-        raise UserError(
-            f"the folder {folder} is in use by another process", "wait for it, or stop it; its results are kept"
-        ) from None
+        problem = f"the folder {folder} is in use by another process"
+        raise UserError(problem, "wait for it, or stop it; its results are kept") from None
     except OSError as error:
         raise UserError(f"cannot write {folder}: {error.strerror}", f"set {key} to a writable folder") from error
     try:
@@ -252,7 +248,7 @@ def lock(folder: Path, key: str = "runs_dir") -> Iterator[None]:
 
 
 def _remove_prepared(folder: Path) -> None:
-    """Remove the folder of a cell that has not begun: nothing is recorded in its journal, and there is no result."""
+    """Remove the folder of a cell without a result whose journal is empty."""
     journal = folder / "journal.db"
     prepared = (journal, folder / "config.yaml", folder / ".lock")
     with contextlib.suppress(OSError):
@@ -263,7 +259,7 @@ def _remove_prepared(folder: Path) -> None:
 
 
 def is_held(folder: Path) -> bool:
-    """Whether another process has the lock of a cell's folder, for longer than to ask this itself."""
+    """Whether another process holds the lock of a cell's folder for more than `ASKING_S` seconds."""
     if not (folder / ".lock").exists():
         return False
     try:
@@ -273,8 +269,7 @@ def is_held(folder: Path) -> bool:
         return True
 
 
-class _BlockDumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks."""
+class _BlockDumper(yaml.SafeDumper): ...
 
 
 def _block(dumper: yaml.SafeDumper, text: str) -> Any:

@@ -20,7 +20,7 @@ from codechat.run.settings.config import CellConfig
 class Budget:
     """US dollars and tokens of all roles together; None is no limit. Replies from the response cache are free.
 
-    `shards` is of how many shards this is the share of one; 1 for a whole cell.
+    A shard's budget is its share of the cell's: `shards` is their number, 1 for a whole cell.
     """
 
     usd: float | None
@@ -29,7 +29,7 @@ class Budget:
     shards: int = 1
 
     def __post_init__(self) -> None:
-        """Raises `UserError` for a budget in dollars if an endpoint's price is not known."""
+        """Raises `UserError` for a budget in dollars if an endpoint's price is unknown."""
         if self.usd is not None and self.tariff.unpriced:
             place = self.tariff.unpriced[0]
             raise UserError(
@@ -49,18 +49,24 @@ class Budget:
         """The dollars spent so far on models with a known price; None if no price is known."""
         return self._known_usd(ledger.spent)
 
+    def progress(self, ledger: Ledger) -> dict[str, float]:
+        """The tokens and known dollars spent so far. May be called in another thread than the one that counts."""
+        sums = Ledger(dict(ledger.of))  # a payer may be added meanwhile
+        dollars = self.spent_usd(sums)
+        return {"tokens": sums.tokens} | ({} if dollars is None else {"dollars": dollars})
+
     def _known_usd(self, used: Mapping[str, Usage]) -> float | None:
         known = [cost for cost in spent_usd(used, self.tariff).values() if cost is not None]
         return sum(known) if known else None
 
     def reason_to_stop(self, ledger: Ledger) -> str:
-        """Which budget is used up, in words; empty if none is. What a batch will cost counts when it is submitted."""
-        if self.tokens is not None:
-            used = ledger.committed.values()
-            if sum(each.input_tokens + each.output_tokens for each in used) >= self.tokens:
-                return f"the budget of {self.tokens:,} tokens (budget_tokens{self._divided}) is reached"
-        if self.usd is not None and (self._known_usd(ledger.committed) or 0.0) >= self.usd:
-            return f"the budget of ${self.usd:,.2f} (budget_usd{self._divided}) is reached"
+        """The budget that is used up, in words; empty if none is. A batch counts when it is submitted."""
+        divided, used = f" / {self.shards} shards" if self.shards > 1 else "", ledger.committed
+        tokens = sum(each.input_tokens + each.output_tokens for each in used.values())
+        if self.tokens is not None and tokens >= self.tokens:
+            return f"the budget of {self.tokens:,} tokens (budget_tokens{divided}) is reached"
+        if self.usd is not None and (self._known_usd(used) or 0.0) >= self.usd:
+            return f"the budget of ${self.usd:,.2f} (budget_usd{divided}) is reached"
         return ""
 
     def words_on_stop(self, ledger: Ledger, brake: Brake) -> str:
@@ -75,10 +81,6 @@ class Budget:
             f"To go on, run the same command with a higher {key}: it resumes."
         )
 
-    @property
-    def _divided(self) -> str:
-        return f" / {self.shards} shards" if self.shards > 1 else ""
-
 
 def tariff_of(
     model: ModelConfig,
@@ -86,31 +88,30 @@ def tariff_of(
     protocol: Config | None = None,
     questions: tuple[str, ...] = (APPLICABILITY, ADHERENCE),
 ) -> Tariff:
-    """The prices of a cell's models, by role; `judge` is None if the protocol uses none, else asked the `questions`.
+    """The prices of a cell's models, by role; a `judge` is asked the `questions`.
 
-    A judge's model serves the role that its option is named after; with another name it serves all of them. A model
-    that calls no endpoint needs no price.
+    A judge's model serves the role of its option's name, or all roles if no role has that name.
     """
     judging = dict(models_in(judge, "judge")) if judge else {}
     further = dict(models_in(protocol, "protocol")) if protocol else {}
     roles = questions if judge else ()
     prices: dict[str, Price | None] = {UNDER_TEST: _price(model)}
     for name in roles:
-        serving = [each for place, each in judging.items() if role_of(place) == name or role_of(place) not in roles]
-        theirs = [_price(each) for each in serving]
-        prices[name] = theirs[0] if theirs and all(price == theirs[0] for price in theirs) else None
+        serving = (each for place, each in judging.items() if role_of(place) == name or role_of(place) not in roles)
+        first, *others = [_price(each) for each in serving] or [None]
+        prices[name] = first if all(price == first for price in others) else None
     prices.update(tariff_of_roles(further).prices)
     return Tariff(prices, roles, tariff_of_roles({"model": model, **judging, **further}).unpriced)
 
 
 def tariff_of_roles(models: Mapping[str, ModelConfig]) -> Tariff:
-    """The prices of models by role; each stands at a place of the config that ends with its role."""
+    """The prices of models by role: the last part of a model's place in the config."""
     unpriced = [place for place, each in models.items() if prices_of(each) is None and not is_free(each)]
     return Tariff({role_of(place): _price(each) for place, each in models.items()}, (), tuple(unpriced))
 
 
 def is_free(model: ModelConfig) -> bool:
-    """Whether a model calls no endpoint, and no price says what its calls are to count as."""
+    """Whether a model calls no endpoint and has no price."""
     traits = MODELS.of(model).traits
     return traits.baseline or (traits.offline and model.prices is None)
 

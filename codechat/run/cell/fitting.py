@@ -8,12 +8,11 @@ from codechat.base.errors import UserError
 from codechat.base.texts import problem_of_name, visible, writable
 from codechat.datasets.tasks import Dataset, Task
 from codechat.judging import ADHERENCE, APPLICABILITY, CONSTRAINT, JUDGES
-from codechat.models import MODELS, ModelConfig
+from codechat.models import MODELS
 from codechat.models.roles import models_in
 from codechat.run.protocols import PROTOCOLS
-from codechat.run.settings.config import CellConfig
-from codechat.run.settings.groups import Content
-from codechat.run.settings.words import PROMPTS, presets_of
+from codechat.run.settings.compose import PROMPTS, presets_of
+from codechat.run.settings.config import CellConfig, Content
 from codechat.sandbox.languages import language_of
 from codechat.sandbox.languages.grammar import Parsed
 
@@ -25,8 +24,7 @@ NEUTRAL = "neutral"
 def check_judge(config: CellConfig, tasks: tuple[Task, ...]) -> None:
     """Raises `UserError` if the protocol asks about instructions, and the judge cannot decide about them.
 
-    A judge decides nothing about instructions in languages that it cannot read. Constraints in such a language are left
-    undecided.
+    A judge decides nothing about instructions in languages that it cannot read; constraints stay undecided there.
     """
     judge, asked = JUDGES.of(config.judge), [role for role in (APPLICABILITY, ADHERENCE) if role in config.questions]
     if asked and not judge.traits.questions & set(asked):
@@ -43,8 +41,7 @@ def undecidable(config: CellConfig, tasks: Sequence[Task]) -> Iterator[str]:
     """Remarks on constraints of tasks that stay undecided."""
     for lacking, count in Counter(each for task in tasks for each in set(task.undecidable())).items():
         yield f"{count} of {len(tasks)} tasks have {lacking}"
-    judge = JUDGES.of(config.judge)
-    count = sum(task.asks_judge for task in tasks)
+    judge, count = JUDGES.of(config.judge), sum(task.asks_judge for task in tasks)
     if CONSTRAINT in config.questions and CONSTRAINT not in judge.traits.questions and count:
         able = " or ".join(f"judge={each.name}" for each in JUDGES if CONSTRAINT in each.traits.questions)
         yield (
@@ -54,7 +51,7 @@ def undecidable(config: CellConfig, tasks: Sequence[Task]) -> Iterator[str]:
 
 
 def other_languages(config: CellConfig, tasks: Sequence[Task]) -> Iterator[str]:
-    """Warnings about prompts that speak of Python to a model, and tasks in other languages."""
+    """Warnings about prompts that name Python, with tasks in other languages."""
     others = sorted({task.target.language for task in tasks} - {PYTHON})
     asked: list[tuple[str, Any, set[str] | None]] = []
     if not MODELS.of(config.model).traits.baseline:
@@ -65,51 +62,41 @@ def other_languages(config: CellConfig, tasks: Sequence[Task]) -> Iterator[str]:
         prompts = getattr(part, PROMPTS, None)
         texts = prompts.model_dump(include=questions).values() if prompts is not None else ()
         if any("Python" in (text or "") for text in texts) and NEUTRAL in presets_of(part.kind):
-            found = f"warning: {place}.prompts speaks of Python, and there are tasks in {', '.join(others)}"
-            yield f"{found}: {place}.prompts={NEUTRAL} speaks of theirs"
+            problem = f"warning: {place}.prompts speaks of Python, and there are tasks in {', '.join(others)}"
+            yield f"{problem}: {place}.prompts={NEUTRAL} speaks of theirs"
 
 
 def check_fit(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...]) -> None:
     """Raises `UserError` if the protocol or the models cannot work on a task."""
-    protocol, model = PROTOCOLS.of(config.protocol), MODELS.of(config.model)
-    over = protocol.traits.over
-    for task in tasks:
-        if not isinstance(task, over):
-            raise UserError(
-                f"protocol={protocol.name} works on {over.plural}, and {dataset.name} has {type(task).plural}, such as "
-                f"{task.task_id}",
-                "choose a dataset that is made for the protocol: codechat list dataset",
-            )
-    for place, player in (("model", config.model), *models_in(config.protocol, "protocol")):
-        _check_player(place, player, dataset)
-    _check_languages(f"model={model.name}", model.traits.languages, tasks)
-
-
-def _check_player(place: str, model: ModelConfig, dataset: Dataset) -> None:
-    """Raises `UserError` for a model that may not play in the dataset, be it the one under test or a further one."""
-    component = MODELS.of(model)
-    datasets = component.traits.datasets
-    if datasets is not None and dataset.name not in datasets:
-        word = "model=NAME" if place == "model" else f"model@{place}=NAME"
+    protocol, over = PROTOCOLS.of(config.protocol), PROTOCOLS.of(config.protocol).traits.over
+    if other := next((task for task in tasks if not isinstance(task, over)), None):
         raise UserError(
-            f"{place}: {component.name} is no language model and plays only in {', '.join(sorted(datasets))}",
-            f"choose another: {word}",
+            f"protocol={protocol.name} works on {over.plural}, and {dataset.name} has {type(other).plural}, such as "
+            f"{other.task_id}",
+            "choose a dataset that is made for the protocol: codechat list dataset",
         )
+    for place, player in (("model", config.model), *models_in(config.protocol, "protocol")):
+        model = MODELS.of(player)
+        if model.traits.datasets is not None and dataset.name not in model.traits.datasets:
+            word = "model=NAME" if place == "model" else f"model@{place}=NAME"
+            able = ", ".join(sorted(model.traits.datasets))
+            raise UserError(
+                f"{place}: {model.name} is no language model and plays only in {able}", f"choose another: {word}"
+            )
+    tested = MODELS.of(config.model)
+    _check_languages(f"model={tested.name}", tested.traits.languages, tasks)
 
 
 def check_texts(dataset: Dataset, tasks: Iterable[Task], contents: Mapping[str, Content]) -> None:
     """Raises `UserError` for a name that no table could show, or a text that no file could hold."""
     loaded = [(group, name, text) for group, content in contents.items() for name, text in content.texts()]
     names = [("name of the dataset", dataset.name), *(("task id", task.task_id) for task in tasks)]
-    for what, name in (*names, *((f"id in {group}", name) for group, name, _ in loaded)):
+    for kind, name in (*names, *((f"id in {group}", name) for group, name, _ in loaded)):
         if problem := problem_of_name(name):
-            raise UserError(
-                f"the {what} '{visible(name)[:60]}' {problem}", "rename it: names stand in tables, pages and terminals"
-            )
-    for name, parts in (
-        *((task.task_id, list(task.texts())) for task in tasks),
-        *((one, [text]) for _, one, text in loaded),
-    ):
+            shown = f"the {kind} '{visible(name)[:60]}' {problem}"
+            raise UserError(shown, "rename it: names stand in tables, pages and terminals")
+    texts = [*((task.task_id, [*task.texts()]) for task in tasks), *((name, [text]) for _, name, text in loaded)]
+    for name, parts in texts:
         if writable(parts) is not parts:
             raise UserError(f"a text of {name} has half of a surrogate pair (\\ud800 to \\udfff)", "leave it out")
 
@@ -131,6 +118,6 @@ def _check_languages(part: str, languages: frozenset[str] | None, tasks: tuple[T
 def judges_without_rules(tasks: tuple[Task, ...]) -> str:
     """The judges of instructions that need no rule, as the words that choose them."""
     languages = {task.target.language for task in tasks}
-    able = [each.name for each in JUDGES if not each.traits.needs_rules and ADHERENCE in each.traits.questions
-            and (each.traits.languages is None or languages <= each.traits.languages)]  # fmt: skip
+    able = (each.name for each in JUDGES if not each.traits.needs_rules and ADHERENCE in each.traits.questions
+            and (each.traits.languages is None or languages <= each.traits.languages))  # fmt: skip
     return " or ".join(f"judge={name}" for name in able)

@@ -1,12 +1,12 @@
 """Score recorded dialogues again: extract, test and judge the adherence of their replies.
 
-No model under test is asked. Decisions that chose the path of a dialogue are not made again, because another decision
-would have led to another dialogue: candidates, instructions, requests, skips and context overflows stay as recorded.
-The judge's tokens are those of this scoring.
+No model under test is asked. Decisions on the path of a dialogue are not made again, because another decision would
+have led to another dialogue: candidates, instructions, requests, skips and context overflows stay as recorded. The
+judge's tokens count this scoring alone.
 """
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,12 +18,12 @@ from codechat.base.files import content_hash
 from codechat.base.records import SessionRecord, dataset_in, read_sessions
 from codechat.datasets import load
 from codechat.datasets.tasks import Dataset, Task
+from codechat.models.roles import models_in
 from codechat.report.metrics import Effort, Measures
 from codechat.run.cell import Cell, load_contents, remarks_on
 from codechat.run.cell.fitting import check_judge, check_texts
 from codechat.run.protocols import Ask, DialogueProtocol, Kit
-from codechat.run.settings.config import GROUPS, NEEDED, CellConfig, content_outside
-from codechat.run.settings.groups import study_groups
+from codechat.run.settings.config import GROUPS, NEEDED, CellConfig, content_outside, study_groups
 
 IDENTITY_SCHEMA = 1
 
@@ -32,8 +32,7 @@ IDENTITY_SCHEMA = 1
 class Recording:
     """The completed sessions of a cell, as lines of JSON by task id; `errored` ones have no whole dialogue to score.
 
-    `openings` are their first requests by task id, as far as they are recorded; `content` is the hash of the dataset
-    then, None if it is not known.
+    `openings`: recorded first requests by task id. `content`: hash of the dataset at that time, None if unknown.
     """
 
     cell_id: str
@@ -60,7 +59,9 @@ class RescoredCell(Cell):
 
     @cached_property
     def protocol(self) -> DialogueProtocol:
-        return Rescoring(super().protocol, self.recording)
+        models = (place for place, _ in models_in(self.config.protocol, "protocol"))
+        anew = {place.rpartition(".")[2] for place in models if self.config.can_change_in_rescoring(place)}
+        return Rescoring(super().protocol, self.recording, anew)
 
     def settings(self) -> dict[str, Any]:
         return {**super().settings(), "rescored_from": self.recording.cell_id}
@@ -68,10 +69,11 @@ class RescoredCell(Cell):
 
 @dataclass(frozen=True)
 class Rescoring:
-    """Recorded dialogues, in place of new ones."""
+    """Recorded dialogues, in place of new ones. `anew`: the protocol's roles that are asked again, such as a judge."""
 
     inner: DialogueProtocol
     recording: Recording
+    anew: Collection[str] = ()
 
     @property
     def measures(self) -> Measures:
@@ -87,12 +89,12 @@ class Rescoring:
         return self.inner.asks(task)
 
     async def run(self, task: Task, kit: Kit) -> None:
-        recorded = SessionRecord.model_validate_json(self.recording.sessions[task.task_id])
-        kit.log.agenda = recorded.agenda
-        await self.inner.score(task, kit, recorded)
-
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        await self.inner.score(task, kit, recorded)
+        kit.recording = SessionRecord.model_validate_json(self.recording.sessions[task.task_id])
+        kit.anew, kit.log.agenda = self.anew, kit.recording.agenda
+        await self.inner.run(task, kit)
+        if len(kit.log.turns) != len(kit.recording.turns):
+            raise kit.changed()
+        kit.log.ended = kit.recording.ended
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
         return self.inner.metrics(sessions, seed=seed, effort=effort)
@@ -162,7 +164,7 @@ def rescored_cell(
 
 
 def other_tests(cell: RescoredCell) -> str:
-    """A remark if the tasks are no longer those of the recording; empty if they are, or it is not known."""
+    """A remark if the tasks have changed since the recording; empty if they have not, or it is unknown."""
     then, now = cell.recording.content, cell.dataset.content_hash
     if then in (None, now):
         return ""
@@ -173,11 +175,11 @@ def other_tests(cell: RescoredCell) -> str:
 
 
 def _refuse_other_questions(dataset: Dataset, tasks: Iterable[Task], recording: Recording) -> None:
-    """Raise `UserError` if a task of a changed dataset asks something else than what was answered."""
+    """Raise `UserError` if a task of a changed dataset asks another question than the recorded one."""
     for task in tasks:
         asked = recording.openings.get(task.task_id)
         if asked is not None and task.prompt.strip("\n") not in asked:
             raise UserError(
                 f"the task {task.task_id} of {dataset.name} was another when its replies were recorded",
-                "dataset.path=FILE names the tasks of that time; or run the cell on those of now",
+                "dataset.path=FILE names the tasks of that time; or run the cell on the present tasks",
             )

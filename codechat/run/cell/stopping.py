@@ -1,8 +1,8 @@
 """Cells that end before their last task (`stop.*`), once their figure is known well enough.
 
-The tasks of such a cell run in a random order. The rule is checked at `CHECKPOINTS` evenly spaced numbers of tasks, by
-the intervals of `codechat.report.metrics.sequences`. A cell keeps only the sessions up to the first checkpoint that met
-the rule, even if the journal holds more; so its records depend on the replies alone.
+Tasks run in a random order, and the rule is checked at `CHECKPOINTS` evenly spaced numbers of tasks. A cell keeps only
+the sessions up to the first checkpoint that met the rule, even if the journal holds more: its records depend on the
+replies alone. Intervals: `codechat.report.metrics.statistics`.
 """
 
 import contextlib
@@ -15,8 +15,7 @@ from codechat.base.errors import UserError
 from codechat.base.records import SessionRecord
 from codechat.datasets.tasks import Task
 from codechat.report.metrics import Final, Measures, Series
-from codechat.report.metrics.sequences import ALPHA, STOPPED, difference_interval, in_order, mean_interval
-from codechat.report.metrics.statistics import sustained
+from codechat.report.metrics.statistics import ALPHA, STOPPED, difference_interval, in_order, mean_interval, sustained
 from codechat.run.cell import Cell, build_cell, session_id
 from codechat.run.journal import Journal
 from codechat.run.settings.compose import Composed, compose, key_of
@@ -25,8 +24,8 @@ CHECKPOINTS = 20
 MEASURES = Measures(
     STOPPED,
     "Stopped when known: cells that ended before their last task",
-    series=(Series("pass_at_1", "Pass@1", help="share of sessions whose code passes the whole test suite"),),
-    finals=(
+    (Series("pass_at_1", "Pass@1", help="share of sessions whose code passes the whole test suite"),),
+    (
         Final("mst", "MST", unit="number", help="mean of the passing turns from turn 0 on"),
         Final("tasks", "Tasks run", f"{STOPPED}.tasks", "count", None),
         Final("of", "of tasks in all", f"{STOPPED}.of", "count", None),
@@ -36,12 +35,12 @@ MEASURES = Measures(
 
 
 def measures_of(cell: Cell) -> Measures:
-    """The measures of the cell's protocol; with `stop.*` those that have an interval, which are reported apart."""
+    """The measures of the cell's protocol; with `stop.*` only measures with an interval."""
     return MEASURES if cell.config.stop.is_set else cell.protocol.measures
 
 
 def checkpoints(size: int) -> list[int]:
-    """The numbers of tasks, of `size`, at which the rule is checked; equal ones if there are few tasks."""
+    """The numbers of tasks, of `size`, at which the rule is checked."""
     return [math.ceil(size * step / CHECKPOINTS) for step in range(1, CHECKPOINTS + 1)]
 
 
@@ -61,10 +60,10 @@ def check_stop(cell: Cell) -> None:
 
 
 class Progress:
-    """The sessions of a cell with `stop.*` so far, and the number of tasks that it needs by these, at most `limit`.
+    """The sessions of a cell with `stop.*` so far, and the number of tasks that it needs, at most `limit`.
 
-    `rows` are in the order in which the tasks run, up to the first session that is not completed: its sustained turns,
-    then 1 or 0 for each turn, by whether the code passes.
+    `rows` are in the order of the tasks, up to the first incomplete session: its sustained turns, then 1 for each turn
+    whose code passes, else 0.
     """
 
     def __init__(self, cell: Cell, journal: Journal | None, limit: int | None = None) -> None:
@@ -83,18 +82,18 @@ class Progress:
             self.needed = next((n for n, low, high in ends if high - low <= stop.width), self.needed)
 
     def interval(self, column: int, count: int) -> tuple[float, float]:
-        """The interval of the mean of a column, by the first `count` rows."""
+        """The interval of a column's mean, by the first `count` rows."""
         return mean_interval([row[column] for row in self.rows[:count]], 1 if column else self.turns, self.size)
 
     def undecided(self, other: "Progress", pairs: int) -> bool:
-        """Whether the difference of two cells that go on has no certain sign; the pairs share α (Bonferroni)."""
-        mine, its = ([row[self.column] for row in each.rows] for each in (self, other))
-        low, high = difference_interval(mine, its, 1 if self.column else self.turns, self.size, ALPHA / pairs)
+        """Whether the difference of two unfinished cells has no certain sign; the pairs share α (Bonferroni)."""
+        ours, theirs = ([row[self.column] for row in each.rows] for each in (self, other))
+        low, high = difference_interval(ours, theirs, 1 if self.column else self.turns, self.size, ALPHA / pairs)
         return low <= 0 <= high and self.needed == other.needed
 
 
 def tasks_needed(cell: Cell, journal: Journal, limit: int | None = None) -> tuple[Task, ...]:
-    """The tasks that a cell has to run, by the sessions in its journal so far, in dataset order."""
+    """The tasks that a cell has to run by the sessions in its journal, in dataset order."""
     if not cell.config.stop.is_set:
         return cell.tasks
     progress = Progress(cell, journal, limit)
@@ -103,22 +102,23 @@ def tasks_needed(cell: Cell, journal: Journal, limit: int | None = None) -> tupl
 
 
 def stop_report(cell: Cell, journal: Journal) -> dict[str, Any]:
-    """The entries in metrics.json of a cell with `stop.*`: where and why it ended, and intervals (resampled ones do not
-    hold where the data decide the end), which are None if a session is missing."""
+    """The entries in metrics.json of a cell with `stop.*`; intervals are None if a session is missing."""
     if not (stop := cell.config.stop).is_set:
         return {}
-    found = Progress(cell, journal)
-    whole, columns = len(found.rows) >= found.needed, range(found.turns + 1)
-    mst, *passing = (found.interval(column, found.needed) if whole else None for column in columns)
-    why = "checkpoint of the paired differences" if found.needed == stop.until else "the interval is narrow enough"
-    why = why if found.needed < found.size else "all tasks were run"
-    about = {"tasks": found.needed, "of": found.size, "figure": stop.figure, "turn": stop.turn, "turns": found.turns}
-    return {"ci": {"mst": mst, "pass_at_1": passing}, STOPPED: {**about, "why": why}}
+    progress = Progress(cell, journal)
+    needed, size, turns = progress.needed, progress.size, progress.turns
+    whole = len(progress.rows) >= needed
+    mst, *passing = (progress.interval(column, needed) if whole else None for column in range(turns + 1))
+    why = "checkpoint of the paired differences" if needed == stop.until else "the interval is narrow enough"
+    why = why if needed < size else "all tasks were run"
+    about = {"tasks": needed, "of": size, "figure": stop.figure, "turn": stop.turn, "turns": turns, "why": why}
+    return {"ci": {"mst": mst, "pass_at_1": passing}, STOPPED: about}
 
 
 def checkpoint_runs(cells: Sequence[Composed]) -> Iterator[list[Composed]]:
-    """The cells of a sweep to run together: those with `stop.difference` from checkpoint to checkpoint until their
-    differences are decided, then all cells. Raises `UserError` for a cell with nothing to compare it with.
+    """The cells of a sweep to run together: at each checkpoint the undecided cells with `stop.difference`, then all.
+
+    Raises `UserError` for a cell with nothing to compare it with.
     """
     runs = not any(each.config.dry_run for each in cells)
     compared = {n: build_cell(each) for n, each in enumerate(cells) if runs and each.config.stop.difference}
@@ -146,7 +146,7 @@ def comparable(a: Cell, b: Cell) -> bool:
 
 
 def progress_at(cell: Cell, checkpoint: int) -> Progress:
-    """The progress up to a checkpoint, by the journal in the folder of a cell, if there is one."""
+    """The progress up to a checkpoint, by the journal in the cell's folder."""
     path = cell.folder / "journal.db"
     with contextlib.closing(Journal(path)) if path.exists() else contextlib.nullcontext() as journal:
         return Progress(cell, journal, checkpoint)

@@ -17,11 +17,9 @@ from codechat.base.files import content_hash
 from codechat.base.seeding import generator
 from codechat.judging.deciding import Decision, Filled, Form, Question, decide, fill_in
 from codechat.models import Request
-from codechat.run.construct.interface import Dropped, Item, OnQuestion, Settled, Waits
-from codechat.run.construct.people import Answer, question_id
-from codechat.run.protocols.answers import Overflowed
+from codechat.run.construct.interface import Answer, Dropped, Item, OnQuestion, Settled, Waits, question_id
 from codechat.run.protocols.kit import Unit
-from codechat.run.protocols.services import Services
+from codechat.run.protocols.services import Overflowed, Services
 from codechat.sandbox import Command, Ran
 from codechat.sandbox.suites import Suite
 
@@ -39,31 +37,17 @@ class People:
     on_question: OnQuestion = "wait"
 
 
-@dataclass
-class Used:
-    """Calls of one role in one stage, and their tokens, as if none had come from the response cache."""
-
-    calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-
-    def add(self, calls: int, usage: Usage) -> None:
-        """Add some calls."""
-        self.calls += calls
-        self.usage += usage
-
-
 class Kit(Unit):
-    """The verbs of one item. `stage` is the one that it is in; the engine sets it."""
+    """The verbs of one item. `unit` is its key in the journal, `item` its id; the engine sets the current `stage`."""
 
     def __init__(self, unit: str, item: str, seed: int, services: Services, people: People) -> None:
-        """`unit` is the item's key in the journal, `item` its id."""
         super().__init__(unit, item, seed, services)
         self.stage = ""
-        self.used: dict[tuple[str, str], Used] = {}  # by stage and role
+        self.used: dict[tuple[str, str], tuple[int, Usage]] = {}  # calls by stage and role, cached replies included
         self.asked: list[dict[str, str]] = []  # questions to people that were settled, for the provenance
         self.provisional = False  # whether a question was settled by `on_question`: an answer may still come
         self.waiting = ""  # the id of the last question
-        self.kept: Sequence[Item] = ()  # in a stage of all items together, those that came through in earlier rounds
+        self.kept: Sequence[Item] = ()  # in a stage of all items together: the items that earlier rounds kept
         self._people = people
 
     @property
@@ -78,7 +62,7 @@ class Kit(Unit):
     async def ask(self, role: str, messages: tuple[Message, ...] | str, *, draw: int = 0) -> Reply:
         """The reply of a role's model; a text is one message of the user. Raises `ContextOverflow`.
 
-        Equal requests may get equal replies from the response cache; `draw` numbers those that must be independent.
+        Equal requests may get equal replies from the response cache; `draw` numbers requests that must be independent.
         """
         sent = (Message("user", messages),) if isinstance(messages, str) else messages
         number = self.number(self.stage, role)
@@ -87,11 +71,12 @@ class Kit(Unit):
         answer = await self.answer_at(self.stage, f"{role}/{number}", digest, request)
         if isinstance(answer, Overflowed):
             raise ContextOverflow(answer.overflow)
-        self.used.setdefault((self.stage, role), Used()).add(1, answer.usage)
+        calls, usage = self.used.get((self.stage, role), (0, Usage()))
+        self.used[self.stage, role] = calls + 1, usage + answer.usage
         return answer
 
     async def decide(self, role: str, question: Question) -> Decision:
-        """A role's decision: one of the question's answers, or undecided. Each re-ask is a step of its own."""
+        """A role's decision: one of the question's answers, or undecided. Each re-ask is a step."""
         return await decide(_Asked(self), question, self._request(role))
 
     async def fill_in(self, role: str, form: Form[M], *, draw: int = 0) -> Filled[M]:
@@ -113,18 +98,17 @@ class Kit(Unit):
         return await self.run_at(self.stage, command)
 
     async def step(self, name: str, inputs: Any, kind: Any, compute: Callable[[], Awaitable[T]]) -> T:
-        """A step of the stage's own, such as a request to a website: computed once, then found in the journal.
+        """A step of another kind, such as a request to a website: computed once, then found in the journal.
 
-        `inputs` is a JSON value of all that the result depends on; `kind` is the result's type, which pydantic can
-        write and read.
+        `inputs` is a JSON value of all that the result depends on; `kind` is a type that pydantic can write and read.
         """
         return await self.step_at(self.stage, f"own/{name}", content_hash(inputs), kind, compute)
 
     def people(self, question: str, suggestion: str = "") -> str | None:
-        """People's answer to a question; None if they want the item to go on as it is.
+        """People's answer to a question; None if the item is kept unchanged.
 
-        Without an answer the stage ends here, unless the user wants the suggestion, or to go on (`on_question`). It is
-        run again with the answer, and finds all its earlier steps in the journal.
+        Without an answer the stage ends here, unless `on_question` takes the suggestion or keeps the item. With the
+        answer, the stage runs again and finds its earlier steps in the journal.
         """
         identity = question_id(self._name, self.stage, self.number(self.stage, "people"), question)
         given = self._people.answers.get(identity)
@@ -146,16 +130,14 @@ class Kit(Unit):
 
 
 class _Asked:
-    """The model of whichever role a request names, each of whose replies is a step."""
+    """The model of the role that a request names; each reply is a step."""
 
     def __init__(self, kit: Kit, draw: int = 0) -> None:
         self._kit, self._draw = kit, draw
 
-    async def check(self) -> None:
-        """The kit checks before the first call."""
+    async def check(self) -> None: ...
 
     async def complete(self, request: Request) -> Reply:
         return await self._kit.ask(request.role, request.messages, draw=self._draw)
 
-    async def aclose(self) -> None:
-        """The engine closes the models."""
+    async def aclose(self) -> None: ...

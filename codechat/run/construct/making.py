@@ -1,14 +1,14 @@
-"""A construction before it runs: the recipe with its items, its identity, and whose folder it is."""
+"""A construction before it runs: the recipe with its items, its identity, and the check of its folder."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, PydanticUserError, model_validator
+from pydantic import BaseModel, ConfigDict, PydanticUserError
 
 from codechat.base.errors import UserError, nearest
 from codechat.base.files import content_hash, from_yaml
@@ -18,19 +18,15 @@ from codechat.models.endpoints import address_of
 from codechat.models.roles import models_in, role_of
 from codechat.report.tracking.address import without_password
 from codechat.run.cell import as_yaml
-from codechat.run.construct.config import ConstructionConfig
-from codechat.run.construct.interface import Item
-from codechat.run.construct.recipe import RECIPES, Recipe, Stage
-from codechat.run.construct.rows import read_rows
+from codechat.run.construct.interface import Item, read_rows
+from codechat.run.construct.recipe import RECIPES, ConstructionConfig, Recipe, Stage
 from codechat.run.journal import Journal
 
 SETTINGS, YIELD = "config.yaml", "yield.json"
 MADE = "made"
-"""The key, in a folder's settings, of what was made in it."""
+"""The key of config.yaml that identifies the construction of a folder."""
 STAGE = "stage"
 """The key, in an item's provenance, of the stage after which it was written."""
-SEAL = "seal"
-"""The key, in the same place, of a hash of the rest, by which an edited line is known; lines of one's own have none."""
 
 
 class ItemRow(BaseModel):
@@ -42,21 +38,10 @@ class ItemRow(BaseModel):
     data: dict[str, Any]
     provenance: dict[str, Any] = {}
 
-    @model_validator(mode="after")
-    def _is_as_written(self) -> Self:
-        if self.provenance.get(SEAL, (seal := seal_of(self.id, self.data, self.provenance))) != seal:
-            raise ValueError(f"the line was edited by hand; to use it all the same, remove its '{SEAL}'")
-        return self
-
-
-def seal_of(item: str, data: Mapping[str, Any], provenance: Mapping[str, Any]) -> str:
-    """The hash of a line that `until=STAGE` leaves."""
-    return content_hash([item, data, {name: value for name, value in provenance.items() if name != SEAL}])[:16]
-
 
 @dataclass(frozen=True)
 class Construction:
-    """A config with its recipe, its items, and the stages that they go through. `id` is a hash of all that counts."""
+    """A config with its recipe, its items, and their stages. `id` is a hash of all that can change the result."""
 
     config: ConstructionConfig
     choices: Mapping[str, str]
@@ -67,33 +52,30 @@ class Construction:
 
     @property
     def name(self) -> str:
-        """The recipe's name."""
         return self.config.recipe.kind
 
     @property
     def folder(self) -> Path:
-        """The folder of all that is made."""
         return Path(self.config.out)
 
     @cached_property
     def places(self) -> Mapping[str, ModelConfig]:
         """The models of the roles that are asked, by their place in the config."""
-        found = dict(models_in(self.config.recipe, RECIPES.group))
-        return {place: model for place, model in found.items() if role_of(place) in self.recipe.roles}
+        models = models_in(self.config.recipe, RECIPES.group)
+        return {place: model for place, model in models if role_of(place) in self.recipe.roles}
 
     @cached_property
     def roles(self) -> Mapping[str, ModelConfig]:
-        """The same by role."""
         return {role_of(place): model for place, model in self.places.items()}
 
     @cached_property
     def endpoints(self) -> Mapping[str, ModelConfig]:
-        """Those behind endpoints, by place."""
+        """The models behind endpoints, by place."""
         return {place: model for place, model in self.places.items() if address_of(model) is not None}
 
     @cached_property
     def parts(self) -> Sequence[Sequence[Stage]]:
-        """The stages of single items in rows, between those that take all items together, each by itself."""
+        """The stages in parts: rows of stages of single items, and each stage that takes all items together."""
         parts: list[list[Stage]] = []
         for stage in self.stages:
             if not parts or stage.together or parts[-1][0].together:
@@ -103,28 +85,26 @@ class Construction:
 
     @property
     def is_partial(self) -> bool:
-        """Whether `until` stops before the last stage, so that items are written to go on from."""
+        """Whether `until` stops before the last stage, so that items are written to continue from."""
         return bool(self.stages) and self.stages[-1] is not _stages_of(self.recipe, self.config.recipe.skip)[-1]
 
     @cached_property
     def prompts(self) -> Mapping[str, str]:
-        """The hash of every prompt."""
         prompts = getattr(self.config.recipe, "prompts", None)
         texts = prompts.model_dump() if isinstance(prompts, BaseModel) else prompts or {}
         return {name: content_hash(text)[:16] for name, text in sorted(texts.items())}
 
-    def unit(self, *what: Any) -> str:
-        """The key in the journal of an item in a part of the way, or of another piece of work."""
-        return content_hash([self.id, *what])[:16]
+    def unit(self, *parts: Any) -> str:
+        """The key in the journal of an item in a part of the stages, or of another piece of work."""
+        return content_hash([self.id, *parts])[:16]
 
     def settings(self) -> str:
         """The content of config.yaml, without secrets."""
-        values = {**self.config.values(), "choices": dict(self.choices), MADE: self.made}
-        return without_password(as_yaml(values))
+        return without_password(as_yaml({**self.config.values(), "choices": dict(self.choices), MADE: self.made}))
 
     @cached_property
     def made(self) -> dict[str, str]:
-        """What tells this construction from another in the same folder."""
+        """The entries of config.yaml that distinguish this construction from another in the same folder."""
         seeds = content_hash([[item.id, item.data, item.provenance] for item in self.items])
         return {"recipe": self.name, "seeds": seeds[:16], "id": self.id[:16]}
 
@@ -140,16 +120,16 @@ class Construction:
         except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError):
             raise UserError(f"{self.folder} holds something else than a construction", remedy) from None
         if not (self.folder / YIELD).exists() and self._nothing_paid():
-            return  # such as after a wrong address: what is in the journal is of use to its own settings alone
+            return  # e.g. after a wrong address: the journal's steps fit only the settings that they were made with
         if recipe != self.name:
             raise UserError(f"{self.folder} was made by recipe={recipe}, not by recipe={self.name}", remedy)
         if seeds != self.made["seeds"]:
-            raise UserError(f"{self.folder} was made from other seeds", f"{remedy}, or give the seeds of that time")
+            raise UserError(f"{self.folder} was made from other seeds", f"{remedy}, or give the same seeds")
         if identity != self.made["id"]:
-            raise UserError(
-                f"{self.folder} was made with other settings: {', '.join(self._changed(values)) or 'another version'}",
-                f"{remedy}, or set them as in {self.folder / SETTINGS}",
-            )
+            now = self.config.values()
+            changed = [key for key in _counting(self.config) if now.get(key) != values.get(key)]
+            problem = f"{self.folder} was made with other settings: {', '.join(changed) or 'another version'}"
+            raise UserError(problem, f"{remedy}, or set them as in {self.folder / SETTINGS}")
 
     def _nothing_paid(self) -> bool:
         path = self.folder / "journal.db"
@@ -158,23 +138,10 @@ class Construction:
         with contextlib.closing(Journal(path)) as journal:
             return not journal.ledger.of
 
-    def _changed(self, values: Mapping[str, Any]) -> list[str]:
-        """The settings that differ from those of the folder, and count."""
-        now, before = dict(_leaves(self.config.values())), dict(_leaves(values))
-        counting = dict(_leaves(_counting(self.config)))
-        return [key for key in counting if now.get(key) != before.get(key)][:5]
-
 
 def _counting(config: ConstructionConfig) -> dict[str, Any]:
-    """The options that can change a result, also of roles that are not asked and a sandbox that is not used."""
+    """The options that can change a result, including roles that are not asked and a sandbox that is not used."""
     return {"construct": config.recipe.identity(), "sandbox": config.sandbox.identity(), "seed": config.seed}
-
-
-def _leaves(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for name, value in values.items():
-        found += _leaves(value, f"{prefix}{name}.") if isinstance(value, Mapping) else [(f"{prefix}{name}", value)]
-    return found
 
 
 def construction_of(config: ConstructionConfig, choices: Mapping[str, str]) -> Construction:
@@ -189,10 +156,9 @@ def construction_of(config: ConstructionConfig, choices: Mapping[str, str]) -> C
         stages = stages[: names.index(options.until) + 1]
     _check_schemas(recipe)
     models = dict(models_in(options, RECIPES.group))
-    for role in recipe.roles:
-        if not any(role_of(place) == role for place in models):
-            place = f"{RECIPES.group}.roles.{role}"
-            raise UserError(f"the role {place} has no model", f"model@{place}=NAME")
+    roles = set(map(role_of, models))
+    for place in (f"{RECIPES.group}.roles.{role}" for role in recipe.roles if role not in roles):
+        raise UserError(f"the role {place} has no model", f"model@{place}=NAME")
     if options.rows is not None:
         items, stages = _read_items(Path(options.rows), stages)
     else:
@@ -204,50 +170,49 @@ def construction_of(config: ConstructionConfig, choices: Mapping[str, str]) -> C
         if stage.check is not None:
             stage.check(items)
     asked = {place: model.identity() for place, model in models.items() if role_of(place) in recipe.roles}
-    seeds = [[item.id, item.data, item.provenance] for item in items]
-    rest = {**_counting(config), "construct": {**options.identity(), "roles": asked}}
+    identity = {**_counting(config), "construct": {**options.identity(), "roles": asked}}
     if not recipe.sandbox:
-        del rest["sandbox"]
-    return Construction(config, choices, recipe, items, stages, content_hash([rest, seeds]))
+        del identity["sandbox"]
+    seeds = [[item.id, item.data, item.provenance] for item in items]
+    return Construction(config, choices, recipe, items, stages, content_hash([identity, seeds]))
 
 
 def _stages_of(recipe: Recipe, skip: Sequence[str]) -> tuple[Stage, ...]:
-    """The stages that are not skipped. Raises `UserError` for a part that there is none of."""
-    names = [stage.name for stage in recipe.stages]
+    """The stages that are not skipped. Raises `UserError` for an unknown part."""
+    names = [*(stage.name for stage in recipe.stages), *recipe.optional]
     for name in skip:
-        if name not in (*names, *recipe.optional):
-            raise UserError(f"there is no part skip=[{name}]", nearest(name, (*names, *recipe.optional)))
+        if name not in names:
+            raise UserError(f"there is no part skip=[{name}]", nearest(name, names))
     return tuple(stage for stage in recipe.stages if stage.name not in skip)
 
 
 def _check_schemas(recipe: Recipe) -> None:
-    """Raise `UserError` for a schema by which no reply could be read."""
+    """Raise `UserError` for a schema that no reply could be read with."""
     for schema in recipe.schemas:
         try:
             schema.model_json_schema()
         except (PydanticUserError, NameError, AttributeError, TypeError) as error:
-            name = getattr(schema, "__name__", repr(schema))
-            raise UserError(
-                f"the schema {name} cannot be read: {str(error).splitlines()[0]}", "mend the recipe's model of replies"
-            ) from error
+            problem = f"the schema {getattr(schema, '__name__', repr(schema))} cannot be read"
+            raise UserError(f"{problem}: {str(error).splitlines()[0]}", "mend the recipe's model of replies") from error
 
 
 def _read_items(path: Path, stages: Sequence[Stage]) -> tuple[tuple[Item, ...], tuple[Stage, ...]]:
     """The items of `from=FILE`, and the stages that are left for them. Raises `UserError`."""
-    rows = [row for _, row in read_rows(path, ItemRow, "from", "give what until=STAGE left in items.jsonl, unedited")]
+    rows = [row for _, row in read_rows(path, ItemRow, "from", "give what until=STAGE left in items.jsonl")]
     names, reached = [stage.name for stage in stages], {str(row.provenance.get(STAGE, "")) for row in rows}
     if len(reached) > 1:
-        raise UserError(
-            f"the items of {path} come from several stages: {', '.join(sorted(reached))}", "give them apart"
-        )
+        several = ", ".join(sorted(reached))
+        raise UserError(f"the items of {path} come from several stages: {several}", "give them apart")
     last = next(iter(reached), "")
     if last and last not in names:
         raise UserError(f"the items of {path} come from the stage '{last}'", nearest(last, names))
     left = tuple(stages[names.index(last) + 1 :] if last else stages)
     if not left:
         raise UserError(f"no stage is left for the items of {path}", f"they have passed '{last}' already")
-    own = [{name: value for name, value in row.provenance.items() if name not in (STAGE, SEAL)} for row in rows]
-    return tuple(Item(row.id, row.data, each) for row, each in zip(rows, own, strict=True)), left
+    for row in rows:
+        row.provenance.pop(STAGE, None)
+        row.provenance.pop("seal", None)  # of earlier versions
+    return tuple(Item(row.id, row.data, row.provenance) for row in rows), left
 
 
 def _check_ids(items: Sequence[Item]) -> None:

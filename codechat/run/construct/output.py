@@ -3,68 +3,66 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from codechat.base.domain import Usage
 from codechat.base.files import write_atomically
-from codechat.base.template import counted as counted_as
+from codechat.base.template import counted
 from codechat.models.roles import role_of
 from codechat.report.metrics import Point
 from codechat.report.metrics.spending import Tariff
-from codechat.run.construct.ends import Calls, End
-from codechat.run.construct.engine import Made
-from codechat.run.construct.interface import SEVERAL, Item
-from codechat.run.construct.making import SEAL, STAGE, YIELD, Construction, seal_of
+from codechat.run.construct.engine import Calls, ConstructionResult, ItemResult
+from codechat.run.construct.interface import SEVERAL
+from codechat.run.construct.making import STAGE, YIELD, Construction
 from codechat.run.journal import Journal
 
+STAGE_HEADS = ("stage", "reached", "passed", "dropped", "waiting", "calls", "tokens", "US dollars")
 ITEMS, DROPPED, QUESTIONS, CARD = "items.jsonl", "dropped.jsonl", "questions.jsonl", "card.md"
+HEADLINE = {
+    "final/kept": "tasks kept",
+    "final/yield": "tasks kept per seed",
+    "cost/per_kept/usd": "US dollars per task",
+}
 
 
-def write_output(made: Construction, found: Made, journal: Journal, tariff: Tariff) -> dict[str, Any]:
+def write_output(made: Construction, result: ConstructionResult, journal: Journal, tariff: Tariff) -> dict[str, Any]:
     """Write all files; returns the content of yield.json."""
     folder, digest = made.folder, hashlib.sha256()
     funnel = made.recipe.funnel() if made.recipe.funnel is not None else None
 
-    def whole_of(end: End) -> End:
-        whole = End.model_validate_json(journal.record(end.unit) or "")
+    def with_texts(end: ItemResult) -> ItemResult:
+        whole = ItemResult.model_validate_json(journal.record(end.unit) or "")
         if funnel is not None:
             funnel.add(whole.data, end.stage if end.status == "dropped" else "", end.reason)
         return whole
 
     def items() -> Iterator[str]:
-        for end in found.kept:
-            line = _line(_row(made, whole_of(end)))
+        for end in result.kept:
+            line = _line(_row(made, with_texts(end)))
             digest.update(line.encode())
             yield line
 
     def dropped() -> Iterator[str]:
-        for end in found.final:
+        for end in result.final:
             if end.status == "dropped":
-                whole = whole_of(end)
-                about = {
-                    "id": end.id,
-                    "seed": end.origin,
-                    "stage": end.stage,
-                    "reason": end.reason,
-                    "detail": end.detail,
-                }
+                whole, about = with_texts(end), {"id": end.id, "seed": end.origin, "stage": end.stage}
+                about |= {"reason": end.reason, "detail": end.detail}
                 yield _line({**about, "data": whole.data, "provenance": whole.provenance})
 
-    waiting = [end for end in found.final if end.question is not None]
+    asked = [{**end.question, "item": end.id, "stage": end.stage} for end in result.final if end.question is not None]
     write_atomically(folder / ITEMS, items())
     write_atomically(folder / DROPPED, dropped())
-    write_atomically(
-        folder / QUESTIONS, "".join(_line({**(e.question or {}), "item": e.id, "stage": e.stage}) for e in waiting)
-    )
-    yields = _yields(made, found, digest.hexdigest(), tariff)
+    write_atomically(folder / QUESTIONS, "".join(map(_line, asked)))
+    yields = _yields(made, result, digest.hexdigest(), tariff)
     if funnel is not None:
         yields["funnel"] = [[*row] for row in funnel.table(yields["all"]["calls"])]
     write_atomically(folder / YIELD, json.dumps(yields, indent=1, ensure_ascii=False) + "\n")
-    with (folder / ITEMS).open(encoding="utf-8") as stream:
-        rows = [json.loads(line) for line in stream] if made.recipe.distributions and not made.is_partial else []
-    counted = made.recipe.distributions(rows) if made.recipe.distributions and rows else {}
-    write_atomically(folder / CARD, _card(made, yields, counted))
+    distributions: Mapping[str, Mapping[str, int]] = {}
+    if made.recipe.distributions and not made.is_partial and result.kept:
+        with (folder / ITEMS).open(encoding="utf-8") as stream:
+            distributions = made.recipe.distributions([json.loads(line) for line in stream])
+    write_atomically(folder / CARD, _card(made, yields, distributions))
     return yields
 
 
@@ -72,12 +70,10 @@ def _line(row: Mapping[str, Any]) -> str:
     return json.dumps(row, ensure_ascii=False) + "\n"
 
 
-def _row(made: Construction, end: End) -> dict[str, Any]:
-    """The line of a kept item; one to go on from, if `until` stopped before the last stage."""
-    item = Item(end.id, end.data, end.provenance)
+def _row(made: Construction, end: ItemResult) -> dict[str, Any]:
+    """The line of a kept item; one to continue from, if `until` stopped before the last stage."""
     if made.is_partial:
-        noted = {**end.provenance, STAGE: end.upto}
-        return {"id": end.id, "data": end.data, "provenance": {**noted, SEAL: seal_of(end.id, end.data, noted)}}
+        return {"id": end.id, "data": end.data, "provenance": {**end.provenance, STAGE: end.upto}}
     provenance = {
         **end.provenance,
         "recipe": made.name,
@@ -87,54 +83,46 @@ def _row(made: Construction, end: End) -> dict[str, Any]:
         "prompts": dict(made.prompts),
         **({"people": end.asked} if end.asked else {}),
     }
-    return {**made.recipe.row(item), "provenance": provenance}
+    return {**made.recipe.row(end.item), "provenance": provenance}
 
 
-def _yields(made: Construction, found: Made, content: str, tariff: Tariff) -> dict[str, Any]:
+def _yields(made: Construction, result: ConstructionResult, content: str, tariff: Tariff) -> dict[str, Any]:
     """Counts, calls, tokens and dollars: of all, by stage, by role, and per kept item.
 
-    Tokens are those of the items as they are, whether a reply was paid now, earlier, or found in the response cache.
+    Tokens count every reply, whether it was paid now or earlier, or came from the response cache.
     """
-    ends = [end for part in found.parts for end in part]
-    status = Counter(end.status for end in found.final)
-    kept = len(found.kept)
+    ends = [end for part in result.parts for end in part]
+    status, kept = Counter(end.status for end in result.final), len(result.kept)
     calls = [each for end in ends for each in end.calls]
+    by_stage = {stage.name: [each for each in calls if each.stage == stage.name] for stage in made.stages}
+    by_role = {role: [each for each in calls if each.role == role] for role in sorted(made.roles)}
     whole = _spent(calls, tariff)
     return {
         "recipe": made.name,
         "id": made.id[:16],
-        "seeds": found.begun,
+        "seeds": result.begun,
         "kept": kept,
         "dropped": status["dropped"],
         "waiting": status["waits"],
         "errored": status["errored"],
-        "held": sum(end.status == "kept" for end in found.final) - kept,
+        "held": status["kept"] - kept,
         "content": content,
-        "stages": {
-            stage.name: {
-                **_passed(stage.name, ends),
-                **_spent([each for each in calls if each.stage == stage.name], tariff),
-            }
-            for stage in made.stages
-        },
-        "roles": {
-            role: {"model": model.name, **_spent([each for each in calls if each.role == role], tariff)}
-            for role, model in sorted(made.roles.items())
-        },
+        "stages": {name: {**_passed(name, ends), **_spent(used, tariff)} for name, used in by_stage.items()},
+        "roles": {role: {"model": made.roles[role].name, **_spent(used, tariff)} for role, used in by_role.items()},
         "all": whole,
         "per_kept": {key: None if value is None or not kept else value / kept for key, value in whole.items()},
     }
 
 
-def _passed(stage: str, ends: list[End]) -> dict[str, Any]:
-    """How many items came to a stage, and what became of them there; those that it made count in place of theirs."""
-    here = [end for end in ends if end.visited and end.visited[-1] == stage]
+def _passed(stage: str, ends: list[ItemResult]) -> dict[str, Any]:
+    """The numbers of items that reached a stage, and of their ends there; items that it made replace their origin."""
+    here = [end for end in ends if end.stage == stage]
     ended = Counter(end.status for end in here)
-    came = sum(stage in end.visited for end in ends) - ended["spread"] + sum(end.made for end in here)
+    reached = sum(stage in end.visited for end in ends) - ended["spread"] + sum(end.made for end in here)
     reasons = Counter(each for end in here if end.status == "dropped" for each in end.reason.split(SEVERAL))
     return {
-        "reached": came,
-        "passed": came - ended["dropped"] - ended["waits"] - ended["errored"],
+        "reached": reached,
+        "passed": reached - ended["dropped"] - ended["waits"] - ended["errored"],
         "dropped": dict(sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))),
         "waiting": ended["waits"],
         "errored": ended["errored"],
@@ -142,41 +130,39 @@ def _passed(stage: str, ends: list[End]) -> dict[str, Any]:
 
 
 def _spent(calls: list[Calls], tariff: Tariff) -> dict[str, Any]:
-    """Calls, tokens, and their price; None for that if one is not known."""
+    """Calls, tokens, and dollars; dollars are None if a price is not known."""
     usage, costs, unknown = Usage(), list[float | None](), {role_of(place) for place in tariff.unpriced}
     for each in calls:
         usage += each.usage
         price = tariff.price(each.role)
-        free = None if each.role in unknown else 0.0
-        costs.append(free if price is None else price.cost(each.usage))
+        costs.append((None if each.role in unknown else 0.0) if price is None else price.cost(each.usage))
     known = [cost for cost in costs if cost is not None]
     usd = round(sum(known), 8) if len(known) == len(costs) else None
     return {"calls": sum(each.calls for each in calls), **usage.counts(), "usd": usd}
 
 
-def _card(made: Construction, yields: Mapping[str, Any], counted: Mapping[str, Mapping[str, int]]) -> str:
-    """The card in Markdown: how the tasks were made, by whom, how many came through, and their distributions."""
+def _card(made: Construction, yields: Mapping[str, Any], distributions: Mapping[str, Mapping[str, int]]) -> str:
+    """The card in Markdown: how the tasks were made, by which models, how many came through, and distributions."""
+    funnel = [tuple(row) for row in yields.get("funnel", [()])]
     lines = [
-        f"# {counted_as(yields['kept'], 'task')} by recipe={made.name}",
+        f"# {counted(yields['kept'], 'task')} by recipe={made.name}",
         "",
-        f"From {counted_as(yields['seeds'], 'seed')}; {yields['dropped']} items dropped, "
+        f"From {counted(yields['seeds'], 'seed')}; {yields['dropped']} items dropped, "
         f"{yields['waiting']} wait for people, {yields['errored']} errored, {yields['held']} held back by these.",
         f"Random seed {made.config.seed}; SHA-256 of {ITEMS}: `{yields['content']}`.",
         "",
         *_table(("role", "model"), [(role, model.name) for role, model in sorted(made.roles.items())]),
-        *_table(
-            ("stage", "reached", "passed", "dropped", "waiting", "calls", "tokens", "US dollars"), stage_rows(yields)
-        ),
+        *_table(STAGE_HEADS, stage_rows(yields)),
         *_table(("prompt", "SHA-256, first 16"), list(made.prompts.items())),
-        *(_table(*funnel_of(yields)) if "funnel" in yields else ()),
+        *_table(funnel[0], funnel[1:]),
     ]
-    for title, values in counted.items():
+    for title, values in distributions.items():
         lines += [f"## {title}", "", *_table((title, "tasks"), [(name, str(n)) for name, n in values.items()])]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def stage_rows(yields: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """The table of stages: counts, drops by reason, calls, tokens in and out, dollars."""
+    """The rows of the table of stages (`STAGE_HEADS`)."""
     rows: list[tuple[str, ...]] = []
     for name, row in [*yields["stages"].items(), ("all", yields["all"]), ("per task kept", yields["per_kept"])]:
         dropped = SEVERAL.join(f"{count} {reason}" for reason, count in row.get("dropped", {}).items())
@@ -188,24 +174,15 @@ def stage_rows(yields: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return rows
 
 
-def funnel_of(yields: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Heads and rows of the recipe's own table."""
-    heads, *rows = map(tuple, yields["funnel"])
-    return heads, rows
-
-
-def _table(headers: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+def _table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     if not rows:
         return []
-    cells = [
-        [each.replace("|", "\\|").replace("\n", " ") for each in row]
-        for row in (headers, ("---",) * len(headers), *rows)
-    ]
-    return [*(f"| {' | '.join(row)} |" for row in cells), ""]
+    texts = [[text.replace("|", "\\|").replace("\n", " ") for text in row] for row in (headers, *rows)]
+    return [*(f"| {' | '.join(row)} |" for row in [texts[0], ["---"] * len(headers), *texts[1:]]), ""]
 
 
 def points_of(yields: Mapping[str, Any]) -> list[Point]:
-    """The figures that a store shows."""
+    """The numbers that a store shows."""
     points = [Point(f"final/{key}", float(yields[key])) for key in ("kept", "dropped", "waiting", "errored")]
     points += [Point("final/yield", yields["kept"] / yields["seeds"])]
     for name, row in yields["stages"].items():
@@ -213,10 +190,3 @@ def points_of(yields: Mapping[str, Any]) -> list[Point]:
     for place in ("all", "per_kept"):
         points += [Point(f"cost/{place}/{key}", float(n)) for key, n in yields[place].items() if n is not None]
     return points
-
-
-HEADLINE = {
-    "final/kept": "tasks kept",
-    "final/yield": "tasks kept per seed",
-    "cost/per_kept/usd": "US dollars per task",
-}

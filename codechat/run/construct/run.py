@@ -19,14 +19,13 @@ from codechat.run.answering.endpoints import EndpointCheck
 from codechat.run.cell import lock
 from codechat.run.cell.budget import Budget, tariff_of_roles
 from codechat.run.cell.estimate import Estimate, Sizes, sum_of
-from codechat.run.construct.config import ConstructionConfig
-from codechat.run.construct.ends import End
-from codechat.run.construct.engine import Made, Run, Watcher, make
+from codechat.run.construct.engine import ConstructionResult, ItemResult, Run, Watcher, make
+from codechat.run.construct.interface import Answer, read_answers
 from codechat.run.construct.making import SETTINGS, Construction, construction_of
 from codechat.run.construct.output import HEADLINE, points_of, write_output
-from codechat.run.construct.people import Answer, read_answers
+from codechat.run.construct.recipe import ConstructionConfig
 from codechat.run.journal import Journal
-from codechat.run.results.tracked import Tracking, send
+from codechat.run.results.measured import Tracking, send
 from codechat.run.running.observer import Follow, following
 
 DONE, TOO_MANY_ERRORS, INTERRUPTED = 0, 3, 130
@@ -83,9 +82,9 @@ def construct(
     return Outcome(status, made, yields, None, unfinished, next(errors, ""), tracking)
 
 
-def _run(run: Run, follow: Follow) -> Made:
+def _run(run: Run, follow: Follow) -> ConstructionResult:
     """Make the items; an interruption pulls the brake."""
-    found = Made()
+    found = ConstructionResult()
 
     async def work() -> None:
         with follow.sessions(run.counts, run.journal.ledger, run.watcher.note):
@@ -100,7 +99,7 @@ def _run(run: Run, follow: Follow) -> Made:
 
 
 def _answers(made: Construction, given: Mapping[str, Answer]) -> Mapping[str, Answer]:
-    """People's answers, with those of earlier runs, which stay in the folder."""
+    """People's answers, including earlier runs', which stay in the folder."""
     path = made.folder / ANSWERS
     earlier = read_answers(str(path)) if path.exists() else {}
     answers = {**earlier, **given}
@@ -120,14 +119,14 @@ def _estimate(made: Construction, budget: Budget) -> Estimate:
             upto = made.parts[0][-1].name
             missing = [
                 item for item, outline in zip(missing, known, strict=True)
-                if outline is None or End.model_validate_json(outline).upto != upto
+                if outline is None or ItemResult.model_validate_json(outline).upto != upto
             ]  # fmt: skip
     expected = [(asks(item) if asks else (), 0) for item in missing]
     return sum_of(expected, len(missing), Sizes.of(made.roles, {}), budget.tariff)
 
 
 def _tracked(made: Construction, yields: Mapping[str, Any] | None, command: str) -> FinishedCell:
-    """All that a tracker shows of a construction; without yields, of one that begins."""
+    """All that a tracker shows of a construction; without yields, at its beginning."""
     config = made.config
     tags = {
         "codechat.version": VERSION,

@@ -1,18 +1,14 @@
 """The journal's file: its tables, the migration from earlier versions, and how it is opened.
 
-A step's name is `<turn>/<role or kind of step>`, followed by more parts if a turn has several of them. `payer` is the
-role that is charged; null for a step that asks no model. `ended` is when a session ended, in seconds since 1970.
+A step's name is `<turn>/<role or kind of step>`, with further parts if a turn has several such steps. `payer` is the
+charged role, null for a step that asks no model. `ended` is when a session ended, in seconds since 1970.
 
-`taken` holds the charges of other journals whose steps were taken in, by their `origin`: a row is replaced when it is
-taken in again, so that nothing counts twice. So do `runs`, whose `origin` is null for runs of this journal.
+`taken` has the charges of merged journals by their `origin`: merging again replaces them, so that nothing counts twice;
+likewise `runs`, whose `origin` is null for runs of this journal. `batches` are the providers' batches of this cell,
+`batched` the batch of each request, null if it has no answer there. A batch is recorded before it is submitted.
 
-`batches` are those of providers that this cell made, and `batched` the batch of each request, null if it has no answer
-there. A batch is recorded before it is submitted, and named by the provider afterwards.
-
-The file is opened in WAL mode, by two connections, or by one on a network's file system. Two connections share memory
-through a mapped file beside the journal (`-shm`), which a network's file system does not give reliably. There one
-connection has the file for itself (`locking_mode=EXCLUSIVE`, set before WAL): no such file is made, and another
-connection is locked out. The file's format, and what a commit promises, are the same.
+The file is opened in WAL mode by two connections, which share memory through a mapped file (`-shm`). Network file
+systems do not support that reliably: there, one connection locks the file (`locking_mode=EXCLUSIVE`, set before WAL).
 """
 
 import contextlib
@@ -87,21 +83,19 @@ CHARGE = (
 
 
 def prepare(db: sqlite3.Connection, path: Path) -> None:
-    """Make the tables, or bring those of an earlier version up to date. Raises `UserError` for a later version."""
-    found = db.execute("PRAGMA user_version").fetchone()[0]
-    if found == SCHEMA:
+    """Create the tables, or migrate the tables of an earlier version. Raises `UserError` for a later version."""
+    schema = db.execute("PRAGMA user_version").fetchone()[0]
+    if schema == SCHEMA:
         return
-    if found not in (0, *MIGRATIONS):
-        raise UserError(
-            f"{path} was written with journal schema {found}, this codechat reads {SCHEMA}",
-            "use the codechat that wrote it, or choose another runs_dir",
-        )
-    migration = MIGRATIONS.get(found, "")
+    if schema not in (0, *MIGRATIONS):
+        problem = f"{path} was written with journal schema {schema}, this codechat reads {SCHEMA}"
+        raise UserError(problem, "use the codechat that wrote it, or choose another runs_dir")
+    migration = MIGRATIONS.get(schema, "")
     db.executescript(f"BEGIN; {_lacking(db)} {_TABLES} {migration} PRAGMA user_version={SCHEMA}; COMMIT;")
 
 
 def _lacking(db: sqlite3.Connection) -> str:
-    """The statements that add the counts which the tables of an earlier version lack; not every version has both."""
+    """The statements that add missing counts to the tables of an earlier version."""
     known = {table: {row[1] for row in db.execute(f"PRAGMA table_info({table})")} for table in ("ledger", "taken")}
     lacking = ((table, name) for table, columns in known.items() if columns for name in COUNTS if name not in columns)
     return "".join(f"ALTER TABLE {table} ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0;" for table, name in lacking)
@@ -109,28 +103,25 @@ def _lacking(db: sqlite3.Connection) -> str:
 
 @contextlib.contextmanager
 def guard(db: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """Report a failed write (full disk, read-only folder) as a `UserError`, with what was committed kept."""
+    """Report a failed write (full disk, read-only folder) as a `UserError`; committed rows are kept."""
     try:
         yield
     except sqlite3.Error as error:
         if db.in_transaction:
             db.execute("ROLLBACK")
-        raise UserError(
-            f"cannot write the journal {path}: {error}",
-            "free some space or choose another runs_dir, then run the same command again: it resumes",
-        ) from error
+        remedy = "free some space or choose another runs_dir, then run the same command again: it resumes"
+        raise UserError(f"cannot write the journal {path}: {error}", remedy) from error
 
 
 INTO = "endpoints (place, base_url, said, fingerprints, met)"
 ALL_ENDPOINTS = "SELECT place, base_url, said, fingerprints, met FROM endpoints ORDER BY met, rowid"
-"""All of them, the last one last."""
 
 
 class EndpointRecord(NamedTuple):
     """An endpoint that answered, or was about to, for the model at a place of the config.
 
-    `info` is its description of the model, as JSON; `fingerprints` are those of its replies; `at` is when it last
-    answered, in seconds since 1970.
+    `info` is its description of the model, as JSON; `fingerprints` are from its replies; `at` is its last answer, in
+    seconds since 1970.
     """
 
     place: str
@@ -141,12 +132,11 @@ class EndpointRecord(NamedTuple):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Its description, read."""
+        """The description, parsed."""
         facts: dict[str, Any] = json.loads(self.info)
         return facts
 
     def row(self) -> tuple[str | float, ...]:
-        """The row of the table."""
         return (self.place, self.base_url, self.info, json.dumps(self.fingerprints), self.at)
 
     @classmethod
@@ -155,15 +145,12 @@ class EndpointRecord(NamedTuple):
         return cls(*row[:3], tuple(json.loads(row[3])), row[4])
 
 
-WAIT_S = 10.0
-"""So long a connection waits for another one that has the file."""
-
-IN_USE = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-"""Codes of an error that says: another connection has the file."""
+WAIT_S = 10.0  # for another connection that has the file
+IN_USE = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)  # error codes: another connection has the file
 
 
 class Database:
-    """An open journal file. Raises `UserError` if it cannot be opened, or another process has it for itself."""
+    """An open journal file. Raises `UserError` if it cannot be opened, or another process has locked it."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._files = path, contextlib.ExitStack()
@@ -174,10 +161,10 @@ class Database:
             prepare(self._writer, path)
             self._turn: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
             if is_network(file_system(path)):
-                # What is not committed yet must not be read, and the two threads have one connection.
+                # Two threads share one connection, and uncommitted rows must not be read.
                 self._reader, self._turn = self._writer, threading.Lock()
             else:
-                # Reads never wait for a commit's fsync. The loop may run in another thread than that which opens this.
+                # Reads never wait for a commit's fsync.
                 self._reader = self._files.enter_context(contextlib.closing(connect(path)))
         except BaseException as error:
             self._files.close()
@@ -192,7 +179,7 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """The connection to write by. A failed write raises `UserError`, with what was committed kept."""
+        """The connection for writing. A failed write raises `UserError`; committed rows are kept."""
         with self._turn, guard(self._writer, self._path):
             yield self._writer
 
@@ -202,7 +189,7 @@ class Database:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection in WAL mode, which has the file for itself on a network's file system. Raises `sqlite3.Error`."""
+    """A connection in WAL mode, which locks the file on a network file system. Raises `sqlite3.Error`."""
     db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=WAIT_S)
     try:
         if is_network(file_system(path)):
@@ -217,8 +204,8 @@ def connect(path: Path) -> sqlite3.Connection:
 def _explain(path: Path, error: Exception) -> UserError:
     kind = file_system(path)
     if getattr(error, "sqlite_errorcode", None) in IN_USE and is_network(kind):
-        return UserError(
-            f"the journal {path} is in use by another process: on a file system of type {kind} one alone can open it",
-            "wait for that process, or stop it: what it recorded is kept",
+        problem = (
+            f"the journal {path} is in use by another process: on a file system of type {kind} one alone can open it"
         )
+        return UserError(problem, "wait for that process, or stop it: what it recorded is kept")
     return UserError(f"cannot open the journal {path}: {error}", "make the folder writable, or set runs_dir")

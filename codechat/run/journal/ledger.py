@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 from codechat.base.domain import NO_USAGE, STANDARD, Reply, Spent, Usage
 
 APART = "@"
-"""Comes between a payer and the tier that served its tokens, if that is not the standard one: `model@batch`."""
+"""Separates a payer from the tier that served its tokens, unless it is the standard one: `model@batch`."""
 
 
 class Charge(NamedTuple):
-    """The usage of one call, or of all of a payer's calls.
+    """The usage of one call, or of all calls of a payer: a role with its tier.
 
-    `payer` is the role that was asked, and the tier that served it. A reply of the response cache counts no tokens.
+    A reply of the response cache counts no tokens.
     """
 
     payer: str
@@ -28,34 +28,34 @@ class Charge(NamedTuple):
 
     @property
     def usage(self) -> Usage:
-        """The tokens, in the tier that is named behind the payer."""
+        """The tokens, in the payer's tier."""
         used = Usage(self.input_tokens, self.output_tokens, self.cached_input_tokens, self.cache_write_tokens)
         return used.served_as(self.payer.partition(APART)[2] or STANDARD)
 
     def plus(self, other: "Charge") -> "Charge":
         """The sum, with this charge's payer."""
-        return Charge(self.payer, *(mine + its for mine, its in zip(self[1:], other[1:], strict=True)))
+        return Charge(self.payer, *(a + b for a, b in zip(self[1:], other[1:], strict=True)))
 
 
 COUNTS = Charge._fields[1:]
 
 
 def charges_of(payer: str, value: Any) -> tuple[Charge, ...]:
-    """The charges of a step's value, apart by the tier that served its tokens; none if no model was asked for it.
+    """The charges of a step's value, one for each tier; none if no model was asked for it.
 
-    The calls and attempts are counted in the payer's own charge.
+    Calls and attempts are in the charge of the standard tier.
     """
     if not isinstance(value, Spent):
         return ()
     asked = isinstance(value, Reply) or value.usage != NO_USAGE
     if not (asked or value.retries or value.rate_limited):
         return ()
-    own = Charge(payer, int(asked), int(value.cached), retries=value.retries, rate_limited=value.rate_limited)
+    attempts = Charge(payer, int(asked), int(value.cached), retries=value.retries, rate_limited=value.rate_limited)
     if value.cached:
-        return (own,)
+        return (attempts,)
     if not value.usage.tiers:
-        return (own.plus(Charge(payer, **value.usage.counts())),)
-    return (own, *(charge_for(payer, part.served_as(tier)) for tier, part in value.usage.by_tier()))
+        return (attempts.plus(Charge(payer, **value.usage.counts())),)
+    return (attempts, *(charge_for(payer, part.served_as(tier)) for tier, part in value.usage.by_tier()))
 
 
 def charge_for(payer: str, usage: Usage) -> Charge:
@@ -66,45 +66,40 @@ def charge_for(payer: str, usage: Usage) -> Charge:
 
 @dataclass
 class Ledger:
-    """The sums of all payers, by role.
-
-    `expected` are the tokens that calls under way will take, as far as they are paid as soon as they are submitted.
-    """
+    """The sums of all payers. `expected` are tokens of submitted batches, by role: they are paid at submission."""
 
     of: dict[str, Charge] = field(default_factory=dict)
     expected: dict[str, Usage] = field(default_factory=dict)
 
     def add(self, charge: Charge) -> None:
-        """Add a charge."""
         known = self.of.get(charge.payer)
         self.of[charge.payer] = charge if known is None else known.plus(charge)
 
     @property
     def spent(self) -> dict[str, Usage]:
-        """Each payer's tokens, with their tiers."""
-        found: dict[str, Usage] = {}
-        for name, sums in self.of.items():
-            payer = name.partition(APART)[0]
-            found[payer] = found[payer] + sums.usage if payer in found else sums.usage
-        return found
+        """Each role's tokens, with their tiers."""
+        return self._by_role({})
 
     @property
     def committed(self) -> dict[str, Usage]:
-        """Each payer's tokens, with those that are expected."""
-        found = self.spent
-        for payer, usage in self.expected.items():
-            found[payer] = found.get(payer, Usage()) + usage
-        return found
+        """Each role's tokens, expected ones included."""
+        return self._by_role(self.expected)
+
+    def _by_role(self, expected: dict[str, Usage]) -> dict[str, Usage]:
+        sums: dict[str, Usage] = {}
+        used = ((name.partition(APART)[0], charge.usage) for name, charge in self.of.items())
+        for role, usage in (*used, *expected.items()):
+            sums[role] = sums[role] + usage if role in sums else usage
+        return sums
 
     @property
     def tokens(self) -> int:
-        """All tokens, in and out."""
-        return sum(sums.input_tokens + sums.output_tokens for sums in self.of.values())
+        return self.total("input_tokens") + self.total("output_tokens")
 
     def total(self, count: str) -> int:
         """The sum of a count over all payers."""
-        return sum(int(getattr(sums, count)) for sums in self.of.values())
+        return sum(int(getattr(charge, count)) for charge in self.of.values())
 
     def charges(self) -> Iterator[Charge]:
-        """One charge for every payer that has any."""
-        return (sums for sums in self.of.values() if any(sums[1:]))
+        """The charges that are not zero."""
+        return (charge for charge in self.of.values() if any(charge[1:]))

@@ -1,5 +1,4 @@
-"""Other journals: those of finished cells read without changing them, and sessions that another process recorded taken
-into a cell's journal, as often as one likes."""
+"""Other journals: read without changing them, or merged into a cell's journal, repeatedly if need be."""
 
 import contextlib
 import logging
@@ -28,29 +27,24 @@ log = logging.getLogger(__name__)
 
 
 def read_values(path: Path, payer: str) -> Iterator[tuple[str, str, str]]:
-    """Session, step and value (JSON) of every answer of a role; nothing if the journal is gone or cannot be read.
+    """Session, step and value (JSON) of every answer of a role; nothing if the journal cannot be read.
 
-    An older journal is brought up to date in memory; the file stays as it is. One that another process has for itself
-    is left out with a warning.
+    An older journal is migrated in memory. A journal that another process has locked is left out with a warning.
     """
     try:
-        with closing(_open(path)) as found, closing(sqlite3.connect(":memory:")) as memory:
-            journal = found
-            if found.execute("PRAGMA user_version").fetchone()[0] != SCHEMA:
-                found.backup(memory)
+        with closing(_open(path)) as journal, closing(sqlite3.connect(":memory:")) as memory:
+            if old := journal.execute("PRAGMA user_version").fetchone()[0] != SCHEMA:
+                journal.backup(memory)
                 prepare(memory, path)
-                journal = memory
-            yield from journal.execute("SELECT session, name, value FROM steps WHERE payer=?", (payer,))
+            query = "SELECT session, name, value FROM steps WHERE payer=?"
+            yield from (memory if old else journal).execute(query, (payer,))
     except (sqlite3.Error, UserError) as error:  # a cell copied without its journal can still be read
         if getattr(error, "sqlite_errorcode", None) in IN_USE:
             log.warning("the journal %s is not read: another process has it for itself; wait until that ends", path)
 
 
 def is_blank(path: Path) -> bool:
-    """Whether nothing was recorded yet in a journal that no process has open, or there is none.
-
-    One that cannot be read, or was not closed, is not blank.
-    """
+    """Whether there is no journal, or a closed and readable one without records."""
     if not path.exists():
         return True
     tables = " UNION ALL ".join(f"SELECT 1 FROM {table}" for table in RECORDS)
@@ -64,9 +58,9 @@ def is_blank(path: Path) -> bool:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    """A connection to read by. Raises `sqlite3.Error`.
+    """A connection for reading. Raises `sqlite3.Error`.
 
-    On a network's file system one that only reads cannot lock the file, so that it must know that nobody writes.
+    On a network file system a read-only connection cannot lock the file: it is used only if no process writes.
     """
     if not is_network(file_system(path)):
         return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
@@ -76,12 +70,12 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _unshared(path: Path) -> sqlite3.Connection:
-    """A connection to a file that nobody writes: it makes no files beside it."""
+    """A connection to a file that no process writes; it creates no further files."""
     return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
 
 
 _CHARGES = ", ".join(COUNTS)
-# Found by the index alone: a step that is there already is not read again, however long it is.
+# The index alone finds existing steps: their values are not read.
 _STEPS = """
 INSERT INTO main.steps SELECT session, name, digest, value, payer FROM other.steps AS theirs
 WHERE session IN (SELECT session FROM wanted) AND NOT EXISTS (
@@ -96,40 +90,38 @@ WHERE session IN (SELECT session FROM wanted) AND NOT EXISTS (
 
 
 def merge_journal(into: Path, source: Path, sessions: Collection[str], name: str) -> None:
-    """Take sessions, with their steps, out of a source, and all that the source's own processes were charged.
+    """Copy sessions with their steps, and the charges of the source's processes, into a journal.
 
-    Both files are made, or brought up to date, as by `Journal`. Nothing counts twice: what is there stays, and the
-    charges, kept under `name` and the source's origin, replace those of an earlier time. Raises `UserError`.
+    Both files are created or migrated as by `Journal`. Existing steps stay; the charges, under `name` and the source's
+    origin, replace the charges of an earlier merge. Raises `UserError`.
     """
     with _attached(into, source) as db:
         _copy(db, sessions)
         origin = origin_name(name, db.execute("SELECT id FROM other.origin").fetchone()[0])
         db.execute("DELETE FROM main.taken WHERE origin=?", (origin,))
-        db.execute(
-            f"INSERT INTO main.taken (origin, payer, {_CHARGES}) SELECT ?, payer, {_CHARGES} FROM other.ledger",
-            (origin,),
-        )
+        charges = f"INSERT INTO main.taken (origin, payer, {_CHARGES}) SELECT ?, payer, {_CHARGES} FROM other.ledger"
+        db.execute(charges, (origin,))
         db.execute("DELETE FROM main.runs WHERE origin=?", (origin,))
         wall = "INSERT INTO main.runs (wall_s, origin) SELECT total(wall_s), ? FROM other.runs WHERE origin IS NULL"
         db.execute(wall, (origin,))
 
 
 def origin_name(name: str, origin: str) -> str:
-    """The name of a journal's charges in another one: a journal that was made anew does not replace the earlier one."""
+    """The name of a journal's charges in another journal; a journal that was created anew has another origin."""
     return f"{name}/{origin}"
 
 
 def copy_sessions(into: Path, source: Path, sessions: Collection[str]) -> None:
-    """Take sessions, with their steps, out of a source that goes on to account for them. Raises `UserError`."""
+    """Copy sessions with their steps; their charges stay with the source. Raises `UserError`."""
     with _attached(into, source) as db:
         _copy(db, sessions)
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The payers of a journal's steps: its own processes, and those of other journals, by the name of each.
+    """The usage of a journal's own processes, and of merged journals by name.
 
-    `origin` is the name that the journal was given when it was made; `endpoints` are those that answered.
+    `origin` is a random name from the journal's creation; `endpoints` answered the cell.
     """
 
     origin: str
@@ -153,7 +145,7 @@ def account_of(path: Path) -> Account:
 @contextlib.contextmanager
 def _attached(into: Path, source: Path) -> Iterator[sqlite3.Connection]:
     """A transaction on one journal, to which another one is attached as `other`."""
-    Database(source).close()  # brings it up to date, and recovers what a killed process left beside it
+    Database(source).close()  # migrates it, and recovers the WAL of a killed process
     with closing(Database(into)) as database, database.writing() as db:
         db.execute("ATTACH ? AS other", (str(source),))
         db.execute("BEGIN")
@@ -166,13 +158,12 @@ def _copy(db: sqlite3.Connection, sessions: Collection[str]) -> None:
     db.executemany("INSERT INTO wanted VALUES (?)", [(each,) for each in sessions])
     db.execute(_STEPS)
     db.execute(_SESSIONS)
-    for table in ("batches", "batched"):  # those of all sessions: they are few, and without use to others
+    for table in ("batches", "batched"):  # of all sessions: they are few
         db.execute(f"INSERT OR IGNORE INTO main.{table} SELECT * FROM other.{table}")
     # the endpoints of the other journal, each with the fingerprints from both
     ours = {record[:3]: record for record in map(EndpointRecord.of, db.execute(ALL_ENDPOINTS))}
-    for theirs in map(
-        EndpointRecord.of, db.execute(ALL_ENDPOINTS.replace("FROM endpoints", "FROM other.endpoints")).fetchall()
-    ):
+    query = ALL_ENDPOINTS.replace("FROM endpoints", "FROM other.endpoints")
+    for theirs in map(EndpointRecord.of, db.execute(query).fetchall()):
         known = ours.get(theirs[:3], theirs)
         fingerprints = tuple(dict.fromkeys((*known.fingerprints, *theirs.fingerprints)))
         both = theirs._replace(fingerprints=fingerprints, at=max(known.at, theirs.at))

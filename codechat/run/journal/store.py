@@ -1,7 +1,7 @@
-"""The journal's file. A step is found by its unit of work, its name and the digest of its inputs.
+"""The journal: a step is found by its unit of work, its name and the digest of its inputs.
 
-A unit is a session of a cell, or an item that is made; the tables, which are older, call both a session. A resumed unit
-replays its recorded steps and computes only the missing ones.
+A unit is a session of a cell, or an item of a construction (the tables call both a session). A resumed unit replays its
+recorded steps and computes only the missing ones.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import functools
 import itertools
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -17,16 +17,64 @@ from typing import Any, NamedTuple, TypeVar, get_args
 
 from pydantic import TypeAdapter
 
-from codechat.base.domain import STANDARD, Tier, Usage
+from codechat.base.domain import BATCH, STANDARD, Tier, Usage
 from codechat.base.errors import InfrastructureError, UserError
 from codechat.base.texts import writable
 from codechat.models.calls import HELD_SLOTS, HeldSlots
-from codechat.run.journal.batches import BatchStore
+from codechat.models.calls.batches import Batch, Store
 from codechat.run.journal.database import ALL_ENDPOINTS, CHARGE, INTO, Database, EndpointRecord
 from codechat.run.journal.ledger import COUNTS, Charge, Ledger, charges_of
 
+BATCHES = "batches (name, size, made, file, remote)"
+REQUESTS = "batched (request, batch)"
+
+
+class BatchStore(Store):
+    """The tables `batches` and `batched`: the states of a cell's batches, see `codechat.models.calls.batches`.
+
+    `put` writes a row; `expected` is called after `expect`.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        put: Callable[[str, tuple[Any, ...]], Awaitable[None]],
+        ledger: Ledger,
+        expected: Callable[[], None],
+    ) -> None:
+        self._db, self._put, self._ledger, self._expected = db, put, ledger, expected
+
+    def batch_of(self, key: str) -> Batch | None:
+        query = "SELECT name, size, made, file, remote FROM batched JOIN batches ON batch = name WHERE request = ?"
+        rows = self._db.read(query, (key,))
+        return Batch(*rows[0]) if rows else None
+
+    def keys_of(self, batch: Batch) -> list[str]:
+        return [row[0] for row in self._db.read("SELECT request FROM batched WHERE batch = ?", (batch.name,))]
+
+    async def begin(self, batch: Batch, keys: Collection[str]) -> None:
+        written = [self._put(REQUESTS, (key, batch.name)) for key in keys]
+        written.append(self._put(BATCHES, (batch.name, batch.size, batch.made, batch.file, batch.remote)))
+        for each in written:
+            await each
+
+    async def update(self, batch: Batch) -> None:
+        await self._put(BATCHES, (batch.name, batch.size, batch.made, batch.file, batch.remote))
+
+    async def release(self, keys: Collection[str]) -> None:
+        for each in [self._put(REQUESTS, (key, None)) for key in keys]:
+            await each
+
+    def expect(self, payer: str, usage: Usage) -> None:
+        self._ledger.expected[payer] = self._ledger.expected.get(payer, Usage()) + usage.served_as(BATCH)
+        self._expected()
+
+    def expect_no_more(self, payer: str, usage: Usage) -> None:
+        self._ledger.expected[payer] -= usage.served_as(BATCH)
+
+
 ROWS_AT_ONCE = (64, 8, 1)
-"""Rows of one statement: few sizes, because SQLite prepares and keeps a statement for each."""
+"""Rows of one statement: few sizes, because SQLite caches a statement for each."""
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 
@@ -65,8 +113,8 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 def _as_json(kind: Any, value: T) -> tuple[T, str]:
     """The value as it will be read again (`writable`), and its JSON.
 
-    Halves of surrogate pairs are rare, and looking for them costs more than writing JSON: it refuses them in values,
-    and writes U+FFFD for them in keys.
+    Searching for halves of surrogate pairs costs more than writing JSON, which refuses them in values and writes U+FFFD
+    in keys.
     """
     try:
         text = _adapter(kind).dump_json(value)
@@ -79,11 +127,10 @@ def _as_json(kind: Any, value: T) -> tuple[T, str]:
 
 
 class Journal:
-    """One SQLite file in WAL mode. All puts of one moment share a transaction and one fsync.
+    """One SQLite file in WAL mode. Concurrent puts share a transaction and one fsync.
 
-    A step that was begun is finished and recorded even if its caller was cancelled: a paid reply is not lost because
-    something else in its unit failed. `ledger` sums the usage of all processes; `watch` is called with it after
-    every call.
+    A step that was begun is finished and recorded even if its caller was cancelled: a paid reply is not lost. `ledger`
+    sums the usage of all processes; `watch` is called with it after every call.
     """
 
     def __init__(self, path: Path) -> None:
@@ -121,11 +168,11 @@ class Journal:
         payer: str | None = None,
         free: bool = False,
     ) -> T:
-        """The recorded value of a step, or the computed one once it is on disk, the same either way (`writable`).
+        """The recorded value of a step, or the computed value once it is on disk, equal either way (`writable`).
 
         `payer` is the role that the step asks and that its value (`Spent`) is charged to. A `free` step returns before
-        it is written; it is on disk before the unit's next step that is not free begins. If the caller is cancelled,
-        a free step is dropped; any other is finished and recorded.
+        it is written; it is on disk before the unit's next step that is not free begins. If the caller is cancelled, a
+        free step is dropped, others are finished and recorded.
         """
         key = (unit, name, digest)
         if unit not in self._steps:  # read once, so that a new step costs no query
@@ -147,7 +194,7 @@ class Journal:
     async def _compute(
         self, key: tuple[str, str, str], kind: Any, compute: Callable[[], Awaitable[T]], payer: str | None
     ) -> T:
-        """Compute and record a step. A call keeps its slot until it is on disk: a kill loses at most a call a slot."""
+        """Compute and record a step. A call keeps its slot until it is on disk: a kill loses at most one call."""
         slots = HeldSlots(key[0], "/".join(key), payer or "")
         HELD_SLOTS.set(slots)
         if key[0] in self._unwritten:
@@ -157,9 +204,8 @@ class Journal:
             await self._record(key, value, text, payer)
         except InfrastructureError as error:
             if payer is not None and (error.retries or error.rate_limited):
-                # only its attempts, because the tokens of a call that failed are not known
-                failed = Charge(payer, retries=error.retries, rate_limited=error.rate_limited)
-                await self._put(charges=(failed,))
+                # the tokens of a failed call are not known
+                await self._put(charges=(Charge(payer, retries=error.retries, rate_limited=error.rate_limited),))
             raise
         finally:
             slots.leave()
@@ -173,10 +219,10 @@ class Journal:
     def _forget(self, step: "asyncio.Task[Any]") -> None:
         self._begun.discard(step)
         if not step.cancelled():
-            step.exception()  # else asyncio would warn about a step whose caller was cancelled
+            step.exception()  # prevents asyncio's warning about a step whose caller was cancelled
 
     async def finish_steps(self, seconds: float) -> None:
-        """Wait at most so many seconds for the steps under way."""
+        """Wait for the steps under way, for at most so many seconds."""
         if self._begun:
             await asyncio.wait(set(self._begun), timeout=seconds)
 
@@ -189,12 +235,12 @@ class Journal:
     # -- units --------------------------------------------------------------------------------------------------
 
     def record(self, unit: str) -> str | None:
-        """A unit's whole record as JSON, completed or errored; None if it has none yet."""
+        """A unit's whole record as JSON, completed or errored; None without one."""
         rows = self._db.read("SELECT record FROM sessions WHERE session=?", (unit,))
         return str(rows[0][0]) if rows else None
 
     def outline(self, unit: str, *, completed: bool = False) -> str | None:
-        """A unit's record without its texts; None if it has none (or, with `completed`, did not complete)."""
+        """A unit's record without its texts; None without one, or, with `completed`, if it did not complete."""
         query = "SELECT coalesce(slim, record) FROM sessions WHERE session=? AND completed>=?"
         rows = self._db.read(query, (unit, int(completed)))
         return str(rows[0][0]) if rows else None
@@ -212,30 +258,30 @@ class Journal:
         return int(self._db.read(query, (session, payer))[0][0])
 
     def ended(self) -> float | None:
-        """When the last session was completed, in seconds since 1970; None if that is not known."""
+        """When the last session was completed, in seconds since 1970; None if unknown."""
         ended = self._db.read("SELECT max(ended) FROM sessions WHERE completed")[0][0]
         return None if ended is None else float(ended)
 
     # -- endpoints -------------------------------------------------------------------------------------------------
 
     def endpoints(self) -> list[EndpointRecord]:
-        """The endpoints that answered the cell, the last one last."""
+        """The endpoints that answered the cell, in order of their last answer."""
         return [EndpointRecord.of(row) for row in self._db.read(ALL_ENDPOINTS)]
 
     async def record_endpoint(self, record: EndpointRecord) -> None:
-        """Record an endpoint, in place of an earlier record that says the same of it."""
+        """Record an endpoint, replacing an earlier record with the same description."""
         await self._put(INTO, record.row())
 
     # -- sums ------------------------------------------------------------------------------------------------------
 
     def used(self) -> dict[str, Usage]:
-        """Each payer's tokens in completed sessions, including those of the response cache."""
-        found: dict[str, Usage] = {}
+        """Each payer's tokens in completed sessions, including replies of the response cache."""
+        used: dict[str, Usage] = {}
         for payer, *row in self._db.read(_USED):
-            sums = [Usage(*row[begin : begin + len(_TOKENS)]) for begin in range(0, len(row), len(_TOKENS))]
-            tiers = {tier: used for tier, used in zip(_TIERS, sums[1:], strict=True) if used != Usage()}
-            found[payer] = replace(sums[0], tiers=tiers)
-        return found
+            total, *by_tier = [Usage(*row[start : start + len(_TOKENS)]) for start in range(0, len(row), len(_TOKENS))]
+            tiers = {tier: usage for tier, usage in zip(_TIERS, by_tier, strict=True) if usage != Usage()}
+            used[payer] = replace(total, tiers=tiers)
+        return used
 
     def add_wall(self, seconds: float) -> float:
         """Add this process's time to the cell's; returns the sum over all processes, in seconds."""
@@ -250,9 +296,9 @@ class Journal:
     ) -> "asyncio.Future[None]":
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pending.append(_Put(done, into, row, charges))
+        for charge in charges:
+            self.ledger.add(charge)
         if charges:
-            for charge in charges:
-                self.ledger.add(charge)
             self.watch(self.ledger)
         if self._flusher is None or self._flusher.done():
             self._flusher = asyncio.create_task(self._flush())
@@ -292,7 +338,7 @@ class Journal:
 
     @staticmethod
     def _insert(db: sqlite3.Connection, into: str, rows: list[tuple[Any, ...]]) -> None:
-        """Insert many rows by one statement: at each statement the thread releases the interpreter and waits for it."""
+        """Insert many rows by one statement: at each statement the thread releases and regains the GIL."""
         start = 0
         for size in ROWS_AT_ONCE:
             row = f"({','.join('?' * len(rows[0]))})"
@@ -302,12 +348,12 @@ class Journal:
                 start += size
 
     async def settle(self) -> None:
-        """Wait until everything pending is on disk."""
+        """Wait until all pending writes are on disk."""
         if self._flusher is not None:
             await self._flusher
 
     def close(self) -> None:
-        """Release the files; `settle` comes first."""
+        """Release the files, after `settle`."""
         for step in self._begun:
             step.cancel()
         self._thread.shutdown()

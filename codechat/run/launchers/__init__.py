@@ -1,7 +1,7 @@
 """Launchers: where the cells of a sweep run, and how many of them at once. One file per kind.
 
-A launcher gets the cells as words and a function that runs one of them. It is part of no cell's config or id: nothing
-here can change a result.
+A launcher gets the cells as words and a function that runs one of them. It is part of no cell's config or id, and
+changes no result.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from codechat.base.config import Config, run_option
 from codechat.base.registry import Registry
@@ -30,9 +30,8 @@ class LauncherConfig(Config):
 class Job:
     """One cell of a sweep.
 
-    `number` is its place in the sweep, from 0; `composed` is its config with the words that it is composed from;
-    `sweep` is the tag of its tracked run; `command` is the command line that resumes it. `servers`
-    names the servers that must run beside it: cells with equal ones run in a row, so that these start once.
+    `number` is its place in the sweep, from 0; `sweep` the tag of its tracked run; `command` the command line that
+    resumes it. Cells that need the same `servers` run in a row, so that these start once.
     """
 
     number: int
@@ -44,24 +43,15 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class TurnCounts:
-    """How far running cells are: what a progress bar shows. `scored` counts the turns that have a verdict."""
+    """The progress of running cells; `scored` counts the turns that have a verdict."""
 
     turns: int = 0
     planned: int = 0
     passed: int = 0
     scored: int = 0
 
-    def __add__(self, other: "TurnCounts") -> "TurnCounts":
-        return TurnCounts(
-            self.turns + other.turns,
-            self.planned + other.planned,
-            self.passed + other.passed,
-            self.scored + other.scored,
-        )
 
-
-@dataclass(frozen=True, slots=True)
-class Printed:
+class Printed(NamedTuple):
     """A piece of a cell's output in another process, and whether it went to standard error."""
 
     text: str
@@ -70,11 +60,11 @@ class Printed:
 
 @dataclass(frozen=True)
 class Result:
-    """The end of a cell, or where it stands.
+    """The end of a cell, or its state.
 
-    `status` is its exit status; None if it is not over, and `state` says in words where it stands. `metrics` and
-    `folder` are None if it did not come so far; `estimate` is there in a dry run. `untracked` is why the store refused
-    the cell, empty if it did not. `printed` is its output that the user does not see.
+    `status` is its exit status; None if it has not ended: `state` describes where it is then. `metrics` and `folder`
+    are None before the cell has them; `estimate` is set in a dry run. `untracked` is the store's reason to refuse the
+    cell, else empty. `printed` is output that the user has not seen.
     """
 
     status: int | None
@@ -91,17 +81,16 @@ Report = Callable[[TurnCounts], None]
 
 
 class Run(Protocol):
-    """Runs a cell in this process. Raises nothing: a mistake, a bug or an interruption is the result's status.
+    """A function of a module that runs a cell in this process, and reports its counts.
 
-    It is a function of a module, so that another process can import it by its name.
+    Raises nothing: a mistake, a bug or an interruption is the result's status.
     """
 
-    def __call__(self, job: Job, report: Report | None = None) -> Result:
-        """Run it; its counts go to `report`, if there is one."""
+    def __call__(self, job: Job, report: Report | None = None) -> Result: ...
 
 
 class _Recorder(io.TextIOBase):
-    """A stream that keeps what is written."""
+    """A stream that keeps all writes."""
 
     def __init__(self, printed: list[Printed], *, error: bool) -> None:
         self._printed, self._error = printed, error
@@ -115,7 +104,7 @@ class _Recorder(io.TextIOBase):
 
 
 def run_recorded(run: Run, job: Job, report: Report | None = None) -> Result:
-    """Run a cell, keeping what it prints in its result."""
+    """Run a cell, with its output in the result."""
     printed: list[Printed] = []
     out, err = _Recorder(printed, error=False), _Recorder(printed, error=True)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -127,13 +116,11 @@ def run_recorded(run: Run, job: Job, report: Report | None = None) -> Result:
 
 
 class View(Protocol):
-    """The user's view of a sweep."""
-
     def begins(self, job: Job) -> None:
-        """A cell begins in this process, or what it printed elsewhere follows."""
+        """A cell begins in this process, or its output from another process follows."""
 
     def ended(self, job: Job, result: Result) -> None:
-        """A cell that ran in another process is over."""
+        """A cell that ran in another process has ended."""
 
     def note(self, text: str) -> None:
         """Show a remark."""
@@ -147,11 +134,7 @@ class View(Protocol):
 
 @dataclass(frozen=True)
 class Sweep:
-    """The cells to run, and all that a launcher needs for it.
-
-    `folder` is where the launcher may keep files of this sweep. `recall` finds the result of a cell without running it;
-    None if the cell has not finished.
-    """
+    """The cells to run. `folder` is for files of the launcher; `recall` returns the result of a finished cell."""
 
     name: str
     jobs: tuple[Job, ...]
@@ -162,7 +145,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class LauncherTraits:
-    """Known of a launcher before it is built: whether its cells run in processes other than codechat's own."""
+    """`apart`: the cells run in processes other than codechat's own."""
 
     apart: bool = False
 

@@ -1,4 +1,4 @@
-"""Several cells at once on this machine, each in a process of its own."""
+"""Several cells at once on this machine, each in its process."""
 
 import contextlib
 import ctypes
@@ -9,7 +9,7 @@ import signal
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Literal
@@ -42,8 +42,6 @@ PR_SET_PDEATHSIG = 1
 
 
 class JoblibConfig(LauncherConfig):
-    """Options of the `joblib` launcher."""
-
     kind: Literal["joblib"] = run_option("joblib", "where the cells of a sweep run")
     jobs: int | None = run_option(None, "cells at once; null: one per core that this process may use", ge=1)
 
@@ -76,43 +74,43 @@ class Joblib:
 
 
 class _Children:
-    """The processes of a sweep's cells, and the results of those that have ended."""
+    """The processes of a sweep's cells, and the results of ended cells."""
 
     def __init__(self, sweep: Sweep, view: View, at_once: int) -> None:
         self.results: dict[int, Result] = {}
         self._sweep, self._view, self._at_once = sweep, view, at_once
         self._waiting, self._running = deque[Job](), dict[Connection, tuple[Job, BaseProcess]]()
-        self._attempts, self._counts, self._wishes = Counter[int](), dict[int, TurnCounts](), 0
+        self._attempts, self._counts, self._stops = Counter[int](), dict[int, TurnCounts](), 0
 
     def counts(self) -> TurnCounts:
         """The sum over all cells so far."""
-        return sum(self._counts.values(), TurnCounts())
+        return TurnCounts(*map(sum, zip(*map(astuple, self._counts.values()), strict=True)))
 
     def stop(self) -> None:
-        """Ask the cells to finish the calls under way; the second time, to end at once."""
-        self._wishes += 1
+        """The cells finish the calls under way; the second time, they end at once."""
+        self._stops += 1
         for _, process in self._running.values():
             self._signal(process)
 
     def _signal(self, process: BaseProcess) -> None:
         assert process.pid is not None
         # two equal signals in quick succession would count as one
-        os.kill(process.pid, signal.SIGTERM if self._wishes == 1 else signal.SIGINT)
+        os.kill(process.pid, signal.SIGTERM if self._stops == 1 else signal.SIGINT)
 
     def kill(self) -> None:
-        """End the processes that are left."""
+        """End all processes."""
         for _, process in self._running.values():
             process.kill()
             process.join()
 
     def run(self, jobs: Sequence[Job]) -> None:
-        """Run cells that need the same model servers; these stay until the last of the cells has ended."""
+        """Run cells that need the same model servers, which stay until the last cell has ended."""
         fleet = FLEET.get()
-        if fleet is not None and not self._wishes:
+        if fleet is not None and not self._stops:
             use_servers(jobs[0].composed.config, fleet)
         self._waiting.extend(jobs)
-        while self._running or (self._waiting and not self._wishes):
-            while self._waiting and len(self._running) < self._at_once and not self._wishes:
+        while self._running or (self._waiting and not self._stops):
+            while self._waiting and len(self._running) < self._at_once and not self._stops:
                 self._start(self._waiting.popleft())
             for pipe in wait(list(self._running)):
                 assert isinstance(pipe, Connection)
@@ -126,10 +124,12 @@ class _Children:
                     continue
                 del self._running[pipe]
                 process.join()
-                if said is None and not self._wishes and self._attempts[job.number] < ATTEMPTS:
+                if said is None and not self._stops and self._attempts[job.number] < ATTEMPTS:
                     self._waiting.appendleft(job)
-                else:
-                    self._end(job, said or (Result(INTERRUPTED) if self._wishes else Result(BUG, printed=(KILLED,))))
+                    continue
+                result = said or (Result(INTERRUPTED) if self._stops else Result(BUG, printed=(KILLED,)))
+                self.results[job.number] = result
+                self._view.ended(job, result)
 
     def _start(self, job: Job) -> None:
         self._attempts[job.number] += 1
@@ -140,20 +140,16 @@ class _Children:
         process.start()
         its_end.close()
         self._running[pipe] = (job, process)
-        if self._wishes:  # the user interrupted it as it was started
+        if self._stops:  # the user interrupted it as it was started
             self._signal(process)
-
-    def _end(self, job: Job, result: Result) -> None:
-        self.results[job.number] = result
-        self._view.ended(job, result)
 
 
 def _run_cell(
     launcher: int, run: Run, job: tuple[int, Sequence[str], str, tuple[str, ...]], at_once: int, pipe: Connection
 ) -> None:
-    """In a process of its own: run a cell, and send its counts and its result through the pipe.
+    """In a child process: run a cell, and send its counts and its result through the pipe.
 
-    The process leaves the terminal's group, so that Ctrl-C reaches the launcher alone, and is asked to end when the
+    The process leaves the terminal's group, so that Ctrl-C reaches the launcher alone; SIGTERM ends it when the
     launcher is gone.
     """
     os.setsid()

@@ -1,4 +1,4 @@
-"""Cells as tasks of a Ray cluster, for those who have one."""
+"""Cells as tasks of a Ray cluster."""
 
 import os
 from collections.abc import Mapping
@@ -27,11 +27,9 @@ REMEDY = "start a cluster (`ray start --head`), or name one by launcher.address=
 
 
 class RayConfig(LauncherConfig):
-    """Options of the `ray` launcher."""
-
     kind: Literal["ray"] = run_option("ray", "where the cells of a sweep run")
     address: str = run_option(
-        "auto", "HOST:PORT of a cluster that runs, whose nodes see this folder; auto: the one this machine belongs to"
+        "auto", "HOST:PORT of a running cluster whose nodes see this folder; auto: this machine's cluster"
     )
 
 
@@ -90,7 +88,7 @@ class Ray:
 
 
 def _run(run: Run, job: Job, folder: str) -> Result:
-    """Run a cell in a process of Ray's, in the folder where codechat was called."""
+    """Run a cell in one of Ray's processes, in the folder where codechat was called."""
     os.chdir(folder)
     os.environ[CELLS_AT_ONCE] = str(cores())  # the task was given one core
     return run_recorded(run, job)

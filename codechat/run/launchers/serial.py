@@ -9,8 +9,6 @@ from codechat.run.run import INTERRUPTED
 
 
 class SerialConfig(LauncherConfig):
-    """Options of the `serial` launcher."""
-
     kind: Literal["serial"] = run_option("serial", "where the cells of a sweep run")
 
 

@@ -24,7 +24,6 @@ from codechat.run.run import BUG
 
 Words = tuple[str, ...]
 """The words of a cell."""
-LOGS = "logs"
 STOP_S = 120
 """Seconds before the time limit at which an element is asked to end; SLURM may do it a minute earlier."""
 
@@ -49,25 +48,14 @@ STATES = {"RUNNING": "runs", "SIGNALING": "runs", "COMPLETING": "runs", "PENDING
 """SLURM's states of a job in words; others are shown as they are."""
 
 
-@dataclass(frozen=True)
 class Array:
-    """The files in a sweep's folder.
+    """The files in a sweep's folder: `cells` of all elements ever submitted, and `logs`, the folder of their output.
 
-    Line N of cells.txt holds the cells of element N. Lines are only added, so that an element that waits in the queue
-    keeps its cells whatever is submitted meanwhile.
+    Line N of cells.txt holds the cells of element N. Lines are only added: an element in the queue keeps its cells.
     """
 
-    folder: Path
-
-    @property
-    def cells(self) -> Path:
-        """The cells of all elements that were ever submitted."""
-        return self.folder / "cells.txt"
-
-    @property
-    def logs(self) -> Path:
-        """The folder of the elements' output."""
-        return self.folder / LOGS
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.cells, self.logs = folder, folder / "cells.txt", folder / "logs"
 
     def elements(self) -> list[list[Words]]:
         """The cells of every element; the first one has the number 1."""
@@ -75,7 +63,7 @@ class Array:
         return [[tuple(words) for words in json.loads(line)] for line in lines]
 
     def add(self, groups: Sequence[list[Words]]) -> list[int]:
-        """Write down the cells of new elements; equal ones of earlier submissions keep their numbers."""
+        """Write the cells of new elements; elements that were submitted before keep their numbers."""
         elements = self.elements()
         elements += [group for group in groups if group not in elements]
         write_atomically(self.cells, (json.dumps(cells, ensure_ascii=False) + "\n" for cells in elements))
@@ -85,24 +73,24 @@ class Array:
         return numbers
 
     def leave(self, number: int, statuses: Sequence[int]) -> None:
-        """Note the exit statuses of an element's cells, as far as they ran."""
+        """Write the exit statuses of the cells of an element that ran."""
         write_atomically(self._status(number), json.dumps(list(statuses)) + "\n")
 
     def status_of(self, words: Words) -> int | None:
         """The exit status of a cell's last run; None if it left none."""
-        found: int | None = None
+        status: int | None = None
         for number, cells in enumerate(self.elements(), 1):
             if words in cells and self._status(number).exists():
                 statuses: list[int] = json.loads(self._status(number).read_text())
-                found = dict(zip(cells, statuses, strict=False)).get(words)
-        return found
+                status = dict(zip(cells, statuses, strict=False)).get(words)
+        return status
 
     def _status(self, number: int) -> Path:
         return self.folder / "ended" / str(number)
 
 
 def grouped(jobs: Sequence[Job]) -> list[list[Job]]:
-    """The cells by array element: those that need the same servers together, and each that needs none by itself."""
+    """The cells by array element: cells with the same servers together, each cell without servers by itself."""
     groups: dict[Hashable, list[Job]] = {}
     for job in jobs:
         groups.setdefault(job.servers or job.number, []).append(job)
@@ -110,7 +98,7 @@ def grouped(jobs: Sequence[Job]) -> list[list[Job]]:
 
 
 def script(array: Array, name: str, setup: str | None) -> str:
-    """The job's script: it runs in the folder where codechat was called, with the same Python."""
+    """The job's script, for the folder where codechat was called and the same Python."""
     return SCRIPT.format(
         name=shlex.quote(f"codechat-{name}"),
         folder=shlex.quote(str(array.folder)),
@@ -126,13 +114,13 @@ def script(array: Array, name: str, setup: str | None) -> str:
 def requeue() -> None:
     """Put this element, which was interrupted, back into the queue, unless its job was cancelled.
 
-    SLURM signals both: the state of a cancelled job is CANCELLED or COMPLETING, that of others RUNNING or SIGNALING.
+    SLURM signals both: the state of a cancelled job is CANCELLED or COMPLETING, of others RUNNING or SIGNALING.
     """
     array = os.environ.get("SLURM_ARRAY_JOB_ID")
     if array is None:
         return
     number = os.environ["SLURM_ARRAY_TASK_ID"]
-    element, state = f"{array}_{number}", ""  # the SLURM_JOB_ID of the last one stands for the whole array, too
+    element, state = f"{array}_{number}", ""  # the last element's SLURM_JOB_ID is also the whole array's
     for _ in range(ATTEMPTS):
         with contextlib.suppress(UserError):
             state = state or _ask(["squeue", "--noheader", f"--jobs={element}", "--format=%T"]).strip()
@@ -146,8 +134,6 @@ def requeue() -> None:
 
 
 class SlurmConfig(LauncherConfig):
-    """Options of the `slurm` launcher."""
-
     kind: Literal["slurm"] = run_option("slurm", "where the cells of a sweep run")
     sbatch: str = run_option("", "options of sbatch for an element: --partition=gpu --gres=gpu:h100:2 --time=4:00:00")
     parallel: int | None = run_option(None, "elements that run at once; null: as many as the cluster lets", ge=1)
@@ -168,13 +154,11 @@ class Slurm:
     config: SlurmConfig
 
     def launch(self, sweep: Sweep, view: View) -> Mapping[int, Result]:
-        """The results of finished cells, and where the others stand. Raises `UserError`."""
+        """The results of finished cells, and the states of others. Raises `UserError`."""
         for program in ("sbatch", "squeue"):
             if shutil.which(program) is None:
-                raise UserError(
-                    f"launcher=slurm needs SLURM's `{program}`, which is not on this machine",
-                    "run the command on a login node of the cluster, or choose launcher=joblib",
-                )
+                problem = f"launcher=slurm needs SLURM's `{program}`, which is not on this machine"
+                raise UserError(problem, "run the command on a login node of the cluster, or choose launcher=joblib")
         array = Array(sweep.folder.resolve())
         with _hold(array.folder):
             queue = _queue(array)  # first: what leaves it has finished by then
@@ -189,14 +173,14 @@ class Slurm:
         return results | {job.number: Result(None, _state(job, queue) or "submitted") for job in missing}
 
     def _submit(self, array: Array, name: str, jobs: Sequence[Job]) -> str:
-        """Submit the cells as an array; a line for the user. Raises `UserError` if SLURM refuses them."""
+        """Submit the cells as an array; returns a note for the user. Raises `UserError` if SLURM refuses them."""
         elements = array.add([[job.composed.words for job in group] for group in grouped(jobs)])
         array.logs.mkdir(parents=True, exist_ok=True)
         path = array.folder / "job.sh"
         write_atomically(path, script(array, name, self.config.setup))
         numbers = ",".join(map(str, elements)) + (f"%{self.config.parallel}" if self.config.parallel else "")
-        own = shlex.split(self.config.sbatch)
-        job_id = _ask(["sbatch", "--parsable", f"--array={numbers}", *own, str(path)]).strip().partition(";")[0]
+        options = [f"--array={numbers}", *shlex.split(self.config.sbatch)]
+        job_id = _ask(["sbatch", "--parsable", *options, str(path)]).strip().partition(";")[0]
         return (
             f"submitted {counted(len(jobs), 'cell')} as job {job_id}, {counted(len(elements), 'element')}; "
             f"what they print is in {array.logs}\nThe same command shows where they stand, and submits what is missing."
@@ -204,19 +188,18 @@ class Slurm:
 
 
 def _finished(sweep: Sweep) -> dict[int, Result]:
-    found = {job.number: sweep.recall(job) for job in sweep.jobs}
-    return {number: result for number, result in found.items() if result is not None}
+    return {job.number: result for job in sweep.jobs if (result := sweep.recall(job)) is not None}
 
 
 def _queue(array: Array) -> dict[Words, str]:
-    """The cells in SLURM's queue, by their words, and the states of their elements."""
-    found: dict[Words, str] = {}
+    """The states of the cells in SLURM's queue, by their words."""
+    states: dict[Words, str] = {}
     elements = array.elements()
     for line in _ask(["squeue", "--me", "--array", "--noheader", "--format=%K %T %Z"]).splitlines():
         number, state, folder = line.split(maxsplit=2)
         if Path(folder) == array.folder and number.isdecimal():
-            found |= dict.fromkeys(elements[int(number) - 1], state)
-    return found
+            states |= dict.fromkeys(elements[int(number) - 1], state)
+    return states
 
 
 def _state(job: Job, queue: Mapping[Words, str]) -> str | None:
@@ -225,7 +208,7 @@ def _state(job: Job, queue: Mapping[Words, str]) -> str | None:
 
 
 def _wait(sweep: Sweep, array: Array, view: View) -> dict[int, Result]:
-    """The results, once no cell is in the queue any more. An interruption ends the waiting, not the cells."""
+    """The results, once no cell is in the queue. An interruption ends the waiting, not the cells."""
     view.note("waiting for the cluster; Ctrl-C ends the waiting, not the cells")
     while any(_state(job, _queue(array)) for job in sweep.jobs):
         time.sleep(POLL_S)
@@ -238,7 +221,7 @@ def _wait(sweep: Sweep, array: Array, view: View) -> dict[int, Result]:
 
 @contextlib.contextmanager
 def _hold(folder: Path) -> Iterator[None]:
-    """Keep the sweep's folder for this process, so that no cell is submitted twice. Raises `UserError`."""
+    """Lock the sweep's folder, so that no cell is submitted twice. Raises `UserError`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".lock", timeout=LOCK_TIMEOUT_S):
@@ -250,12 +233,10 @@ def _hold(folder: Path) -> Iterator[None]:
 
 
 def _ask(words: Sequence[str]) -> str:
-    """The output of a command of SLURM's. Raises `UserError` with its errors if it fails."""
+    """The output of a SLURM command. Raises `UserError` with its errors if it fails."""
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return done.stdout
     errors = [line.removeprefix(f"{words[0]}: ").removeprefix("error: ") for line in done.stderr.strip().splitlines()]
-    raise UserError(
-        f"{words[0]} fails: {'; '.join(errors[:2]) or f'exit status {done.returncode}'}",
-        "launcher.sbatch must suit the cluster: `sinfo` lists its partitions",
-    )
+    problem = f"{words[0]} fails: {'; '.join(errors[:2]) or f'exit status {done.returncode}'}"
+    raise UserError(problem, "launcher.sbatch must suit the cluster: `sinfo` lists its partitions")

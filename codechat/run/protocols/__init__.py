@@ -16,7 +16,7 @@ from codechat.datasets.tasks import Task
 from codechat.judging import ADHERENCE, APPLICABILITY, JudgeConfig
 from codechat.report.metrics import Effort, Measures
 from codechat.run.protocols.kit import Kit
-from codechat.run.protocols.session_log import SessionLog
+from codechat.run.protocols.services import SessionLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,9 @@ class DialogueProtocol(Protocol):
     async def run(self, task: Task, kit: Kit) -> None:
         """Hold the dialogue, writing finished turns to `kit.log`, whose agenda is set.
 
-        Raises `InfrastructureError` if something outside failed: the session is then errored.
-        """
-
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        """Test and judge a recorded dialogue over the task again.
-
-        The requests stay as recorded, even if another verdict would have led to another dialogue.
+        Raises `InfrastructureError` if something outside failed: the session is then errored. A recorded session is
+        scored again by the same method: `kit.ask` returns the recorded replies, requests stay as recorded, and a
+        protocol whose path depends on verdicts follows `kit.recorded(turn)`.
         """
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
@@ -100,10 +96,10 @@ class Parts:
 class ProtocolTraits:
     """The properties of a protocol that are known before it is built.
 
-    `uses` names the groups besides model and dataset that can change its results: `judge`, `sandbox`, and those of
-    studies. Only these are built, checked, admitted and part of the cell id. `questions` are those that it asks the
-    judge: models for others are left out of its cells. `further` gives those that its options add. `over` is the type
-    of its tasks. `settle` gives the options once the dataset's are known, before the cell has its id.
+    `uses`: config groups, in addition to model and dataset, that can change its results (`judge`, `sandbox`, groups of
+    studies). Only these are built, checked, admitted and part of the cell id. `questions`: questions to the judge; a
+    cell leaves out judge models for other questions. `further` returns the questions that the options add. `over`: the
+    type of its tasks. `settle` completes the options by the dataset's, before the cell has its id.
     """
 
     uses: frozenset[str] = frozenset()
@@ -119,7 +115,7 @@ PROTOCOLS: Registry[DialogueProtocol, ProtocolTraits] = Registry(
 
 
 def questions_of(config: Config) -> frozenset[str]:
-    """What a protocol asks its judge: the questions of its traits, and those that its options add."""
+    """The questions of a protocol to its judge: by its traits and by its options."""
     traits = PROTOCOLS.of(config).traits
     return traits.questions | traits.further(config)
 

@@ -13,17 +13,25 @@ from functools import partial
 from typing import Any, TypeVar
 
 from codechat.base.domain import Extraction, Instruction, Message, Program, Reply, Verdict
-from codechat.base.errors import ContextOverflow
+from codechat.base.errors import ContextOverflow, UserError
 from codechat.base.files import GrowingHash, content_hash
-from codechat.base.records import CallRecord, TurnRecord
+from codechat.base.records import CallRecord, SessionRecord, TurnRecord
 from codechat.base.seeding import generator
 from codechat.datasets.tasks import Task
 from codechat.judging.deciding import Decision, Question, decide
-from codechat.models import BaselineView, Request
+from codechat.models import UNDER_TEST, BaselineView, Request
 from codechat.moved import moved_verb
-from codechat.run.protocols.answers import Overflowed, by_role, call_record
-from codechat.run.protocols.services import Opened, Player, Services
-from codechat.run.protocols.session_log import EqualTurns, SessionLog
+from codechat.run.protocols.services import (
+    EqualTurns,
+    Opened,
+    Overflowed,
+    Player,
+    Services,
+    SessionLog,
+    by_role,
+    call_record,
+    reply_of,
+)
 from codechat.sandbox import Command, Ran
 from codechat.sandbox.suites import Suite
 
@@ -105,7 +113,7 @@ class Unit:
         return await self.step_at(place, "run", command.key, Ran, lambda: self.services.tests.run(command))
 
     async def aclose(self) -> None:
-        """Close what was opened for the unit."""
+        """Close the resources that were opened for the unit."""
         await self.opened.aclose()
 
 
@@ -122,6 +130,8 @@ class Kit(Unit):
         self._calls: dict[int, list[CallRecord]] = defaultdict(list)  # of protocols with further roles
         self._asked: dict[str, tuple[Message, ...]] = {}  # each role's last request
         self._tested = EqualTurns()
+        self.recording: SessionRecord | None = None  # the session that is scored again
+        self.anew: Collection[str] = ()  # roles that are asked again all the same
 
     def __getattr__(self, name: str) -> Any:
         """A verb that was a method before it became a function of its study: it works for one release."""
@@ -137,12 +147,38 @@ class Kit(Unit):
             turn = turn.model_copy(update={"tested_as": equal})
         if self.services.has_roles:
             turn = turn.model_copy(update=by_role(self._calls[turn.turn]))
+        if (recorded := self.recorded(turn.turn)) is not None:
+            turn = turn.model_copy(update={"request": recorded.request})
         self.log.turns.append(turn)
         self._on_turn(turn, turn.turn in self.worked_at)
 
-    def recall(self, turn: TurnRecord, *, anew: Collection[str]) -> None:
-        """Keep the recorded calls of a turn that is scored again, but those of roles that are asked `anew`."""
-        self._calls[turn.turn][:0] = [call for call in turn.calls() if call.role not in anew]
+    def recorded(self, turn: int) -> TurnRecord | None:
+        """The recorded turn of a session that is scored again; None for a new session.
+
+        Decisions on the path of a dialogue are taken from it: another decision would lead to another dialogue. Raises
+        `UserError` if the recording has no such turn.
+        """
+        if self.recording is None:
+            return None
+        if turn >= len(self.recording.turns):
+            raise self.changed()
+        return self.recording.turns[turn]
+
+    def ends(self, turn: int, over: bool) -> bool:
+        """Whether a turn is the last: `over`, as its verdicts decide, or as recorded if the session is scored again."""
+        return over if self.recording is None else turn + 1 == len(self.recording.turns)
+
+    def changed(self) -> UserError:
+        """The error that the task has other turns than its recording."""
+        count = len(self.recording.turns) if self.recording else 0
+        return UserError(
+            f"the recording of {self.task.task_id} has {count} turns, and the task another number now",
+            "set dataset.path to the recorded file",
+        )
+
+    def recall(self, turn: TurnRecord) -> None:
+        """Keep the recorded calls of a turn that is scored again, except calls of roles that are asked again."""
+        self._calls[turn.turn][:0] = [call for call in turn.calls() if call.role not in self.anew]
 
     async def ask(
         self,
@@ -157,9 +193,12 @@ class Kit(Unit):
     ) -> Reply:
         """The reply of the model that plays a role (`UNDER_TEST`, or one that the protocol declares).
 
-        Only baselines see `instruction`, the current `code` and `reference` (that of this turn, if not the task's).
-        `final`: no later request repeats the last message. Raises `ContextOverflow`.
+        Only baselines see `instruction`, the current `code` and `reference` (this turn's own, if it is not the task's).
+        `final`: no later request repeats the last message. Raises `ContextOverflow`. A session that is scored again
+        gets the recorded replies, except for the roles `anew`.
         """
+        if role not in self.anew and (recorded := self.recorded(turn)) is not None:
+            return reply_of(recorded) if role == UNDER_TEST else self._recall(recorded, role)
         request = self._request(role, turn, messages, final=final)
         if self.player(role).baseline:
             request = replace(request, view=BaselineView(self.task, instruction, code, self._seed, reference))
@@ -214,9 +253,20 @@ class Kit(Unit):
     async def _check(
         self, turn: int, program: Program, suite: Suite, check: Callable[[Program, Suite], Awaitable[Verdict]]
     ) -> Verdict:
-        """The step of a check, the same whoever wrote the program."""
+        """The step of a check. It does not depend on the author of the program."""
         digest = content_hash([program.source, suite.key])
         return await self.step_at(turn, f"check/{suite.kind}", digest, Verdict, lambda: check(program, suite))
+
+    def _recall(self, recorded: TurnRecord, role: str) -> Reply:
+        """The recorded reply of a further role: the next one of the turn."""
+        number, calls = self.number(recorded.turn, role), [call for call in recorded.calls() if call.role == role]
+        if number >= len(calls):
+            raise self.changed()
+        call = calls[number]
+        self._calls[recorded.turn].append(call)
+        if call.response is None:
+            raise ContextOverflow("the recorded conversation no longer fitted the model's context")
+        return Reply(call.response, call.finish_reason, call.latency_s, usage=call.usage)
 
     def _request(self, role: str, turn: int, messages: tuple[Message, ...], *, final: bool) -> Request:
         """A call of a role, numbered among its calls at this turn."""

@@ -16,18 +16,17 @@ from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.report.metrics.measures import Final, Measures, Series
-from codechat.report.metrics.sums import CellSums, Value, at
-from codechat.report.metrics.tally import Tally
+from codechat.report.metrics.sums import CellSums, Tally, Value, at
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.run.protocols.grading import Graded, grade_in_order, reply_of, request_of
+from codechat.run.protocols.dialogue import Graded, grade_in_order, request_of
 from codechat.sandbox.languages import extract
 
 OWN = ("official", "executed", "source_fields")
-"""Fields of a recorded turn that are kept: the published verdict, and what the source says besides."""
+"""Fields of a recorded turn that are kept: the published verdict, and further fields of the source."""
 
 _HELP = {
     "passed": ("Passing turns", "turns whose code passes the tests"),
-    "official": ("Published passes", "turns that pass by the published verdict, of those that have one"),
+    "official": ("Published passes", "turns with a published verdict that pass by it"),
     "agreement": ("Agreement", "turns on which the published and our verdict agree"),
 }
 MEASURES = Measures(
@@ -66,9 +65,9 @@ class Measure(Protocol):
 
 @dataclass(frozen=True)
 class Recorded:
-    """The recorded dialogues; the model is asked for each reply, so that `model=replay` gives what was said.
+    """The recorded dialogues; the model is asked for each reply, so that `model=replay` returns the recorded replies.
 
-    `measure` gives what `measures` describes.
+    `measure` computes the metrics that `measures` describes.
     """
 
     config: RecordedConfig
@@ -83,7 +82,8 @@ class Recorded:
         found = self._sessions.get(task.task_id)
         if found is None or not found.turns:
             raise UserError(
-                f"{self.config.path} has no dialogue of {task.task_id}", "dataset.tasks names those that it has"
+                f"{self.config.path} has no dialogue of {task.task_id}",
+                "choose tasks of the recording by dataset.tasks",
             )
         return found
 
@@ -99,16 +99,10 @@ class Recorded:
 
     async def run(self, task: Task, kit: Kit) -> None:
         async with grade_in_order() as grading:
-            for turn in self._recorded(task).turns:
+            for turn in (kit.recording or self._recorded(task)).turns:
                 reply = None
                 if turn.response is not None:
                     reply = await kit.ask(UNDER_TEST, turn.turn, request_of(turn))
-                grading.start(partial(self._grade, kit, task, turn, reply))
-
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        async with grade_in_order() as grading:
-            for turn in recorded.turns:
-                reply = None if turn.response is None else reply_of(turn)
                 grading.start(partial(self._grade, kit, task, turn, reply))
 
     async def _grade(

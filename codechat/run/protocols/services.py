@@ -1,11 +1,14 @@
-"""The services of a unit of work, a session or an item that is made: models by role, judge, tests and journal."""
+"""A session's turns so far, and the services of a unit of work: models by role, judge, tests and journal."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
-from codechat.base.domain import Program, Verdict
+from codechat.base.domain import Message, Program, Reply, Usage, Verdict
+from codechat.base.errors import ContextOverflow
+from codechat.base.records import CALLS, UNDER_TEST, CallRecord, TurnRecord
 from codechat.judging import JUDGES, Judge, JudgeConfig
 from codechat.models import Model
 from codechat.models.calls import Brake
@@ -14,13 +17,79 @@ from codechat.sandbox import Command, Ran
 from codechat.sandbox.suites import Suite
 
 
+@dataclass(frozen=True, slots=True)
+class Overflowed:
+    """A reply step that ended in a context overflow, in the journal's format."""
+
+    overflow: str
+
+
+def call_record(
+    role: str, messages: tuple[Message, ...], answer: Reply | Overflowed, before: tuple[Message, ...] = ()
+) -> CallRecord:
+    """The record of one call of a role, without the messages of its previous request `before`."""
+    earlier = len(before) if messages[: len(before)] == before else 0
+    reply: dict[str, Any] = {"response": None}
+    if isinstance(answer, Reply):
+        reply = {"response": answer.text, "finish_reason": answer.finish_reason}
+        reply |= {"usage": answer.usage, "latency_s": answer.latency_s}
+    return CallRecord(role=role, earlier=earlier, request=list(messages[earlier:]), **reply)
+
+
+def reply_of(turn: TurnRecord) -> Reply:
+    """The reply of a recorded turn. Raises `ContextOverflow` if the conversation no longer fitted the model."""
+    if turn.response is None:
+        raise ContextOverflow("the recorded conversation no longer fitted the model's context")
+    return Reply(turn.response, turn.finish_reason, turn.latency_s, usage=turn.usage)
+
+
+def by_role(calls: Sequence[CallRecord]) -> dict[str, Any]:
+    """The fields of a turn's record in a protocol with further roles."""
+    used: dict[str, Usage] = {}
+    for call in calls:
+        if call.role != UNDER_TEST:
+            used[call.role] = used.get(call.role, Usage()) + call.usage
+    return {
+        "usage_by_role": {role: usage.fields() for role, usage in used.items()},
+        CALLS: [call.model_dump() for call in calls],
+    }
+
+
+@dataclass
+class SessionLog:
+    """A session's results so far. `judgement` is the protocol's verdict on the whole dialogue, as JSON."""
+
+    agenda: list[str] = field(default_factory=list)
+    turns: list[TurnRecord] = field(default_factory=list)
+    ended: Literal["context_overflow"] | None = None
+    judgement: Any = None
+
+
+class EqualTurns:
+    """The checks of a session by turn. Its results depend on programs and tests, not on their order."""
+
+    def __init__(self) -> None:
+        self._checks: dict[int, list[str]] = defaultdict(list)
+        self._first: dict[str, int] = {}
+
+    def add(self, turn: int, check: str) -> None:
+        """Add a check at a turn, by a hash of the program's text and the tests."""
+        self._checks[turn].append(check)
+
+    def finish(self, turn: int) -> int | None:
+        """The earliest turn with an equal program, if all checks of this turn had been made before; turns in order."""
+        checks = self._checks.pop(turn, [])
+        known = [self._first[each] for each in checks if each in self._first]
+        for each in checks:
+            self._first.setdefault(each, turn)
+        return min(known) if known and len(known) == len(checks) else None
+
+
 class _Checked(Protocol):
     async def check(self) -> None: ...
 
 
 class Closing(Protocol):
-    """Something that is closed at the end."""
-
     async def aclose(self) -> None: ...
 
 
@@ -47,20 +116,20 @@ class CheckOnce:
 
 
 class Opened:
-    """What a study opens at its first use, by name: closed with the session (`Kit.opened`) or with the cell."""
+    """Resources that a study opens at first use, by name: closed with the session (`Kit.opened`) or with the cell."""
 
     def __init__(self) -> None:
         self._things: dict[str, Closing] = {}
 
     def get(self, name: str, make: Callable[[], C]) -> C:
-        """The open thing of this name, made if there is none."""
-        found: Any = self._things.get(name)
-        if found is None:
-            found = self._things[name] = make()
-        return found  # type: ignore[no-any-return]
+        """The open resource of this name, made if there is none."""
+        if name not in self._things:
+            self._things[name] = make()
+        resource: Any = self._things[name]
+        return resource  # type: ignore[no-any-return]
 
     async def aclose(self) -> None:
-        """Close all things, the last one first."""
+        """Close all, the last one first."""
         while self._things:
             await self._things.popitem()[1].aclose()
 
@@ -78,7 +147,7 @@ class Tests(Protocol):
         """The verdict on a program of the dataset, which further cells of this process test too."""
 
     def remember(self, program: Program, suite: Suite, verdict: Verdict) -> str:
-        """Keep a verdict that may come from the journal; a hash of the program's text and the tests."""
+        """Keep a verdict, which may come from the journal; returns a hash of the program's text and the tests."""
 
     async def run(self, command: Command) -> Ran:
         """Run a command in a box; returns exit status and output."""
@@ -117,9 +186,9 @@ class Asked:
 class Services:
     """The components of a cell or a construction, shared by its units.
 
-    `players` has the model under test as `model`, and further roles by their names. `judge` is None if the protocol
-    uses none. `serving` has components of studies' groups, such as `environment`; `opened` what studies open for the
-    cell; `workers` is the number of processes that checks may use.
+    `players` has the model under test as `model`, and further roles by name. `judge` is None if the protocol uses none.
+    `serving` has components of studies' groups, such as `environment`; `opened` resources of studies for the cell;
+    `workers` is the number of processes for checks.
     """
 
     players: Mapping[str, Player]

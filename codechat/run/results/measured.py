@@ -1,31 +1,50 @@
-"""From session records to metrics.json, tables and figures; recorded sessions can also be measured by themselves."""
+"""From session records to metrics.json, tables, figures, and the tracked run with its provenance."""
 
 import json
+import platform
+import subprocess
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
+from codechat.base.config import Config
+from codechat.base.environment import PACKAGE, VERSION
 from codechat.base.errors import UserError
-from codechat.base.files import write_atomically
-from codechat.base.records import SessionRecord
+from codechat.base.files import content_hash, write_atomically
+from codechat.base.records import GROUP_TAG, JUDGE_TAG, SessionRecord
+from codechat.datasets import DATASETS
 from codechat.report import write_tables
-from codechat.report.metrics import Effort
-from codechat.report.metrics.counts import DECIDED, REPLIES, count_decided, count_replies
-from codechat.report.metrics.loaded import LOADED, count_loaded
+from codechat.report.metrics import Effort, caution_of, headline_of, points_of
+from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES, count_decided, count_loaded, count_replies
 from codechat.report.metrics.measures import FIELD, fault_of
 from codechat.report.metrics.spending import Tariff
-from codechat.run.answering.servers import described
+from codechat.report.tracking import (
+    TRACKING,
+    DatasetInfo,
+    FinishedCell,
+    SharedStore,
+    TrackedRun,
+    Tracker,
+    TrackingError,
+    write_tracking,
+)
+from codechat.report.tracking.address import without_password
+from codechat.run.answering.servers import described, tags_of_servers
 from codechat.run.cell import Cell, parts_of
+from codechat.run.cell.rescored import RescoredCell
 from codechat.run.cell.stopping import measures_of, stop_report
 from codechat.run.journal import Journal
 from codechat.run.protocols import PROTOCOLS
-from codechat.run.running.sessions import Recorded
-from codechat.run.settings.config import CellConfig
+from codechat.run.running.sessions import SessionsInJournal
+from codechat.run.settings.config import CellConfig, cell_id
 
 
 def measure(cell: Cell, journal: Journal, effort: Effort) -> dict[str, Any]:
-    """The content of metrics.json: the protocol's metrics, and counts that every cell has. Raises `UserError`."""
-    sessions, protocol = Recorded(cell, journal), cell.protocol
+    """The content of metrics.json: the protocol's metrics, and the counts of every cell. Raises `UserError`."""
+    sessions, protocol = SessionsInJournal(cell, journal), cell.protocol
     found = protocol.metrics(sessions, seed=cell.config.seed, effort=effort)
     if fault := fault_of(found, protocol.measures):
         remedy = "docs/write-your-own.md says what the metrics of a protocol hold"
@@ -40,7 +59,7 @@ def measure(cell: Cell, journal: Journal, effort: Effort) -> dict[str, Any]:
 
 
 def effort_of(journal: Journal, tariff: Tariff, wall_s: float) -> Effort:
-    """The effort of the cell over all its processes, which ran for `wall_s` seconds."""
+    """The effort of all the cell's processes, which ran for `wall_s` seconds."""
     ledger = journal.ledger
     return Effort(
         wall_s=wall_s,
@@ -60,15 +79,118 @@ def write_metrics(cell: Cell, metrics: Mapping[str, Any]) -> None:
 
 
 def remeasure(values: Mapping[str, Any], sessions: Iterable[SessionRecord]) -> dict[str, Any] | None:
-    """The protocol's metrics of the sessions, without costs; `values` are the content of a config.yaml.
-
-    None if this version does not know its protocol or one of its options.
-    """
+    """The protocol's metrics of sessions, without costs, by the values of a config.yaml; None if it cannot be read."""
+    known = CellConfig.whole().model_fields
     try:
-        config = CellConfig.from_values(
-            {name: value for name, value in values.items() if name in CellConfig.whole().model_fields}
-        )
+        config = CellConfig.from_values({name: value for name, value in values.items() if name in known})
     except UserError:
         return None
     protocol = PROTOCOLS.build(config.protocol, parts_of(config, {}))
     return protocol.metrics(sessions, seed=config.seed, effort=Effort())
+
+
+@dataclass(frozen=True)
+class Tracking:
+    """The tracked run, if there is one. `failure` is the store's reason to refuse it, else empty."""
+
+    run: TrackedRun | None = None
+    failure: str = ""
+
+
+def send(finished: FinishedCell, tracker: Tracker) -> Tracking:
+    """Write the tracked values of a cell or a construction, then send them; a failing store does not fail the cell."""
+    write_tracking(finished)
+    try:
+        return Tracking(tracker.log(finished))
+    except TrackingError as error:
+        return Tracking(failure=str(error))
+
+
+def open_store(config: Config, runs_dir: Path) -> str:
+    """Create the store of a folder's cells before several processes use it; returns the problem, or "".
+
+    Raises `UserError`, as tracking a cell does.
+    """
+    tracker = TRACKING.build(config)
+    try:
+        if isinstance(tracker, SharedStore):
+            tracker.open(runs_dir)
+    except TrackingError as error:
+        return str(error)
+    return ""
+
+
+def finished_cell(cell: Cell, metrics: Mapping[str, Any] | None, sweep: str | None, command: str) -> FinishedCell:
+    """All that a tracker shows about a cell; without metrics, about a cell that begins."""
+    config = cell.config.dataset
+    options = config.model_dump(mode="json")
+    source = options.get("path") or options.get("url") or f"{config.kind}: {DATASETS.of(config).summary}"
+    measures = measures_of(cell)
+    return FinishedCell(
+        cell_id=cell.id,
+        name=cell.name,
+        params=cell.config.values({"tracking", "runs_dir", *cell.config.transient}),
+        tags={**tags_of(cell), **tags_of_servers(metrics or {})},
+        sweep=sweep,
+        points=points_of(measures, metrics) if metrics is not None else (),
+        headline=headline_of(measures),
+        caution=caution_of(metrics or {}, cell.dataset.departure),
+        runs_dir=cell.config.runs_dir,
+        folder=cell.folder,
+        dataset=DatasetInfo(
+            cell.dataset.name,
+            cell.dataset.content_hash,
+            len(cell.dataset.tasks),
+            len(cell.tasks),
+            without_password(source),
+            cell.dataset.departure,
+        ),
+        command=without_password(command),
+    )
+
+
+def tags_of(cell: Cell) -> dict[str, str]:
+    """The tags of a cell's tracked run."""
+    # the same for cells that differ only in their seed or agenda.seed
+    agenda = cell.config.part("agenda")
+    without = {"seed": None} | ({} if agenda is None else {"agenda": agenda.model_copy(update={"seed": None})})
+    unseeded = cell_id(cell.config.model_copy(update=without), cell.dataset, cell.tasks, cell.contents)
+    tags = {
+        "codechat.cell_id": cell.id,
+        "codechat.dataset_hash": cell.dataset.content_hash,
+        "codechat.version": VERSION,
+        "codechat.python": platform.python_version(),
+        **{f"codechat.choice.{group}": choice for group, choice in cell.choices.items()},
+        "codechat.model": cell.model_label,
+        "codechat.dataset": cell.dataset.name,
+        "codechat.seed": str(cell.config.seed),
+        GROUP_TAG: content_hash([unseeded, isinstance(cell, RescoredCell)])[:16],
+        JUDGE_TAG: str(cell.config.judge.versions()),
+    }
+    if cell.config.sandbox.python is not None:
+        libraries = cell.config.sandbox.libraries()
+        tags |= {"codechat.libraries": libraries.digest, "codechat.libraries.python": libraries.version}
+    for group in cell.study_groups:
+        if group.name in cell.contents:
+            tags[f"codechat.{group.data}_hash"] = cell.contents[group.name].content_hash
+    if isinstance(cell, RescoredCell):
+        tags["codechat.rescored_from"] = cell.recording.cell_id
+    for library in ("mlflow", "evalplus", "openai", "pymannkendall", "radon", "mccabe", "pycodestyle"):
+        try:
+            tags[f"codechat.versions.{library}"] = version(library)
+        except PackageNotFoundError:
+            continue
+    commit = git_commit()
+    return {**tags, "codechat.git_commit": commit} if commit else tags
+
+
+def git_commit() -> str | None:
+    """The commit of codechat's source tree, with `-dirty` if it has changes; None for an installed package."""
+    root = PACKAGE.parent
+    if not (root / ".git").exists():
+        return None
+    words = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        return subprocess.run(words, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None

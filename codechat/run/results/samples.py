@@ -1,7 +1,6 @@
 """Check samples in EvalPlus's format, or references, by suites, without a model: the command `codechat verify`.
 
-Each result is appended to `OUT.partial` at once, so that an interrupted run can resume; the file OUT is written at the
-end, in the samples' order.
+Each result is appended to `OUT.partial` at once, so that an interrupted run can resume; OUT is written at the end.
 """
 
 import asyncio
@@ -22,8 +21,7 @@ from codechat.base.texts import writable
 from codechat.datasets import DatasetConfig, load, select
 from codechat.datasets.tasks import Dataset, Task
 from codechat.report.metrics.counts import INSIDE_MEANS, moved_words
-from codechat.run.cell.libraries import sandbox_for
-from codechat.run.cell.references import Defect, References, now_and_then
+from codechat.run.cell.references import Defect, References, now_and_then, sandbox_for
 from codechat.run.running.sessions import unwrap_group
 from codechat.sandbox import Sandbox, SandboxConfig
 from codechat.sandbox.suites import HasCost
@@ -34,13 +32,11 @@ REMEDY = 'a line is one JSON object with "task_id" and "solution" (or "completio
 
 
 class View(Protocol):
-    """Shows the user the progress."""
+    """Shows the user remarks and the progress."""
 
-    def notice(self, text: str) -> None:
-        """Show a remark before the start."""
+    def notice(self, text: str) -> None: ...
 
-    def progress(self, done: int, of: int) -> None:
-        """Show how many of the samples are done."""
+    def progress(self, done: int, of: int) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Summary:
-    """Figures over the samples. Pass@1 is the mean over tasks of the share of their samples that pass."""
+    """Numbers over the samples. Pass@1 is the mean over tasks of the share of their samples that pass."""
 
     samples: int
     tasks: int
@@ -67,11 +63,8 @@ class Summary:
     moved: int = 0
 
     def lines(self) -> Iterator[str]:
-        """The lines to print."""
-        yield (
-            f"{counted(self.samples, 'sample')} of {self.tasks} of {counted(self.dataset_tasks, 'task')}: "
-            + ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.outcomes.items()))
-        )
+        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.outcomes.items()))
+        yield f"{counted(self.samples, 'sample')} of {self.tasks} of {counted(self.dataset_tasks, 'task')}: {outcomes}"
         yield f"pass@1 {self.pass_at_1:.3f} (base tests alone {self.pass_at_1_base:.3f})"
         if self.inside:
             words = moved_words(self.moved)
@@ -81,21 +74,17 @@ class Summary:
 
 
 def read_samples(path: Path, dataset: Dataset) -> list[Sample]:
-    """The samples in a file, which may be a sessions.jsonl: every turn with code is one.
+    """The samples in a file, which may be a sessions.jsonl: every turn with code is a sample.
 
-    Raises `UserError` that names the line of the first malformed one.
+    Raises `UserError` with the number of the first malformed line.
     """
     tasks = {task.task_id: task for task in dataset.tasks}
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}", "samples=FILE names a JSONL file") from error
-    samples = [
-        sample
-        for number, line in enumerate(lines, 1)
-        if line.strip()
-        for sample in _samples(f"{path}:{number}", line, tasks)
-    ]
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    samples = [sample for number, line in numbered for sample in _samples(f"{path}:{number}", line, tasks)]
     if not samples:
         raise UserError(f"{path} holds no sample", REMEDY)
     return samples
@@ -112,9 +101,9 @@ def _samples(place: str, line: bytes, tasks: dict[str, Task]) -> Iterator[Sample
         return
     for turn in turns:
         if isinstance(turn.get("code"), str):
-            own = {name: turn[name] for name in ("turn", "official") if name in turn}
-            kept = {"task_id": row.get("task_id"), "model": row.get("model"), **own, "solution": turn["code"]}
-            yield _sample(place, kept, tasks)
+            about = {name: turn[name] for name in ("turn", "official") if name in turn}
+            sample = {"task_id": row.get("task_id"), "model": row.get("model"), **about, "solution": turn["code"]}
+            yield _sample(place, sample, tasks)
 
 
 def _sample(place: str, row: Any, tasks: dict[str, Task]) -> Sample:
@@ -153,14 +142,14 @@ async def check_samples(
 
 
 async def cost_s(task: Task, sandbox: Sandbox) -> float:
-    """The rough CPU seconds of a right program; 0 if its suite does not know. Raises `UserError`."""
+    """The rough CPU seconds of a right program; 0 if unknown. Raises `UserError` for a task without tests."""
     if task.suite is None:
         raise UserError(f"{task.task_id} has no tests: every program would pass", "add tests to it or leave it out")
     return await task.suite.cost_s(sandbox) if isinstance(task.suite, HasCost) else 0.0
 
 
 class Partial:
-    """The results so far, on disk; `key` covers samples, dataset and limits, so that it reads no other run's."""
+    """The results so far, on disk; `key` is a hash of samples, dataset and limits: other runs' results are dropped."""
 
     def __init__(self, out: Path, key: str) -> None:
         self._path, self._key = out.with_name(out.name + ".partial"), key
@@ -183,7 +172,7 @@ class Partial:
             try:
                 entry = json.loads(line)
             except ValueError:
-                continue  # the line that was being written when the last run ended
+                continue  # cut when the last run ended
             if number == 0 and entry.get("key") != self._key:
                 return
             if "number" in entry:
@@ -195,8 +184,17 @@ class Partial:
 
     def add(self, number: int, verdict: Verdict) -> None:
         """Write a verdict to disk."""
-        self.results[number] = result = _result(verdict)
-        self._append({"number": number, "result": result})
+        self.results[number] = {
+            "outcome": verdict.outcome,
+            "passed": verdict.passed,
+            "passed_base": verdict.passed_base,
+            "decided": verdict.decided,
+            "failure": writable(asdict(verdict.failure)) if verdict.failure else None,
+            "cpu_s": verdict.cpu_s,
+            **({INSIDE: verdict.inside} if verdict.inside else {}),
+            **({BY_PROGRAM: True} if verdict.by_program else {}),
+        }
+        self._append({"number": number, "result": self.results[number]})
 
     def close(self, finished: bool) -> None:
         """Close the file; remove it if the run has finished."""
@@ -205,26 +203,12 @@ class Partial:
             self._path.unlink()
 
 
-def _result(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "outcome": verdict.outcome,
-        "passed": verdict.passed,
-        "passed_base": verdict.passed_base,
-        "decided": verdict.decided,
-        "failure": writable(asdict(verdict.failure)) if verdict.failure else None,
-        "cpu_s": verdict.cpu_s,
-        **({INSIDE: verdict.inside} if verdict.inside else {}),
-        **({BY_PROGRAM: True} if verdict.by_program else {}),
-    }
-
-
 def check_file(
     dataset_config: DatasetConfig, sandbox_config: SandboxConfig, samples: Path, out: Path, *, workers: int, view: View
 ) -> Summary:
-    """Check the samples in the file `samples`, those of the chosen tasks, and write `out`.
+    """Check the samples of the chosen tasks in the file `samples`, and write `out`. The same call resumes.
 
-    Raises `UserError` for the user's mistakes and `InfrastructureError` if the sandbox fails. After these, and after
-    an interruption, the same call resumes.
+    Raises `UserError` for the user's mistakes and `InfrastructureError` if the sandbox fails.
     """
     dataset = load(dataset_config)
     chosen = {task.task_id for task in select(dataset, dataset_config)}
@@ -259,7 +243,7 @@ def check_file(
 
 
 def _key(samples: Path, dataset: Dataset, rows: Sequence[Sample], config: SandboxConfig) -> str:
-    """A hash of all that the results depend on: the samples, the dataset, content outside of it, and the limits."""
+    """A hash of the samples, the dataset, content outside of it, and the limits."""
     parts = [hashlib.sha256(samples.read_bytes()).hexdigest(), dataset.content_hash, canonical_json(config.identity())]
     outside = {name: value for row in rows if row.task.suite for name, value in row.task.suite.outside.items()}
     numbered = [row.task.task_id for row in rows]  # results are kept by the sample's number among the chosen
@@ -269,10 +253,10 @@ def _key(samples: Path, dataset: Dataset, rows: Sequence[Sample], config: Sandbo
 def check_references(
     dataset_config: DatasetConfig, config: SandboxConfig, *, workers: int, view: View
 ) -> tuple[list[Defect], bool, str]:
-    """Check the references of the chosen tasks, those that passed before too.
+    """Check all references of the chosen tasks.
 
-    Returns the defects, whether they are in the user's own tasks, and how many references were checked, in words.
-    Raises `UserError` for the user's mistakes and `InfrastructureError` if the sandbox fails.
+    Returns the defects, whether the tasks are the user's own, and a summary. Raises `UserError` for the user's mistakes
+    and `InfrastructureError` if the sandbox fails.
     """
     dataset = load(dataset_config)
     tasks, defects = select(dataset, dataset_config), list[Defect]()
@@ -295,7 +279,7 @@ def check_references(
 
 
 def summarise(samples: Sequence[Sample], results: Sequence[dict[str, Any]], dataset_tasks: int) -> Summary:
-    """The figures of a finished run."""
+    """The numbers of a finished run."""
     by_task: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for sample, result in zip(samples, results, strict=True):
         by_task[sample.task.task_id].append(result)

@@ -1,4 +1,4 @@
-"""Who looks on while a cell runs: the terminal's progress bar or a notebook's own view, and the store of its run."""
+"""Observers of a running cell: the terminal's progress bar or a notebook's view, and the store of its run."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from codechat.run.journal import Ledger
 
 @dataclass
 class Counts:
-    """Turns and sessions that have ended; `planned` are the turns that there will be in all.
+    """Turns and sessions that have ended; `planned` are all turns to come.
 
     `scored` turns were tested, `passed` ones with success; `new` ones are not from the journal.
     """
@@ -31,14 +31,10 @@ class Counts:
     new: int = 0
 
     def turn(self, turn: TurnRecord, *, new: bool) -> None:
-        """Count a finished turn."""
-        self._count(turn)
-        self.new += new
-
-    def _count(self, turn: TurnRecord) -> None:
         self.turns += 1
         self.scored += turn.passed is not None
         self.passed += turn.passed is True
+        self.new += new
 
     def session(self, session: SessionRecord, planned: int) -> None:
         """Count a session; if it ended early, its missing turns are no longer planned."""
@@ -49,7 +45,7 @@ class Counts:
     def recalled(self, session: SessionRecord, planned: int) -> None:
         """Count a session of the journal with its turns."""
         for turn in session.turns:
-            self._count(turn)
+            self.turn(turn, new=False)
         self.session(session, planned)
 
     @property
@@ -58,41 +54,29 @@ class Counts:
         return self.turns
 
     def words(self, sessions: int) -> list[str]:
-        """The counts in words, of so many sessions in all."""
+        """The counts in words; `sessions` is the number of all sessions."""
+        counts = [f"{self.turns:,}/{self.planned:,} turns", f"{self.sessions:,}/{sessions:,} sessions"]
         passing = [f"{100 * self.passed / self.scored:.0f} % pass"] if self.scored else []
-        errored = [f"{self.errored:,} errored"] if self.errored else []
-        return [
-            f"{self.turns:,}/{self.planned:,} turns", f"{self.sessions:,}/{sessions:,} sessions", *passing, *errored
-        ]  # fmt: skip
+        return [*counts, *passing, *([f"{self.errored:,} errored"] if self.errored else [])]
 
     def progress(self, ledger: Ledger, budget: Budget) -> dict[str, float]:
-        """The figures that a store shows: sessions, their share of passing turns, tokens, dollars, errored sessions.
-
-        What is not known yet is absent. May be called in another thread than the one that counts.
-        """
-        sums = Ledger(dict(ledger.of))  # which may get another payer meanwhile
-        dollars = budget.spent_usd(sums)
-        return {
-            "sessions": self.sessions,
-            **({"pass_rate": self.passed / self.scored} if self.scored else {}),
-            "tokens": sums.tokens,
-            **({"dollars": dollars} if dollars is not None else {}),
-            "errors": self.errored,
-        }
+        """The numbers that a store shows (see `Progressing`); unknown ones are absent."""
+        rate = {"pass_rate": self.passed / self.scored} if self.scored else {}
+        return {"sessions": self.sessions, **rate, **budget.progress(ledger), "errors": self.errored}
 
 
 class Progressing(Protocol):
-    """Running counts that a store can show: of a cell, or of items that are made."""
+    """Running counts of a cell, or of a construction."""
 
     def progress(self, ledger: Ledger, budget: Budget) -> dict[str, float]:
-        """The figures that a store shows. May be called in another thread than the one that counts."""
+        """The numbers that a store shows. May be called in another thread than the one that counts."""
 
 
-class Observer(Protocol):
-    """Is called as a cell runs. Derive from `Silent` to implement only some of the methods."""
+class Observer:
+    """Is called as a cell runs. Override some of the methods: they do nothing here."""
 
     def finished(self, cell: Cell, words: str) -> None:
-        """The cell was finished before, as `words` say: when, and against which endpoints. `begin` follows."""
+        """The cell was finished before; `words` say when and against which endpoints. `begin` follows."""
 
     def begin(self, cell: Cell, turns: int, budget: Budget) -> None:
         """A cell of at most so many turns begins, or is found finished."""
@@ -103,11 +87,13 @@ class Observer(Protocol):
     def watching(self, counts: Counts, ledger: Ledger) -> AbstractContextManager[object]:
         """Surrounds the sessions; `counts` and `ledger` have the running sums of turns and of usage.
 
-        A turn or session is in `counts` before the observer is called with it.
+        They include a turn or session before the observer is called with it.
         """
+        return nullcontext()
 
     def interruptible(self, brake: Brake) -> AbstractContextManager[object]:
         """Surrounds the sessions within the event loop: pulling the brake ends them."""
+        return nullcontext()
 
     def turn(self, turn: TurnRecord, *, new: bool) -> None:
         """A turn was finished; not `new` if all of it was in the journal."""
@@ -122,28 +108,7 @@ class Observer(Protocol):
         """The metrics and tables are written, after so many seconds; figures, the seal and tracking follow."""
 
 
-class Silent:
-    """An observer that does nothing."""
-
-    def finished(self, cell: Cell, words: str) -> None: ...
-
-    def begin(self, cell: Cell, turns: int, budget: Budget) -> None: ...
-
-    def note(self, text: str) -> None: ...
-
-    def watching(self, counts: Counts, ledger: Ledger) -> AbstractContextManager[object]:
-        return nullcontext()
-
-    def interruptible(self, brake: Brake) -> AbstractContextManager[object]:
-        return nullcontext()
-
-    def turn(self, turn: TurnRecord, *, new: bool) -> None: ...
-
-    def session(self, session: SessionRecord, planned: int) -> None: ...
-
-    def recalled(self, session: SessionRecord, planned: int) -> None: ...
-
-    def measured(self, cell: Cell, metrics: Mapping[str, Any], seconds: float) -> None: ...
+Silent = Observer
 
 
 @dataclass
@@ -164,7 +129,7 @@ class Follow:
         loop = asyncio.get_running_loop()
 
         def warn(text: str) -> None:
-            with contextlib.suppress(RuntimeError):  # the sessions may have ended meanwhile, and the loop with them
+            with contextlib.suppress(RuntimeError):  # the loop may have ended with the sessions
                 loop.call_soon_threadsafe(note, f"warning: {text}")
 
         self.shown = self.tracker.show(self.begun, lambda: counts.progress(ledger, self.budget), warn)
@@ -187,7 +152,7 @@ class Follow:
 
 @contextlib.contextmanager
 def following(tracker: Tracker, budget: Budget, begun: Callable[[], FinishedCell]) -> Iterator[Follow]:
-    """Surrounds a cell, which `begun` describes: whatever ends the cell also ends what is shown of it."""
+    """Surrounds a cell, which `begun` describes: its end, of any kind, also ends its display in the store."""
     follow = Follow(tracker, budget, begun)
     try:
         yield follow

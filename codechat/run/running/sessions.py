@@ -6,10 +6,9 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any, Protocol
 
-from codechat.base.domain import BATCH, Message, Reply
+from codechat.base.domain import BATCH
 from codechat.base.environment import collect_seldom
 from codechat.base.errors import BrokenTest, InfrastructureError, Stopped, UserError
 from codechat.base.files import write_atomically
@@ -22,18 +21,15 @@ from codechat.models.calls.batches import BATCH_SCHEDULER, BatchScheduler
 from codechat.models.endpoints import ENDPOINT_LISTENER
 from codechat.models.roles import models_in, role_of
 from codechat.run.answering.endpoints import EndpointCheck
-from codechat.run.answering.servers import serving
+from codechat.run.answering.servers import ServerCapacity, capacity_of, serving
 from codechat.run.cell import Cell, session_id
 from codechat.run.cell.budget import Budget
-from codechat.run.cell.libraries import sandbox_for
-from codechat.run.cell.references import References, now_and_then
+from codechat.run.cell.references import References, now_and_then, sandbox_for
 from codechat.run.cell.stopping import checkpoints, tasks_needed
 from codechat.run.journal import Journal
 from codechat.run.protocols import DialogueProtocol, Kit
-from codechat.run.protocols.services import Asked, CheckOnce, Player, Services
-from codechat.run.protocols.session_log import SessionLog
+from codechat.run.protocols.services import Asked, CheckOnce, Player, Services, SessionLog
 from codechat.run.running.observer import Counts, Follow, Observer
-from codechat.run.running.server_capacity import ServerCapacity, capacity_of
 from codechat.sandbox import Sandbox
 from codechat.sandbox.suites.checker import Checker, NoSandbox
 
@@ -41,57 +37,33 @@ from codechat.sandbox.suites.checker import Checker, NoSandbox
 # row, without a finished session in between, the cell stops asking.
 FAILURES_IN_A_ROW = 5
 
-# Calls under way when the cell must end may take so long to finish; their answers are kept. It leaves time to write the
-# records: SLURM kills what has not ended 30 s after SIGTERM (its default KillWait).
+# Seconds for calls under way to finish when the cell must end; their answers are kept. This leaves time to write the
+# records: SLURM kills 30 s after SIGTERM (its default KillWait).
 GRACE_S = 20.0
 
-
-@dataclass
-class Progress:
-    """Failures among the sessions of this process. The records are in the journal, so that memory does not grow."""
-
-    failures_in_a_row: int = 0
-    last_failure: str = ""
-
-    def add(self, record: SessionRecord) -> None:
-        """Count a session that was finished or errored."""
-        if record.status == "completed":
-            self.failures_in_a_row = 0
-        else:
-            self.last_failure = self.last_failure if self.hopeless else record.error or ""
-            self.failures_in_a_row += 1
-
-    @property
-    def hopeless(self) -> bool:
-        """Whether to stop asking."""
-        return self.failures_in_a_row >= FAILURES_IN_A_ROW
+MOST_BATCHED = 4_000
+"""The most sessions at once whose calls are batched: each takes a quarter of a megabyte."""
 
 
 @dataclass(frozen=True)
-class Recorded(Iterable[SessionRecord]):
+class SessionsInJournal(Iterable[SessionRecord]):
     """The sessions in a cell's journal, in dataset order, without their texts; each iteration reads them again."""
 
     cell: Cell
     journal: Journal
 
     def __iter__(self) -> Iterator[SessionRecord]:
-        for identity in self._ids():
-            outline = self.journal.outline(identity)
-            if outline is not None:
-                yield SessionRecord.model_validate_json(outline)
+        for outline in filter(None, map(self.journal.outline, self._ids())):
+            yield SessionRecord.model_validate_json(outline)
 
     def lines(self) -> Iterator[str]:
         """The lines of sessions.jsonl: whole records."""
-        for identity in self._ids():
-            record = self.journal.record(identity)
-            if record is not None:
-                yield self._renamed(record) + "\n"
+        return (self._renamed(record) + "\n" for record in filter(None, map(self.journal.record, self._ids())))
 
     def write(self) -> None:
         """Replace sessions.jsonl, once there is a session."""
         lines = self.lines()
-        first = next(lines, None)
-        if first is not None:
+        if (first := next(lines, None)) is not None:
             write_atomically(self.cell.folder / "sessions.jsonl", itertools.chain([first], lines))
 
     @contextlib.contextmanager
@@ -106,7 +78,7 @@ class Recorded(Iterable[SessionRecord]):
         self.write()
 
     def _renamed(self, record: str) -> str:
-        """The record under today's name of the dataset: the user may have changed it, and the id does not hold it."""
+        """The record with the current name of the dataset, which is not in the id: the user may have changed it."""
         name = self.cell.dataset.name
         if not self.cell.dataset.own or f'"dataset":{json.dumps(name, ensure_ascii=False)}' in record[:2000]:
             return record
@@ -119,10 +91,7 @@ class Recorded(Iterable[SessionRecord]):
 def run_sessions(
     cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget, *, follow: Follow | None = None
 ) -> None:
-    """Run the missing sessions and the servers they need, shown by `follow` if it is given.
-
-    An interruption pulls the brake.
-    """
+    """Run the missing sessions and the servers they need, shown by `follow`. An interruption pulls the brake."""
     counts, ledger = Counts(cell.turns), journal.ledger
 
     async def work() -> None:
@@ -142,15 +111,13 @@ async def run_missing_sessions(
 ) -> None:
     """Run the missing sessions until they are done, a budget is reached, or the user interrupts.
 
-    `counts` get the sessions of the journal, and each turn and session as it ends, before the watcher.
+    `counts` are updated before the watcher is called.
     """
     async with working(journal, brake, budget, cell.endpoints, watcher) as scheduler:
         await _run_sessions(cell, journal, watcher, brake, counts=counts or Counts(cell.turns), scheduler=scheduler)
 
 
-class Looking(Protocol):
-    """What work needs of an observer."""
-
+class _Watcher(Protocol):
     def note(self, text: str) -> None: ...
 
     def interruptible(self, brake: Brake) -> contextlib.AbstractContextManager[object]: ...
@@ -158,12 +125,11 @@ class Looking(Protocol):
 
 @contextlib.asynccontextmanager
 async def working(
-    journal: Journal, brake: Brake, budget: Budget, endpoints: Mapping[str, ModelConfig], watcher: Looking
+    journal: Journal, brake: Brake, budget: Budget, endpoints: Mapping[str, ModelConfig], watcher: _Watcher
 ) -> AsyncIterator[BatchScheduler]:
     """Surrounds the work of a cell or a construction in the event loop.
 
-    The budget is watched, the user's interruption pulls the brake, endpoints are noted, and batches are scheduled. On
-    leaving, all is on disk.
+    Watches the budget and interruptions, records endpoints, and schedules batches. On leaving, all is on disk.
     """
 
     def check_budget(_: object = None) -> None:
@@ -188,11 +154,10 @@ async def _run_sessions(
 ) -> None:
     """Run a cell's missing sessions until the brake is pulled. Raises `UserError`, or a bug, outside any group.
 
-    Once the brake is pulled, calls under way are finished and kept. After a budget the unfinished sessions are errored;
-    after an interruption they are left to the next run.
+    Calls under way are then finished and kept. Unfinished sessions are errored after a budget, left to the next run
+    after an interruption.
     """
-    protocol = cell.protocol
-    missing = set[str]()
+    protocol, missing = cell.protocol, set[str]()
     for task in tasks_needed(cell, journal):
         known = journal.outline(session_id(cell.id, task.task_id), completed=True)
         if known is None:
@@ -209,7 +174,7 @@ async def _run_sessions(
             progress, stopped = now_and_then(note), lambda: brake.interrupted
             references = References(cell.dataset, services.tests, sandbox, note, progress, stopped)
             await unwrap_group(references.refuse(cell.tasks))
-        workers = _Workers(cell, protocol, services, Progress(), counts, observer, scheduler, capacity_of(cell))
+        workers = _Workers(cell, protocol, services, counts, observer, scheduler, capacity_of(cell))
         for checkpoint in checkpoints(len(cell.tasks)):  # all tasks at the first, unless the cell may end early
             ready = [task for task in tasks_needed(cell, journal, checkpoint) if task.task_id in missing]
             missing -= {task.task_id for task in ready}
@@ -223,36 +188,12 @@ def is_batched(cell: Cell) -> bool:
     return any(getattr(model, "tier", None) == BATCH for model in cell.endpoints.values())
 
 
-MOST_BATCHED = 4_000
-"""Most sessions at once whose calls are batched: each takes a quarter of a megabyte, so that all take one gigabyte."""
-
-
 def _sessions_at_once(cell: Cell) -> int:
-    """The most sessions at once: as many as memory holds if calls are batched, so that a batch holds a turn of each.
+    """The most sessions at once: if calls are batched, as many as memory holds, else twice the number of slots.
 
-    Else twice as many as slots: a session being tested leaves no slot idle, and a cell of middling size does not end
-    with a few late sessions that fill only some of the slots.
+    Then a session being tested leaves no slot idle, and few slots are idle when the last sessions end.
     """
-    if is_batched(cell):
-        return MOST_BATCHED
-    return 2 * (cell.config.model.max_concurrency + cell.resources.workers)
-
-
-def first_request(cell: Cell) -> tuple[Message, ...]:
-    """The first request of the first task's session, without a call; empty if a command or a test comes before it."""
-    seen: list[tuple[Message, ...]] = []
-
-    class Peeking(Kit):
-        async def ask(self, role: str, turn: int, messages: tuple[Message, ...], **_: Any) -> Reply:
-            seen.append(messages)
-            raise Stopped("seen")
-
-    none: Any = SimpleNamespace(serving={}, brake=Brake(), judge=None, has_roles=False)
-    kit = Peeking(cell.tasks[0], "", cell.config.seed, none, lambda turn, new: None)
-    kit.log.agenda = cell.protocol.agenda(kit.generator("agenda", cell.agenda_seed))
-    with contextlib.suppress(Exception):  # whatever it does first cannot be done without services
-        run_coroutine(lambda: cell.protocol.run(cell.tasks[0], kit), Brake())
-    return seen[0] if seen else ()
+    return MOST_BATCHED if is_batched(cell) else 2 * (cell.config.model.max_concurrency + cell.resources.workers)
 
 
 @contextlib.asynccontextmanager
@@ -271,18 +212,19 @@ async def finish_steps(journal: Journal) -> AsyncIterator[None]:
         await journal.abandon()
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Workers:
-    """The concurrent workers of a cell."""
+    """The concurrent workers of a cell, with the failures of this process since its last completed session."""
 
     cell: Cell
     protocol: DialogueProtocol
     services: Services
-    progress: Progress
     counts: Counts
     observer: Observer
     scheduler: BatchScheduler
     capacity: ServerCapacity
+    failures_in_a_row: int = 0
+    last_failure: str = ""
 
     async def work(self, queue: Iterator[Task]) -> None:
         """Run sessions until the queue is empty, or the user interrupts."""
@@ -295,16 +237,28 @@ class _Workers:
                     record, apart = await self._session(task)
             if apart and self.services.brake.interrupted:
                 break
-            completed = record.status == "completed"
-            outline = record.slim()
+            completed, outline = record.status == "completed", record.slim()
             await journal.finish(record.session_id, record.line(), outline.line(), completed=completed)
             if not apart:
-                self.progress.add(outline)
+                self.note_end(record)
             if completed and outline.turns:
                 last = outline.turns[-1].usage
                 self.capacity.session_ended(last.input_tokens + last.output_tokens)
             self.counts.session(outline, self.protocol.turns(task))
             self.observer.session(outline, self.protocol.turns(task))
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether to stop asking."""
+        return self.failures_in_a_row >= FAILURES_IN_A_ROW
+
+    def note_end(self, record: SessionRecord) -> None:
+        """Count the failures in a row."""
+        if record.status == "completed":
+            self.failures_in_a_row = 0
+        else:
+            self.last_failure = self.last_failure if self.hopeless else record.error or ""
+            self.failures_in_a_row += 1
 
     def _turn(self, turn: TurnRecord, new: bool) -> None:
         if new:
@@ -313,23 +267,21 @@ class _Workers:
         self.observer.turn(turn, new=new)
 
     async def _session(self, task: Task) -> tuple[SessionRecord, bool]:
-        """Run a session: its record, and whether its end says nothing of what is outside.
+        """Run a session. Returns its record, and whether its end is no sign of a failing endpoint.
 
-        So it is if a budget or an interruption cut it short, or a test is broken.
+        That is so if a budget or an interruption cut it short, or a test is broken.
         """
         identity = session_id(self.cell.id, task.task_id)
         kit = Kit(task, identity, self.cell.config.seed, self.services, self._turn)
         kit.log.agenda = self.protocol.agenda(kit.generator("agenda", self.cell.agenda_seed))
-        if self.progress.hopeless:
-            last = self.progress.last_failure
-            return self._record(task, kit.log, f"not attempted: too many failures in a row; the last: {last}"), False
+        if self.hopeless:
+            error = f"not attempted: too many failures in a row; the last: {self.last_failure}"
+            return self._record(task, kit.log, error), False
         try:
             await unwrap_group(self.protocol.run(task, kit))
             if not kit.log.turns and kit.log.ended is None:
-                raise UserError(
-                    f"protocol={self.cell.protocol_name} recorded no turn of {task.task_id}",
-                    "its run() must record each turn by kit.finish_turn; docs/write-your-own.md shows how",
-                )
+                remedy = "its run() must record each turn by kit.finish_turn; docs/write-your-own.md shows how"
+                raise UserError(f"protocol={self.cell.protocol_name} recorded no turn of {task.task_id}", remedy)
         except Stopped as stop:
             return self._record(task, kit.log, f"not finished: {stop}"), True
         except BrokenTest as broken:
@@ -368,7 +320,7 @@ async def run_together(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 
 async def unwrap_group(coroutine: Awaitable[None]) -> None:
-    """Await; from an exception group raise the most important member: a bug, then a `UserError`, then the rest."""
+    """Await; from an exception group raise the most important member: a bug, then a `UserError`, then others."""
     try:
         await coroutine
     except BaseExceptionGroup as group:
@@ -413,12 +365,11 @@ async def services_of(
 
 
 def _players(cell: Cell, serving: Sequence[Any], stack: contextlib.AsyncExitStack) -> dict[str, Player]:
-    """The model of each role: the model under test, and the models in the protocol's config.
+    """The model under test and the models in the protocol's config, by role.
 
-    What serves the sessions is checked before the model under test is asked.
+    The `serving` components are checked before the model under test is asked.
     """
-    config = cell.config
-    tested = MODELS.build(config.model)
+    config, tested = cell.config, MODELS.build(cell.config.model)
     players = {UNDER_TEST: Player(tested, CheckOnce(*serving, tested), MODELS.of(config.model).traits.baseline)}
     for place, model in models_in(config.protocol, "protocol"):
         players[role_of(place)] = Player.of(MODELS.build(model))

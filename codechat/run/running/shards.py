@@ -1,8 +1,8 @@
 """Parts of a cell that processes run by themselves, on one machine or several, and their merge.
 
 Shard `i` of `n` is every `n`-th task from the `i`-th on, under the id of the whole cell, in `<cell>/shards/i-of-n` with
-a lock and a journal of its own. A run of the cell without a shard merges: it takes in what the journals of all its
-shards hold, does what is missing, and writes and tracks the results. So whoever starts shards ends with that run.
+its lock and journal. A run of the cell without a shard merges: it takes in the journals of all its shards, runs what is
+missing, and writes and tracks the results.
 """
 
 import contextlib
@@ -20,17 +20,8 @@ from codechat.models.endpoints import EndpointInfo
 from codechat.run.answering.endpoints import refuse_other_weights
 from codechat.run.cell import SHARDS, Cell, is_held, lock, session_id
 from codechat.run.cell.budget import Budget
-from codechat.run.journal import (
-    Account,
-    EndpointRecord,
-    Journal,
-    Ledger,
-    account_of,
-    copy_sessions,
-    merge_journal,
-    origin_name,
-)
-from codechat.run.running.sessions import Recorded
+from codechat.run.journal import Account, Journal, Ledger, account_of, copy_sessions, merge_journal, origin_name
+from codechat.run.running.sessions import SessionsInJournal
 from codechat.run.settings.config import ShardConfig
 
 ENDED = "ended.json"
@@ -51,17 +42,13 @@ class Shard:
 
     @property
     def name(self) -> str:
-        """Its name, which is also that of its folder."""
+        """The shard's name, also of its folder."""
         return f"{self.index}-of-{self.count}"
 
     def part_of(self, cell: Cell) -> Cell:
-        """The cell with this part of its tasks, in the shard's folder; id and sessions are those of the whole."""
-        return replace(
-            cell,
-            tasks=cell.tasks[self.index :: self.count],
-            name=f"{cell.name}, shard {self.name}",
-            begun=cell.folder / SHARDS / self.name,
-        )
+        """The cell with this part of its tasks, in the shard's folder; ids stay the same."""
+        tasks, folder = cell.tasks[self.index :: self.count], cell.folder / SHARDS / self.name
+        return replace(cell, tasks=tasks, name=f"{cell.name}, shard {self.name}", begun=folder)
 
     def overlaps(self, other: Self) -> bool:
         """Whether two shards have tasks in common, if there are enough tasks."""
@@ -70,7 +57,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class ShardResult:
-    """The counts of one shard's sessions. `error` is that of the first one that errored, with its task."""
+    """The counts of one shard's sessions. `error` is the first error, with its task."""
 
     shard: Shard
     completed: int
@@ -81,7 +68,7 @@ class ShardResult:
     def of(cls, part: Cell, shard: Shard, journal: Journal) -> Self:
         """Count the sessions in a shard's journal."""
         status, error = Counter[str](), ""
-        for session in Recorded(part, journal):
+        for session in SessionsInJournal(part, journal):
             status[session.status] += 1
             if session.error is not None:
                 error = error or f"{session.task_id}: {session.error}"
@@ -94,16 +81,15 @@ class ShardResult:
 
 @contextlib.contextmanager
 def lock_shard(cell: Cell, shard: Shard) -> Iterator[None]:
-    """Keep a shard for this process. Raises `UserError` if it is run already, alone or within another one."""
-    with lock(shard.part_of(cell).folder):
-        (shard.part_of(cell).folder / ENDED).unlink(missing_ok=True)
-        for other, folder in _shards(cell).items():
-            if other != shard and other.overlaps(shard) and is_held(folder):
-                raise UserError(
-                    f"shard {shard.name} has tasks in common with {folder}, which another process is running",
-                    "wait for it, or stop it; its results are kept, and are not paid for again",
-                )
-        # Asked last: a run of the whole cell first takes its lock, then asks for those of the shards.
+    """Lock a shard. Raises `UserError` if another process runs it, alone or within another shard or the cell."""
+    folder = shard.part_of(cell).folder
+    with lock(folder):
+        (folder / ENDED).unlink(missing_ok=True)
+        for other, path in _shards(cell).items():
+            if other != shard and other.overlaps(shard) and is_held(path):
+                problem = f"shard {shard.name} has tasks in common with {path}, which another process is running"
+                raise UserError(problem, "wait for it, or stop it; its results are kept, and are not paid for again")
+        # Checked last: a run of the whole cell first takes its lock, then checks the locks of the shards.
         if is_held(cell.folder):
             raise UserError(
                 f"the cell {cell.folder} is in use by another process, which runs all that is missing",
@@ -119,9 +105,9 @@ def errors_in(cell: Cell, shard: Shard) -> int | None:
 
 
 def import_steps(cell: Cell, shard: Shard) -> Ledger:
-    """Import into a shard's journal what the cell, or a shard of another count, holds of its sessions.
+    """Import the shard's sessions from the journals of the cell and of shards of another count.
 
-    Returns what was spent on the cell otherwise than by shards of this count. Raises `UserError`.
+    Returns the usage of the cell outside shards of this count. Raises `UserError`.
     """
     part, shards, accounts = shard.part_of(cell), _shards(cell), dict[str, Ledger]()
     others = {each.name: at for each, at in shards.items() if each.count != shard.count and not is_held(at)}
@@ -140,51 +126,42 @@ def import_steps(cell: Cell, shard: Shard) -> Ledger:
 
 
 def merge(cell: Cell) -> None:
-    """Take what all the shards of a cell recorded into its journal; the cell's lock is held.
+    """Merge the journals of all shards into the cell's, whose lock is held. A merged journal may be merged again.
 
-    A shard's journal stays as it is, and may be taken in again, then with what is new. Raises `UserError` if a shard is
-    being run, or was answered by another checkpoint than the rest of the cell.
+    Raises `UserError` if a shard is being run, or was answered by another checkpoint than the rest of the cell.
     """
     shards, into = _shards(cell), cell.folder / "journal.db"
-    running = next(filter(is_held, shards.values()), None)
-    if running is not None:
-        raise UserError(
-            f"another process is still running the shard {running}",
-            "run this command again when it has ended: it merges all shards and does what is missing",
-        )
+    if running := next(filter(is_held, shards.values()), None):
+        remedy = "run this command again when it has ended: it merges all shards and does what is missing"
+        raise UserError(f"another process is still running the shard {running}", remedy)
     for shard, folder in shards.items():
         source = folder / "journal.db"
         if source.exists():
-            account = account_of(source)
             if into.exists():
-                _refuse_other_checkpoint(cell, account_of(into), account, folder)
+                _refuse_other_checkpoint(cell, account_of(into), account_of(source), folder)
             merge_journal(into, source, _sessions(shard.part_of(cell)), shard.name)
 
 
 def share_of(budget: Budget, shard: Shard, before: Ledger) -> Budget:
-    """The share of a shard in what is left of a cell's budget after `before` was spent: all shards have the same."""
+    """A shard's equal share of what is left of a cell's budget after `before` was spent."""
     paid = budget.spent_usd(before) or 0.0
-    return replace(
-        budget,
-        usd=None if budget.usd is None else max(0.0, budget.usd - paid) / shard.count,
-        tokens=None if budget.tokens is None else max(0, budget.tokens - before.tokens) // shard.count,
-        shards=shard.count,
-    )
+    usd = None if budget.usd is None else max(0.0, budget.usd - paid) / shard.count
+    tokens = None if budget.tokens is None else max(0, budget.tokens - before.tokens) // shard.count
+    return replace(budget, usd=usd, tokens=tokens, shards=shard.count)
 
 
 def without_shard(words: Sequence[str]) -> list[str]:
-    """The command that merges: the words of a shard's command, without those that choose the shard."""
+    """The command that merges: a shard's command without the words that choose the shard."""
     return [word for word in words if word.lstrip("+~").partition("=")[0].partition(".")[0] != "shard"]
 
 
 def _shards(cell: Cell) -> dict[Shard, Path]:
-    """The shards that were begun, and their folders."""
-    found: dict[Shard, Path] = {}
+    shards: dict[Shard, Path] = {}
     for folder in (cell.folder / SHARDS).glob("*-of-*"):
         index, _, count = folder.name.partition("-of-")
         if index.isdecimal() and count.isdecimal() and int(index) < int(count):
-            found[Shard(int(index), int(count))] = folder
-    return dict(sorted(found.items(), key=lambda each: (each[0].count, each[0].index)))
+            shards[Shard(int(index), int(count))] = folder
+    return dict(sorted(shards.items(), key=lambda each: (each[0].count, each[0].index)))
 
 
 def _sessions(cell: Cell) -> list[str]:
@@ -192,17 +169,12 @@ def _sessions(cell: Cell) -> list[str]:
 
 
 def _refuse_other_checkpoint(cell: Cell, whole: Account, part: Account, folder: Path) -> None:
-    models = cell.endpoints
     for record in part.endpoints:
-        earlier: list[EndpointRecord] = [each for each in whole.endpoints if each.place == record.place]
-        if record.place not in models:
+        if (model := cell.endpoints.get(record.place)) is None:
             continue
+        earlier = [each for each in whole.endpoints if each.place == record.place]
         try:
-            refuse_other_weights(
-                record.place, models[record.place], earlier, EndpointInfo(record.base_url, record.facts)
-            )
+            refuse_other_weights(record.place, model, earlier, EndpointInfo(record.base_url, record.facts))
         except UserError as mistake:
-            raise UserError(
-                f"{folder} cannot be merged. {mistake.message}",
-                "remove that folder, and run this shard again at the checkpoint that answered the others",
-            ) from mistake
+            remedy = "remove that folder, and run this shard again at the checkpoint that answered the others"
+            raise UserError(f"{folder} cannot be merged. {mistake.message}", remedy) from mistake

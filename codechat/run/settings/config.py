@@ -1,8 +1,11 @@
 """A cell's whole configuration, validated, and the cell id."""
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
+from typing import Any, Literal, Protocol, Self
 
 from pydantic import ConfigDict, SerializeAsAny, create_model, model_validator
 from pydantic.fields import FieldInfo
@@ -20,6 +23,7 @@ from codechat.base.config import (
 )
 from codechat.base.errors import UserError
 from codechat.base.files import content_hash
+from codechat.base.plugins import import_study_files
 from codechat.base.registry import Registry
 from codechat.base.texts import writable
 from codechat.datasets import DATASETS, DatasetConfig
@@ -30,8 +34,65 @@ from codechat.models.hardware import HARDWARE, HardwareConfig
 from codechat.models.roles import without_roles
 from codechat.report.tracking import TRACKING
 from codechat.run.protocols import PROTOCOLS, questions_of
-from codechat.run.settings.groups import Content, study_groups
 from codechat.sandbox import SANDBOXES, SandboxConfig
+
+
+class Content(Protocol):
+    """Data that a group's component loads, such as a pool of instructions; `content_hash` is part of the cell id."""
+
+    @property
+    def content_hash(self) -> str: ...
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Warnings for the author."""
+
+    def texts(self) -> Iterable[tuple[str, str]]:
+        """The ids of the parts, shown in tables, and their texts."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group of options that a study adds to every cell; a protocol that needs it names it in `uses`.
+
+    `field` declares `options`, the type of its options, in a cell's config, behind the group `behind`. `before` are the
+    values of cells from before the group. `check` yields remarks on a cell that uses the group; raises `UserError`.
+    `label` returns words of a cell's name. A group may `load` data from options and tasks, which a protocol gets as
+    `data`; or its component `serves` the sessions: it is checked before the model under test is asked, and closed after
+    the sessions.
+    """
+
+    registry: Registry[Any, Any]
+    options: Any
+    field: Any
+    behind: str
+    before: Mapping[str, Any] | None = None
+    check: Callable[[Any], Iterator[str]] = lambda cell: iter(())
+    label: Callable[[Any, str], Sequence[str]] = lambda options, choice: ()
+    data: str = ""
+    load: Callable[[Config, Sequence[Task]], Content] | None = None
+    serves: bool = False
+
+    @property
+    def name(self) -> str:
+        """The group's name: the key of its options."""
+        return self.registry.group
+
+
+_BROUGHT: dict[str, Group] = {}
+
+
+def add_group(group: Group) -> None:
+    """Add a group; called in a study's file `groups.py`."""
+    _BROUGHT[group.name] = group
+
+
+@cache
+def study_groups() -> Mapping[str, Group]:
+    """The groups of all installed studies by name. Raises `UserError` for a broken package."""
+    import_study_files("groups")
+    return dict(_BROUGHT)
+
 
 IDENTITY_SCHEMA = 1
 
@@ -39,7 +100,7 @@ OWN: tuple[Registry[Any, Any], ...] = (MODELS, DATASETS, PROTOCOLS, JUDGES, SAND
 
 
 class _Groups(Mapping[str, Registry[Any, Any]]):
-    """The registry of each group of a cell, in the order of config.yaml; those of studies are found at first use."""
+    """The registry of each group of a cell, in the order of config.yaml; studies are imported at first use."""
 
     @functools.cached_property
     def _found(self) -> dict[str, Registry[Any, Any]]:
@@ -61,7 +122,7 @@ class _Groups(Mapping[str, Registry[Any, Any]]):
 
 GROUPS = _Groups()
 NEEDED = ("model", "dataset", "protocol")
-"""The groups that every protocol needs; it names the others in `uses`."""
+"""The groups of every protocol; it names others in `uses`."""
 
 RETIRED = frozenset(
     {
@@ -69,7 +130,7 @@ RETIRED = frozenset(
         *("tensor_parallel", "data_parallel", "max_num_seqs", "batch_invariant"),
     }
 )
-"""Options of components that codechat no longer has: the config.yaml of an older cell is read without them."""
+"""Removed options of components: the config.yaml of an older cell is read without them."""
 
 
 class ShardConfig(Config):
@@ -80,23 +141,17 @@ class ShardConfig(Config):
 
     @model_validator(mode="after")
     def _names_a_part(self) -> Self:
-        """Raises `UserError`: both options name one part together."""
-        if self.count is None and self.index is not None:
-            raise UserError(
-                f"shard.index={self.index} needs shard.count",
-                f"say of how many: shard.index={self.index} shard.count=N",
-            )
-        if self.count is not None and self.index is None:
-            raise UserError(
-                f"shard.count={self.count} needs shard.index",
-                f"say which of the {self.count}, from 0 to {self.count - 1}: shard.index=0 shard.count={self.count}; "
-                "the command without both merges",
-            )
-        if self.count is not None and self.index is not None and not 0 <= self.index < self.count:
-            raise UserError(
-                f"there is no shard {self.index} of {self.count}",
-                f"shard.index counts from 0: the last one is shard.index={self.count - 1}",
-            )
+        """Raises `UserError` unless both options name one part."""
+        index, count = self.index, self.count
+        if count is None and index is not None:
+            remedy = f"give the number of shards: shard.index={index} shard.count=N"
+            raise UserError(f"shard.index={index} needs shard.count", remedy)
+        if count is not None and index is None:
+            remedy = f"choose one, from 0 to {count - 1}: shard.index=0 shard.count={count}; without both, it merges"
+            raise UserError(f"shard.count={count} needs shard.index", remedy)
+        if count is not None and index is not None and not 0 <= index < count:
+            remedy = f"shard.index counts from 0: the last one is shard.index={count - 1}"
+            raise UserError(f"there is no shard {index} of {count}", remedy)
         return self
 
 
@@ -116,7 +171,7 @@ class StopConfig(Config):
 
 
 class CellConfig(Config):
-    """One cell: a component of every group, and the fixed keys. `whole` has the groups of the studies, too."""
+    """One cell: a component of every group, and the fixed keys. `whole` also has the groups of the studies."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
@@ -141,16 +196,13 @@ class CellConfig(Config):
         None, "tokens, in and out, that the cell may spend on model and judges; null: no limit", gt=0
     )
     dry_run: bool = run_option(False, "estimate calls, tokens and cost, and run nothing")
-    pilot: str | None = run_option(
-        None, "with dry_run: the folder of a finished cell, by whose calls and tokens the estimate is corrected"
-    )
     shard: ShardConfig = run_option(ShardConfig(), "which part of the tasks this process runs")
     stop: StopConfig = result_option(StopConfig(), "whether to end once enough is known")
 
     @staticmethod
     @functools.cache
     def whole() -> "type[CellConfig]":
-        """The class of all cells: with a field for each group that an installed study brings."""
+        """The class of all cells, with a field for each group of an installed study."""
         added: Any = {name: (group.options, group.field) for name, group in study_groups().items()}
         return create_model("CellConfig", __base__=CellConfig, __module__=__name__, __doc__=CellConfig.__doc__, **added)
 
@@ -169,13 +221,13 @@ class CellConfig(Config):
         parts["protocol"] = settle(parts["protocol"], parts["dataset"])
         unasked = {*QUESTIONS, SOLUTION} - questions_of(parts["protocol"])
         parts["judge"] = without_roles(parts["judge"], unasked)
-        rest = {name: value for name, value in values.items() if name not in GROUPS}
-        if isinstance(stop := rest.get("stop"), Mapping):  # `look` is no option any more
-            rest["stop"] = {name: value for name, value in stop.items() if name != "look"}
-        return validate(cls.whole(), {**rest, **parts}, "")
+        fixed = {name: value for name, value in values.items() if name not in GROUPS}
+        if isinstance(stop := fixed.get("stop"), Mapping):  # the option `look` was removed
+            fixed["stop"] = {name: value for name, value in stop.items() if name != "look"}
+        return validate(cls.whole(), {**fixed, **parts}, "")
 
     def part(self, group: str) -> Any:
-        """The options of a group, which may be a study's; None if no installed study brings it."""
+        """The options of a group, which may be a study's; None if no installed study has it."""
         return getattr(self, group, None)
 
     def values(self, exclude: Iterable[str] = ()) -> dict[str, Any]:
@@ -186,8 +238,8 @@ class CellConfig(Config):
 
     @property
     def transient(self) -> set[str]:
-        """The names of what says nothing of the whole cell, and is kept in no file: how this process runs it."""
-        return {"shard", "pilot"} | (set() if self.stop.is_set else {"stop"})
+        """The options of this process alone, which are in no file."""
+        return {"shard"} | (set() if self.stop.is_set else {"stop"})
 
     @property
     def questions(self) -> tuple[str, ...]:
@@ -197,7 +249,7 @@ class CellConfig(Config):
 
     @property
     def uses(self) -> frozenset[str]:
-        """The groups that affect the cell: those that the protocol names, and those that every cell needs."""
+        """The groups that affect the cell: named by the protocol, or needed by every cell."""
         return PROTOCOLS.of(self.protocol).traits.uses | set(NEEDED)
 
     def identity(self, older: int = 0) -> dict[str, Any]:
@@ -206,7 +258,7 @@ class CellConfig(Config):
         return {name: value for name, value in super().identity(older).items() if name not in unused}
 
     def field_at(self, key: str) -> FieldInfo | None:
-        """The declared field nearest to the end of a dotted key; None if a part of the key is unknown."""
+        """The last declared field along a dotted key; None if a part of the key is unknown."""
         node: Any = self
         field: FieldInfo | None = None
         for name in key.split("."):
@@ -220,28 +272,26 @@ class CellConfig(Config):
 
     def _fields_along(self, key: str) -> list[FieldInfo | None]:
         """The field at every part of a dotted key."""
-        parts = key.split(".")
-        return [self.field_at(".".join(parts[: count + 1])) for count in range(len(parts))]
+        return [self.field_at(".".join(parts)) for parts in accumulate([name] for name in key.split("."))]
 
     def can_change_result(self, key: str) -> bool:
-        """Whether a dotted key is part of the cell id: none of its parts may be a run option."""
+        """Whether a dotted key is part of the cell id: no part is a run option."""
         return all(field is not None and is_identity(field) for field in self._fields_along(key))
 
     def is_run_option(self, key: str) -> bool:
-        """Whether a dotted key is one of speed, repetition or machine, or lies within such a group."""
+        """Whether a dotted key is a run option, or within one."""
         return any(field is not None and part_of(field) == "run" for field in self._fields_along(key))
 
     def can_change_in_rescoring(self, key: str) -> bool:
-        """Whether a key leaves recorded dialogues as they are: it concerns scoring, paths or this machine."""
+        """Whether a key does not affect recorded dialogues: it concerns scoring, paths or this machine."""
         fields = self._fields_along(key)
-        group, field = type(self).model_fields[key.partition(".")[0]], fields[-1]
-        if part_of(group) == "run" or any(each is not None and is_scoring(each) for each in fields):
-            return True
-        return field is not None and part_of(field) == "place"
+        run = part_of(type(self).model_fields[key.partition(".")[0]]) == "run"
+        place = fields[-1] is not None and part_of(fields[-1]) == "place"
+        return run or place or any(each is not None and is_scoring(each) for each in fields)
 
 
 def _without_retired(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a component; a mapping without a kind belongs to the user."""
+    """The options of a component without removed ones; a mapping without a kind belongs to the user."""
     gone = RETIRED if "kind" in values else ()
     left = {name: value for name, value in values.items() if name not in gone}
     return {name: _without_retired(value) if isinstance(value, Mapping) else value for name, value in left.items()}
@@ -255,13 +305,13 @@ def cell_id(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...], conte
 def cell_ids(
     config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...], contents: Mapping[str, Content]
 ) -> tuple[str, ...]:
-    """The cell's id, then those that it had under earlier versions of its rules and baselines, each once.
+    """The cell's id, then its ids under earlier versions of its rules and baselines, each once.
 
-    Every version counts with repositories in the id and (as at first) without.
+    Early versions had no repositories in the id.
     """
     identities, content = [config.identity(older) for older in range(config.versions())], content_outside(tasks)
-    found = [_hash(each, dataset, tasks, contents, outside) for each in identities for outside in (content, {})]
-    return tuple(dict.fromkeys(found))
+    ids = (_hash(each, dataset, tasks, contents, outside) for each in identities for outside in (content, {}))
+    return tuple(dict.fromkeys(ids))
 
 
 def _hash(
@@ -271,7 +321,7 @@ def _hash(
     contents: Mapping[str, Content],
     outside: Mapping[str, str],
 ) -> str:
-    """The id of a cell with these options, whose verdicts depend on the content `outside` the dataset."""
+    """The id of a cell with these options; `outside` is content outside the dataset that verdicts depend on."""
     identity: dict[str, Any] = {"schema": IDENTITY_SCHEMA, **options}
     identity["dataset"] = {
         **identity["dataset"],
@@ -287,4 +337,4 @@ def _hash(
 
 def content_outside(tasks: tuple[Task, ...]) -> dict[str, str]:
     """Content outside the dataset that verdicts depend on, such as repositories: name → content hash."""
-    return dict(sorted(found for task in tasks for suite in task.suites for found in suite.outside.items()))
+    return dict(sorted(pair for task in tasks for suite in task.suites for pair in suite.outside.items()))

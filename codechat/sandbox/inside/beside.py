@@ -1,6 +1,4 @@
-"""Programs that run beside other processes of the machine, without namespaces: their folders, and what replaces what a
-namespace of their own would give them.
-"""
+"""Programs among the other processes of the machine: their folders, and what replaces namespaces."""
 
 # No pathlib: every module loaded here is memory that each fork copies.
 # ruff: noqa: PTH101, PTH102, PTH120, PTH104, PTH106, PTH108, PTH116, PTH118, PTH123, PTH208
@@ -14,11 +12,86 @@ import stat
 import struct
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from importlib.machinery import PathFinder
 from typing import Any
 
-from codechat.sandbox.inside import isolate, landlock, seccomp
+from codechat.sandbox.inside import isolate, seccomp
+from codechat.sandbox.inside.isolate import checked, libc
 from codechat.sandbox.inside.supervise import Supervisor, descendants
+
+CREATE, ADD_RULE, RESTRICT = 444, 445, 446  # the same numbers on every machine
+VERSION, PATH_BENEATH = 1, 1
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
+ALL_FILES = (1 << 13) - 1  # what the first version knows
+OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE  # the rights that a file can have, unlike a folder
+READ = EXECUTE | READ_FILE | READ_DIR
+REFER, IOCTL = 1 << 13, 1 << 15  # since versions 2 and 5
+NETWORK, SCOPES = 0b11, 0b11  # TCP since version 4; abstract sockets and signals since version 6
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+
+def landlock_version() -> int:
+    """The version of Landlock's interface that the kernel offers; 0 if it offers none."""
+    return max(0, int(libc.syscall(CREATE, None, 0, VERSION)))
+
+
+def rights(known: int) -> int:
+    """All rights on files that a version of the interface can take away."""
+    return ALL_FILES | (REFER if known >= 2 else 0) | (TRUNCATE if known >= 3 else 0) | (IOCTL if known >= 5 else 0)
+
+
+class Ruleset:
+    """The rights of a process: all in the folders `own`, and allowed ones elsewhere. One ruleset serves many processes.
+    A program that is `alone` executes nothing in `own`. Raises `OSError` if the kernel refuses."""
+
+    def __init__(self, own: Sequence[str], known: int, *, alone: bool = False) -> None:
+        self._all = rights(known)
+        attributes = struct.pack("QQQ", self._all, NETWORK if known >= 4 else 0, SCOPES if known >= 6 else 0)
+        size = 24 if known >= 6 else 16 if known >= 4 else 8
+        self._handle = checked(libc.syscall(CREATE, attributes, size, 0), "Landlock")
+        for place in own:
+            handle = os.open(place, os.O_PATH | os.O_CLOEXEC)
+            self.allow(handle, self._all & ~(IOCTL | (EXECUTE if alone else 0)))
+            os.close(handle)
+
+    def allow(self, place: int, granted: int) -> None:
+        """Rights at a place and below it, by a descriptor. Raises `OSError`."""
+        rule = struct.pack("=Qi", granted & self._all, place)
+        checked(libc.syscall(ADD_RULE, self._handle, PATH_BENEATH, rule, 0), "Landlock")
+
+    def restrict(self) -> None:
+        """Bind this process, of one thread, and all that it starts. Needs no_new_privs. Raises `OSError`."""
+        checked(libc.syscall(RESTRICT, self._handle, 0), "Landlock")
+        os.close(self._handle)
+
+
+def allow_reading(rulesets: Sequence[Ruleset], visible: Iterable[str], hidden: Sequence[str]) -> None:
+    """Allow reading and executing below `visible` but not below `hidden`. Raises `OSError`. A folder with something
+    hidden in it can be listed, and its entries have rights one by one. What this user cannot reach is left out."""
+    covered = [os.path.realpath(path) for path in hidden]
+    waiting = [(os.path.realpath(path), READ) for path in visible] + [
+        (path, READ_FILE | WRITE_FILE) for path in DEVICES
+    ]
+    while waiting:
+        place, granted = waiting.pop()
+        if any(place == path or place.startswith(path + "/") for path in covered):
+            continue
+        try:
+            handle = os.open(place, os.O_PATH | os.O_CLOEXEC)
+        except (FileNotFoundError, PermissionError):
+            continue
+        try:
+            if not stat.S_ISDIR(os.fstat(handle).st_mode):
+                granted &= OF_FILES
+            elif any(path.startswith(place.rstrip("/") + "/") for path in covered):
+                granted = READ_DIR
+                waiting += [(os.path.join(place, name), READ) for name in os.listdir(place)]
+            for ruleset in rulesets:
+                ruleset.allow(handle, granted)
+        finally:
+            os.close(handle)
+
 
 LOOK_S = 0.1  # between two looks at what a program's folder holds
 BLOCK = 512  # bytes, the unit of st_blocks
@@ -28,55 +101,43 @@ SEMAPHORE = 64  # bytes, more than any C library's sem_t has
 
 
 class Beside:
-    """The folders of a zygote's programs, two since two may share a run, and how programs are confined to them.
-
-    `place` is what the system grants. Made by the zygote, as the user that programs are.
-    """
+    """The folders of a zygote's programs, one for each of two in a run, and how programs are confined to them. `place`
+    is what the system grants. The zygote makes it as the user of programs."""
 
     def __init__(self, folder: str, visible: list[str] | None, hidden: list[str], version: int | None) -> None:
-        """`visible` and `hidden` are those of Landlock, or None: it is not used. `version` limits its interface."""
+        """`visible` and `hidden` are for Landlock; no `visible`: it is not used. `version` limits its interface."""
         isolate.open_more_files()
         self.folders = [os.path.realpath(f"{folder}/{part}") for part in (0, 1)]
-        self.version = landlock.version() if version is None else version
-        self._rulesets: list[landlock.Ruleset] = []  # by part of a run
+        self.version = landlock_version() if version is None else version
+        self._rulesets: list[Ruleset] = []  # by part of a run
         self._shown = visible or [], hidden
         self._where: list[str] = []  # the program's folder, of the first of two
         _share_memory(self._where)
         self._set_folder(self.folders[0])
         self.refusal = ""
-        self.place: seccomp.Place = "bare"
         if visible is not None:
-            self._make_rulesets()
+            try:
+                if self.version < 1:
+                    raise OSError("this kernel has no Landlock")
+                self._rulesets = [Ruleset([folder], self.version) for folder in self.folders]
+                allow_reading(self._rulesets, *self._shown)
+            except OSError as error:
+                self._rulesets.clear()
+                self.refusal = str(error)
         wanted: list[seccomp.Place] = ["landlock", "supervised"] if self._rulesets else ["supervised"]
-        for place in wanted:
-            if self._works(place):
-                self.place = place
-                break
-        else:
+        self.place: seccomp.Place = next(filter(self._works, wanted), "bare")
+        if self.place == "bare":
             self.refusal = self.refusal or "the system lets the sandbox supervise no system calls"
 
-    def _make_rulesets(self) -> None:
-        try:
-            if self.version < 1:
-                raise OSError("this kernel has no Landlock")
-            self._rulesets = [landlock.Ruleset([folder], self.version) for folder in self.folders]
-            landlock.show(self._rulesets, *self._shown)
-        except OSError as error:
-            self._rulesets.clear()
-            self.refusal = str(error)
-
     def _works(self, place: seccomp.Place) -> bool:
-        """Whether programs can be confined so; tried in a child."""
-        child = os.fork()
-        if child == 0:
-            try:
-                if place == "landlock":
-                    self._rulesets[0].restrict()
-                isolate.filter_of(place).listen(isolate.libc)
-            except OSError:
-                os._exit(1)
-            os._exit(0)
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        """Whether a place confines programs, tried in a child."""
+
+        def confine() -> None:
+            if place == "landlock":
+                self._rulesets[0].restrict()
+            isolate.filter_of(place).listen(isolate.libc)
+
+        return isolate.works(confine)
 
     def enter(self, part: int, alone: bool) -> None:
         """For a child, before the candidate's first line: its own folder, and no other. Raises `OSError`."""
@@ -85,29 +146,29 @@ class Beside:
         if part:
             self._set_folder(folder)
         if "tempfile" in sys.modules:
-            sys.modules["tempfile"].tempdir = None  # type: ignore[attr-defined]  # what was loaded may have looked for it
+            sys.modules["tempfile"].tempdir = None  # type: ignore[attr-defined]  # a loaded module may have set it
         if self.place == "landlock":
             isolate.libc.prctl(isolate.PR_SET_DUMPABLE, 1, 0, 0, 0)  # the supervisor reads addresses of sockets
             if alone:  # seldom, so it is made here
-                ruleset = landlock.Ruleset([folder], self.version, alone=True)
-                landlock.show([ruleset], *self._shown)
+                ruleset = Ruleset([folder], self.version, alone=True)
+                allow_reading([ruleset], *self._shown)
                 ruleset.restrict()
             else:
                 self._rulesets[part].restrict()
 
     def be_supervised(self, asker: socket.socket, limits: dict[str, int], reaps: bool) -> None:
-        """For a child, at last: bind it to the filter, and hand the listener to the zygote. Raises `OSError`."""
-        told = LIMITS.pack(limits["processes"], limits["file"])
-        isolate.be_supervised(self.place, asker, told, limits["open_files"], reaps=reaps)
+        """For a child, last: bind it to the filter, and hand the listener to the zygote. Raises `OSError`."""
+        message = LIMITS.pack(limits["processes"], limits["file"])
+        isolate.be_supervised(self.place, asker, message, limits["open_files"], reaps=reaps)
 
     def _set_folder(self, folder: str) -> None:
-        # Node ends, and others may, where it may not look for the system's configuration of OpenSSL.
+        # Node ends, as other programs may, if it cannot look for the system's OpenSSL configuration.
         os.environ |= {"HOME": folder, "TMPDIR": folder, "OPENSSL_CONF": "/dev/null"}
         isolate.name_folder(folder)
         self._where[:] = [folder]
 
     def clear(self) -> None:
-        """Remove what programs left. None of them is left."""
+        """Remove what ended programs left."""
         for folder in self.folders:
             clear(folder)
 
@@ -120,7 +181,7 @@ class Beside:
 
 
 class Watched:
-    """What the zygote answers and measures while the programs of a run last."""
+    """The zygote's answers and measurements during a run."""
 
     def __init__(self, beside: Beside, children: list[int], askers: list[socket.socket]) -> None:
         self._beside, self._children = beside, children
@@ -136,7 +197,7 @@ class Watched:
             poll.register(handle, select.POLLIN)
 
     def handle(self, ready: int, event: int) -> None:
-        """Take a listener, or answer a call."""
+        """Accept a listener, or answer a call."""
         if ready in self._supervisors:
             if event & select.POLLIN:
                 self._supervisors[ready].answer()
@@ -146,14 +207,13 @@ class Watched:
             return
         part, asker = self._askers[ready]
         self._poll.unregister(ready)
-        told, handles, _, _ = socket.recv_fds(asker, LIMITS.size, 1)
-        if handles:  # else it ended before
-            processes, self._most[self._beside.folders[part]] = LIMITS.unpack(told)
-            supervisor = Supervisor(
-                handles[0], self._children[part], self._children, processes, self._beside.folders[part]
-            )
-            self._supervisors[handles[0]] = supervisor
-            self._poll.register(handles[0], select.POLLIN)
+        message, handles, _, _ = socket.recv_fds(asker, LIMITS.size, 1)
+        for listener in handles:  # none if it ended before
+            folder = self._beside.folders[part]
+            processes, self._most[folder] = LIMITS.unpack(message)
+            supervisor = Supervisor(listener, self._children[part], self._children, processes, folder)
+            self._supervisors[listener] = supervisor
+            self._poll.register(listener, select.POLLIN)
 
     def overfull(self) -> bool:
         """Whether a program's folder holds more than it may, looked at ten times a second."""
@@ -181,7 +241,7 @@ def make_folders(folder: str, user: int | None) -> None:
 
 
 def clear(folder: str) -> None:
-    """Empty a folder, however deep it is and whatever modes it has. Folders in folders are moved up, then removed."""
+    """Empty a folder of any depth and with any modes. Inner folders are moved up, then removed."""
     try:
         names = os.listdir(folder)
     except PermissionError:
@@ -209,8 +269,8 @@ def clear(folder: str) -> None:
 
 
 def used(folder: str, most: int) -> int:
-    """The bytes of a folder on its file system, as a file system in memory would count them, and those of files that
-    were removed and are still open or mapped; more than `most` if it cannot be told."""
+    """The bytes of a folder as a file system in memory would count them, removed files that are still open or mapped
+    included; more than `most` if that is unknown."""
     used = files = 0
     waiting = [folder]
     while waiting:
@@ -231,7 +291,7 @@ def used(folder: str, most: int) -> int:
 
 
 def _removed(device: int) -> int:
-    """The bytes of files on a device that have no name any more and that programs hold, as far as they can be seen."""
+    """The bytes of removed files on a device that programs still hold, of the processes that can be read."""
     open_files: dict[int, int] = {}
     mapped, name = 0, f"{os.major(device):02x}:{os.minor(device):02x}"
     for pid in descendants():
@@ -250,16 +310,13 @@ def _removed(device: int) -> int:
 
 
 class _Heap:
-    """Finds the module `multiprocessing.heap`, and has it keep shared values in a program's folder.
-
-    To load it beforehand would take a tenth of the time that a zygote takes to start.
-    """
+    """Finds the module `multiprocessing.heap`, and has it keep shared values in a program's folder (item of `where`).
+    Loading it with the zygote would add a tenth to the start."""
 
     def __init__(self, where: list[str]) -> None:
         self._where = where
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Its specification, None for any other module."""
         if name != "multiprocessing.heap":
             return None
         found: Any = PathFinder.find_spec(name, path)
@@ -274,8 +331,8 @@ class _Heap:
 
 
 def _share_memory(where: list[str]) -> None:
-    """Give `multiprocessing` what lies in /dev/shm elsewhere: named memory in the program's folder, which is to be the
-    only item of `where`, and semaphores in memory that only its own forks share."""
+    """Replace the parts of `multiprocessing` that need /dev/shm: named memory is in the program's folder, the only item
+    of `where`, and semaphores in memory that only its forks share."""
     import _multiprocessing  # type: ignore[import-not-found]
     import _posixshmem  # type: ignore[import-not-found]
 

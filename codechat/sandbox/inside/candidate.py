@@ -28,8 +28,8 @@ import socket
 import sys
 import time
 import types
-from collections.abc import Sequence
-from typing import Any, NoReturn, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 from codechat.sandbox.inside import isolate, wire
 from codechat.sandbox.inside.encode import canonical, encode
@@ -39,18 +39,17 @@ NAME = "<candidate>"
 TEXT_LIMIT = 1000
 TRACE_LINES = 12
 FLUSH_AFTER = 0.02  # seconds
+Send = Callable[[bytes, bytes], None]  # a frame, by its kind and payload
 
 
 class Channel:
-    """Writes frames into shared memory; sends them when it is full, after 20 ms, or on `flush`.
-
-    Most programs end within 20 ms: their results cost no system call, since the parent reads the memory at the end.
-    """
+    """Writes frames into shared memory; sends them when it is full, after 20 ms, or on `flush`. Most programs end
+    within 20 ms: their results cost no system call, since the parent reads the memory at the end."""
 
     def __init__(self, results: socket.socket, shared: mmap.mmap, head: "Head") -> None:
         self.results, self.shared, self.head = results, shared, head
         self.waiting = 0  # bytes in the memory that are not sent
-        self.start = wire.HEADER.size  # of those bytes in the whole stream: the frame STARTED went before
+        self.start = wire.HEADER.size  # position of these bytes in the stream: the frame STARTED went before
         self.flushed = time.monotonic()
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
@@ -107,7 +106,7 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap) -> NoRet
     channel = prepare(results, shared)
     calls = marshal.loads(job.pop("calls"))
     try:
-        space = load(job["program"], NAME, job["load_cpu_s"], channel)
+        space = load(job["program"], NAME, job["load_cpu_s"], channel.send)
         function = space and space.get(job["entry"])
         if function is not None:
             channel.send(wire.LOADED)
@@ -138,13 +137,6 @@ def seed_numbers() -> None:
         loaded.seed(0)
 
 
-class Sends(Protocol):
-    """A receiver of reports: the parent's `Channel`, or a `Link` to the tester."""
-
-    def send(self, kind: bytes, payload: bytes = ...) -> None:
-        """Send a frame."""
-
-
 def cache_snippets(snippets: Sequence[str]) -> dict[str, str]:
     """Have tracebacks show the lines of test snippets; the files' names, each with its label in failures."""
     names = [f"<assertion {number}>" for number in range(1, len(snippets) + 1)]
@@ -153,16 +145,14 @@ def cache_snippets(snippets: Sequence[str]) -> dict[str, str]:
     return {name: f"assertion {number}, " for number, name in enumerate(names, 1)}
 
 
-def load(program: str, name: str, limit: float, channel: Sends, *, lent: str = "") -> dict[str, Any] | None:
-    """The program's names, after its code ran as file `name`; None after reporting why it failed.
-
-    It also finds what the lines `lent` import, unless it has such names itself.
-    """
+def load(program: str, name: str, limit: float, send: Send, *, lent: str = "") -> dict[str, Any] | None:
+    """The program's names, after its code ran as file `name`; None after reporting why it failed. It also finds what
+    the lines `lent` import, unless it has such names itself."""
     signal.setitimer(signal.ITIMER_PROF, limit)
     try:
         code = compile(program, name, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
-        channel.send(wire.SYNTAX, text_of(error).encode("utf-8", "replace"))
+        send(wire.SYNTAX, text_of(error).encode("utf-8", "replace"))
         return None
     module = types.ModuleType("candidate")
     module.__file__ = name
@@ -174,10 +164,10 @@ def load(program: str, name: str, limit: float, channel: Sends, *, lent: str = "
             with contextlib.suppress(ImportError):  # then the tests do not run either
                 exec(line, given)
         exec(code, module.__dict__)
-        for one, value in given.items():
-            module.__dict__.setdefault(one, value)
+        for imported, value in given.items():
+            module.__dict__.setdefault(imported, value)
     except BaseException as error:  # noqa: BLE001  anything the program raises is its own failure
-        channel.send(wire.ERROR, describe(error, {name: ""}))
+        send(wire.ERROR, describe(error, {name: ""}))
         return None
     return module.__dict__
 
@@ -211,10 +201,8 @@ def _call(function: Any, calls: Any, job: dict[str, Any], channel: Channel) -> N
 
 
 def describe(error: BaseException, files: dict[str, str], inner: Sequence[str] = ()) -> bytes:
-    """Type, text, traceback lines in `files` (name: its label) and the outcome, bounded, as plain data.
-
-    `inner` are the lines of another process, in which the exception was raised.
-    """
+    """Type, text, traceback lines in `files` (name: its label) and the outcome, bounded, as plain data. `inner` are the
+    lines of another process, in which the exception was raised."""
     kind = "memory" if isinstance(error, MemoryError) else "exit" if isinstance(error, SystemExit) else "error"
     lines = [*trace_lines(error, files), *inner][-TRACE_LINES:]
     return marshal.dumps((type(error).__name__[:TEXT_LIMIT], text_of(error), lines, kind), 2)

@@ -1,9 +1,8 @@
 """Values that go from one process to the other and keep their exact types: arguments, results, changed arguments.
 
-A value is flattened to a tree of scalars, lists and tuples, in which `(kind, content, ...)` stands for every other
-type. The mutable objects of a call are numbered in the order in which they are met, and `("ref", number, ...)` stands
-for such an object met again: in the arguments, in their new contents, in the result. So a function that returns its
-argument, or changes it in place, does the same from afar.
+A value is flattened to a tree of scalars, lists and tuples; `(kind, content, ...)` stands for every other type. The
+mutable objects of a call are numbered in order, and `("ref", number, ...)` stands for a second reference to one: in the
+arguments, in their new contents, in the result. So a function may return an argument or change it in place.
 """
 
 import functools
@@ -33,11 +32,9 @@ class NotCarried(Exception):
 
 
 class Numbered:
-    """The mutable objects of one call's arguments, by the order in which they were met.
-
-    `exhausts`: an iterator counts by the items that it yields, and is used up by that. `met` counts how often a value
-    refers to each object. `reads`: how the values of a program are read for tests; None keeps all as they are.
-    """
+    """The mutable objects of one call's arguments, in order. `exhausts`: iterators are used up and sent as their items.
+    `met` counts the references to each object. `reads`: how the values of a program are read for tests; None changes no
+    value."""
 
     def __init__(self, exhausts: bool = True, reads: "Reads | None" = None) -> None:
         self.objects: list[Any] = []
@@ -52,21 +49,28 @@ class Numbered:
         self.met.append(1)
 
     def swap(self, place: int, value: Any) -> None:
-        """Let another object stand for a number."""
+        """Replace the object of a number."""
         self.objects[place], self._places[id(value)] = value, place
 
     def place(self, value: Any) -> int | None:
-        """The number of an object that is met; None if it has none."""
+        """The number of an object, one reference more counted; None without a number."""
         place = self._places.get(id(value))
         if place is not None:
             self.met[place] += 1
         return place
 
+    def reference(self, value: Any, grow: bool) -> Any:
+        """The tree of a reference to an object with a number; else None, and with `grow` it gets a number."""
+        place = self.place(value)
+        if place is None and grow:
+            self.add(value)
+        return None if place is None else ("ref", place, ...)
+
 
 @dataclass(frozen=True)
 class Reads:
-    """How tests read values. `arrays`: whether they use NumPy, and whether they ask for types of its numbers, too.
-    `ask` is called with an attribute of an object of the program's own class which its base class lacks."""
+    """How tests read values. `arrays`: whether they use NumPy, and the types of its numbers. `ask` is called with an
+    attribute that an object of the program's own class has and its base class lacks."""
 
     arrays: Literal["none", "values", "types"]
     ask: Callable[[str], Any]
@@ -100,13 +104,13 @@ ITERATORS: dict[Any, str] = {
     GeneratorType: "generator",
     map: "map",
     **dict.fromkeys((filter, zip, enumerate, reversed, type(reversed([]))), "iterator"),
-    **{type(iter(one)): "iterator" for one in EMPTY},
+    **{type(iter(empty)): "iterator" for empty in EMPTY},
     **dict.fromkeys((itertools.chain, itertools.islice, itertools.accumulate, itertools.groupby), "iterator"),
 }
 
 
 def flatten(value: Any, numbered: Numbered, grow: bool = False, depth: int = 0) -> Any:
-    """The tree of a value. `grow`: number its mutable objects, as those of arguments. Raises `NotCarried`."""
+    """The tree of a value. `grow`: number the mutable objects, as in arguments. Raises `NotCarried`."""
     kind = type(value)
     if kind in SCALARS:
         if kind is int and value.bit_length() > MOST_BITS:
@@ -115,28 +119,20 @@ def flatten(value: Any, numbered: Numbered, grow: bool = False, depth: int = 0) 
     if depth > DEEPEST:
         raise NotCarried("plain")
     if kind in MUTABLE or is_array(kind):
-        place = numbered.place(value)
-        if place is not None:
-            return ("ref", place, ...)
-        if grow:
-            numbered.add(value)
+        if reference := numbered.reference(value, grow):
+            return reference
     elif kind in ITERATORS and not numbered.exhausts:
         raise NotCarried("argument")  # the call may leave it half used
     elif kind not in EXACT and kind.__module__ != "numpy" and numbered.exhausts:
-        base = next((one for one in kind.__mro__ if one in COPIES), None)
+        base = next((parent for parent in kind.__mro__ if parent in COPIES), None)
         if base is not None:
             return _of_own_class(value, base, numbered, grow, depth)
     return _tree(value, kind, lambda part: flatten(part, numbered, grow, depth + 1))
 
 
 def _of_own_class(value: Any, base: type, numbered: Numbered, grow: bool, depth: int) -> Any:
-    """The tree of an object whose class is derived from one that is carried: its name, and what it is there."""
-    if base in MUTABLE:
-        place = numbered.place(value)
-        if place is not None:
-            return ("ref", place, ...)
-        if grow:
-            numbered.add(value)
+    if base in MUTABLE and (reference := numbered.reference(value, grow)):
+        return reference
     plain = COPIES[base](value)
     if base in SCALARS:
         tree = flatten(plain, numbered, grow, depth)
@@ -146,18 +142,15 @@ def _of_own_class(value: Any, base: type, numbered: Numbered, grow: bool, depth:
 
 
 def contents(value: Any, numbered: Numbered) -> Any:
-    """The tree of a numbered object's present content; new objects in it are numbered. Raises `NotCarried`."""
+    """The tree of a numbered object's present content; new objects get numbers. Raises `NotCarried`."""
     return _tree(value, type(value), lambda part: flatten(part, numbered, True, 1))
 
 
 def _tree(value: Any, kind: type, part: Callable[[Any], Any]) -> Any:
-    if kind is list:
-        return [part(item) for item in value]
-    if kind is tuple:
-        return tuple([part(item) for item in value])
-    write = _WRITERS.get(kind)
-    if write is not None:
-        return write(value, part)
+    if kind in (list, tuple):
+        return kind([part(item) for item in value])
+    if kind in _WRITERS:
+        return _WRITERS[kind](value, part)
     if kind in ITERATORS:
         return (ITERATORS[kind], [part(item) for item in _exhaust(value)], ...)
     if kind in VIEWS:
@@ -226,7 +219,7 @@ EXACT = frozenset((list, tuple, *_WRITERS, *VIEWS, *ITERATORS))
 
 
 def build(tree: Any, numbered: Numbered, grow: bool = False) -> Any:
-    """The value of a tree. Raises `ValueError`, `TypeError` or `ArithmeticError` if it is no tree of `flatten`."""
+    """The value of a tree. Raises `ValueError`, `TypeError` or `ArithmeticError` if `flatten` did not make it."""
     kind: Any = type(tree)
     if kind is list:
         made: list[Any] = []
@@ -268,17 +261,17 @@ def _build_marked(tree: Any, numbered: Numbered, grow: bool) -> Any:
 
 
 def _build_own(content: Any, numbered: Numbered, grow: bool) -> Any:
-    """An object of a class that stands for the program's own: it is what its base class makes of it, no more."""
+    """An object of a class that replaces the program's own: only what the base class defines."""
     name, base, tree = content
     place, kind = len(numbered.objects), _BASES[base]
     if numbered.reads is None or not (type(name) is str and name.isidentifier()):
         raise ValueError("no class")
     value = _exactly(kind, build(tree, numbered, grow))
-    own: Any = _own_class(name, kind, numbered.reads.ask)
+    make: Any = _own_class(name, kind, numbered.reads.ask)
     if kind is deque:
-        made = own(value, value.maxlen)
+        made = make(value, value.maxlen)
     else:
-        made = own(value.default_factory, value) if kind is defaultdict else own(value)
+        made = make(value.default_factory, value) if kind is defaultdict else make(value)
     if grow and kind in MUTABLE:
         numbered.swap(place, made)
     return made
@@ -295,7 +288,7 @@ def _own_class(name: str, base: type, ask: Callable[[str], Any]) -> type:
 
 
 def fill(value: Any, tree: Any, numbered: Numbered, grow: bool = True) -> None:
-    """Give a mutable object the content of a tree of its own type. Raises as `build`."""
+    """Give a mutable object the content of a tree of the same type. Raises as `build`."""
     kind: Any = type(tree)
     if kind is list:
         if type(value) is not list:
@@ -304,7 +297,10 @@ def fill(value: Any, tree: Any, numbered: Numbered, grow: bool = True) -> None:
         return
     name, content, _ = tree
     if name == "array" and is_array(type(value)):
-        fill_array(value, content)
+        new = read_array(content)
+        if not is_array(type(new)) or (new.dtype, new.shape) != (value.dtype, value.shape):
+            raise ValueError("a content of another type")
+        value[...] = new
         return
     if type(value) is not _OF_KIND[name]:
         raise ValueError("a content of another type")
@@ -356,16 +352,6 @@ def _integers(content: Any, count: int) -> list[int]:
     return [_exactly(int, number) for number in content]
 
 
-def _view(name: str) -> Callable[[Any, Callable[[Any], Any]], Any]:
-    def read(content: Any, part: Callable[[Any], Any]) -> Any:
-        items = [part(item) for item in content]
-        if name == "items":
-            return dict(items).items()
-        return dict.fromkeys(items).keys() if name == "keys" else dict(enumerate(items)).values()
-
-    return read
-
-
 def _same(item: Any) -> Any:
     return item
 
@@ -385,7 +371,9 @@ _READERS: dict[Any, Callable[[Any, Callable[[Any], Any]], Any]] = {
     "generator": lambda content, part: (item for item in [part(item) for item in content]),
     "map": lambda content, part: map(_same, [part(item) for item in content]),
     "iterator": lambda content, part: iter([part(item) for item in content]),
-    **{name: _view(name) for name in VIEWS.values()},
+    "keys": lambda content, part: dict.fromkeys([part(item) for item in content]).keys(),
+    "values": lambda content, part: dict(enumerate([part(item) for item in content])).values(),
+    "items": lambda content, part: dict([part(item) for item in content]).items(),
 }
 
 
@@ -415,7 +403,7 @@ def read_array(content: Any) -> Any:
     kind = numpy.dtype(text)
     if kind.kind not in KINDS or kind.str != text:
         raise ValueError("not an array of plain elements")
-    if not all(type(one) is int and one >= 0 for one in shape) or math.prod(filter(None, shape)) > MOST_ELEMENTS:
+    if not all(type(size) is int and size >= 0 for size in shape) or math.prod(filter(None, shape)) > MOST_ELEMENTS:
         raise ValueError("not the shape of an array")
     array = numpy.frombuffer(data, dtype=kind).reshape(shape).copy()
     if kind.kind == "b":
@@ -424,11 +412,11 @@ def read_array(content: Any) -> Any:
 
 
 def as_compared(array: Any, reads: str) -> Any:
-    """An array or number of a program as tests may compare it: by its exact values, whatever type the program chose.
+    """An array or number of a program as tests may compare it: by exact values, for every type the program chose.
 
-    `float16('inf')` equals any large number, and `int8` wraps in the tests' own arithmetic: numbers are Python's unless
-    tests use NumPy, and else as wide as they can be. An empty array is close to everything, and what tests that do not
-    use NumPy make of an array is its own affair. Raises `NotCarried`.
+    `float16('inf')` equals any large number, and `int8` wraps in the tests' arithmetic: so numbers are Python's, or of
+    the widest type if tests use NumPy. Raises `NotCarried` for arrays without items, which are close to everything, and
+    for arrays that tests read without NumPy.
     """
     kind, whole = array.dtype.kind, is_array(type(array))
     wide = WIDEST.get(kind, array.dtype.str)
@@ -439,11 +427,3 @@ def as_compared(array: Any, reads: str) -> Any:
     if reads == "none" or (kind == "u" and array.max() > MOST_SIGNED) or (reads == "types" and array.dtype.str != wide):
         raise NotCarried("array")
     return array.astype(wide)
-
-
-def fill_array(value: Any, content: Any) -> None:
-    """Give an array the elements of another of the same type and shape. Raises as `read_array`."""
-    new = read_array(content)
-    if not is_array(type(new)) or (new.dtype, new.shape) != (value.dtype, value.shape):
-        raise ValueError("a content of another type")
-    value[...] = new

@@ -1,9 +1,8 @@
 """Reads a candidate's values from bytes without executing anything.
 
-The candidate's side writes the interpreter's marshal format, version 2 (no references, no interning). This is a
-separate decoder for only its plain data types: code objects and everything unknown are refused, depth and counts are
-bounded by the input, and the time is linear, but for the hashing of sets and dictionaries: who reads values of which
-somebody else chose the hashes gives a `make` of their own.
+The candidate's side writes the interpreter's marshal format, version 2 (no references, no interning). This decoder
+reads only the plain data types: code objects and everything unknown are refused, and the input bounds depth and counts.
+The time is linear except for the hashing of sets and dictionaries: for untrusted values pass a `make` that hashes none.
 """
 
 import marshal
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MAX_DEPTH = 200  # results of real tasks nest ten deep
-MOST_CONTAINERS = 65_536  # the most that a value short enough to be sent can have, but for empty dictionaries
+MOST_CONTAINERS = 65_536  # the most in a value short enough to be sent, empty dictionaries aside
 
 
 class Undecodable(ValueError):
@@ -23,7 +22,7 @@ class Undecodable(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Opaque:
-    """A value that is not plain data, known by its type's name; equal to nothing."""
+    """A value that is not plain data, known by the name of its type; equal to nothing."""
 
     name: str
 
@@ -37,10 +36,8 @@ class Iterated:
 
 @dataclass(frozen=True)
 class Marked:
-    """A value of another type of the standard library or of NumPy. Equal values have the same kind and content.
-
-    The content of an `array` is its dtype's kind, its shape, and its items in one list.
-    """
+    """A value of another type of the standard library or of NumPy. Equal values have the same kind and content. The
+    content of an `array` is the kind of its dtype, the shape, and a list of all items."""
 
     kind: str
     content: Any
@@ -108,16 +105,8 @@ def _marked(items: list[Any]) -> Any:
 
 
 def built_in(code: int, items: list[Any]) -> Any:
-    """The language's own set or dictionary. Whoever chooses the hashes of its content decides how long this takes."""
+    """Python's set or dictionary. The hashes of the content decide the time."""
     return dict(zip(items[::2], items[1::2], strict=True)) if code == DICT else frozenset(items)
-
-
-def _close(code: int, items: list[Any], make: Make) -> Any:
-    if code == LIST:
-        return items
-    if code == TUPLE:
-        return _marked(items) if items and items[0] is ... else tuple(items)
-    return make(DICT if code == DICT else SET, items)
 
 
 def _read(data: bytes, make: Make) -> tuple[Any, int]:
@@ -129,7 +118,10 @@ def _read(data: bytes, make: Make) -> tuple[Any, int]:
         while len(items) == wanted:
             if not outer:
                 return items[0], at
-            value = _close(code, items, make)
+            if code == TUPLE:
+                value = _marked(items) if items and items[0] is ... else tuple(items)
+            else:
+                value = items if code == LIST else make(DICT if code == DICT else SET, items)
             code, items, wanted = outer.pop()
             items.append(value)
         kind = data[at]

@@ -1,7 +1,5 @@
-"""Values as deterministic bytes: marshal version 2 of plain data, digests of big values.
-
-What has no plain form but can be compared by value is sent as a mark, a tuple (..., kind, content); the rest is
-"opaque" and equals nothing.
+"""Values as deterministic bytes: marshal version 2 of plain data, digests of big values. Other values that can be
+compared are sent as a mark, a tuple (..., kind, content); the rest is "opaque" and equals nothing.
 """
 
 import array
@@ -25,10 +23,8 @@ PLAIN = SCALARS | {list, tuple, dict, set, frozenset}
 
 
 def encode(value: Any, elements: bool) -> tuple[bytes, int, Any]:
-    """The bytes of `value` and 0, or a digest of them and their number; and what of it is plain, iterators run.
-
-    `elements`: the oracle compares elements, so that repeated ones are left out.
-    """
+    """The bytes of `value` and 0, or a digest and the number of bytes; and the plain value, iterators run. `elements`:
+    the oracle compares elements, so repeated ones are left out."""
     if elements:
         value = only_elements(value)
     if type(value) not in PLAIN or "numpy" in sys.modules:
@@ -51,7 +47,7 @@ def encode(value: Any, elements: bool) -> tuple[bytes, int, Any]:
 
 
 def _comes_back(data: bytes, value: Any) -> bool:
-    """Whether the bytes hold the value: marshal writes every buffer, such as an array, as if it were bytes."""
+    """Whether the bytes hold the value: marshal writes every buffer, such as an array, as bytes."""
     try:
         return bool(marshal.loads(data) == value)
     except (ValueError, RecursionError):
@@ -74,7 +70,7 @@ def _digest_slices(value: Any) -> tuple[bytes, int, Any]:
 
 
 def only_elements(value: Any) -> Any:
-    """`value` with each element once, if its elements can be in a set; any other iterable as an iterator."""
+    """`value` with each element once, if elements can be in a set; any other iterable as an iterator."""
     kind = type(value)
     for base, make in SEQUENCES.items():
         if issubclass(kind, base):
@@ -96,7 +92,7 @@ SEQUENCES: dict[Any, Callable[[Any], Any]] = {str: "".join, bytes: bytes, list: 
 
 
 def plain(value: Any, depth: int) -> Any:
-    """`value` in exact built-in types: subclasses by their base value, numbers of other libraries as numbers."""
+    """`value` in exact built-in types: subclasses as their base value, numbers of other libraries as numbers."""
     kind = type(value)
     if kind in SCALARS:
         return value
@@ -198,7 +194,6 @@ def _rational(value: Any, depth: int) -> Any:
 
 
 def _yielded(value: Any, depth: int) -> Any:
-    """The items that an iterator has still to give."""
     items = [plain(item, depth) for item in islice(value, MOST_YIELDED + 1)]
     if len(items) > MOST_YIELDED:
         return opaque(f"an iterator of more than {MOST_YIELDED} items")
@@ -241,7 +236,7 @@ def _array(value: Any, depth: int) -> Any:
 
 
 def canonical(value: Any) -> bytes:
-    """A digest that is the same for plain values that compare equal, whatever their number types and order of keys."""
+    """A digest, the same for plain values that compare equal: number types and the order of keys do not count."""
     digest = hashlib.sha256()
     _feed(digest, value)
     return digest.digest()

@@ -1,7 +1,7 @@
 """Takes rights away from this process: user, namespaces, capabilities, limits.
 
-Namespaces are entered once by the zygote, which stays the init process of its own PID namespace and keeps the
-capabilities of its own user namespace; every child gets further PID and mount namespaces and loses all capabilities.
+The zygote enters namespaces once: it stays the init process of a PID namespace and keeps the capabilities of a user
+namespace. Every child gets further PID and mount namespaces and loses all capabilities.
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
@@ -16,7 +16,7 @@ import resource
 import signal
 import socket
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from codechat.sandbox.inside import seccomp
 from codechat.sandbox.inside.wire import TIMED_OUT
@@ -25,7 +25,7 @@ NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 36, 38
 SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = 442, -100, 0x8000, 1
-NOBODY = 65534
+NO_USER = 65534
 CAPABILITY_VERSION = 0x20080522
 STACK = 64 << 20
 WARM_FILES = 64 << 20  # bytes of temporary files that libraries may write when they are loaded
@@ -37,18 +37,16 @@ libc = ctypes.CDLL(None, use_errno=True)
 for _function in ("capset", "mount", "prctl", "sem_init", "signal", "syscall", "unshare"):
     getattr(libc, _function)  # looked up here once, else in each child anew
 _lonely = seccomp.lonely()
-
-
-_folder: list[str] = []  # of a program that has /tmp not for itself
+_folder: list[str] = []  # of a program that shares /tmp
 
 
 def name_folder(folder: str) -> None:
-    """Say which folder stands for /tmp."""
+    """Set the folder that stands for /tmp."""
     _folder[:] = [folder]
 
 
 def as_everywhere(text: str) -> str:
-    """A text that names the program's folder as all kinds of isolation do: it must not tell one run from another."""
+    """A text with /tmp for the program's folder, as in all kinds of isolation: runs must not differ by it."""
     return text.replace(_folder[0], "/tmp") if _folder else text
 
 
@@ -57,7 +55,7 @@ class NotGranted(OSError):
 
 
 def checked(result: int, what: str) -> int:
-    """The result of a call of the C library that gives a negative number if it fails. Raises `NotGranted`."""
+    """The result of a call of the C library. Raises `NotGranted` if it is negative, which means failure."""
     if result < 0:
         code = ctypes.get_errno()
         raise NotGranted(code, f"{what}: {os.strerror(code)}")
@@ -73,11 +71,8 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
 
 
 def reach(paths: list[str], uid: int) -> None:
-    """As root, before the user is dropped: keep the interpreter's folders readable for `uid`.
-
-    If one of them lies below a folder that others may not enter, that folder is covered, in this process's own view
-    of the file system, by an empty one that holds only the interpreter's folders.
-    """
+    """As root, before the user is dropped: keep the interpreter's folders readable for `uid`. A parent folder that
+    others may not enter is covered, for this process, by a folder with only these folders."""
     barred: dict[str, list[str]] = {}
     for path in paths:
         if (closed := barrier(path)) is not None:
@@ -114,21 +109,19 @@ def drop_user(uid: int) -> None:
 
 
 def enter_namespaces(hide: list[str], shown: int | None = None, *, networked: bool = False) -> int:
-    """Move into namespaces of our own and return a handle on the PID namespace; raises `NotGranted` if denied.
-
-    Returns in a child that is the init process there. The tree becomes read-only, and /proc and `hide` empty. The user
-    has the number `shown` there, or else its own, but nobody's if that is root's. If it is `networked`, it stays in
-    the network that it is in.
-    """
+    """Move into namespaces of our own and return a handle on the PID namespace; raises `NotGranted` if denied. Returns
+    in a child that is the init process there. The tree becomes read-only, and /proc and `hide` empty. The user number
+    there is `shown`, by default the same as here; root becomes `NO_USER`. `networked`: keep the network."""
     uid, gid = os.getuid(), os.getgid()
     kinds = NEWUSER | NEWNS | NEWUTS | NEWIPC | NEWPID | (0 if networked else NEWNET)
     checked(libc.unshare(kinds), "unshare")
     _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{shown or uid or NOBODY} {uid} 1")
-    _write("/proc/self/gid_map", f"{shown or gid or NOBODY} {gid} 1")
+    _write("/proc/self/uid_map", f"{shown or uid or NO_USER} {uid} 1")
+    _write("/proc/self/gid_map", f"{shown or gid or NO_USER} {gid} 1")
     child = os.fork()
-    if child:
-        _stand_by(child)
+    if child:  # outside the namespaces: close everything, wait, and end as the inner process does
+        os.closerange(0, 256)
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xFF)
     libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     handle = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     die_first()
@@ -143,7 +136,7 @@ def enter_namespaces(hide: list[str], shown: int | None = None, *, networked: bo
 
 
 def die_first() -> None:
-    """Have the system end this process and its children before others if memory runs out."""
+    """If memory runs out, the system ends this process and its children before others."""
     _write("/proc/self/oom_score_adj", "1000")
 
 
@@ -152,15 +145,8 @@ def _write(path: str, text: str) -> None:
         stream.write(text)
 
 
-def _stand_by(child: int) -> None:
-    """The process left outside the namespaces: close everything, wait, and end as the inner one ends."""
-    os.closerange(0, 256)
-    _, status = os.waitpid(child, 0)
-    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
-
-
 def lock_down() -> None:
-    """For the zygote: its children gain no rights, other processes cannot read its memory, orphans return to it."""
+    """For the zygote: children gain no rights, other processes cannot read its memory, orphans return to it."""
     for capability in range(64):
         libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -179,28 +165,39 @@ def back_to(handle: int) -> None:
 
 
 def proc_works(handle: int) -> bool:
-    """Whether a child can have a /proc of its own: not if the one around is covered in part. Tried in a child."""
+    """Whether a child can mount its own /proc: not if the present one is covered in part. Tried in a child."""
+
+    def show() -> None:
+        own_mounts()
+        own_proc()
+
     new_pid_namespace()
+    try:
+        return works(show)
+    finally:
+        back_to(handle)
+
+
+def works(attempt: Callable[[], object]) -> bool:
+    """Whether an attempt raises no `OSError`, in a child."""
     child = os.fork()
     if child == 0:
         try:
-            own_mounts()
-            own_proc()
+            attempt()
         except OSError:
             os._exit(1)
         os._exit(0)
-    back_to(handle)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def own_mounts() -> None:
-    """Let later mounts be seen by this process and its children alone."""
+    """Make later mounts visible to this process and its children alone."""
     checked(libc.unshare(NEWNS), "unshare mounts")
 
 
 def own_proc(settings: Mapping[str, str] | None = None) -> None:
-    """A /proc that shows this PID namespace alone. `settings` of this network, by their names in /proc/sys/net, are
-    made as far as the system grants that."""
+    """A /proc that shows this PID namespace alone. `settings` of this network, by names in /proc/sys/net, are applied
+    if the system grants that."""
     if settings:
         with contextlib.suppress(OSError):
             mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
@@ -210,14 +207,14 @@ def own_proc(settings: Mapping[str, str] | None = None) -> None:
 
 
 def empty_folders(folders: list[str], size: int = WARM_FILES, flags: int = 0) -> None:
-    """Cover folders by empty ones that hold up to `size` bytes, in this process's own view."""
+    """Cover folders by empty ones of up to `size` bytes, for this process."""
     for folder in folders:
         options = f"mode=1777,size={size},nr_inodes={size >> 13}"
         mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV | flags, options)
 
 
 def _own_network() -> None:
-    """A network of this process's own, with nothing in it but the loopback interface, named localhost."""
+    """A new network for this process with the loopback interface alone, named localhost."""
     checked(libc.unshare(NEWNET), "unshare network")
     if os.path.exists(ETC):
         for name in NAMES:
@@ -226,9 +223,9 @@ def _own_network() -> None:
 
 
 def loopback_up() -> None:
-    """Start the loopback interface of this process's own network."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
-        fcntl.ioctl(one, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
+    """Start the loopback interface of this process's network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
 
 
 def confine(
@@ -242,11 +239,9 @@ def confine(
 ) -> None:
     """For the child, before the candidate's first line: own temporary folders, limits, no capability, the filter.
 
-    `needs`: "network" is a loopback interface of its own, "processes" a /proc of its own; both need namespaces. A
-    program that is `alone` can start no other process, and execute nothing from its folders.
-
-    A CPU timer that rings ends the process with status `TIMED_OUT`, whatever it is doing: the handler is the C
-    library's own `_exit`, because a signal's default action does not kill an init process.
+    `needs`: "network" adds a loopback interface, "processes" a /proc; both need namespaces. A program that is `alone`
+    can start no other process, and execute nothing from its folders. A CPU timer ends the process with status
+    `TIMED_OUT`: its handler is the C library's `_exit`, because default actions of signals do not kill an init process.
     """
     if place == "namespaces":
         own_mounts()
@@ -259,14 +254,13 @@ def confine(
         for folder in scratch:
             os.chdir(folder)
     _limit(resource.RLIMIT_AS, limits["memory"])
-    # The sandbox ends a program that has used its time up, and says so; the kernel, which counts whole ticks and may be
-    # ahead, only where that does not come to it.
+    # The sandbox ends a program that used up its time, with that reason. The kernel's limit, which counts whole ticks
+    # and may be early, is for programs that escape this.
     _limit(resource.RLIMIT_CPU, 2 * limits["cpu"])
     _limit(resource.RLIMIT_FSIZE, limits["file"])
     if place not in ("landlock", "supervised"):
         _limit(resource.RLIMIT_NOFILE, limits["open_files"])  # else in `be_supervised`
-        # else the supervisor counts: the kernel would count this user's other processes, too
-        _limit(resource.RLIMIT_NPROC, limits["processes"])
+        _limit(resource.RLIMIT_NPROC, limits["processes"])  # else the supervisor counts: the kernel counts by user
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_STACK, STACK)
     _drop_capabilities()
@@ -284,10 +278,8 @@ def _drop_capabilities() -> None:
 
 
 def renounce(limits: Mapping[int, int], place: seccomp.Place = "network") -> None:
-    """For a command in an environment: the limits (by their numbers in `resource`), no capability, the filter.
-
-    Under Landlock the filter comes last, by `be_supervised`.
-    """
+    """For a command in an environment: the limits (by their numbers in `resource`), no capability, the filter. Under
+    Landlock the filter follows by `be_supervised`."""
     for which, value in limits.items():
         _limit(which, value)
     _drop_capabilities()
@@ -297,10 +289,8 @@ def renounce(limits: Mapping[int, int], place: seccomp.Place = "network") -> Non
 
 def be_supervised(place: seccomp.Place, asker: socket.socket, message: bytes, open_files: int, *, reaps: bool) -> None:
     """Bind this process to the filter of a supervised place, and hand the listener to the supervisor. Raises `OSError`.
-
-    Open files are limited afterwards: the kernel refuses to send a descriptor if this user's processes have more of
-    them under way than the sender may have open, and a hostile program may keep that many under way.
-    """
+    Open files are limited afterwards: the kernel sends no descriptor if this user's processes have more in transit than
+    the sender may open, and a hostile program may keep that many in transit."""
     listener = filter_of(place, reaps).listen(libc)
     socket.send_fds(asker, [message], [listener])
     os.close(listener)
@@ -316,10 +306,8 @@ def open_more_files() -> None:
 
 @functools.cache
 def filter_of(place: seccomp.Place, reaps: bool = False) -> seccomp.Filter:
-    """The filter of a place. To be asked for before forking, so that no child makes it.
-
-    A program that `reaps` keeps its ended children until it waits for them: what they used is known.
-    """
+    """The filter of a place. Call it before forking, so that no child has to make it. A program that `reaps` keeps
+    ended children until it waits for them, so their use is known."""
     return seccomp.general(place, reaps=reaps)
 
 
@@ -331,14 +319,11 @@ def _limit(which: int, value: int) -> None:
 
 def filter_works() -> bool:
     """Whether the system call filter can be installed, tried in a child."""
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if filter_of("namespaces").install(libc) else 1)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    return works(lambda: checked(0 if filter_of("namespaces").install(libc) else -1, "seccomp"))
 
 
 def sweep() -> None:
-    """Without a PID namespace: kill and reap the processes that a child left; they are ours (subreaper)."""
+    """Without a PID namespace: kill and reap the orphans of a child, which this process inherits (subreaper)."""
     with contextlib.suppress(ChildProcessError):  # there are no more
         while True:
             if not os.waitpid(-1, os.WNOHANG)[0]:

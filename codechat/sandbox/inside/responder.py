@@ -1,7 +1,5 @@
-"""The candidate's side of assertions decided outside: loads the program, and calls its functions when it is asked to.
-
-The tester asks from another process, which no name, file or memory of this one leads to. Every answer is only a
-claim about results: the tester decides.
+"""The candidate's side of assertions that another process decides: loads the program, and calls functions on request.
+No name, file or memory of this process leads to the tester. Every answer is only a claim: the tester decides.
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
@@ -25,7 +23,7 @@ PROGRAM = "program.py"
 
 
 class Link:
-    """Messages between a tester and its candidate. `limit`: bytes that are taken from the other side in all."""
+    """Messages between a tester and its candidate. `limit`: the most bytes taken from the other side."""
 
     def __init__(self, peer: socket.socket, limit: int = 1 << 40) -> None:
         self._peer, self._bytes_left = peer, limit
@@ -82,7 +80,7 @@ def run(job: dict[str, Any], peer: socket.socket) -> NoReturn:
     path = os.path.join(os.getcwd(), PROGRAM)
     try:
         write_program(path, job["program"])
-        space = load(job["program"], path, job["load_cpu_s"], link, lent=job["lent"])
+        space = load(job["program"], path, job["load_cpu_s"], link.send, lent=job["lent"])
         if space is not None:
             link.send(wire.LOADED)
             _serve(space, path, job["load_cpu_s"], link)
@@ -103,7 +101,9 @@ def _serve(space: dict[str, Any], path: str, limit: float, link: Link) -> None:
         if kind == wire.NAMES:
             names = payload.decode("utf-8", "surrogatepass").split("\n")
             missing.update(name for name in names if name not in space)
-            answer: tuple[Any, ...] = "names", _describe(space, names), []
+            values = [(name, space[name]) for name in names if name in space]
+            functions = [[name, callable(value) and not isinstance(value, type)] for name, value in values]
+            answer: tuple[Any, ...] = "names", functions, []
         else:
             index, name, arguments = marshal.loads(payload)
             if index != before:  # the next snippet
@@ -113,14 +113,9 @@ def _serve(space: dict[str, Any], path: str, limit: float, link: Link) -> None:
             answer = call.answer(space[name], path)
             if call.keeps():
                 answer = "inside", "kept", []
-            if not missing.isdisjoint(space):  # the call bound it: from now on it is the program's
+            if not missing.isdisjoint(space):  # the call bound a builtin's name
                 answer = "inside", "builtins", []
         link.send(wire.REPLY, marshal.dumps(answer, 2))
-
-
-def _describe(space: dict[str, Any], names: list[str]) -> list[list[Any]]:
-    """Those of the names that the program has, each with whether it is a function."""
-    return [[name, callable(space[name]) and not isinstance(space[name], type)] for name in names if name in space]
 
 
 class Called:
@@ -135,7 +130,7 @@ class Called:
         self._apart = self._references()
 
     def answer(self, function: Any, path: str) -> tuple[str, Any, Any]:
-        """How the call ended, with what, and the new contents of the arguments that it changed."""
+        """How the call ended, the value or error, and the new contents of changed arguments."""
         numbered, error = self._numbered, None
         try:
             self._value = function(*self._positional, **self._named)
@@ -156,29 +151,29 @@ class Called:
             return "inside", "plain", []
 
     def keeps(self) -> bool:
-        """Whether the program keeps an argument or a part of the result: then it may change later on."""
+        """Whether the program keeps an argument or a part of the result, which may then change later."""
         if not self._numbered.objects or not self._referred():
             return False
-        gc.collect()  # what only refers to itself, such as a function in a function, keeps nothing
+        gc.collect()  # a cycle, such as a function in a function, keeps nothing
         return self._referred()
 
     def _contents(self) -> list[Any]:
         self._numbered.met = [0] * len(self._numbered.objects)
-        return [contents(one, self._numbered) for one in self._given]
+        return [contents(value, self._numbered) for value in self._given]
 
     def _references(self) -> list[int]:
-        """How many references there are to the numbered objects, besides those of numbered objects."""
-        counted = [sys.getrefcount(one) for one in self._numbered.objects]
+        """The number of references to each numbered object, except from numbered objects."""
+        counted = [sys.getrefcount(value) for value in self._numbered.objects]
         return [count - met for count, met in zip(counted, self._numbered.met, strict=True)]
 
     def _referred(self) -> bool:
         now = self._references()
         before = self._apart + [ALONE] * (len(now) - len(self._apart))
-        return any(one > other for one, other in zip(now, before, strict=True))
+        return any(more > less for more, less in zip(now, before, strict=True))
 
 
 NOTHING: list[list[Any]] = [[]]
-ALONE = next(sys.getrefcount(one) for one in NOTHING)  # references to an object that only a list holds
+ALONE = next(sys.getrefcount(item) for item in NOTHING)  # references to an object that only a list holds
 
 
 def _raised(error: BaseException, numbered: Numbered, path: str) -> Any:
@@ -189,18 +184,11 @@ def _raised(error: BaseException, numbered: Numbered, path: str) -> Any:
         arguments = flatten(error.args, numbered)
     except NotCarried:
         arguments = None
-    return class_of(kind), arguments, text_of(error), trace_lines(error, {path: ""})
-
-
-def class_of(kind: type[BaseException]) -> Any:
-    """An exception's class: its module, its name, and the names of its built-in base classes.
-
-    Raises `NotCarried` for a class whose base classes are the program's own.
-    """
     bases = [base for base in kind.__mro__ if base.__module__ == "builtins"]
     if not _is_shared(kind) and not set(kind.__mro__[1:]) <= set(bases):
         raise NotCarried("exception")
-    return str(kind.__module__), kind.__qualname__, [base.__name__ for base in bases]
+    described = str(kind.__module__), kind.__qualname__, [base.__name__ for base in bases]
+    return described, arguments, text_of(error), trace_lines(error, {path: ""})
 
 
 def _is_shared(kind: type) -> bool:

@@ -1,10 +1,7 @@
 """System call filters: no namespaces, mounts, tracing, keys, kernel interfaces, shared memory or network, and nothing
-by which a program could slow itself down or hide what it uses.
-
-Where there are no namespaces, the filters also close what those would keep apart: other processes, memory and queues
-that all processes share, and the attributes of files, which Landlock leaves open.
-
-Denied calls return an error instead of killing, so that libraries that merely probe keep working.
+by which a program could slow itself down or hide its use. Without namespaces the filters also close other processes,
+memory and queues shared by all processes, and the attributes of files, which Landlock leaves open. Denied calls return
+an error instead of killing, so that libraries that merely probe keep working.
 """
 
 import ctypes
@@ -15,113 +12,46 @@ import struct
 from collections.abc import Callable
 from typing import Literal
 
-# name: numbers on x86_64 and aarch64
-DENIED = {
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "pivot_root": (155, 41),
-    "chroot": (161, 51),
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "kcmp": (312, 272),
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "keyctl": (250, 219),
-    "userfaultfd": (323, 282),
-    "io_uring_setup": (425, 425),
-    "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427),
-    "name_to_handle_at": (303, 264),
-    "open_by_handle_at": (304, 265),
-    "init_module": (175, 105),
-    "finit_module": (313, 273),
-    "delete_module": (176, 106),
-    "kexec_load": (246, 104),
-    "kexec_file_load": (320, 294),
-    "reboot": (169, 142),
-    "swapon": (167, 224),
-    "swapoff": (168, 225),
-    "syslog": (103, 116),
-    "shmget": (29, 194),
-    "semget": (64, 190),
-    "msgget": (68, 186),
-    "mq_open": (240, 180),
-    "memfd_create": (319, 279),
-    "memfd_secret": (447, 447),
-    "open_tree": (428, 428),
-    "move_mount": (429, 429),
-    "fsopen": (430, 430),
-    "fsconfig": (431, 431),
-    "fsmount": (432, 432),
-    "mount_setattr": (442, 442),
-    "pidfd_getfd": (438, 438),
-    # A program of low priority, or on a processor that it keeps busy itself, would take for ever.
-    "setpriority": (141, 140),
-    "sched_setparam": (142, 118),
-    "sched_setscheduler": (144, 119),
-    "sched_setattr": (314, 274),
-    "sched_setaffinity": (203, 122),
-    "ioprio_set": (251, 30),
-    "set_mempolicy": (238, 237),
-    "mbind": (237, 235),
-    "migrate_pages": (256, 238),
-    "move_pages": (279, 239),
-}
+
+def _table(text: str) -> dict[str, tuple[int, int]]:
+    """System calls by name, with the number on x86_64 and on aarch64; -1: this machine has no such call."""
+    return {name: (int(x86), int(arm)) for name, x86, arm in map(str.split, text.split(","))}
+
+
+DENIED = _table("""
+    unshare 272 97, setns 308 268, mount 165 40, umount2 166 39, pivot_root 155 41, chroot 161 51, ptrace 101 117,
+    process_vm_readv 310 270, process_vm_writev 311 271, kcmp 312 272, bpf 321 280, perf_event_open 298 241,
+    add_key 248 217, request_key 249 218, keyctl 250 219, userfaultfd 323 282, io_uring_setup 425 425,
+    io_uring_enter 426 426, io_uring_register 427 427, name_to_handle_at 303 264, open_by_handle_at 304 265,
+    init_module 175 105, finit_module 313 273, delete_module 176 106, kexec_load 246 104, kexec_file_load 320 294,
+    reboot 169 142, swapon 167 224, swapoff 168 225, syslog 103 116, shmget 29 194, semget 64 190, msgget 68 186,
+    mq_open 240 180, memfd_create 319 279, memfd_secret 447 447, open_tree 428 428, move_mount 429 429,
+    fsopen 430 430, fsconfig 431 431, fsmount 432 432, mount_setattr 442 442, pidfd_getfd 438 438
+""")
+# A program of low priority, or on a processor that it keeps busy itself, would run without end.
+DENIED |= _table("""
+    setpriority 141 140, sched_setparam 142 118, sched_setscheduler 144 119, sched_setattr 314 274,
+    sched_setaffinity 203 122, ioprio_set 251 30, set_mempolicy 238 237, mbind 237 235, migrate_pages 256 238,
+    move_pages 279 239
+""")
 # Without namespaces: signals, memory and queues of any process of this user.
-UNPARTED = {
-    "tkill": (200, 130),
-    "rt_sigqueueinfo": (129, 138),
-    "rt_tgsigqueueinfo": (297, 240),
-    "pidfd_send_signal": (424, 424),
-    "process_madvise": (440, 440),
-    "process_mrelease": (448, 448),
-    "shmat": (30, 196),
-    "shmctl": (31, 195),
-    "semop": (65, 193),
-    "semtimedop": (220, 192),
-    "semctl": (66, 191),
-    "msgsnd": (69, 189),
-    "msgrcv": (70, 188),
-    "msgctl": (71, 187),
-    "mq_unlink": (241, 181),
-}
-# Landlock does not know these; the files that a program sees may be this user's. -1: the machine has no such call.
-OF_FILES = {
-    "truncate": (76, 45),
-    "chown": (92, -1),
-    "fchown": (93, 55),
-    "lchown": (94, -1),
-    "fchownat": (260, 54),
-    "setxattr": (188, 5),
-    "lsetxattr": (189, 6),
-    "fsetxattr": (190, 7),
-    "removexattr": (197, 14),
-    "lremovexattr": (198, 15),
-    "fremovexattr": (199, 16),
-    "setxattrat": (463, 463),
-    "removexattrat": (466, 466),
-    "file_setattr": (469, 469),
-    "inotify_init": (253, -1),
-    "inotify_init1": (294, 26),
-    "fanotify_init": (300, 262),
-}
+UNPARTED = _table("""
+    tkill 200 130, rt_sigqueueinfo 129 138, rt_tgsigqueueinfo 297 240, pidfd_send_signal 424 424,
+    process_madvise 440 440, process_mrelease 448 448, shmat 30 196, shmctl 31 195, semop 65 193, semtimedop 220 192,
+    semctl 66 191, msgsnd 69 189, msgrcv 70 188, msgctl 71 187, mq_unlink 241 181
+""")
+# Landlock does not know these; the files that a program sees may be this user's.
+OF_FILES = _table("""
+    truncate 76 45, chown 92 -1, fchown 93 55, lchown 94 -1, fchownat 260 54, setxattr 188 5, lsetxattr 189 6,
+    fsetxattr 190 7, removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16, setxattrat 463 463,
+    removexattrat 466 466, file_setattr 469 469, inotify_init 253 -1, inotify_init1 294 26, fanotify_init 300 262
+""")
 # Without effect: programs that copy files with their modes go on.
-IGNORED = {
-    "chmod": (90, -1),
-    "fchmod": (91, 52),
-    "fchmodat": (268, 53),
-    "fchmodat2": (452, 452),
-    "utime": (132, -1),
-    "utimes": (235, -1),
-    "futimesat": (261, -1),
-    "utimensat": (280, 88),
-}
-# Answered by `supervise`; denied where nobody supervises.
+IGNORED = _table("""
+    chmod 90 -1, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, utime 132 -1, utimes 235 -1, futimesat 261 -1,
+    utimensat 280 88
+""")
+# Answered by `supervise`; denied without a supervisor.
 SIGNALS = {"kill": (62, 129), "tgkill": (234, 131)}
 # name: numbers, which argument, its denied values
 DENIED_ARGUMENTS = {"prctl": ((157, 167), 0, (62,))}  # PR_SCHED_CORE keeps others off a processor
@@ -152,12 +82,11 @@ SET_MODE_FILTER, NEW_LISTENER = 1, 8
 SOCK_STREAM, SOCK_SEQPACKET, TYPES = 1, 5, 15
 
 Place = Literal["namespaces", "network", "landlock", "supervised", "bare"]
-"""Where a program runs: in namespaces of its own, also with a network of its own in which it may use the internet's
-protocols; or beside other processes of its user: confined by Landlock and supervised, supervised, or neither."""
+"""The isolation of a program: its own namespaces, also with a network for the internet's protocols; or without
+namespaces: confined by Landlock and supervised, only supervised, or neither."""
 
 
 def _program(place: Place, reaps: bool, column: int) -> list[Line]:
-    """The filter for every program."""
     parted = place in ("namespaces", "network")
     denied = DENIED if parted else DENIED | UNPARTED | (SIGNALS if place == "bare" else {})
     denied |= OF_FILES if place == "landlock" else {}
@@ -229,7 +158,7 @@ def supervised_calls() -> dict[str, int]:
 
 
 def _reaping(column: int) -> list[Line]:
-    """Ended children are kept until they are waited for: else nobody knew what they used."""
+    """Ended children stay until the program waits for them: otherwise their use is unknown."""
     handler = FIRST_ARGUMENT + 8
     tests = [
         (JUMP_EQUAL, 0, 5, SIGCHLD),
@@ -255,16 +184,6 @@ def _argument(number: int, which: int, tests: list[Line]) -> list[Line]:
     return [(JUMP_EQUAL, 0, len(tests) + 2, number), load, *tests, (LOAD, 0, 0, NUMBER)]
 
 
-def _assemble(lines: list[Line], architecture: int) -> bytes:
-    start = [
-        (LOAD, 0, 0, ARCHITECTURE),
-        (JUMP_EQUAL, 1, 0, architecture),
-        (RETURN, 0, 0, KILL),
-        (LOAD, 0, 0, NUMBER),
-    ]
-    return b"".join(struct.pack("<HBBI", *line) for line in (*start, *lines, (RETURN, 0, 0, ALLOW)))
-
-
 class _Filter(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
 
@@ -277,7 +196,9 @@ class Filter:
         self._filter: _Filter | None = None
         if platform.machine() in ARCHITECTURES:
             column, architecture = ARCHITECTURES[platform.machine()]
-            self._code = _assemble(lines(column), architecture)
+            start = [(LOAD, 0, 0, ARCHITECTURE), (JUMP_EQUAL, 1, 0, architecture), (RETURN, 0, 0, KILL)]
+            code = [*start, (LOAD, 0, 0, NUMBER), *lines(column), (RETURN, 0, 0, ALLOW)]
+            self._code = b"".join(struct.pack("<HBBI", *line) for line in code)
             self._filter = _Filter(len(self._code) // 8, self._code)
 
     def install(self, libc: ctypes.CDLL) -> bool:
@@ -287,10 +208,8 @@ class Filter:
         return bool(libc.prctl(PR_SET_SECCOMP, FILTER_MODE, ctypes.byref(self._filter), 0, 0) == 0)
 
     def listen(self, libc: ctypes.CDLL) -> int:
-        """Bind this process to the filter for good; the descriptor at which its questions are answered.
-
-        Raises `OSError` if that fails: one process can have one such filter.
-        """
+        """Bind this process to the filter for good; the descriptor at which its questions are answered. Raises
+        `OSError` if that fails: one process can have one such filter."""
         if self._filter is None:
             raise OSError("there is no filter for this machine")
         call = SECCOMP[ARCHITECTURES[platform.machine()][0]]

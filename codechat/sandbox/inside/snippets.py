@@ -1,20 +1,24 @@
-"""Test snippets as code: whatever they only define is run as its framework would run it.
+"""Test snippets as code: tests that they only define are run as their framework would run them.
 
-That holds for classes of `unittest`, functions and classes that pytest would find, `async` ones included, for
-`check(candidate)` as in HumanEval, and for what stands under `if __name__ == "__main__"`.
+These are classes of `unittest`, functions and classes that pytest would find, `async` tests included, the function
+`check(candidate)` of HumanEval, and the code under `if __name__ == "__main__"`. Comparisons are guarded: an array of
+NumPy does not pass by having no items, nor a short number by its precision.
 """
 
 import ast
 import contextlib
+import operator
 import symtable
 import unittest
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from types import CodeType
 from typing import Any
 
 CASES, CLASS, AWAIT = "(cases)", "(class)", "(await)"  # names that no text can have
 HOOKS = ("setup_method", "teardown_method", "setup_class", "teardown_class")
 MAINS = ("unittest.main", "main", "pytest.main")
+MAIN_GUARDS = ("__name__ == '__main__'", "'__main__' == __name__")
+NO_CODE = (SyntaxError, ValueError, RecursionError, MemoryError)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -49,12 +53,12 @@ def run_class(tests: Any) -> None:
     """Run the tests of a class as pytest does: one object for every test."""
     getattr(tests, "setup_class", lambda: None)()
     for test in [name for name in vars(tests) if name.startswith("test")]:
-        one = tests()
-        getattr(one, "setup_method", lambda: None)()
-        ended = getattr(one, test)()
+        case = tests()
+        getattr(case, "setup_method", lambda: None)()
+        ended = getattr(case, test)()
         if hasattr(ended, "__await__"):
             run_awaitable(ended)
-        getattr(one, "teardown_method", lambda: None)()
+        getattr(case, "teardown_method", lambda: None)()
     getattr(tests, "teardown_class", lambda: None)()
 
 
@@ -65,26 +69,22 @@ def run_awaitable(coroutine: Any) -> None:
     asyncio.run(coroutine)
 
 
-RUNNERS = {CASES: run_cases, CLASS: run_class, AWAIT: run_awaitable}
-"""What the code of snippets uses besides their own names."""
+RUNNERS = {CASES: run_cases, CLASS: run_class, AWAIT: run_awaitable}  # names that the code of snippets uses
 
 
 def compile_snippet(
     snippet: str, name: str, entry_point: str, used: Collection[str], visitor: ast.NodeTransformer | None = None
 ) -> CodeType | str:
-    """The code of a snippet, with calls of the tests that it only defines.
-
-    `used` are the names that all snippets use; `visitor` changes the tree. The text itself if it does not parse:
-    running it raises the error.
-    """
+    """The code of a snippet, with calls of the tests that it only defines. `used` are the names that all snippets use;
+    `visitor` changes the tree. The text itself if it does not parse: running it raises the error."""
     try:
         tree = read_snippet(snippet, name)
         tree.body += find_calls(tree, entry_point, used)
         return compile(tree if visitor is None else visitor.visit(tree), name, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except NO_CODE:
         try:
             compile(snippet, name, "exec", dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        except NO_CODE:
             return snippet
         raise  # the text alone would only define its tests
 
@@ -93,7 +93,7 @@ def refuse_unrun(snippets: Sequence[str], entry_point: str) -> set[str]:
     """The names that the snippets use. Raises `NotRun` if nothing would run some of their tests."""
     trees = []
     for snippet in snippets:
-        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):  # no program passes that
+        with contextlib.suppress(*NO_CODE):  # no program passes that
             trees.append(read_snippet(snippet, "<assertion>"))
     used = {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
     for tree in trees:
@@ -108,16 +108,16 @@ def imports_of(snippets: Sequence[str]) -> str:
     """The import statements at the top level of snippets, a line each."""
     lines: dict[str, None] = {}
     for snippet in snippets:
-        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        with contextlib.suppress(*NO_CODE):
             body = ast.parse(snippet).body
             lines |= {ast.unparse(node): None for node in body if isinstance(node, ast.Import | ast.ImportFrom)}
     return "".join(f"{line}\n" for line in lines if "__future__" not in line)
 
 
 def shares_names(snippets: Sequence[str]) -> bool:
-    """Whether snippets read or set the variables of the file they stand in as such."""
+    """Whether snippets name the variables of their file as such, by `global` or `globals`."""
     for snippet in snippets:
-        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        with contextlib.suppress(*NO_CODE):
             for node in ast.walk(ast.parse(snippet)):
                 if isinstance(node, ast.Global) or (isinstance(node, ast.Name) and node.id == "globals"):
                     return True
@@ -125,18 +125,20 @@ def shares_names(snippets: Sequence[str]) -> bool:
 
 
 def names_read(snippets: Sequence[str]) -> tuple[set[str], list[str]]:
-    """The names that snippets read from the namespace that they share with the program, and those that none binds."""
+    """The names that snippets read from the namespace shared with the program, and the names that no snippet binds."""
     read, free, bound = set[str](), dict[str, None](), set[str]()
     for snippet in snippets:
         reads, binds = set[str](), set[str]()
-        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        with contextlib.suppress(*NO_CODE):
             tables = [symtable.symtable(snippet, "<assertion>", "exec")]
             while tables:
                 table = tables.pop()
                 tables += table.get_children()
-                symbols = [one for one in table.get_symbols() if one.is_global() or table.get_type() == "module"]
-                reads |= {one.get_name() for one in symbols if one.is_referenced()}
-                binds |= {one.get_name() for one in symbols if one.is_assigned() or one.is_imported()}
+                symbols = [
+                    symbol for symbol in table.get_symbols() if symbol.is_global() or table.get_type() == "module"
+                ]
+                reads |= {symbol.get_name() for symbol in symbols if symbol.is_referenced()}
+                binds |= {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
         read, bound = read | reads, bound | binds
         free |= dict.fromkeys(sorted(reads - bound))
     return read, list(free)
@@ -144,52 +146,47 @@ def names_read(snippets: Sequence[str]) -> tuple[set[str], list[str]]:
 
 def uses_of(snippets: Sequence[str], name: str, used: Collection[str]) -> list[bool]:
     """For each snippet, whether it uses a name."""
-    found = []
-    for snippet in snippets:
-        names = set[str]()
-        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            tree = read_snippet(snippet, "<assertion>")
-            tree.body += find_calls(tree, name, used)
-            names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        found.append(name in names)
-    return found
+    return [_uses(snippet, name, used) for snippet in snippets]
+
+
+def _uses(snippet: str, name: str, used: Collection[str]) -> bool:
+    with contextlib.suppress(*NO_CODE):
+        tree = read_snippet(snippet, "<assertion>")
+        tree.body += find_calls(tree, name, used)
+        return any(node.id == name for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return False
 
 
 def class_level_names(snippet: str) -> list[str]:
-    """The names that statements of classes use, and that the snippet does not bind itself."""
+    """The names that a snippet with classes uses and does not bind itself."""
     try:
-        tree = ast.parse(snippet)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        nodes = list(ast.walk(ast.parse(snippet)))
+    except NO_CODE:
         return []
-    if not any(isinstance(node, ast.ClassDef) for node in ast.walk(tree)):
+    if not any(isinstance(node, ast.ClassDef) for node in nodes):
         return []
-    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    names = [node for node in nodes if isinstance(node, ast.Name)]
     bound = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
-    bound |= {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | Function)}
-    aliases = (node for node in ast.walk(tree) if isinstance(node, ast.alias))
-    bound |= {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
-    bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    bound |= {node.name for node in nodes if isinstance(node, ast.ClassDef | Function)}
+    bound |= {(node.asname or node.name).partition(".")[0] for node in nodes if isinstance(node, ast.alias)}
+    bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
     return list(dict.fromkeys(node.id for node in names if node.id not in bound))
 
 
 def read_snippet(snippet: str, name: str) -> ast.Module:
-    """The snippet's tree, with what stands under a main guard; raises what `ast.parse` raises."""
+    """The snippet's tree, with the code under a main guard; raises what `ast.parse` raises."""
     tree = ast.parse(snippet, name)
     tree.body = list(_opened(tree.body))
     return tree
 
 
 def _opened(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements with those under a main guard, and without the calls of test runners."""
+    """The statements, main guards opened, without the calls of test runners."""
     for node in body:
-        if isinstance(node, ast.If) and ast.unparse(node.test) in (
-            "__name__ == '__main__'",
-            "'__main__' == __name__",
-        ):
-            yield from _opened(node.body)
-            continue
         value = node.value if isinstance(node, ast.Expr) else None
-        if not (isinstance(value, ast.Call) and ast.unparse(value.func) in MAINS):
+        if isinstance(node, ast.If) and ast.unparse(node.test) in MAIN_GUARDS:
+            yield from _opened(node.body)
+        elif not (isinstance(value, ast.Call) and ast.unparse(value.func) in MAINS):
             yield node
 
 
@@ -222,7 +219,7 @@ def find_calls(tree: ast.Module, entry_point: str, used: Collection[str]) -> lis
 
 
 def _call(name: str, *arguments: str) -> ast.expr:
-    return ast.Call(ast.Name(name, ast.Load()), [ast.Name(one, ast.Load()) for one in arguments], [])
+    return ast.Call(ast.Name(name, ast.Load()), [ast.Name(argument, ast.Load()) for argument in arguments], [])
 
 
 def _run_function(node: Function) -> ast.expr:
@@ -234,7 +231,7 @@ def _run_function(node: Function) -> ast.expr:
 
 
 def _run_class(node: ast.ClassDef) -> list[ast.expr]:
-    methods = [one for one in node.body if isinstance(one, Function)]
+    methods = [method for method in node.body if isinstance(method, Function)]
     if not any(method.name.startswith("test") for method in methods):
         return []
     _refuse_marks(node)
@@ -247,11 +244,10 @@ def _run_class(node: ast.ClassDef) -> list[ast.expr]:
 
 
 def _required(node: Function) -> list[str]:
-    """The parameters that a call must give."""
     given = [*node.args.posonlyargs, *node.args.args]
     named = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
     plain = given[: len(given) - len(node.args.defaults)]
-    return [one.arg for one in plain] + [one.arg for one, default in named if default is None]
+    return [parameter.arg for parameter in plain] + [parameter.arg for parameter, default in named if default is None]
 
 
 def _refuse_marks(node: Function | ast.ClassDef) -> None:
@@ -261,7 +257,6 @@ def _refuse_marks(node: Function | ast.ClassDef) -> None:
 
 
 def _cases(tree: ast.Module) -> list[str]:
-    """The names of the classes with tests that `unittest` runs. Raises `NotRun`."""
     known: dict[str, tuple[bool, bool]] = {}  # whether it has tests, whether it awaits them
     for node in tree.body:
         if not isinstance(node, ast.ClassDef):
@@ -269,12 +264,149 @@ def _cases(tree: ast.Module) -> list[str]:
         bases = [ast.unparse(base) for base in node.bases]
         if not any(base.endswith("TestCase") or base in known for base in bases):
             continue
-        tests = [one for one in node.body if isinstance(one, Function) and one.name.startswith("test")]
+        tests = [method for method in node.body if isinstance(method, Function) and method.name.startswith("test")]
         awaits = any(base.endswith("AsyncioTestCase") or known.get(base, (0, False))[1] for base in bases)
-        if not awaits and any(isinstance(one, ast.AsyncFunctionDef) for one in tests):
+        if not awaits and any(isinstance(method, ast.AsyncFunctionDef) for method in tests):
             raise NotRun(f"{node.name} has async tests, which only unittest.IsolatedAsyncioTestCase runs")
         known[node.name] = bool(tests) or any(known.get(base, (False, 0))[0] for base in bases), awaits
     cases = [name for name, (tests, _) in known.items() if tests]
     if known and not cases:
         raise NotRun(f"{next(iter(known))} has no test")
     return cases
+
+
+COMPARE, CHAIN, PAIR = "(compare)", "(chain)", "(pair)"  # names that no program can write
+OPERATORS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Eq: ("==", operator.eq),
+    ast.NotEq: ("!=", operator.ne),
+    ast.Lt: ("<", operator.lt),
+    ast.LtE: ("<=", operator.le),
+    ast.Gt: (">", operator.gt),
+    ast.GtE: (">=", operator.ge),
+    ast.In: ("in", lambda one, other: one in other),
+    ast.NotIn: ("not in", lambda one, other: one not in other),
+}
+_KINDS_OF_TWO = "Equal NotEqual In NotIn AlmostEqual NotAlmostEqual Greater GreaterEqual Less LessEqual ListEqual"
+_MORE_OF_TWO = "TupleEqual SetEqual DictEqual SequenceEqual MultiLineEqual CountEqual"
+OF_TWO = frozenset(f"assert{kind}" for kind in f"{_KINDS_OF_TWO} {_MORE_OF_TWO}".split())
+# Functions of NumPy that compare, by which an empty array is close to everything.
+CLOSE = frozenset(("allclose", "isclose", "array_equal", "array_equiv", "assert_allclose", "assert_array_equal"))
+# The names of the first two parameters of these methods.
+PARAMETERS = (
+    *(("first", "second"), ("member", "container"), ("a", "b"), ("list1", "list2"), ("tuple1", "tuple2")),
+    *(("set1", "set2"), ("d1", "d2"), ("seq1", "seq2"), ("a1", "a2"), ("x", "y"), ("actual", "desired")),
+)
+
+
+class Guarded(ast.NodeTransformer):
+    """Guards comparisons and the comparing methods of test cases; with `differences` also subtractions."""
+
+    def __init__(self, differences: bool = False) -> None:
+        self._differences = differences
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if not (self._differences and isinstance(node.op, ast.Sub)):
+            return node
+        return _replaced(node, COMPARE, ast.Constant("-"), node.left, node.right)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        if any(type(operation) not in OPERATORS for operation in node.ops):
+            return node
+        if len(node.ops) > 1:
+            return _chained(node)
+        return _replaced(node, COMPARE, ast.Constant(OPERATORS[type(node.ops[0])][0]), node.left, node.comparators[0])
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        compares = isinstance(node.func, ast.Attribute) and node.func.attr in OF_TWO | CLOSE
+        compares = compares or (isinstance(node.func, ast.Name) and node.func.id in CLOSE)
+        if compares:
+            _place_named(node)
+        if compares and len(node.args) >= 2 and not any(isinstance(given, ast.Starred) for given in node.args[:2]):
+            node.args[:2] = [ast.Starred(_replaced(node, PAIR, *node.args[:2]), ast.Load())]
+            ast.fix_missing_locations(node)
+        return node
+
+
+def _replaced(node: ast.AST, function: str, *arguments: ast.expr) -> ast.expr:
+    """A call with the position of a node."""
+    call = ast.Call(ast.Name(function, ast.Load()), list(arguments), [])
+    return ast.fix_missing_locations(ast.copy_location(call, node))
+
+
+def _chained(node: ast.Compare) -> ast.AST:
+    """`a < b < c` as a call that gets c as a function: it may not be evaluated."""
+    first, *later = node.comparators
+    parts = (part for operand in later for part in ast.walk(operand))
+    if any(isinstance(part, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr) for part in parts):
+        return node
+    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    signs = ast.Tuple([ast.Constant(OPERATORS[type(operation)][0]) for operation in node.ops], ast.Load())
+    return _replaced(node, CHAIN, signs, node.left, first, *(ast.Lambda(nothing, operand) for operand in later))
+
+
+def _place_named(node: ast.Call) -> None:
+    given = {keyword.arg: keyword.value for keyword in node.keywords}
+    for pair in PARAMETERS:
+        wanted = pair[len(node.args) :]
+        if wanted and all(name in given for name in wanted):
+            node.args += [given[name] for name in wanted]
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg not in wanted]
+            return
+
+
+def guarded_names() -> dict[str, Callable[..., Any]]:
+    """The functions of guarded comparisons in the program's process."""
+    operators = dict(OPERATORS.values())
+
+    def pair(one: Any, other: Any) -> tuple[Any, Any]:
+        return _solid(one, other), _solid(other, one)
+
+    return _functions(pair, lambda sign, one, other: operators[sign](*pair(one, other)))
+
+
+def names_of_arrays() -> dict[str, Callable[..., Any]]:
+    """The same for tests in another process that use NumPy: no result equals all items by having none."""
+    import numpy
+
+    operators: dict[str, Any] = {**dict(OPERATORS.values()), "-": operator.sub}
+    array, size, dimensions = numpy.ndarray, numpy.size, numpy.ndim
+
+    def pair(one: Any, other: Any) -> tuple[Any, Any]:
+        arrays = (isinstance(one, array) or isinstance(other, array)) and dimensions(one) and dimensions(other)
+        if arrays and (size(one) == 0) != (size(other) == 0):
+            raise AssertionError("an empty array is compared with another one")
+        return one, other
+
+    def compare(sign: str, one: Any, other: Any) -> Any:
+        return operators[sign](*(pair(one, other) if "in" not in sign else (one, other)))
+
+    return _functions(pair, compare)
+
+
+def _functions(pair: Callable[..., Any], compare: Callable[[str, Any, Any], Any]) -> dict[str, Callable[..., Any]]:
+    def chain(signs: tuple[str, ...], one: Any, other: Any, *later: Callable[[], Any]) -> Any:
+        result = compare(signs[0], one, other)
+        for sign, make in zip(signs[1:], later, strict=True):
+            if not result:
+                return result
+            one, other = other, make()
+            result = compare(sign, one, other)
+        return result
+
+    return {COMPARE: compare, CHAIN: chain, PAIR: pair}
+
+
+def _solid(one: Any, other: Any) -> Any:
+    """A value for a comparison: a short number of NumPy as a number of Python; an empty array, unless `other` is empty,
+    as an object that equals nothing."""
+    kind = type(one)
+    if kind.__module__ != "numpy" or not hasattr(one, "itemsize"):
+        return one
+    if kind.__name__ != "ndarray":
+        short = one.dtype.kind in "iufc" and one.itemsize < (16 if one.dtype.kind == "c" else 8)
+        return one.item() if short else one
+    filled = other.size if hasattr(other, "size") else len(other) if hasattr(other, "__len__") else True
+    return object() if filled and not one.size else one

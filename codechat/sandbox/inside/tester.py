@@ -1,14 +1,14 @@
-"""The trusted side of assertions decided outside: runs the snippets, in a process where no object of the program lives.
+"""The trusted side of assertions: runs the snippets in a process where no object of the program lives (`run`).
 
-The program's functions stand here as stubs: a call goes to the candidate's process and comes back as plain data through
-a decoder that executes nothing. What reads a function's source, annotations or documentation reads the program's text.
-If a snippet needs more than that, the tester reports it and ends: then program and snippets must share a process.
+The program's functions are stubs here: a call goes to the candidate's process and comes back as plain data through a
+decoder that executes nothing. Source, annotations and documentation of a function are read from the program's text. If
+a snippet needs more, the tester reports it and ends: then program and snippets must share a process (`run_shared`).
 
 Exceptions of the program are raised again by type and text, with an attribute that holds the program's own lines.
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
-# ruff: noqa: PTH109, PTH118
+# ruff: noqa: PTH109, PTH118, PTH120
 
 import builtins
 import contextlib
@@ -26,35 +26,30 @@ from collections.abc import Callable, Collection, Sequence
 from types import ModuleType
 from typing import Any, NoReturn
 
-from codechat.sandbox.inside import wire
-from codechat.sandbox.inside.candidate import Channel, cache_snippets, describe, prepare
+from codechat.sandbox.inside import snippets, wire
+from codechat.sandbox.inside.candidate import Channel, cache_snippets, describe, load, prepare
 from codechat.sandbox.inside.carry import NotCarried, Numbered, Reads, build, fill, flatten
-from codechat.sandbox.inside.comparing import CLOSE, Guarded, names_of_arrays
 from codechat.sandbox.inside.decode import decode
 from codechat.sandbox.inside.responder import PROGRAM, Link, write_program
-from codechat.sandbox.inside.snippets import RUNNERS, class_level_names, compile_snippet
 from codechat.sandbox.inside.text import SHARED, NotPlain, Text, split_lines
 
 LINES = "lines_of_the_program"  # an attribute of such exceptions
 Inside = Callable[[str], NoReturn]  # of one of the reasons in `wire`
 Call = Callable[[str, tuple[Any, ...], dict[str, Any]], Any]
-PROGRAM_OF = "function of the program"  # an attribute that marks a stub with its name there
-
-
+PROGRAM_OF = "function of the program"  # an attribute of stubs: the function's name
 BUILTINS = dict(vars(builtins))
 
 
 class Space(dict[str, Any]):
-    """The names that snippets see: their own, and those of the program as soon as they are used."""
+    """The names that snippets see: their own, and the program's from their first use on."""
 
     def __init__(self, find: Callable[[str], Any]) -> None:
         super().__init__()
         self._find = find
 
     def __missing__(self, name: str) -> Any:
-        value = self._find(name)
-        self[name] = value
-        return value
+        self[name] = self._find(name)
+        return self[name]
 
 
 def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, peer: socket.socket) -> NoReturn:
@@ -71,11 +66,56 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, peer: so
             tester.run_snippet(index, name)
         tester.finish()
         channel.send(wire.DONE, job["token"])
-    except BaseException as error:  # noqa: BLE001  whatever an assertion raises is the program's failure
+    except BaseException as error:  # noqa: BLE001  anything an assertion raises is the program's failure
         channel.send(wire.ERROR, describe(error, labels, vars(error).get(LINES, ())))
     finally:
         channel.flush()
         os._exit(0)
+
+
+def run_shared(job: dict[str, Any], results: socket.socket, shared: mmap.mmap) -> NoReturn:
+    """Load the program from a file, run every snippet after it in this process, and end.
+
+    The program can reach what decides here, so the verdict is marked (`decided: inside`): docs/sandbox.md lists the
+    attacks that pass. The guards keep a program from passing by accident: an early exit, a skipped test, an empty
+    NumPy array and a function with a builtin's name do not pass.
+    """
+    channel = prepare(results, shared)
+    path = os.path.join(os.getcwd(), PROGRAM)
+    labels = cache_snippets(job["snippets"])
+    try:
+        if "commands" in job["needs"]:
+            os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), wire.PATH))
+        write_program(path, job["program"])
+        program = load(job["program"], path, job["load_cpu_s"], channel.send, lent=job["lent"])
+        if program is not None and job["entry"] and job["entry"] not in program:
+            channel.send(wire.MISSING)
+        elif program is not None:
+            channel.send(wire.LOADED)
+            _run_snippets(job, program, path, list(labels), channel)
+            channel.send(wire.DONE, job["token"])
+    except BaseException as error:  # noqa: BLE001  anything that program or assertion raises is the program's failure
+        channel.send(wire.ERROR, describe(error, {path: "", **labels}))
+    finally:
+        channel.flush()
+        os._exit(0)
+
+
+def _run_snippets(job: dict[str, Any], program: dict[str, Any], path: str, files: list[str], channel: Channel) -> None:
+    space = program if job["shared"] else dict(program)
+    space.update(
+        __name__="candidate", __file__=path, __builtins__=builtins, **snippets.guarded_names(), **snippets.RUNNERS
+    )
+    hidden = {name: program[name] for name in job["hidden"] if name in program}
+    for index, (file, snippet) in enumerate(zip(files, job["snippets"], strict=True)):
+        channel.send(wire.AT, wire.INDEX.pack(index))
+        signal.setitimer(signal.ITIMER_PROF, job["load_cpu_s"])
+        for builtin, value in hidden.items():
+            if not job["uses"][index]:
+                space.setdefault(builtin, value)
+            elif space.get(builtin) is value:
+                del space[builtin]
+        exec(snippets.compile_snippet(snippet, file, job["entry"], job["used"], snippets.Guarded()), space)
 
 
 class Tester:
@@ -89,7 +129,7 @@ class Tester:
         self._entry, self._names = job["entry"], dict[str, bool]()
         self._reads = Reads(job["arrays"], lambda attribute: self._inside("object"))
         self._space = Space(self._find)
-        self._guarded: Guarded | None = None
+        self._guarded: snippets.Guarded | None = None
 
     def wait_for_program(self) -> None:
         """Wait until the program is loaded, or pass on why it was not."""
@@ -106,21 +146,21 @@ class Tester:
             self._end()
         self._channel.send(wire.LOADED)
         if not self._entry:
-            own = [name for name in job["free"] if name in self._names and self._meant(name) is None]
-            self._entry = own[0] if len(own) == 1 else ""
+            functions = [name for name in job["free"] if name in self._names and self._meant(name) is None]
+            self._entry = functions[0] if len(functions) == 1 else ""
         write_program(self._path, program)
         linecache.cache[self._path] = (len(program), None, split_lines(program), self._path)
         module = ModuleType("candidate")
         module.__file__ = self._path
         sys.modules["candidate"] = module
-        self._space.update(__name__="candidate", __file__=self._path, __builtins__=builtins, **RUNNERS)
+        self._space.update(__name__="candidate", __file__=self._path, __builtins__=builtins, **snippets.RUNNERS)
 
     def refuse_empty(self) -> None:
-        """Let tests that use NumPy fail if they compare an array with something that alone is empty."""
+        """Let tests that use NumPy fail if they compare an empty array with something that is not empty."""
         with contextlib.suppress(ImportError):
             refuse_empty()
-            self._space.update(names_of_arrays())
-            self._guarded = Guarded(differences=True)
+            self._space.update(snippets.names_of_arrays())
+            self._guarded = snippets.Guarded(differences=True)
 
     def run_snippet(self, index: int, name: str) -> None:
         """Run one snippet; raises what it raises."""
@@ -128,28 +168,25 @@ class Tester:
         self._channel.send(wire.AT, wire.INDEX.pack(index))
         signal.setitimer(signal.ITIMER_PROF, self._job["load_cpu_s"])
         snippet = self._job["snippets"][index]
-        for own in self._names:
-            if own in BUILTINS and self._space.get(own) is BUILTINS[own]:
-                del self._space[own]
+        for builtin in self._names:
+            if builtin in BUILTINS and self._space.get(builtin) is BUILTINS[builtin]:
+                del self._space[builtin]
         if "annotations" in self._job["reads"]:
             reading_hints(self._hints)
-        for used in class_level_names(snippet):  # a class's own statements look names up past `__missing__`
+        for used in snippets.class_level_names(snippet):  # statements of a class look names up past `__missing__`
             with contextlib.suppress(KeyError):
                 self._space[used]
-        exec(compile_snippet(snippet, name, self._job["entry"], self._job["used"], self._guarded), self._space)
+        exec(snippets.compile_snippet(snippet, name, self._job["entry"], self._job["used"], self._guarded), self._space)
 
     def finish(self) -> None:
-        """Report that tests which hold with builtins, although the program has names of these, are to hold with its."""
+        """Ask for a second run if tests passed with builtins whose names the program binds: its own must pass too."""
         if self._shadowed:
             self._inside("builtins")
 
     def _find(self, name: str) -> Any:
-        """A name that a snippet uses and does not bind, as in one namespace with the program: the function under test,
-        a builtin, or a module that the program imports. By another name of its own, as of a function `isclose` or
-        `all`, the program would decide itself: tests of that function have to hold with the builtin, too.
-
-        Raises `KeyError` if there is no such name.
-        """
+        """A name that a snippet uses and does not bind: the function under test, a builtin, or an imported module. A
+        program that defines `isclose` or `all` would decide itself: tests must pass with the builtin, too. Raises
+        `KeyError` if there is no such name."""
         if name not in self._names:
             return BUILTINS[name]
         if name != self._entry and name in BUILTINS and not name.startswith("__"):
@@ -170,7 +207,7 @@ class Tester:
         return stub
 
     def _meant(self, name: str) -> Any:
-        """The module or type that the program's text imports by this name; None if it is anything else."""
+        """The module or type that the program's text imports by this name; None for anything else."""
         try:
             return self._read_text().meant(name)
         except NotPlain:
@@ -185,22 +222,20 @@ class Tester:
         return self._text
 
     def _hints(self, name: str) -> dict[str, Any]:
-        """The annotations of a function of the program, for `typing.get_type_hints`."""
         text = self._read_text()
         try:
             return text.annotations(text.function(name), strings=True)
-        except Exception:  # noqa: BLE001  not plain, or too deep a text, for one
+        except Exception:  # noqa: BLE001  not plain, or nested too deeply
             self._inside("text")
 
     def _call(self, name: str, positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Call a function of the program; raises what it raises."""
         if self._job["world"][self._index]:
             self._inside("world")
         numbered = Numbered(exhausts=False, reads=self._reads)
         try:
             trees = [
-                [flatten(one, numbered, grow=True) for one in positional],
-                [[key, flatten(one, numbered, grow=True)] for key, one in named.items()],
+                [flatten(value, numbered, grow=True) for value in positional],
+                [[key, flatten(value, numbered, grow=True)] for key, value in named.items()],
             ]
         except NotCarried:
             self._inside("argument")
@@ -210,7 +245,6 @@ class Tester:
         return self._build(lambda: self._conclude(end, tree, changes, numbered))()
 
     def _conclude(self, end: str, tree: Any, changes: Any, numbered: Numbered) -> Callable[[], Any]:
-        """Change the arguments as they were changed there; a function that returns the result or raises."""
         for place, now in changes:
             if type(place) is not int or not 0 <= place < len(numbered.objects):
                 raise ValueError("a change of no argument")
@@ -220,8 +254,7 @@ class Tester:
             return lambda: value
         if end != "error":
             raise ValueError("an unknown end of a call")
-        error = make_exception(tree, lambda part: build(part, numbered), self._inside)
-        error = as_called(error, self._job["stops"])
+        error = as_called(make_exception(tree, lambda part: build(part, numbered), self._inside), self._job["stops"])
 
         def fail() -> Any:
             raise error
@@ -233,17 +266,17 @@ class Tester:
             return make()
         except NotCarried as refused:
             return self._inside(str(refused))
-        except Exception as error:  # noqa: BLE001  whatever is wrong with it, the candidate sent it
+        except Exception as error:  # noqa: BLE001  the candidate sent it
             return self._garbled(f"{type(error).__name__}: {error}")
 
     def _ask(self, names: Collection[str]) -> None:
-        """Learn which of the names the program has, and which of those are functions."""
+        """Ask which of the names the program has, and which are functions."""
         _, found, _ = self._exchange(wire.NAMES, "\n".join(sorted(names)).encode("utf-8", "surrogatepass"))
         self._names = self._build(lambda: {name: function is True for name, function in found if name in names})
 
     def _exchange(self, kind: bytes, payload: bytes) -> tuple[Any, ...]:
-        """Send a message and take its answer. An exchange that was broken off, as by too deep a recursion, ends the
-        run at the next one: that would take the answer to this one for its own."""
+        """Send a message and return the answer. After an interrupted exchange (e.g. RecursionError) the next one ends
+        the run: it would read the stale answer."""
         if self._waits:
             self._garbled("a call while another one waits")
         self._waits = True
@@ -262,7 +295,7 @@ class Tester:
             self._end(wire.GONE)
 
     def _receive(self) -> tuple[bytes, bytes]:
-        """The next message but printed text, which is printed here."""
+        """The next message that is no printed text; printed text is printed here."""
         while True:
             try:
                 kind, payload = self._link.receive()
@@ -281,7 +314,7 @@ class Tester:
         self._channel.send(wire.INSIDE, reason.encode())
         self._end()
 
-    # What ends a run ends it at once: a snippet could catch an exception.
+    # A run ends at once: a snippet could catch an exception.
 
     def _garbled(self, reason: str) -> NoReturn:
         """Report that the candidate's messages are not what a candidate sends, and end."""
@@ -307,19 +340,19 @@ def make_stub(name: str, path: str, call: Call) -> Any:
 
 
 def describe_stub(stub: Any, text: Text, reads: Sequence[str], inside: Callable[[str], NoReturn]) -> None:
-    """Give a stub its place, documentation, annotations and signature, as far as the snippets read them, from the
-    program's text; `inside` is called with the reason if the text does not say them plainly."""
+    """Give a stub the place, documentation, annotations and signature in the program's text that snippets read.
+    `inside` is called with the reason if the text is not plain."""
     try:
         name = stub.__name__
         node = text.plain_function(name) if "definition" in reads else text.function(name)
-        first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
         stub.__code__ = stub.__code__.replace(co_firstlineno=first)
         stub.__doc__ = text.documentation(node)
         if "annotations" in reads:
             stub.__annotations__ = text.annotations(node)
         if "signature" in reads:
             stub.__signature__ = text.signature(node)
-    except Exception:  # noqa: BLE001  not plain, or too deep a text, for one
+    except Exception:  # noqa: BLE001  not plain, or nested too deeply
         inside("text")
 
 
@@ -329,22 +362,25 @@ def reading_hints(hints: Callable[[str], dict[str, Any]]) -> None:
         return
     by_typing, by_inspect = typing.get_type_hints, inspect.get_annotations
 
+    def name_of(value: Any) -> str | None:
+        return vars(value).get(PROGRAM_OF) if callable(value) and hasattr(value, "__dict__") else None
+
     @functools.wraps(by_typing)
-    def get_type_hints(one: Any, *rest: Any, **options: Any) -> Any:
-        name = vars(one).get(PROGRAM_OF) if callable(one) and hasattr(one, "__dict__") else None
-        return by_typing(one, *rest, **options) if name is None else hints(name)
+    def get_type_hints(value: Any, *more: Any, **options: Any) -> Any:
+        name = name_of(value)
+        return by_typing(value, *more, **options) if name is None else hints(name)
 
     @functools.wraps(by_inspect)
-    def get_annotations(one: Any, **options: Any) -> Any:
-        name = vars(one).get(PROGRAM_OF) if callable(one) and hasattr(one, "__dict__") else None
-        return hints(name) if name is not None and options.get("eval_str") else by_inspect(one, **options)
+    def get_annotations(value: Any, **options: Any) -> Any:
+        name = name_of(value)
+        return hints(name) if name is not None and options.get("eval_str") else by_inspect(value, **options)
 
     typing.get_type_hints = get_type_hints  # type: ignore[assignment]
     inspect.get_annotations = get_annotations  # type: ignore[assignment]
 
 
 def refuse_empty() -> None:
-    """Let NumPy's comparisons fail if one side is empty and the other is not. Raises `ImportError` without NumPy."""
+    """Let NumPy's comparisons fail if exactly one side is empty. Raises `ImportError` without NumPy."""
     import numpy.testing
 
     def strict(function: Any) -> Any:
@@ -359,15 +395,12 @@ def refuse_empty() -> None:
 
     for module in (numpy, numpy.testing):
         for name, function in [*vars(module).items()]:
-            if name in CLOSE or name.startswith("assert_a"):
+            if name in snippets.CLOSE or name.startswith("assert_a"):
                 setattr(module, name, strict(function))
 
 
 def make_exception(tree: Any, build: Callable[[Any], Any], inside: Inside) -> BaseException:
-    """The exception of a tree: its class, arguments, text, and the lines of the program that its traceback shows.
-
-    Raises `ValueError` and the like if it is none.
-    """
+    """The exception of a tree: class, arguments, text and traceback lines. Raises `ValueError` and the like."""
     described, arguments, text, lines = tree
     if type(text) is not str or not all(type(line) is str for line in lines):
         raise ValueError("not an exception")
@@ -383,8 +416,8 @@ def make_exception(tree: Any, build: Callable[[Any], Any], inside: Inside) -> Ba
 
 
 def as_called(error: BaseException, expected: bool) -> BaseException:
-    """The exception as a call raises it. `expected`: the snippets know of `StopIteration`; if they do not, it counts as
-    an error, as it does in a generator, because what iterates over calls, such as `map`, would take it for its end."""
+    """The exception as a call raises it. If the snippets do not mention `StopIteration` (`expected` is false), it
+    becomes a RuntimeError: otherwise `map` and other iterators would stop silently."""
     if expected or not isinstance(error, StopIteration | StopAsyncIteration):
         return error
     stopped = RuntimeError(f"the program raised {type(error).__name__}")
@@ -397,7 +430,7 @@ def _instance(kind: type[BaseException], given: tuple[Any, ...], text: str) -> B
         error = kind(*given)
         if str(error) == text:
             return error
-    except Exception:  # noqa: BLE001, S110  it wants other arguments than it kept
+    except Exception:  # noqa: BLE001, S110  it needs other arguments than it kept
         pass
     same = type(kind.__name__, (kind,), {"__str__": lambda self: text, "__init__": lambda self, *rest: None})
     error = same.__new__(same, *given)
@@ -406,9 +439,9 @@ def _instance(kind: type[BaseException], given: tuple[Any, ...], text: str) -> B
 
 
 def exception_class(described: Any, inside: Inside) -> type[BaseException]:
-    """The class of a module's name and of its built-in base classes: the real one, or one that stands for it."""
+    """The class with these names of module, class and built-in bases: the real one, or a substitute."""
     module, name, bases = described
-    if not all(type(one) is str for one in (module, name, *bases)):
+    if not all(type(text) is str for text in (module, name, *bases)):
         raise ValueError("not an exception's class")
     if module == "builtins" or module.partition(".")[0] in SHARED:
         real: Any = sys.modules.get(module)
@@ -416,16 +449,14 @@ def exception_class(described: Any, inside: Inside) -> type[BaseException]:
         if isinstance(real, type) and issubclass(real, BaseException):
             return real
     known = [vars(builtins).get(base) for base in bases]
-    classes = [one for one in known if isinstance(one, type) and issubclass(one, BaseException)] or [Exception]
-    if not all(issubclass(classes[0], one) for one in classes):
+    classes = [kind for kind in known if isinstance(kind, type) and issubclass(kind, BaseException)] or [Exception]
+    if not all(issubclass(classes[0], kind) for kind in classes):
         inside("exception")
     return _own_class(module, name, classes[0].__name__, inside)
 
 
 @functools.cache
 def _own_class(module: str, name: str, base: str, inside: Inside) -> type[BaseException]:
-    """A class of the program's own, by its names."""
-
     def ask(error: BaseException, attribute: str) -> Any:
         if attribute.startswith("__"):
             raise AttributeError(attribute)

@@ -1,5 +1,4 @@
-"""A program's text, read without running it: where its functions stand, their documentation, annotations and
-parameters."""
+"""A program's text, read without running it: the places, documentation, annotations and parameters of functions."""
 
 import ast
 import builtins
@@ -12,12 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 # Modules, and parts of NumPy's and others', whose names in the program stand for the modules themselves.
-SHARED = frozenset(
-    (
-        *("collections", "datetime", "decimal", "fractions", "functools", "itertools", "json", "math", "numbers"),
-        *("numpy", "operator", "re", "statistics", "string", "types", "typing"),
-    )
-)
+_STANDARD = "collections datetime decimal fractions functools itertools json math numbers operator re statistics"
+SHARED = frozenset(f"{_STANDARD} numpy string types typing".split())
 TYPES_OF = frozenset(("collections", "collections.abc", "datetime", "decimal", "fractions", "typing"))
 CUSTOMARY = {"numpy": "np"}
 PARTS = frozenset(("collections.abc", "numpy.linalg", "numpy.typing"))
@@ -28,11 +23,11 @@ SIMPLE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 class NotPlain(Exception):
-    """The text does not say it in a way that can be read without running it."""
+    """The text is not plain enough to be read without running it."""
 
 
 def split_lines(source: str) -> list[str]:
-    """The lines of a text as Python counts them: a form feed, for one, ends none. Each keeps its end."""
+    """The lines of a text as Python counts them (a form feed ends none), with their ends."""
     return io.StringIO(source, newline="").readlines()
 
 
@@ -47,8 +42,7 @@ class Text:
         self._deferred = any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)
 
     def function(self, name: str) -> Function:
-        """The definition of a function; raises `NotPlain` if the name is bound in any other way, too, or decorated
-        by anything but a cache."""
+        """The definition of a function. Raises `NotPlain` if there are other bindings, or decorators but caches."""
         ways = [way for bound, way in self._bound if bound in (name, "*")]
         if name not in self._functions or any(way != "def" for way in ways):
             raise NotPlain(f"{name} is not bound by one plain definition")
@@ -59,14 +53,10 @@ class Text:
         return self._functions[name]
 
     def plain_function(self, name: str) -> Function:
-        """The definition of a function without any decorator, and which is no generator and not awaited."""
+        """The definition of a function without a decorator that is neither a generator nor async."""
         node = self.function(name)
-        inner = (ast.Yield, ast.YieldFrom, ast.Await)
-        if (
-            node.decorator_list
-            or isinstance(node, ast.AsyncFunctionDef)
-            or any(isinstance(n, inner) for n in ast.walk(node))
-        ):
+        waits = any(isinstance(part, ast.Yield | ast.YieldFrom | ast.Await) for part in ast.walk(node))
+        if waits or node.decorator_list or isinstance(node, ast.AsyncFunctionDef):
             raise NotPlain(f"{name} is no plain function")
         return node
 
@@ -85,17 +75,17 @@ class Text:
             raise NotPlain(f"the program imports {name}") from error
 
     def meant(self, name: str) -> Any:
-        """What the text imports by this name if every program means the same by it: a module by its own name, a type of
-        `collections` and the like. Raises `NotPlain`: any function could be put in another's place."""
+        """The import of a name that means the same in every program: a module by its own name, a type of `collections`
+        and the like. Raises `NotPlain` for others: a function could replace another one."""
         value = self.imported(name)
         module, member = self._imports[name]
-        own = name in (module, CUSTOMARY.get(module)) if not member else name == member and module in TYPES_OF
-        if not own or (member and not isinstance(value, type) and type(value).__module__ != "typing"):
+        usual = name in (module, CUSTOMARY.get(module)) if not member else name == member and module in TYPES_OF
+        if not usual or (member and not isinstance(value, type) and type(value).__module__ != "typing"):
             raise NotPlain(f"the program imports {name}")
         return value
 
     def documentation(self, node: Function) -> str | None:
-        """The function's `__doc__`, as the compiler would leave it."""
+        """The function's `__doc__` as the compiler writes it."""
         first = node.body[0] if isinstance(node.body[0], ast.Expr) else None
         if first is None or not isinstance(first.value, ast.Constant) or not isinstance(first.value.value, str):
             return None
@@ -108,8 +98,10 @@ class Text:
         return space["bare"].__doc__  # type: ignore[no-any-return]
 
     def annotations(self, node: Function, strings: bool = False) -> dict[str, Any]:
-        """The function's `__annotations__`; `strings`: strings count as what they say. Raises `NotPlain`."""
-        given = {one.arg: one.annotation for one in _parameters(node) if one.annotation is not None}
+        """The function's `__annotations__`; `strings`: strings are evaluated. Raises `NotPlain`."""
+        extra = [node.args.vararg, *node.args.kwonlyargs, node.args.kwarg]
+        ordered = [*node.args.posonlyargs, *node.args.args, *filter(None, extra)]
+        given = {parameter.arg: parameter.annotation for parameter in ordered if parameter.annotation is not None}
         if node.returns is not None:
             given["return"] = node.returns
         if self._deferred and not strings:
@@ -123,19 +115,13 @@ class Text:
         """The function's signature. Raises `NotPlain` for a default that is no literal."""
         notes = self.annotations(node)
         defaults = _defaults(node)
-        parameters = [
-            KINDS(
-                one.arg,
-                kind,
-                default=_literal(defaults[one.arg]) if one.arg in defaults else KINDS.empty,
-                annotation=notes.get(one.arg, KINDS.empty),
-            )
-            for one, kind in _kinds(node)
-        ]
+        parameters = []
+        for name, kind in _kinds(node):
+            default = _literal(defaults[name]) if name in defaults else KINDS.empty
+            parameters.append(KINDS(name, kind, default=default, annotation=notes.get(name, KINDS.empty)))
         return inspect.Signature(parameters, return_annotation=notes.get("return", KINDS.empty))
 
     def _evaluate(self, node: ast.expr, strings: bool) -> Any:
-        """The value of an annotation that consists of types, their parameters, and literals."""
         if isinstance(node, ast.Constant):
             return self._constant(node.value, strings)
         if isinstance(node, ast.Name):
@@ -167,7 +153,6 @@ class Text:
         return operator.getitem(of, self._evaluate(node.slice, strings))
 
     def _of_name(self, node: ast.expr) -> Any:
-        """The value of an imported name, or of a member of an imported module. Raises `NotPlain`."""
         if isinstance(node, ast.Name):
             return self.imported(node.id)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and not node.attr.startswith("_"):
@@ -175,7 +160,7 @@ class Text:
         raise NotPlain(f"the expression {ast.unparse(node)[:100]}")
 
     def _constant(self, value: Any, strings: bool) -> Any:
-        """A constant; a string only if what it says could be read, too: a snippet may have it evaluated in any way."""
+        """A constant; a string only if it could be evaluated here, too, since a snippet may do that."""
         if not isinstance(value, str):
             return value
         try:
@@ -194,7 +179,7 @@ class Text:
 
 
 def bound_names(source: str) -> set[str]:
-    """The names that a program binds at its top level, by its text; those of a star import that are builtins', too."""
+    """The names that a program's text binds at top level; with a star import also the names of all builtins."""
     try:
         found = {name for name, _ in _bindings(ast.parse(source))}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -203,7 +188,7 @@ def bound_names(source: str) -> set[str]:
 
 
 def _bindings(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Every name bound at the top level, or by a `global` statement, and in which way."""
+    """Every name bound at the top level or by a `global` statement, and the way."""
     for node in tree.body:
         yield from _bound_by(node, "def" if isinstance(node, Function) else "otherwise")
     for inner in ast.walk(tree):
@@ -238,29 +223,21 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, tuple[str, str]]]:
             yield from ((alias.asname or alias.name, (node.module, alias.name)) for alias in node.names)
 
 
-def _kinds(node: Function) -> Iterator[tuple[ast.arg, Any]]:
-    yield from ((one, KINDS.POSITIONAL_ONLY) for one in node.args.posonlyargs)
-    yield from ((one, KINDS.POSITIONAL_OR_KEYWORD) for one in node.args.args)
+def _kinds(node: Function) -> Iterator[tuple[str, Any]]:
+    yield from ((parameter.arg, KINDS.POSITIONAL_ONLY) for parameter in node.args.posonlyargs)
+    yield from ((parameter.arg, KINDS.POSITIONAL_OR_KEYWORD) for parameter in node.args.args)
     if node.args.vararg:
-        yield node.args.vararg, KINDS.VAR_POSITIONAL
-    yield from ((one, KINDS.KEYWORD_ONLY) for one in node.args.kwonlyargs)
+        yield node.args.vararg.arg, KINDS.VAR_POSITIONAL
+    yield from ((parameter.arg, KINDS.KEYWORD_ONLY) for parameter in node.args.kwonlyargs)
     if node.args.kwarg:
-        yield node.args.kwarg, KINDS.VAR_KEYWORD
-
-
-def _parameters(node: Function) -> list[ast.arg]:
-    """The parameters in the order of `__annotations__`."""
-    extra = [node.args.vararg, *node.args.kwonlyargs, node.args.kwarg]
-    return [*node.args.posonlyargs, *node.args.args, *(one for one in extra if one is not None)]
+        yield node.args.kwarg.arg, KINDS.VAR_KEYWORD
 
 
 def _defaults(node: Function) -> dict[str, ast.expr]:
     given = [*node.args.posonlyargs, *node.args.args]
-    found = dict(
-        zip([one.arg for one in given[len(given) - len(node.args.defaults) :]], node.args.defaults, strict=True)
-    )
+    pairs = [*zip(given[len(given) - len(node.args.defaults) :], node.args.defaults, strict=True)]
     named = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-    return found | {one.arg: default for one, default in named if default is not None}
+    return {parameter.arg: default for parameter, default in (*pairs, *named) if default is not None}
 
 
 def _literal(node: ast.expr) -> Any:

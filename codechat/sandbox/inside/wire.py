@@ -27,7 +27,7 @@ import struct
 RUN, KILL = b"R", b"K"
 HANDLES = 5  # the most descriptors in a RUN
 TESTED = b"T"  # RUN in two processes, with a fourth descriptor: the candidate's own job
-WARM = b"W"  # load the modules of assertion tests, and those that its descriptor lists; the same comes back at the end
+WARM = b"W"  # load the modules of assertion tests and the list in its descriptor; the same comes back at the end
 STATUS = struct.Struct("<iddq")  # wait status, user and system CPU seconds, peak resident KiB
 HEADER = struct.Struct("<cIH")  # kind, length of the payload, bytes printed so far
 CURSOR = struct.Struct("<QQ")  # bytes waiting in the buffer, stream position of its start

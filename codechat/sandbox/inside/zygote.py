@@ -1,8 +1,8 @@
 """The warm interpreter: forks one isolated child per candidate or command, and reports its end.
 
-Read it from `main` down: `Zygote` forks and waits, `_child` confines itself and becomes what the
-job asks for: a program called on inputs (`candidate`), a program with its assertions in one process (`assertions`) or
-in two (`tester` and `responder`), or any command, run as a user would: in a folder with its files, by its exit status.
+Read it from `main` down: `Zygote` forks and waits; `_child` confines itself and runs the job: a program called on
+inputs (`candidate`), a program with assertions in one process (`tester.run_shared`) or in two (`tester` and
+`responder`), or any command in a folder with its files.
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
@@ -25,7 +25,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from codechat.sandbox.inside import assertions, beside, candidate, isolate, responder, tester, wire
+from codechat.sandbox.inside import beside, candidate, isolate, responder, tester, wire
 from codechat.sandbox.inside.beside import Beside, Watched
 
 # The most imported modules of programs; the child imports any other itself.
@@ -33,12 +33,12 @@ WARM = (
     "abc bisect calendar cmath collections contextlib copy datetime decimal enum fractions functools heapq itertools "
     "json math numbers operator random re statistics string textwrap time typing"
 )
-# What the tests of many tasks import besides. Each is left out where it is not installed.
+# Modules that the tests of many tasks import. Missing modules are left out.
 OF_TESTS = "radon.complexity radon.metrics radon.raw mccabe pycodestyle dis inspect tokenize unittest"
 
 OWN_USERS = 2_100_000_000  # numbers from here on: no directory service and no container manager hands them out
 GONE_S = 2.0  # seconds that a candidate may take to end after its last message
-OF_THE_INTERPRETER = "LD_LIBRARY_PATH"  # the path of its own libraries, which tools must not load
+OF_THE_INTERPRETER = "LD_LIBRARY_PATH"  # the path of the interpreter's libraries, which tools must not load
 NOT_RUN = 127
 OF_DATA: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # not before Python 3.11.4
 LOOK_MS = 100  # between two looks at what programs without namespaces wrote
@@ -85,10 +85,8 @@ def main(text: str) -> NoReturn:
 
 
 def _isolated(config: dict[str, Any]) -> tuple[int | None, Beside | None, str]:
-    """Enter namespaces, or make ready what replaces them.
-
-    Returns the handle of the PID namespace or else what confines programs, and why anything is not granted.
-    """
+    """Enter namespaces, or make ready what replaces them. Returns the handle of the PID namespace or else what confines
+    programs, and why anything is not granted."""
     handle, refusal = None, ""
     if config["landlock"] is None:
         try:
@@ -112,11 +110,9 @@ def _isolated(config: dict[str, Any]) -> tuple[int | None, Beside | None, str]:
 
 
 def _own_user() -> int | None:
-    """The number of a user that is this process's alone; None if the system has no such numbers.
-
-    Without namespaces all processes of a user are counted together. Other zygotes' programs would use up the number
-    that a program may have, and could end it.
-    """
+    """The number of a user that is this process's alone; None if the system has no such numbers. Without namespaces all
+    processes of a user are counted together. Other zygotes' programs would use up the number that a program may have,
+    and could end it."""
     number = OWN_USERS + os.getpid()
     for kind in ("uid", "gid"):
         with open(f"/proc/self/{kind}_map") as stream:
@@ -133,8 +129,7 @@ def _settle() -> None:
 
 
 class Zygote:
-    """Serves runs until the parent hangs up. `handle` is that of its PID namespace; without one, programs run `around`
-    other processes."""
+    """Serves runs until the parent hangs up. `handle`: its PID namespace; without it, `around` confines programs."""
 
     def __init__(
         self, control: socket.socket, handle: int | None, around: Beside | None, config: dict[str, Any]
@@ -180,7 +175,6 @@ class Zygote:
             self._around.clear()
 
     def _watch(self, children: list[int], watched: Watched | None) -> None:
-        """Wait for the end of the first child, and of a second, its candidate; kill them on KILL; report."""
         pidfds = [os.pidfd_open(child) for child in children]
         self._wait(pidfds, watched)
         first = os.wait4(children[0], 0)
@@ -201,7 +195,6 @@ class Zygote:
         self._control.send(wire.STATUS.pack(status, *times, max(usage.ru_maxrss for usage in used)))
 
     def _wait(self, pidfds: list[int], watched: Watched | None) -> None:
-        """Wait for the end of the first process; kill all on KILL, or if their folder holds too much."""
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         poll.register(pidfds[0], select.POLLIN)
@@ -268,11 +261,6 @@ class Part:
     number: int
     asker: socket.socket | None
 
-    def job(self) -> dict[str, Any]:
-        """What is to be done; the second child, a candidate, has a job of its own."""
-        job: dict[str, Any] = marshal.loads(_whole(self.handles[3 if self.number else 0]))
-        return job
-
     def take(self) -> tuple[socket.socket, mmap.mmap | None, socket.socket | None]:
         """Close all descriptors but the results' socket, 3, the other child's, 4, and for now the supervisor's, 5."""
         _, shared_file, results_file, *others = self.handles
@@ -295,7 +283,7 @@ class Part:
 def _child(part: Part, config: dict[str, Any], around: Beside | None) -> NoReturn:
     """Read the job, confine, run. Never returns; errors before the candidate's code go to stderr."""
     try:
-        job = part.job()
+        job: dict[str, Any] = marshal.loads(_whole(part.handles[3 if part.number else 0]))
         os.setsid()  # a signal to its group must not reach the zygote
         needs, alone = job.get("needs", ()), job.get("alone", False)
         limits = {**config["limits"], "cpu": job["cpu"]}
@@ -324,7 +312,7 @@ def _child(part: Part, config: dict[str, Any], around: Beside | None) -> NoRetur
     if peer is not None:
         tester.run(job, results, shared, peer)
     if "snippets" in job:
-        assertions.run(job, results, shared)
+        tester.run_shared(job, results, shared)
     candidate.run(job, results, shared)
 
 
@@ -339,7 +327,6 @@ def _whole(handle: int) -> bytes:
 
 
 def _write_files(job: dict[str, Any]) -> None:
-    """Write the command's files into the working folder, and go to the folder in which it runs."""
     for name, data in job["files"].items():
         os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
         with open(name, "wb") as stream:
@@ -355,13 +342,13 @@ def _become_program(job: dict[str, Any], paths: list[str]) -> NoReturn:
     """Replace this process by the command of a job, or report that it cannot be run."""
     program, *arguments = job["argv"]
     given = job["environment"]
-    own = {"TMPDIR": os.getcwd(), **given}
+    variables = {"TMPDIR": os.getcwd(), **given}
     if program == wire.PYTHON:
-        own["PYTHONPATH"] = os.pathsep.join([*filter(None, [given.get("PYTHONPATH")]), *paths])
-        os.execve(sys.executable, [sys.executable, "-s", "-B", *arguments], {**os.environ, **own})
+        variables["PYTHONPATH"] = os.pathsep.join([*filter(None, [given.get("PYTHONPATH")]), *paths])
+        os.execve(sys.executable, [sys.executable, "-s", "-B", *arguments], {**os.environ, **variables})
     of_the_box = {name: value for name, value in os.environ.items() if name != OF_THE_INTERPRETER}
     try:
-        os.execvpe(program, [program, *arguments], {"PATH": wire.PATH, **of_the_box, **own})
+        os.execvpe(program, [program, *arguments], {"PATH": wire.PATH, **of_the_box, **variables})
     except OSError as error:
         os.write(2, f"{program}: {os.strerror(error.errno or 0)}\n".encode())
         os.write(3, wire.HEADER.pack(wire.MISSING, 0, 0))

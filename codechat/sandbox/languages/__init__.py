@@ -7,20 +7,21 @@ fenced code; if none is asked for, a reply may also be code without a fence.
 """
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from codechat.base.domain import Extraction, Target
 from codechat.base.plugins import import_all
 from codechat.base.promises import check_type, is_plugin
-from codechat.sandbox.languages.coded import Plain
-from codechat.sandbox.languages.grammar import Parsed
-from codechat.sandbox.languages.replies import without_thinking
+from codechat.sandbox.languages.grammar import Grammar, Parsed
+from codechat.sandbox.languages.replies import Block, Fences, split, without_prose
+from codechat.sandbox.languages.replies import without_thinking as without_thinking
 
 T = TypeVar("T")
 _BACKTICKS = re.compile("`+")
-LONGEST_CODE = 200_000
-"""Characters of code that is checked: a rule may take seconds for more."""
+LONGEST_CODE = 200_000  # characters of code that is checked: a rule may take seconds for more
 DEEPEST_CODE = 500
 """Brackets in each other in code that is checked: a grammar's time grows with the square of their number."""
 _BRACKETS = re.compile(r"[()\[\]{}<>]")
@@ -44,10 +45,8 @@ _REGISTERED: dict[str, Language] = {}
 
 
 def register(language: Language) -> None:
-    """Register a language by its names.
-
-    Raises `ValueError` for a name that is taken or not in lower case, `UserError` for what is no language.
-    """
+    """Register a language by its names. Raises `ValueError` for a name that is taken or not in lower case, `UserError`
+    for what is no language."""
     _hold(language, language, Language, "")
     for name in language.names:
         if name != name.lower():
@@ -81,10 +80,8 @@ def _discover() -> None:
 
 
 def extract(reply: str, target: Target) -> Extraction:
-    """The code of a reply that should be `target`, and the program to run.
-
-    Raises only as `languages` does, and `UserError` if another package's language gives anything else.
-    """
+    """The code of a reply that should be `target`, and the program to run. Raises only as `languages` does, and
+    `UserError` if another package's language gives anything else."""
     language = language_of(target.language)
     return _hold(language, language.extract(reply, target), Extraction, "the result of extract()")
 
@@ -113,12 +110,9 @@ def too_much(code: str) -> str:
 
 
 def parses(language: str, code: str) -> bool | None:
-    """Whether a code in a language, by any of its names, parses by its grammar; nothing but blanks does not.
-
-    None if that is unknown: the language has no grammar, or the code is too much. Grammars are milder than compilers.
-    For broken code a grammar may take half a minute: ask in a process that can be ended. Raises `UserError` if the
-    language's grammar is not installed.
-    """
+    """Whether a code in a language, by any of its names, parses by its grammar; blanks alone do not. None if unknown:
+    there is no grammar, or too much code. Grammars are milder than compilers, and may take half a minute for broken
+    code: ask in a process that can be ended. Raises `UserError` if the grammar is not installed."""
     known = language_of(language)
     if not isinstance(known, Parsed) or too_much(code):
         return None
@@ -126,7 +120,7 @@ def parses(language: str, code: str) -> bool | None:
 
 
 def _depth(code: str) -> int:
-    """The most brackets that are open at once, wherever they stand, if that may be too many; pointed ones in a line."""
+    """The most open brackets, pointed ones counted by line, if there may be too many; else 0."""
     if sum(map(code.count, "([{<")) <= DEEPEST_CODE:  # the count is much faster, and enough for nearly every code
         return 0
     depth = deepest = 0
@@ -141,10 +135,107 @@ def _depth(code: str) -> int:
     return deepest
 
 
+MAX_REASON = 300
+INDENTED_BLOCK = 4  # columns by which Markdown indents code without a fence
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A language of which only the names are known, not what its code defines.
+
+    The code of a reply, without its `<think>` parts, is the content of the first closed fence tagged with one of the
+    names; else of the first unclosed one; else of the first fence of any tag. If an entry point is asked for, only
+    fences with that name as a word count; if not, and if `unfenced`, a reply without a fence is code except for
+    paragraphs of prose before and after it. The program is the code.
+    """
+
+    names: tuple[str, ...]
+    unfenced: bool = False
+
+    def extract(self, reply: str, target: Target) -> Extraction:
+        answer = without_thinking(reply)
+        blocks = _blocks(answer, self.names)
+        best = _best((*tagged(blocks, self.names), (blocks, "a fenced block of another tag, or of none")))
+        return _extraction(answer, best, target, unfenced=self.unfenced and not target.entry_point)
+
+    def defines(self, code: str) -> frozenset[str] | None:
+        """Unknown."""
+        return None
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A language known by its names and its grammar, and to the classifier by its `labels` if not by its name.
+
+    The code of a reply, without its `<think>` parts, is the content of its first closed fence tagged with one of the
+    names; else of an unclosed one, of a fence without a tag, or of any other; or a reply without a fence, except for
+    paragraphs of prose before and after it. If an entry point is asked for, the code must have it as a word.
+    """
+
+    names: tuple[str, ...]
+    grammar: Grammar
+    labels: tuple[str, ...] = ()
+
+    def extract(self, reply: str, target: Target) -> Extraction:
+        answer = without_thinking(reply)
+        blocks = [block for block in _blocks(answer, self.names) if not block.diff]
+        untagged = [block for block in blocks if not block.tag]
+        others = ((untagged, "a fenced block without a tag"), (blocks, "a fenced block of another tag"))
+        return _extraction(answer, _best((*tagged(blocks, self.names), *others)), target, unfenced=True)
+
+    def defines(self, code: str) -> frozenset[str] | None:
+        return None
+
+
+Kind = tuple[list[Block], str]  # blocks of a reply that are equally likely to be meant, and their name
+
+
+def _blocks(answer: str, names: Sequence[str]) -> list[Block]:
+    fences = Fences(lambda tag: tag.lower() in names)
+    return [block for block in split(answer, fences).blocks if block.text.strip()]
+
+
+def tagged(blocks: list[Block], names: Sequence[str]) -> tuple[Kind, Kind]:
+    tagged = [block for block in blocks if block.tag in names]
+    closed = [block for block in tagged if block.closed]
+    return (closed, "a fenced block"), ([block for block in tagged if not block.closed], "an unclosed fence")
+
+
+def _best(kinds: Sequence[Kind]) -> list[tuple[str, str]]:
+    return next(([(without_indent(block), name) for block in kind] for kind, name in kinds if kind), [])
+
+
+def _extraction(answer: str, found: list[tuple[str, str]], target: Target, *, unfenced: bool) -> Extraction:
+    if not found and unfenced and "```" not in answer and "~~~" not in answer:
+        found = [(code, "a reply without a fence") for code in [unfenced_code(answer)] if code]
+    if not found:
+        return no_code("no fence holds code" if answer.strip() else "the reply is empty, but for what it thinks")
+    word = re.compile(rf"(?<!\w){re.escape(target.entry_point)}(?!\w)")
+    for code, place in found:
+        if not target.entry_point or word.search(code):
+            return Extraction(code, code, None, place)
+    return no_code(f"the code does not define {target.entry_point}")
+
+
+def without_indent(block: Block) -> str:
+    """The block's text without white space at its end, and without the fence's indentation if all lines share it."""
+    text = block.text.rstrip()
+    margins = re.findall(r"(?m)^[ \t]*(?=\S)", text)
+    shared = min(margins, key=len, default="")[: block.indent]
+    while len(shared.expandtabs(4)) > block.indent or not all(margin.startswith(shared) for margin in margins):
+        shared = shared[:-1]
+    return re.sub(rf"(?m)^{re.escape(shared)}", "", text) if shared else text
+
+
+def unfenced_code(answer: str) -> str:
+    """The code of a reply without a fence, which may be an indented block of Markdown; empty if it is prose."""
+    return without_indent(Block(without_prose(answer), "", INDENTED_BLOCK))
+
+
+def no_code(reason: str) -> Extraction:
+    """The extraction of a reply that holds no code, and the reason."""
+    return Extraction(None, None, "no_code", " ".join(reason.split())[:MAX_REASON])
+
+
 for aliases in (("lua",), ("julia", "jl"), ("prolog",), ("coffeescript", "coffee")):
     register(Plain(aliases, unfenced=True))  # only recognised: nothing asks for their grammar
-
-__all__ = [
-    "ComparesCode", "Language", "Plain", "extract", "fence", "is_registered", "language_of", "languages", "parses",
-    "register", "too_much", "without_thinking",
-]  # fmt: skip

@@ -2,16 +2,12 @@
 
 import re
 
-from codechat.sandbox.languages import register
-from codechat.sandbox.languages.coded import Coded
-from codechat.sandbox.languages.customs import Customs, Written
-from codechat.sandbox.languages.grammar import Grammar
+from codechat.sandbox.languages import Coded, register
+from codechat.sandbox.languages.grammar import Customs, Grammar, Written
 
 QUESTIONS_OF_BOTH = """
-(struct_specifier name: (type_identifier) @class body: (_))
-(enum_specifier name: (type_identifier) @class body: (_))
-(union_specifier name: (type_identifier) @class body: (_))
-(type_definition declarator: (type_identifier) @class)
+(struct_specifier name: (type_identifier) @class body: (_)) (enum_specifier name: (type_identifier) @class body: (_))
+(union_specifier name: (type_identifier) @class body: (_)) (type_definition declarator: (type_identifier) @class)
 (parameter_declaration declarator: (identifier) @parameter.name) @parameter
 (parameter_declaration declarator: (pointer_declarator declarator: (identifier) @parameter.name)) @parameter
 (parameter_declaration declarator: (array_declarator declarator: (identifier) @parameter.name)) @parameter
@@ -19,8 +15,7 @@ QUESTIONS_OF_BOTH = """
   declarator: (array_declarator declarator: (identifier) @parameter.name))) @parameter
 (parameter_declaration declarator: (abstract_pointer_declarator)) @parameter
 ((parameter_declaration type: (_) @_type !declarator) @parameter (#not-eq? @_type "void"))
-(declaration declarator: (identifier) @variable)
-(init_declarator declarator: (identifier) @variable)
+(declaration declarator: (identifier) @variable) (init_declarator declarator: (identifier) @variable)
 (init_declarator declarator: (pointer_declarator declarator: (identifier) @variable))
 (init_declarator declarator: (array_declarator declarator: (identifier) @variable))
 (declaration declarator: (array_declarator declarator: (identifier) @variable))
@@ -39,18 +34,14 @@ QUESTIONS_OF_BOTH = """
 [(type_identifier) (primitive_type) (sized_type_specifier)] @type
 (array_declarator) @makes.array
 [(compound_statement) (field_declaration_list) (enumerator_list)] @block
-(binary_expression operator: _ @operator)
-(init_declarator "=" @operator)
-(assignment_expression operator: _ @operator)
-"," @operator
+(binary_expression operator: _ @operator) (init_declarator "=" @operator)
+(assignment_expression operator: _ @operator) "," @operator
 """
 
 
 def functions(names: str, behind: str = "") -> str:
     """The patterns of functions whose name is one of the kinds `names`, by how many marks of pointer precede it.
-
-    `behind` is a pattern of the code that may follow the parameters.
-    """
+    `behind` is a pattern of the code that may follow the parameters."""
     head = (
         f"(function_declarator declarator: {names} @function.name parameters: (_) @function.parameters"
         f" {behind}) @function.head"
@@ -103,8 +94,7 @@ QUESTIONS_OF_CPP = f"""
 (declaration_list (declaration declarator: {_PLAIN}) @function)
 (template_declaration (declaration declarator: {_PLAIN}) @function)
 (translation_unit (declaration declarator: (reference_declarator {_PLAIN})) @function)
-(class_specifier name: (type_identifier) @class body: (_))
-(alias_declaration name: (type_identifier) @class)
+(class_specifier name: (type_identifier) @class body: (_)) (alias_declaration name: (type_identifier) @class)
 (parameter_declaration declarator: (reference_declarator (identifier) @parameter.name)) @parameter
 (optional_parameter_declaration declarator: (identifier) @parameter.name) @parameter
 (optional_parameter_declaration declarator: (reference_declarator (identifier) @parameter.name)) @parameter

@@ -35,7 +35,7 @@ def _classifier() -> Any:
         from magika import Magika, PredictionMode
     except ModuleNotFoundError as error:
         raise UserError(
-            f"a code's language is told by the package {error.name}, which is not installed", REMEDY
+            f"the package {error.name}, which classifies the language of code, is not installed", REMEDY
         ) from error
     return Magika(prediction_mode=PredictionMode.BEST_GUESS)
 

@@ -2,32 +2,23 @@
 
 import re
 
-from codechat.sandbox.languages import register
-from codechat.sandbox.languages.coded import Coded
-from codechat.sandbox.languages.customs import Customs, Written, brackets_end, parts
-from codechat.sandbox.languages.grammar import Grammar
+from codechat.sandbox.languages import Coded, register
+from codechat.sandbox.languages.grammar import Customs, Grammar, Written, brackets_end, parts
 
 QUESTIONS = """
-(class_declaration name: (identifier) @class)
-(struct_declaration name: (identifier) @class)
-(interface_declaration name: (identifier) @class)
-(enum_declaration name: (identifier) @class)
-(record_declaration name: (identifier) @class)
-(delegate_declaration name: (identifier) @class)
+(class_declaration name: (identifier) @class) (struct_declaration name: (identifier) @class)
+(interface_declaration name: (identifier) @class) (enum_declaration name: (identifier) @class)
+(record_declaration name: (identifier) @class) (delegate_declaration name: (identifier) @class)
 (method_declaration returns: (_) @function.returns name: (identifier) @function.name
   parameters: (_) @function.parameters) @function
 (local_function_statement type: (_) @function.returns name: (identifier) @function.name
   parameters: (_) @function.parameters) @function
 (parameter type: (_) @parameter.type name: (identifier) @parameter.name) @parameter
 (parameter_list type: (_) @parameter @parameter.type name: (identifier) @parameter.name)
-(parameter name: (identifier) @variable)
-(parameter_list name: (identifier) @variable)
-(variable_declarator name: (identifier) @variable)
-(foreach_statement left: (identifier) @variable)
-(declaration_expression name: (identifier) @variable)
-(declaration_pattern name: (identifier) @variable)
-(catch_declaration name: (identifier) @variable)
-(property_declaration name: (identifier) @variable)
+(parameter name: (identifier) @variable) (parameter_list name: (identifier) @variable)
+(variable_declarator name: (identifier) @variable) (foreach_statement left: (identifier) @variable)
+(declaration_expression name: (identifier) @variable) (declaration_pattern name: (identifier) @variable)
+(catch_declaration name: (identifier) @variable) (property_declaration name: (identifier) @variable)
 (invocation_expression function: (identifier) @call)
 (invocation_expression function: (generic_name (identifier) @call))
 (invocation_expression function: (member_access_expression name: (identifier) @call))
@@ -41,17 +32,13 @@ QUESTIONS = """
 (comment) @comment
 [(string_literal) (verbatim_string_literal) (raw_string_literal) (interpolated_string_expression)
   (character_literal)] @string
-(_ type: (identifier) @type)
-(generic_name (identifier) @type)
+(_ type: (identifier) @type) (generic_name (identifier) @type)
 (array_type) @makes.array
 (tuple_type) @makes.tuple
 (lambda_expression) @feature.lambda
 [(block) (declaration_list) (enum_member_declaration_list) (switch_body)] @block
-(binary_expression operator: _ @operator)
-(assignment_expression operator: _ @operator)
-(variable_declarator "=" @operator)
-(property_declaration "=" @operator)
-"," @operator
+(binary_expression operator: _ @operator) (assignment_expression operator: _ @operator)
+(variable_declarator "=" @operator) (property_declaration "=" @operator) "," @operator
 """
 
 
@@ -86,9 +73,5 @@ CUSTOMS = Customs(
     )
 )
 register(
-    Coded(
-        ("csharp", "c#", "cs"),
-        Grammar("tree_sitter_c_sharp", QUESTIONS, "csharp", customs=CUSTOMS),
-        labels=("cs",),
-    )
+    Coded(("csharp", "c#", "cs"), Grammar("tree_sitter_c_sharp", QUESTIONS, "csharp", customs=CUSTOMS), labels=("cs",))
 )

@@ -2,10 +2,8 @@
 
 import re
 
-from codechat.sandbox.languages import register
-from codechat.sandbox.languages.coded import Coded
-from codechat.sandbox.languages.customs import Customs, Written
-from codechat.sandbox.languages.grammar import Grammar
+from codechat.sandbox.languages import Coded, register
+from codechat.sandbox.languages.grammar import Customs, Grammar, Written
 
 QUESTIONS = """
 (type_spec name: (type_identifier) @class)
@@ -18,17 +16,13 @@ QUESTIONS = """
 (import_spec name: (package_identifier) @alias path: (_) @alias.of)
 (parameter_declaration name: (identifier) @parameter.name type: (_) @parameter.type) @parameter
 (variadic_parameter_declaration name: (identifier) @parameter.name type: (_) @parameter.many) @parameter
-(parameter_declaration name: (identifier) @variable)
-(variadic_parameter_declaration name: (identifier) @variable)
-(type_spec name: (_) @alias type: (_) @alias.of)
-(type_alias name: (_) @alias type: (_) @alias.of)
+(parameter_declaration name: (identifier) @variable) (variadic_parameter_declaration name: (identifier) @variable)
+(type_spec name: (_) @alias type: (_) @alias.of) (type_alias name: (_) @alias type: (_) @alias.of)
 (short_var_declaration left: (expression_list (identifier) @variable))
-(range_clause left: (expression_list (identifier) @variable))
-(var_spec name: (identifier) @variable)
+(range_clause left: (expression_list (identifier) @variable)) (var_spec name: (identifier) @variable)
 (field_declaration name: (field_identifier) @variable)
 (call_expression function: (identifier) @call)
-(call_expression function: (selector_expression field: (field_identifier) @call))
-(go_statement "go" @call)
+(call_expression function: (selector_expression field: (field_identifier) @call)) (go_statement "go" @call)
 (defer_statement "defer" @call)
 (import_spec path: (_) @import.path) @import
 (comment) @comment
@@ -38,23 +32,16 @@ QUESTIONS = """
 (selector_expression operand: (identifier)) @qualified.value
 (map_type) @makes.map
 (slice_type) @makes.slice
-(array_type) @makes.array
-(implicit_length_array_type) @makes.array
+(array_type) @makes.array (implicit_length_array_type) @makes.array
 (channel_type) @makes.chan
 (struct_type) @makes.struct
 (call_expression function: (identifier) @makes.slice (#eq? @makes.slice "append"))
 (go_statement) @feature.goroutine
 (defer_statement) @feature.defer
-(channel_type) @feature.channel
-(send_statement) @feature.channel
-(unary_expression operator: "<-") @feature.channel
+(channel_type) @feature.channel (send_statement) @feature.channel (unary_expression operator: "<-") @feature.channel
 [(block) (field_declaration_list)] @block
-(binary_expression operator: _ @operator)
-(short_var_declaration ":=" @operator)
-(assignment_statement operator: _ @operator)
-(var_spec "=" @operator)
-(const_spec "=" @operator)
-"," @operator
+(binary_expression operator: _ @operator) (short_var_declaration ":=" @operator)
+(assignment_statement operator: _ @operator) (var_spec "=" @operator) (const_spec "=" @operator) "," @operator
 """
 
 # Where the packages of the standard library begin: `sync` is no part of another path.

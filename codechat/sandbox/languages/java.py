@@ -1,16 +1,21 @@
 """Java: extracts its code from replies, finds the types that code declares; its grammar and its compiler."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codechat.base.domain import Extraction, Target
-from codechat.sandbox.languages import register
-from codechat.sandbox.languages.coded import no_code, unfenced_code, without_indent
-from codechat.sandbox.languages.compiling import Attempt, Version, at_line
-from codechat.sandbox.languages.customs import Customs, Written
-from codechat.sandbox.languages.grammar import Grammar
-from codechat.sandbox.languages.replies import Block, Fences, split, without_thinking
+from codechat.sandbox.languages import no_code, register, tagged, unfenced_code, without_indent
+from codechat.sandbox.languages.grammar import (
+    KINDS_OF_BRACES,
+    Attempt,
+    Compiler,
+    Customs,
+    Grammar,
+    Version,
+    Written,
+    at_line,
+)
+from codechat.sandbox.languages.replies import Fences, split, without_thinking
 
 _ERROR = re.compile(r"(?m)^[^\n:]+\.java:(\d+): error: (.*)((?:\n {2}.*)*)")
 _IMPORT = re.compile(r"(?m)^[ \t]*import\s+(static\s+)?([\w.]+?)\.(\w+|\*)\s*;")
@@ -26,15 +31,12 @@ _FILE = re.compile(r"class \S+ is public, should be declared in a file")
 _OVERRIDES = "method does not override or implement a method from a supertype"
 
 
-@dataclass(frozen=True)
-class Javac:
-    """javac. It goes on to check types if a library is missing, but then checks no flow of control."""
+class Javac(Compiler):
+    """javac. If a library is missing, it still checks types, but no flow of control."""
 
     program = "javac"
     suffix = ".java"
     asks_version = ("-version",)
-    asks_home: Attempt = ()
-    exact = False
     sample = "class Program { }\n"
     newest: Attempt | None = ()
     bounds: Attempt = (
@@ -54,7 +56,7 @@ class Javac:
         return (("--release", str(release)),)
 
     def file_name(self, code: str) -> str:
-        """That of the first public type."""
+        """The name of the first public type."""
         public = _PUBLIC.search(code)
         return f"{public[1] if public and public[1].isascii() else 'Program'}.java"
 
@@ -135,31 +137,24 @@ _PIECES = re.compile(
 )
 _DECLARING = frozenset({"class", "interface", "enum", "record", "@interface"})
 QUESTIONS = """
-(class_declaration name: (identifier) @class)
-(interface_declaration name: (identifier) @class)
-(enum_declaration name: (identifier) @class)
-(record_declaration name: (identifier) @class)
+(class_declaration name: (identifier) @class) (interface_declaration name: (identifier) @class)
+(enum_declaration name: (identifier) @class) (record_declaration name: (identifier) @class)
 (method_declaration type: (_) @function.returns name: (identifier) @function.name
   parameters: (_) @function.parameters) @function
 (formal_parameter type: (_) @parameter.type name: (_) @parameter.name) @parameter
 (spread_parameter (variable_declarator name: (_) @parameter.name)) @parameter
-(formal_parameter name: (identifier) @variable)
-(variable_declarator name: (identifier) @variable)
+(formal_parameter name: (identifier) @variable) (variable_declarator name: (identifier) @variable)
 (enhanced_for_statement name: (identifier) @variable)
-(method_invocation name: (identifier) @call)
-(method_reference (identifier) @call .)
+(method_invocation name: (identifier) @call) (method_reference (identifier) @call .)
 (import_declaration (_) @import.path) @import
 [(line_comment) (block_comment)] @comment
 [(string_literal) (character_literal)] @string
-(type_identifier) @type
-(method_reference . (identifier) @type "new")
+(type_identifier) @type (method_reference . (identifier) @type "new")
 (array_type) @makes.array
 (lambda_expression) @feature.lambda
 [(block) (constructor_body) (class_body) (interface_body) (enum_body) (switch_block)] @block
-(binary_expression operator: _ @operator)
-(variable_declarator "=" @operator)
-(assignment_expression operator: _ @operator)
-"," @operator
+(binary_expression operator: _ @operator) (variable_declarator "=" @operator)
+(assignment_expression operator: _ @operator) "," @operator
 """
 
 
@@ -175,37 +170,21 @@ CUSTOMS = Customs(
 )
 
 
-KINDS = {
+KINDS = KINDS_OF_BRACES | {
     "comment": "line_comment block_comment",
     "function": "method_declaration constructor_declaration compact_constructor_declaration lambda_expression",
     "lambda": "lambda_expression",
     "class": "class_declaration record_declaration enum_declaration interface_declaration",
-    "parameters": "formal_parameters",
     "for": "for_statement enhanced_for_statement",
     "each": "enhanced_for_statement",
-    "while": "while_statement do_statement",
-    "if": "if_statement",
     "switch": "switch_expression",
-    "ternary": "ternary_expression",
     "try": "try_statement try_with_resources_statement",
-    "finally": "finally_clause",
-    "return": "return_statement",
-    "throw": "throw_statement",
-    "break": "break_statement",
-    "continue": "continue_statement",
     "assert": "assert_statement",
     "block": "block constructor_body class_body",
     "number": """decimal_integer_literal hex_integer_literal octal_integer_literal binary_integer_literal
         decimal_floating_point_literal hex_floating_point_literal""",
     "string": "string_literal character_literal",
     "declaration": "local_variable_declaration field_declaration",
-    "declarator": "variable_declarator",
-    "expression": "expression_statement",
-    "assignment": "assignment_expression",
-    "update": "update_expression",
-    "binary": "binary_expression",
-    "unary": "unary_expression",
-    "parentheses": "parenthesized_expression",
     "call": "method_invocation",
     "new": "object_creation_expression",
     "name": "identifier",
@@ -229,7 +208,9 @@ class Java:
         answer = without_thinking(reply)
         fences = Fences(lambda tag: tag.lower() in self.names, _START)
         blocks = [block for block in split(answer, fences).blocks if block.text.strip() and not block.diff]
-        found = [(without_indent(block), where) for block, where in self._ranked(blocks)]
+        others = [block for block in blocks if block.tag not in self.names]
+        kinds = (*tagged(blocks, self.names), (others, "a fenced block of another tag, or of none"))
+        found = [(without_indent(block), where) for kind, where in kinds for block in kind]
         if not found and _START.match(answer):
             found = [(answer.strip(), "a reply that is nothing but code")]
         if not found and not target.entry_point and "```" not in answer and (code := unfenced_code(answer)):
@@ -263,14 +244,6 @@ class Java:
             declaring = piece in _DECLARING and before != "."
             before = piece
         return frozenset(found) if depth == 0 else None
-
-    def _ranked(self, blocks: list[Block]) -> Iterator[tuple[Block, str]]:
-        """The blocks, those first that are most surely meant, each with the name of its kind."""
-        tagged = [block for block in blocks if block.tag in self.names]
-        yield from ((block, "a fenced block") for block in tagged if block.closed)
-        yield from ((block, "an unclosed fence") for block in tagged if not block.closed)
-        others = (block for block in blocks if block.tag not in self.names)
-        yield from ((block, "a fenced block of another tag, or of none") for block in others)
 
 
 register(Java())

@@ -2,11 +2,35 @@
 
 import re
 
-from codechat.sandbox.languages import register
-from codechat.sandbox.languages.coded import Coded
-from codechat.sandbox.languages.customs import Customs, Written, brackets_end, parts
-from codechat.sandbox.languages.grammar import Grammar
-from codechat.sandbox.languages.markup import scripts, sources
+from codechat.sandbox.languages import Coded, register
+from codechat.sandbox.languages.grammar import KINDS_OF_BRACES, Customs, Grammar, Written, brackets_end, parts
+
+_PAGE = re.compile(r"\s*<(?:!doctype|html|head|body|template|script|!--)", re.IGNORECASE)
+_SCRIPT = re.compile(r"<script\b[^<>]{0,500}>(.*?)(?:</script\b|\Z)", re.IGNORECASE | re.DOTALL)
+_SOURCE = re.compile(r"<script\b[^<>]{0,500}?\bsrc\s*=\s*[\"']?([^\"'\s<>]+)", re.IGNORECASE)
+
+
+def scripts(text: str) -> str:
+    """The text with spaces for everything but its scripts, if it is a page; lines and places stay."""
+    if not _PAGE.match(text):
+        return text
+    kept, end = [], 0
+    for script in _SCRIPT.finditer(text):
+        kept += [_blank(text[end : script.start(1)]), script[1]]
+        end = script.end(1)
+    return "".join((*kept, _blank(text[end:])))
+
+
+def sources(text: str) -> list[tuple[str, int]]:
+    """The addresses of the scripts that a page loads, each with its line, from 1; none if the text is no page."""
+    if not _PAGE.match(text):
+        return []
+    return [(found[1], text.count("\n", 0, found.start()) + 1) for found in _SOURCE.finditer(text)]
+
+
+def _blank(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
+
 
 QUESTIONS_OF_BOTH = """
 (function_declaration name: (identifier) @function.name parameters: (_) @function.parameters) @function
@@ -15,16 +39,12 @@ QUESTIONS_OF_BOTH = """
   parameters: (_) @function.parameters) @function
 (variable_declarator name: (identifier) @function.name
   value: [(arrow_function) (function_expression) (generator_function)]) @function
-(variable_declarator name: (identifier) @variable)
-(variable_declarator name: (array_pattern (identifier) @variable))
+(variable_declarator name: (identifier) @variable) (variable_declarator name: (array_pattern (identifier) @variable))
 (variable_declarator name: (object_pattern (shorthand_property_identifier_pattern) @variable))
-(for_in_statement left: (identifier) @variable)
-(arrow_function parameter: (identifier) @variable)
+(for_in_statement left: (identifier) @variable) (arrow_function parameter: (identifier) @variable)
 (call_expression function: (identifier) @call)
-(call_expression function: (member_expression property: (property_identifier) @call))
-(await_expression "await" @call)
-(import_statement source: (string) @import.path) @import
-(export_statement source: (string) @import.path) @import
+(call_expression function: (member_expression property: (property_identifier) @call)) (await_expression "await" @call)
+(import_statement source: (string) @import.path) @import (export_statement source: (string) @import.path) @import
 (call_expression function: (identifier) @_require arguments: (arguments . (string) @import.path)
   (#eq? @_require "require")) @import
 (call_expression function: (import) arguments: (arguments . (string) @import.path)) @import
@@ -35,27 +55,20 @@ QUESTIONS_OF_BOTH = """
 [(comment) (html_comment)] @comment
 [(string) (template_string) (regex)] @string
 [(statement_block) (class_body) (switch_body)] @block
-(binary_expression operator: _ @operator)
-(variable_declarator "=" @operator)
-(assignment_expression "=" @operator)
-(augmented_assignment_expression operator: _ @operator)
-"," @operator
+(binary_expression operator: _ @operator) (variable_declarator "=" @operator) (assignment_expression "=" @operator)
+(augmented_assignment_expression operator: _ @operator) "," @operator
 (array) @makes.array
 (object) @makes.object
 (arrow_function) @feature.arrow_function
 (spread_element) @feature.spread
-(await_expression) @feature.await
-(for_in_statement "await") @feature.await
-(arrow_function "async") @feature.async
-(function_expression "async") @feature.async
-(function_declaration "async") @feature.async
-(method_definition "async") @feature.async
+(await_expression) @feature.await (for_in_statement "await") @feature.await
+(arrow_function "async") @feature.async (function_expression "async") @feature.async
+(function_declaration "async") @feature.async (method_definition "async") @feature.async
 """
 QUESTIONS_OF_JAVASCRIPT = f"""
 {QUESTIONS_OF_BOTH}
 (class_declaration name: (identifier) @class)
-(formal_parameters (identifier) @variable)
-(formal_parameters (assignment_pattern left: (identifier) @variable))
+(formal_parameters (identifier) @variable) (formal_parameters (assignment_pattern left: (identifier) @variable))
 (formal_parameters (identifier) @parameter)
 (new_expression constructor: (identifier) @type)
 (rest_pattern) @feature.rest
@@ -78,38 +91,22 @@ CUSTOMS_OF_JAVASCRIPT = Customs(
     imports=imports,
     sources=sources,
 )
-KINDS_OF_JAVASCRIPT = {
+KINDS_OF_JAVASCRIPT = KINDS_OF_BRACES | {
     "comment": "comment html_comment",
     "function": """function_declaration generator_function_declaration method_definition function_expression
         generator_function arrow_function""",
     "lambda": "arrow_function",
     "class": "class_declaration",
-    "parameters": "formal_parameters",
     "for": "for_statement for_in_statement",
     "each": "for_in_statement",
-    "while": "while_statement do_statement",
-    "if": "if_statement",
     "switch": "switch_statement",
-    "ternary": "ternary_expression",
     "try": "try_statement",
-    "finally": "finally_clause",
-    "return": "return_statement",
-    "throw": "throw_statement",
-    "break": "break_statement",
-    "continue": "continue_statement",
     "block": "statement_block class_body",
     "number": "number",
     "string": "string template_string",
     "template": "template_string",
     "declaration": "lexical_declaration variable_declaration",
-    "declarator": "variable_declarator",
-    "expression": "expression_statement",
-    "assignment": "assignment_expression",
     "augmented": "augmented_assignment_expression",
-    "update": "update_expression",
-    "binary": "binary_expression",
-    "unary": "unary_expression",
-    "parentheses": "parenthesized_expression",
     "call": "call_expression",
     "new": "new_expression",
     "pattern": "array_pattern object_pattern",
@@ -129,17 +126,15 @@ register(
             kinds=KINDS_OF_JAVASCRIPT,
         ),
         labels=("javascript", "typescript"),
-    ),
+    )
 )
 
 
 QUESTIONS_OF_TYPESCRIPT = f"""
 {QUESTIONS_OF_BOTH.replace("[(comment) (html_comment)] @comment", "(comment) @comment")}
 (_ name: (_) @function.name parameters: (_) @function.parameters return_type: (_) @function.returns) @function
-(class_declaration name: (type_identifier) @class)
-(interface_declaration name: (type_identifier) @class)
-(type_alias_declaration name: (type_identifier) @class)
-(enum_declaration name: (identifier) @class)
+(class_declaration name: (type_identifier) @class) (interface_declaration name: (type_identifier) @class)
+(type_alias_declaration name: (type_identifier) @class) (enum_declaration name: (identifier) @class)
 (required_parameter pattern: (_) @parameter.name type: (_)? @parameter.type) @parameter
 (optional_parameter pattern: (_) @parameter.name type: (_)? @parameter.type) @parameter
 (required_parameter pattern: (identifier) @variable)
@@ -158,8 +153,7 @@ QUESTIONS_OF_TYPESCRIPT = f"""
   (function_signature name: (_) @function.name parameters: (_) @function.parameters)
   (abstract_method_signature name: (_) @function.name parameters: (_) @function.parameters)] @function
 (arrow_function parameter: (identifier) @parameter @parameter.name)
-(array_pattern (identifier) @variable)
-(catch_clause parameter: (identifier) @variable)
+(array_pattern (identifier) @variable) (catch_clause parameter: (identifier) @variable)
 (formal_parameters (_ pattern: (object_pattern (shorthand_property_identifier_pattern) @variable)))
 (type_alias_declaration name: (_) @alias value: (_) @alias.of)
 (import_specifier name: (identifier) @alias @alias.of !alias)
@@ -176,13 +170,9 @@ QUESTIONS_OF_TYPESCRIPT = f"""
   value: [(identifier) (array) (object) (string) (template_string) (number) (true) (false) (null) (undefined)
     (new_expression) (call_expression) (member_expression) (binary_expression) (unary_expression) (as_expression)])
 (property_signature name: (property_identifier) @variable)
-(public_field_definition "=" @operator)
-(type_alias_declaration "=" @operator)
-(enum_assignment "=" @operator)
-(interface_declaration body: (_) @block)
-[(enum_body)] @block
-(type_identifier) @type
-(predefined_type) @type
+(public_field_definition "=" @operator) (type_alias_declaration "=" @operator) (enum_assignment "=" @operator)
+(interface_declaration body: (_) @block) [(enum_body)] @block
+(type_identifier) @type (predefined_type) @type
 (generic_type name: (nested_type_identifier name: (type_identifier) @type))
 (call_expression function: (member_expression object: (identifier) @type)
   (#any-of? @type "Array" "Object" "Map" "Promise"))
@@ -210,7 +200,6 @@ def form(text: str) -> str:
 
 
 def _member(text: str) -> str:
-    """The same of one member of a union."""
     text = re.sub(r"^(?:readonly|unique|infer)\s+", "", text)
     end = brackets_end(text)
     for pattern, meant in _MEANT:

@@ -2,14 +2,11 @@
 
 import re
 
-from codechat.sandbox.languages import register
-from codechat.sandbox.languages.coded import Coded
-from codechat.sandbox.languages.customs import Customs, Written, parts
-from codechat.sandbox.languages.grammar import Grammar
+from codechat.sandbox.languages import Coded, register
+from codechat.sandbox.languages.grammar import Customs, Grammar, Written, parts
 
 QUESTIONS = """
-(class_declaration name: (identifier) @class)
-(object_declaration name: (identifier) @class)
+(class_declaration name: (identifier) @class) (object_declaration name: (identifier) @class)
 (function_declaration name: (identifier) @function.name
   (function_value_parameters) @function.parameters) @function
 (function_declaration name: (identifier) @function.name
@@ -20,10 +17,8 @@ QUESTIONS = """
 (parameter . (identifier) @variable)
 (type_alias type: (identifier) @alias (_) @alias.of .)
 (call_expression . (identifier) @type (#match? @type "^[A-Z]"))
-(class_parameter (identifier) @variable . ":")
-(variable_declaration . (identifier) @variable)
-(call_expression . (identifier) @call)
-(call_expression . (navigation_expression (identifier) @call .))
+(class_parameter (identifier) @variable . ":") (variable_declaration . (identifier) @variable)
+(call_expression . (identifier) @call) (call_expression . (navigation_expression (identifier) @call .))
 (import (qualified_identifier) @import.path) @import
 (import (qualified_identifier) @alias.of (identifier) @alias)
 [(line_comment) (block_comment)] @comment
@@ -43,9 +38,7 @@ QUESTIONS = """
   right: (parenthesized_expression))
 (binary_expression left: (binary_expression left: (identifier) operator: "<") operator: ">" @bracket
   right: (parenthesized_expression))
-(property_declaration "=" @operator)
-(assignment "=" @operator)
-"," @operator
+(property_declaration "=" @operator) (assignment "=" @operator) "," @operator
 """
 
 

@@ -2,9 +2,9 @@
 
 import html
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 _LIST_MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])?\Z")
@@ -25,17 +25,13 @@ _SAID = re.compile(
 _BEGUN = re.compile(r"[ \t]*<[A-Za-z][\w+#-]{0,40}(?:\s[^<>]{0,1000})?\Z")
 _MOST_LINES_OF_TAG, _DEEPEST_TAGS = 8, 3
 _CDATA = re.compile(r"\A\s*<!\[CDATA\[(.*?)(?:\]\]>\s*)?\Z", re.DOTALL)
-_CLOSE_INDENT = 3
-"""Columns by which a closing fence may be indented more than its opening (CommonMark)."""
+_CLOSE_INDENT = 3  # columns by which a closing fence may be indented more than its opening (CommonMark)
 
 
 @dataclass(frozen=True, slots=True)
 class Fences:
-    """A language's fences: its tags, in any case, and how its code begins, if that is certain.
-
-    Models forget line ends: code of a language with a `code_start` is also found after the opening fence,
-    and between two fences of one line.
-    """
+    """A language's fences: its tags, in any case, and how its code begins, if that is certain. Models forget line ends:
+    code of a language with a `code_start` is also found after the opening fence, and between two fences of one line."""
 
     is_tag: Callable[[str], bool]
     code_start: re.Pattern[str] | None = None
@@ -74,16 +70,11 @@ class _Fence(NamedTuple):
     run: str
     after: str
 
-    def closes(self, opening: "_Fence") -> bool:
-        return not self.after.strip() and self._matches(opening)
-
-    def opens_another(self, opening: "_Fence") -> bool:
-        """A tagged fence inside an open one: the earlier is unclosed, because no code has such a line."""
-        return bool(self.after.strip()) and "`" not in self.after and self._matches(opening)
-
-    def _matches(self, opening: "_Fence") -> bool:
+    def ends(self, opening: "_Fence") -> bool:
+        """Whether the fence closes an open one or is a tagged fence inside it: no code has such a line."""
         near = not self.before.strip() and len(self.before) <= len(opening.before) + _CLOSE_INDENT
-        return near and self.run[0] == opening.run[0] and len(self.run) >= len(opening.run)
+        matches = near and self.run[0] == opening.run[0] and len(self.run) >= len(opening.run)
+        return matches and (not self.after.strip() or "`" not in self.after)
 
     def opens(self, fences: Fences) -> bool:
         if self.run[0] == "`" and "`" in self.after:
@@ -93,10 +84,8 @@ class _Fence(NamedTuple):
 
 
 def split(text: str, fences: Fences) -> Markdown:
-    """Split a reply into blocks. Markdown inside a fence is split again, unless it is the requested language.
-
-    Linear in the length of the text.
-    """
+    """Split a reply into blocks. Markdown inside a fence is split again, unless it is the requested language. Linear in
+    the length of the text."""
     whole = _split(text.replace("\r\n", "\n").replace("\r", "\n"), fences)
     blocks: list[Block] = []
     for block in whole.blocks:
@@ -111,8 +100,7 @@ class _Open:
     fence: _Fence
     tag: str
     lines: list[str] = field(default_factory=list)
-    end: re.Pattern[str] | None = None
-    """What ends it if it is no fence but a tag (`<artifact language="rust">`)."""
+    end: re.Pattern[str] | None = None  # what ends it if it is no fence but a tag (`<artifact language="rust">`)
     page: bool = False
 
     def holds(self, line: str, fence: _Fence | None, fences: Fences) -> bool:
@@ -131,8 +119,9 @@ class _Open:
             text = html.unescape(text) if self.page else text
             text = found[1] if (found := _CDATA.match(text)) else text
             text = (text if self.tag else without_prose(text)).strip("\n")
-        wanted = self.end is None or text.strip()
-        return [Block(text, self.tag, len(self.fence.before.expandtabs(4)), closed)] if wanted else []
+            if not text.strip():
+                return []
+        return [Block(text, self.tag, len(self.fence.before.expandtabs(4)), closed)]
 
 
 def _split(text: str, fences: Fences) -> Markdown:
@@ -158,8 +147,6 @@ def _split(text: str, fences: Fences) -> Markdown:
 
 @dataclass(slots=True)
 class _Splitter:
-    """The blocks and the lines outside them so far, and the block that is open."""
-
     fences: Fences
     blocks: list[Block] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
@@ -177,12 +164,10 @@ class _Splitter:
             self.current = None
         if self.current is None:
             self._take_outside(line, fence)
-        elif fence and fence.closes(self.current.fence):
-            self.blocks += self.current.block(closed=True)
-            self.current = None
-        elif fence and fence.opens_another(self.current.fence):
-            self.blocks += self.current.block(closed=False)
-            self.current = _open_block(fence, self.fences)
+        elif fence and fence.ends(self.current.fence):
+            closes = not fence.after.strip()
+            self.blocks += self.current.block(closed=closes)
+            self.current = None if closes else _open_block(fence, self.fences)
         else:
             self.current.lines.append(line)
 
@@ -216,7 +201,7 @@ class _Splitter:
 
 
 def _lines_of_tag(lines: list[str], place: int, fences: Fences) -> int:
-    """How many lines the line at a place makes with those after it: more than one if they are a tag for code."""
+    """The number of lines of the line at a place: more than one for a tag for code that continues."""
     if _BEGUN.match(lines[place]):
         for number in range(2, _MOST_LINES_OF_TAG + 1):
             if ">" in "".join(lines[place + number - 1 : place + number]):
@@ -226,23 +211,22 @@ def _lines_of_tag(lines: list[str], place: int, fences: Fences) -> int:
 
 
 def _element(line: str, fences: Fences) -> _Open | None:
-    """The block that a tag for code opens: one that says a language, or one that its line begins with.
-
-    Names in square brackets count if nothing else is in the line: `[PYTHON]`.
-    """
+    """The block that a tag for code opens: one that says a language, or one that its line begins with. Names in square
+    brackets count if nothing else is in the line: `[PYTHON]`."""
     for found in _ELEMENT.finditer(line) if ">" in line or "]" in line else ():
         before, after, name = line[: found.start()], line[found.end() :], found["name"].lower()
-        said = next(
-            (language.lower() for pair in _SAID.findall(found["attributes"]) for language in pair if language), ""
-        )
-        own = fences.is_tag(name) and not found["attributes"].strip()
+        said = (language for pair in _SAID.findall(found["attributes"]) for language in pair if language)
+        language = next(said, "").lower()
+        is_language = fences.is_tag(name) and not found["attributes"].strip()
         if found["mark"] == "[":
-            known = (own or name == "code") and not (before.strip() or after.strip() or said)
+            known = (is_language or name == "code") and not (before.strip() or after.strip() or language)
         else:
-            known = (bool(_HOLDS_CODE.fullmatch(name)) and (bool(said) or not before)) or (own and not before)
+            holds = bool(_HOLDS_CODE.fullmatch(name))
+            known = (holds and (bool(language) or not before)) or (is_language and not before)
         if known and before[-1:] not in ("`", "'", '"'):
             end = re.compile(rf"{re.escape(found['mark'])}/{re.escape(name)}\s*[>\]]", re.IGNORECASE)
-            return _Open(_Fence(before, "", ""), said or (name if own else ""), [after], end, bool(found["page"]))
+            tag = language or (name if is_language else "")
+            return _Open(_Fence(before, "", ""), tag, [after], end, bool(found["page"]))
     return None
 
 
@@ -253,7 +237,6 @@ def _fence(line: str) -> _Fence:
 
 
 def _open_block(fence: _Fence, fences: Fences) -> _Open:
-    """The block that a fence line opens: its info string is a language and attributes, or code."""
     before = fence.before if _LIST_MARKER.match(fence.before.strip()) else ""
     fence = _Fence(before, fence.run, fence.after)
     info = fence.after.strip()
@@ -266,7 +249,6 @@ def _open_block(fence: _Fence, fences: Fences) -> _Open:
 
 
 def _one_line_block(fence: _Fence, fences: Fences) -> Block | None:
-    """A block that opens and closes on one line."""
     body = fence.after.rstrip()
     if fences.code_start is None or fence.before.strip() or not body.endswith(fence.run):
         return None
@@ -282,8 +264,7 @@ _EVENT = re.compile(
     r"|(?P<lead>^[ \t\ufeff]*)?(?P<tag><(?P<slash>/?)think(?:ing)?>)",
     re.IGNORECASE,
 )
-MOST_BEFORE_TAG = 1000
-"""Characters of a line before a tag in which quotation marks are looked for."""
+MOST_BEFORE_TAG = 1000  # characters of a line before a tag in which quotation marks are looked for
 _TAG = re.compile(r"</?think", re.IGNORECASE)
 _REST_BLANK = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
@@ -292,16 +273,16 @@ _LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
 def without_thinking(reply: str, *, quotes_code: bool = False) -> str:
     """The reply for the history: without `<think>…</think>` parts, the rest unchanged.
 
-    An opening tag without an end (a reply cut off) removes all that follows; an end without an opening tag (a
-    template wrote it) removes all that precedes. A tag inside a fence or in quotes does not count; an end alone on a
-    line of a fence does, since a thought may leave its fence open, but not if the reply is one that `quotes_code` of
-    somebody else, as a judge's does. The result is empty if the reply has nothing else. Linear in the reply's length.
+    An opening tag without an end (a reply cut off) removes all that follows; an end without an opening tag (a template
+    wrote it) removes all that precedes. A tag inside a fence or in quotes does not count. An end alone on a line of a
+    fence does, since a thought may leave its fence open, except in a reply that `quotes_code`, such as a judge's. The
+    result is empty if the reply has nothing else. Linear in the reply's length.
     """
     if not _TAG.search(reply):
         return reply
-    events = list(_EVENT.finditer(reply))
     scan = _Scan(reply, quotes_code)
-    for event, following in zip(events, [*events[1:], None], strict=True):
+    for event, following in pairwise([*_EVENT.finditer(reply), None]):
+        assert event is not None
         scan.take(event, following)
     return scan.result()
 
@@ -311,8 +292,7 @@ class _Scan:
     reply: str
     quotes_code: bool
     kept: list[str] = field(default_factory=list)
-    start: int = 0
-    """The start of the text that is not yet kept or removed."""
+    start: int = 0  # the start of the text that is not yet kept or removed
     thinking: bool = False
     ended_once: bool = False
     fence: re.Match[str] | None = None
@@ -329,7 +309,9 @@ class _Scan:
             self._fence(event)
         elif self.fence is not None:
             self.opened_in_fence |= opening
-            if not opening and not self.opened_in_fence and self._ends_unseen_thinking(event):
+            # a closing tag alone on its line ends a part without an opening tag, even in an unclosed fence
+            alone = event["lead"] is not None and _REST_BLANK.match(self.reply, event.end())
+            if alone and not (opening or self.opened_in_fence or self.quotes_code or self.ended_once):
                 self._forget(event)
         elif self._quoted(event.start("tag")):
             return
@@ -359,11 +341,6 @@ class _Scan:
         line = self.reply[max(0, place - MOST_BEFORE_TAG) : place].rpartition("\n")[2]
         return line[-1:] in ("`", "'", '"') or line.lstrip()[:1] == ">" or any(line.count(mark) % 2 for mark in '`"')
 
-    def _ends_unseen_thinking(self, event: re.Match[str]) -> bool:
-        """A closing tag alone on its line ends a part without an opening tag, even in an unclosed fence."""
-        seen = self.quotes_code or self.ended_once
-        return not seen and event["lead"] is not None and bool(_REST_BLANK.match(self.reply, event.end()))
-
     def _resume(self, event: re.Match[str]) -> None:
         self.start, self.thinking, self.ended_once, self.removed = event.end(), False, True, True
 
@@ -385,21 +362,15 @@ _CODE_MARKS = re.compile(r"[;{}=]|\(\)|->|::|^\s*(?://|/\*|#include|--)", re.MUL
 
 def without_prose(reply: str) -> str:
     """The reply without the paragraphs of prose before and after its code; empty if it is nothing but prose."""
-    found = [(start, end) for start, end in _paragraphs(reply) if not _is_prose(reply[start:end])]
-    return reply[found[0][0] : found[-1][1]].rstrip() if found else ""
+    place, found = 0, list[int]()
+    for filled, lines in groupby(reply.splitlines(keepends=True), lambda line: bool(line.strip())):
+        paragraph = "".join(lines)
+        if filled and not all(_is_prose(line) for line in paragraph.splitlines()):
+            found += [place, place + len(paragraph)]
+        place += len(paragraph)
+    return reply[found[0] : found[-1]].rstrip() if found else ""
 
 
-def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
-    """The begin and the end of each run of lines that are not blank."""
-    place = 0
-    for filled, lines in groupby(text.splitlines(keepends=True), lambda line: bool(line.strip())):
-        end = place + sum(map(len, lines))
-        if filled:
-            yield place, end
-        place = end
-
-
-def _is_prose(paragraph: str) -> bool:
-    """Whether every line of a paragraph begins like a sentence and has no mark of code."""
-    lines = [line for line in paragraph.splitlines() if line.strip()]
-    return all(not _CODE_MARKS.search(line) and bool(_SENTENCE.fullmatch(line)) for line in lines)
+def _is_prose(line: str) -> bool:
+    """Whether a line begins like a sentence and has no mark of code."""
+    return not _CODE_MARKS.search(line) and bool(_SENTENCE.fullmatch(line))

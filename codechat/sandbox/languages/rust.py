@@ -4,28 +4,20 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from codechat.sandbox.languages import register
-from codechat.sandbox.languages.coded import Coded
-from codechat.sandbox.languages.compiling import Attempt, Compiler, Version, at_line
-from codechat.sandbox.languages.customs import Customs, Written, parts
-from codechat.sandbox.languages.grammar import Grammar
+from codechat.sandbox.languages import Coded, register
+from codechat.sandbox.languages.grammar import Attempt, Compiler, Customs, Grammar, Version, Written, at_line, parts
 
 QUESTIONS = """
-(struct_item name: (type_identifier) @class)
-(enum_item name: (type_identifier) @class)
-(union_item name: (type_identifier) @class)
-(trait_item name: (type_identifier) @class)
+(struct_item name: (type_identifier) @class) (enum_item name: (type_identifier) @class)
+(union_item name: (type_identifier) @class) (trait_item name: (type_identifier) @class)
 (function_item name: (identifier) @function.name parameters: (parameters) @function.parameters
   return_type: (_)? @function.returns) @function
 (function_signature_item name: (identifier) @function.name parameters: (parameters) @function.parameters
   return_type: (_)? @function.returns) @function
 (parameter pattern: (_) @parameter.name type: (_) @parameter.type) @parameter
-(parameter pattern: (identifier) @variable)
-(closure_parameters (identifier) @variable)
-(let_declaration pattern: (identifier) @variable)
-(let_declaration pattern: (tuple_pattern (identifier) @variable))
-(for_expression pattern: (identifier) @variable)
-(for_expression pattern: (tuple_pattern (identifier) @variable))
+(parameter pattern: (identifier) @variable) (closure_parameters (identifier) @variable)
+(let_declaration pattern: (identifier) @variable) (let_declaration pattern: (tuple_pattern (identifier) @variable))
+(for_expression pattern: (identifier) @variable) (for_expression pattern: (tuple_pattern (identifier) @variable))
 (field_declaration name: (field_identifier) @variable)
 (call_expression function: (identifier) @call)
 (call_expression function: (field_expression field: (field_identifier) @call))
@@ -33,43 +25,31 @@ QUESTIONS = """
 (call_expression function: (generic_function function: (identifier) @call))
 (call_expression function: (generic_function function: (field_expression field: (field_identifier) @call)))
 (call_expression function: (generic_function function: (scoped_identifier name: (identifier) @call)))
-(macro_invocation macro: (identifier) @call)
-(token_tree (identifier) @call . (token_tree))
+(macro_invocation macro: (identifier) @call) (token_tree (identifier) @call . (token_tree))
 (use_declaration argument: (_) @import.path) @import
 (type_item name: (_) @alias type: (_) @alias.of)
 (use_as_clause path: (identifier) @alias.of alias: (identifier) @alias)
 (use_as_clause path: (scoped_identifier name: (identifier) @alias.of) alias: (identifier) @alias)
-(extern_crate_declaration name: (_) @import.path) @import
-(scoped_identifier path: (identifier) @import.path) @import
-(scoped_identifier path: (scoped_identifier)) @import
-(scoped_type_identifier path: (scoped_identifier)) @import
-(token_tree (identifier) @import.path . "::") @import
-(scoped_type_identifier path: (identifier) @import.path) @import
+(extern_crate_declaration name: (_) @import.path) @import (scoped_identifier path: (identifier) @import.path) @import
+(scoped_identifier path: (scoped_identifier)) @import (scoped_type_identifier path: (scoped_identifier)) @import
+(token_tree (identifier) @import.path . "::") @import (scoped_type_identifier path: (identifier) @import.path) @import
 (attribute (scoped_identifier path: (identifier) @import.path)) @import
 [(line_comment) (block_comment)] @comment
 [(string_literal) (raw_string_literal) (char_literal)] @string
-(type_identifier) @type
-(scoped_identifier path: (identifier) @type)
-(token_tree (identifier) @type . "::")
+(type_identifier) @type (scoped_identifier path: (identifier) @type) (token_tree (identifier) @type . "::")
 (scoped_identifier path: (scoped_identifier name: (identifier) @type))
 (generic_type type: (scoped_identifier name: (identifier) @type))
-(tuple_type) @makes.tuple
-(tuple_expression) @makes.tuple
-(array_type) @makes.array
-(array_expression) @makes.array
+(tuple_type) @makes.tuple (tuple_expression) @makes.tuple
+(array_type) @makes.array (array_expression) @makes.array
 (macro_invocation macro: (identifier) @makes.vec (#eq? @makes.vec "vec"))
 (match_expression) @feature.match
 (if_expression condition: (let_condition)) @feature.if_let
 (if_expression condition: (let_chain (let_condition))) @feature.if_let
-(closure_expression) @feature.closure
-(token_tree ["(" ","] . ["|" "||"]) @feature.closure
+(closure_expression) @feature.closure (token_tree ["(" ","] . ["|" "||"]) @feature.closure
 (token_tree (identifier) @_move . ["|" "||"] (#eq? @_move "move")) @feature.closure
 [(block) (match_block) (declaration_list) (field_declaration_list) (enum_variant_list)] @block
-(binary_expression operator: _ @operator)
-(let_declaration "=" @operator)
-(assignment_expression "=" @operator)
-(compound_assignment_expr operator: _ @operator)
-"," @operator
+(binary_expression operator: _ @operator) (let_declaration "=" @operator) (assignment_expression "=" @operator)
+(compound_assignment_expr operator: _ @operator) "," @operator
 """
 
 _ERROR = re.compile(r"(?m)^[^\n:]+:(\d+):\d+: error(?:\[(E\d+)\])?: (.*)")
@@ -85,17 +65,14 @@ _UNKNOWN = frozenset({"E0282", "E0283"})  # types that cannot be inferred
 _NO_FILE = "E0583"
 
 
-@dataclass(frozen=True)
-class Rustc:
-    """rustc. Without the crates that a program uses it checks no more than syntax and names of most programs."""
+class Rustc(Compiler):
+    """rustc. If a crate is missing, it checks only syntax and names of most programs."""
 
     program = "rustc"
     suffix = ".rs"
     asks_version = ("--version",)
     asks_home = ("--print", "sysroot")
-    exact = False
     sample = "fn main() {}\n"
-    newest: Attempt | None = None
     bounds: Attempt = ("--emit=metadata", "--out-dir=.", "--cap-lints=allow", "--error-format=short", "--color=never")
     checks: Attempt = ("--crate-type=lib",)  # else it asks for a main, which a library has not
 
@@ -104,9 +81,6 @@ class Rustc:
         editions = (("2021", (1, 56)), ("2024", (1, 85)), ("2018", (1, 31)))
         had = [edition for edition, since in editions if version >= since] or ["2015"]
         return tuple((f"--sysroot={home}", "--edition", edition) for edition in had)
-
-    def file_name(self, code: str) -> str:
-        return "program.rs"
 
     def errors(self, code: str, output: str) -> tuple[list[str], list[str]]:
         found = [match.groups() for match in _ERROR.finditer(output)]
@@ -139,7 +113,7 @@ class _Missing:
 
     @classmethod
     def of(cls, code: str, imported: list[str]) -> "_Missing":
-        """A name that is imported and used nowhere is taken for a trait, whose methods are used."""
+        """An imported name that is never used counts as a trait, whose methods are used."""
         every = any("*" in names for names in imported)
         words = Counter(re.findall(r"\w+", code))
         unused = any(words[word] == 1 for names in imported for word in re.findall(r"\b[A-Z]\w*", names))
@@ -150,11 +124,14 @@ class _Missing:
         return not self.declared.isdisjoint(re.findall(r"\w+", said))
 
 
+RUSTC = Rustc()
+
+
 @dataclass(frozen=True)
 class Rust(Coded):
     """Rust in the version that a task names."""
 
-    compiler: Compiler = Rustc()
+    compiler: Compiler = RUSTC
 
 
 def _imports(library: str, path: str) -> bool:

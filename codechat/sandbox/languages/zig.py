@@ -1,14 +1,12 @@
 """Zig."""
 
-from codechat.sandbox.languages import register
-from codechat.sandbox.languages.coded import Coded
+from codechat.sandbox.languages import Coded, register
 from codechat.sandbox.languages.grammar import Grammar
 
 QUESTIONS = """
 (variable_declaration . (identifier) @class [(struct_declaration) (enum_declaration) (union_declaration)])
 (function_declaration name: (identifier) @function.name type: (_)? @function.returns) @function
-(parameter name: (identifier) @variable)
-(variable_declaration (identifier) @variable . "=" )
+(parameter name: (identifier) @variable) (variable_declaration (identifier) @variable . "=" )
 (container_field name: (identifier) @variable)
 (call_expression function: (identifier) @call)
 (call_expression function: (field_expression member: (identifier) @call))
@@ -18,10 +16,8 @@ QUESTIONS = """
 (enum_declaration "{" @block.open) @block
 (union_declaration "{" @block.open) @block
 (switch_expression "{" @block.open) @block
-(binary_expression operator: _ @operator)
-(assignment_expression operator: _ @operator)
-(variable_declaration ["=" "+=" "-=" "*=" "/=" "%="] @operator)
-"," @operator
+(binary_expression operator: _ @operator) (assignment_expression operator: _ @operator)
+(variable_declaration ["=" "+=" "-=" "*=" "/=" "%="] @operator) "," @operator
 [(string) (multiline_string) (character)] @string
 (builtin_function (builtin_identifier) @_import (arguments (string) @import.path) (#eq? @_import "@import")) @import
 """

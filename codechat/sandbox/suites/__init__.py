@@ -1,11 +1,12 @@
 """Suites: kinds of tests, one file each. A suite runs its tests in the sandbox.
 
-To add a kind, write one file: a frozen dataclass with the members of `Suite`, and a registered factory that makes it
-from the fields of a dataset's row (`suite: {kind: …}` of dataset=jsonl).
+To add a kind, write one file: a frozen dataclass with the members of `Suite`, and a registered factory of the fields of
+a dataset's row (`suite: {kind: …}` of dataset=jsonl).
 """
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from codechat.base.domain import Program, Verdict
@@ -22,21 +23,17 @@ class Suite(Protocol):
 
     @property
     def key(self) -> str:
-        """A hash of all that decides a verdict, content outside the dataset included: equal only for equal tests.
-
-        It is read at every check: cache it.
-        """
+        """A hash of all that decides a verdict, content outside the dataset included: equal only for equal tests. It is
+        read at every check: cache it."""
 
     @property
     def outside(self) -> Mapping[str, str]:
         """Content outside the dataset that the verdict depends on, name → content hash: part of the cell id."""
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
-        """Test a program. The verdict says if the program shared a process with the tests (`Verdict.inside`).
-
-        Never raises for anything that the program does. Raises `InfrastructureError` if the sandbox itself fails, and
-        `UserError` if the tests cannot be run at all, such as a reference that fails.
-        """
+        """Test a program. The verdict says if the program shared a process with the tests (`Verdict.inside`). Never
+        raises for anything that the program does. Raises `InfrastructureError` if the sandbox itself fails, and
+        `UserError` if the tests cannot be run at all, such as a reference that fails."""
 
 
 @runtime_checkable
@@ -52,12 +49,8 @@ class NeedsSetup(Protocol):
     """A suite that needs something of this machine, such as a compiler."""
 
     def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
-        """Check that all is there, before a model is asked, and prepare what is made once; `note` gets remarks.
-
-        It may take long, and may be called from any thread.
-
-        Raises `UserError` that names what is missing.
-        """
+        """Check that all is there, before a model is asked, and prepare what is made once; `note` gets remarks. It may
+        take long, and may be called from any thread. Raises `UserError` that names what is missing."""
 
 
 @runtime_checkable
@@ -66,7 +59,7 @@ class HasTestCounts(Protocol):
 
     @property
     def test_counts(self) -> tuple[int, int]:
-        """The number of the dataset's original tests, and of those that were added to them."""
+        """The number of the dataset's original tests, and of added tests."""
 
 
 @runtime_checkable
@@ -83,7 +76,7 @@ class HasSnippets(Protocol):
     """A suite of Python snippets."""
 
     def unusable(self, entry_point: str) -> Iterator[str]:
-        """Snippets that no program can pass, such as those that do not parse; each with the reason."""
+        """Snippets that no program can pass, such as snippets that do not parse; each with the reason."""
 
 
 def syntax_problem(text: str) -> str:
@@ -99,4 +92,5 @@ def syntax_problem(text: str) -> str:
     return ""
 
 
+NOTHING_OUTSIDE: Mapping[str, str] = MappingProxyType({})  # `Suite.outside` if the dataset has all
 SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.sandbox.suites", NoTraits, Suite)

@@ -72,7 +72,7 @@ class Checker:
         return await asyncio.shield(self._running[key])
 
     async def check_anew(self, program: Program, suite: Suite) -> Verdict:
-        """The suite's verdict on the program, run again whatever is known of it. Raises as `Suite.check`."""
+        """The suite's verdict on the program, run again even if it is known. Raises as `Suite.check`."""
         return await _checked(suite).check(program, self._sandbox)
 
     async def check_reference(self, program: Program, suite: Suite) -> Verdict:
@@ -105,7 +105,6 @@ class Checker:
 
 
 def _remember(verdicts: dict[str, Verdict], key: str, verdict: Verdict) -> None:
-    """Keep a verdict, at the cost of the oldest if there are too many."""
     verdicts[key] = verdict
     if len(verdicts) > REMEMBERED:
         del verdicts[next(iter(verdicts))]

@@ -1,23 +1,65 @@
 """Compilers and interpreters of this machine, found for the version of a language that is to be checked."""
 
+import functools
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from codechat.base.config import place_option
+from codechat.base.config import Config, place_option, run_option
 from codechat.base.errors import UserError
 from codechat.sandbox import PYTHON, AddedOptions, SandboxConfig
 from codechat.sandbox.command import check_tools
-from codechat.sandbox.languages.compiling import Compiler, Version, shown, version_of
-from codechat.sandbox.suites.jdk import JavaOptions
+from codechat.sandbox.languages.grammar import Compiler, Version, shown, version_of
+
+OLDEST = 17
+REMEDY = "install one (Debian: openjdk-17-jdk-headless), or name its folder: sandbox.java.home=DIR"
+
+
+class JavaConfig(Config):
+    """Where Java is. A tool that is not named here is looked for where Debian's packages put it."""
+
+    home: str | None = place_option(None, "the folder of a JDK, 17 or later", min_length=1)
+    classpath: list[str] | None = place_option(None, "the jar files of JUnit 5, and of libraries that programs use")
+
+
+class JavaOptions(AddedOptions):
+    """Options for tests of Java programs."""
+
+    java: JavaConfig = run_option(JavaConfig(), "where programs in Java find compiler, JUnit and libraries")
+
+
+def find_home(given: str | None, parts: Iterable[str] = ()) -> Path:
+    """The folder of the JDK: the `given` one, else of the `javac` on the path. Raises `UserError` if there is none, if
+    it is too old, or if it lacks one of the `parts`, which are paths in it."""
+    javac = shutil.which("javac")
+    if given is None and javac is None:
+        raise UserError("tests in Java need a JDK, and there is none", REMEDY)
+    home = Path(given).expanduser() if given is not None else Path(str(javac)).resolve().parent.parent
+    for part in ("bin/javac", "release", *parts):
+        if not (home / part).exists():
+            raise UserError(f"{home} is no JDK: it has no {part}", REMEDY)
+    version = jdk_version(home)
+    if version < OLDEST:
+        raise UserError(f"{home} is a JDK {version}, and the tests need {OLDEST} or later", REMEDY)
+    return home
+
+
+def jdk_version(home: Path) -> int:
+    """The JDK's major version."""
+    for line in (home / "release").read_text("utf-8", "replace").splitlines():
+        name, _, value = line.partition("=")
+        number = value.strip('" ').split(".")
+        if name == "JAVA_VERSION" and number[0].isdigit():
+            return int(number[1] if number[0] == "1" and len(number) > 1 else number[0])
+    raise UserError(f"{home}/release names no JAVA_VERSION", REMEDY)
+
 
 THERE = ("/usr/lib", "/lib")  # in every box
 ANSWERS_S = 30.0  # a compiler's own version
 SYSTEM = Path("/usr")
-_asked: dict[tuple[str, str], "Found | None"] = {}
 
 
 class CompilerOptions(AddedOptions):
@@ -43,14 +85,12 @@ class Found:
 
 
 def find_compiler(compiler: Compiler, wanted: Version, config: SandboxConfig) -> Found:
-    """The oldest compiler at hand that can check the version.
-
-    The search covers `sandbox.toolchains`, `sandbox.java.home`, and the path. Raises `Absent` if there is none.
-    """
+    """The oldest compiler at hand that can check the version. The search covers `sandbox.toolchains`,
+    `sandbox.java.home`, and the path. Raises `Absent` if there is none."""
     name = compiler.program.format(version=shown(wanted[:2]))
-    own = config.libraries().minor
-    if name == f"python{shown(own[: len(wanted)])}":
-        return Found(PYTHON, "", own)
+    version = config.libraries().minor
+    if name == f"python{shown(version[: len(wanted)])}":
+        return Found(PYTHON, "", version)
     jdk = JavaOptions.of(config).java.home
     folders = [*(CompilerOptions.of(config).toolchains or ()), *([jdk] if jdk else [])]
     given = [str(Path(folder).expanduser() / "bin" / name) for folder in folders]
@@ -72,14 +112,9 @@ def find_compiler(compiler: Compiler, wanted: Version, config: SandboxConfig) ->
     return best
 
 
+@functools.cache
 def _ask(compiler: Compiler, name: str, place: str) -> Found | None:
-    """The compiler's answer about its own version, once a process; None if it is of no use."""
-    if (place, name) not in _asked:
-        _asked[place, name] = _found(compiler, name, place)
-    return _asked[place, name]
-
-
-def _found(compiler: Compiler, name: str, place: str) -> Found | None:
+    """A compiler with its version, asked once a process; None if the answer names none."""
     said = _output_of(place, compiler.asks_version)
     try:
         version = version_of(said)
@@ -93,7 +128,6 @@ def _found(compiler: Compiler, name: str, place: str) -> Found | None:
 
 
 def _output_of(place: str, arguments: tuple[str, ...]) -> str:
-    """The output of a trusted tool; empty if it fails."""
     try:
         done = subprocess.run(
             [place, *arguments], cwd="/", capture_output=True, text=True, timeout=ANSWERS_S, check=False
@@ -104,7 +138,7 @@ def _output_of(place: str, arguments: tuple[str, ...]) -> str:
 
 
 def seen_from(folder: Path) -> Iterator[str]:
-    """A folder and those that the links in it point to, without the folders that every box has."""
+    """A folder and the folders that its links point to, without the folders of every box."""
     yield str(folder)
     for place, folders, files in os.walk(folder):
         for path in (Path(place, name) for name in (*folders, *files)):

@@ -85,11 +85,8 @@ def judge_status(
     output: bool = False,
     meanings: Mapping[int, str] = NO_MEANINGS,
 ) -> Verdict:
-    """The verdict by a command's exit status: passed if it is the `expected` one and the token, if any, was printed.
-
-    `meanings` are the reasons that some statuses stand for. The failure contains the end of the command's standard
-    error, and with `output` that of its standard output.
-    """
+    """The verdict by a command's exit status: passed if it is `expected` and the token, if any, was printed. `meanings`
+    are reasons by status. The failure has the end of standard error, and with `output` of standard output."""
     if ran.why is None and ran.status == expected and token in ran.stderr:
         return Verdict("pass", True, None, ran.cpu_s)
     outcome, reason = _missed(ran, command, expected)
@@ -124,5 +121,4 @@ def _signal(number: int) -> str:
 
 
 def _end(text: str) -> str | None:
-    """The last lines of printed text, or None if there are none."""
     return "\n".join(ADDRESS.sub("0x…", text).strip().splitlines()[-SAID_LINES:]) or None

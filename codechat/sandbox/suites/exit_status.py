@@ -1,7 +1,4 @@
-"""A Python script whose exit status decides, in a separate interpreter: nothing is guarded.
-
-The script decides its own verdict: use it only for benchmarks that measure so.
-"""
+"""A Python script whose exit status decides, unguarded: only for benchmarks that measure this way."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -12,7 +9,7 @@ from codechat.base.config import Config, result_option
 from codechat.base.domain import Program, Verdict
 from codechat.base.files import content_hash
 from codechat.sandbox import PYTHON, Command, Sandbox
-from codechat.sandbox.suites import SUITES, syntax_problem
+from codechat.sandbox.suites import NOTHING_OUTSIDE, SUITES, syntax_problem
 from codechat.sandbox.suites.endings import judge_status
 
 NAME = "script.py"
@@ -20,22 +17,16 @@ NAME = "script.py"
 
 @dataclass(frozen=True)
 class ExitStatus:
-    """Snippets that follow the program in one file; passed if that ends with status 0 within `wall_s` seconds.
-
-    The seconds are by the clock. Without snippets the program itself is the script.
-    """
+    """Snippets that follow the program in one file; passed if that ends with status 0 within `wall_s` seconds. The
+    seconds are by the clock. Without snippets the program itself is the script."""
 
     snippets: tuple[str, ...] = ()
     wall_s: float = 10.0
-    kind = "exit_status"
+    kind, outside = "exit_status", NOTHING_OUTSIDE
 
     @cached_property
     def key(self) -> str:
         return content_hash([self.kind, self.wall_s, *self.snippets])
-
-    @property
-    def outside(self) -> dict[str, str]:
-        return {}
 
     def unusable(self, entry_point: str) -> Iterator[str]:
         """See `HasSnippets.unusable`; the snippets are one script."""

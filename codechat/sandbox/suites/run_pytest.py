@@ -1,12 +1,11 @@
-"""Runs the pytest ids of its arguments, in a box, where hostile code takes the place of a function.
+"""Runs the pytest ids of its arguments, in a box, where hostile code replaces a function.
 
-A script, which nothing imports: a repository's own interpreter runs it, with its own pytest. It prints the token of the
-file `token`, which is deleted before anything of the repository is loaded, if every named test passed: one that was
-skipped, deselected, expected to fail or never reached did not. A test that its author marked so counts for nothing, as
-long as another one of the same name passes.
+A script for a repository's own interpreter and pytest. It prints the token of the file `token`, deleted before anything
+of the repository is loaded, if every named test passed: a test that was skipped, deselected, expected to fail or never
+reached did not. A test with such a mark of its author does not count while another test of the same name passes.
 
-Guarded: the builtins, the pytest and the unittest that run the tests, the files with the tests and their conftest.py,
-and the plugins are those from before the program was loaded. What reaches this script's frames still gets by.
+Guarded: the builtins, pytest, unittest, the plugins, and the files with the tests and their conftest.py are the same as
+before the program was loaded. Code that reaches this script's frames still passes.
 """
 # Older Pythons run this too, and nothing is loaded that is not needed.
 # ruff: noqa: PTH100, PTH108, PTH109, PTH112, PTH118, PTH123, UP006, UP035
@@ -47,7 +46,7 @@ def runners() -> Iterator[Tuple[Any, Any]]:
 
 
 def members() -> Dict[Any, Set[str]]:
-    """The names of what can act in each class of what runs tests, without those of the language's own."""
+    """The names that can act in each class that runs tests, without the names of every Python class."""
     return {
         place: {name for name, own in vars(value).items() if not (name.startswith("__") or isinstance(own, PLAIN))}
         for place, value in runners()
@@ -56,7 +55,7 @@ def members() -> Dict[Any, Set[str]]:
 
 
 class Watch:
-    """A plugin that notes which of the named tests passed, which did not, and what was tampered with."""
+    """A plugin that notes which of the named tests passed, which did not, and manipulations of the run."""
 
     def __init__(self, nodes: List[str]) -> None:
         self.start, self.named = os.getcwd(), {os.path.normpath(node) for node in nodes}

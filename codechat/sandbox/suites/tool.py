@@ -15,7 +15,7 @@ from codechat.base.domain import Program, Verdict
 from codechat.base.errors import UserError
 from codechat.base.files import content_hash
 from codechat.sandbox import PYTHON, Command, Sandbox
-from codechat.sandbox.suites import SUITES
+from codechat.sandbox.suites import NOTHING_OUTSIDE, SUITES
 from codechat.sandbox.suites.endings import judge_status
 
 PROGRAM = "{program}"  # in an argument: the program's file
@@ -27,9 +27,8 @@ class Tool:
 
     `argv` begins with the tool: a name found on this machine, a path, `{python}` for the sandbox's interpreter, or
     `./NAME` for a file in the working folder. `{program}` stands for the program's `file` in that folder, which also
-    has the `files`, by name; `environment` adds variables. `tools` are further paths of this machine that the tool
-    needs; versions of tool and interpreter are not part of the key. `executes` says that the tool runs the program,
-    which could then forge its verdict.
+    has the `files`, by name; `environment` adds variables. `tools` are further paths of this machine. Versions of tool
+    and interpreter are not part of the key. `executes`: the tool runs the program, which could forge its verdict.
     """
 
     argv: tuple[str, ...]
@@ -40,16 +39,12 @@ class Tool:
     passes: int = 0
     wall_s: float = 10.0
     executes: bool = False
-    kind = "tool"
+    kind, outside = "tool", NOTHING_OUTSIDE
 
     @cached_property
     def key(self) -> str:
         given = [sorted(self.files.items()), sorted(self.environment.items())]
         return content_hash([self.kind, list(self.argv), self.file, *given, self.passes, self.wall_s])
-
-    @property
-    def outside(self) -> dict[str, str]:
-        return {}
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
         command = self.command(program.source)
@@ -102,13 +97,5 @@ class ToolConfig(Config):
 @SUITES.register("tool", ToolConfig)
 def tool(config: ToolConfig) -> Tool:
     """A tool run on the program's file, such as a compiler or a checker: its exit status decides."""
-    return Tool(
-        argv=tuple(config.argv),
-        file=config.file,
-        files=config.files,
-        environment=config.environment,
-        tools=tuple(config.tools),
-        passes=config.passes,
-        wall_s=config.wall_s,
-        executes=config.executes,
-    )
+    fields = config.model_dump(exclude={"kind"})
+    return Tool(**fields | {"argv": tuple(config.argv), "tools": tuple(config.tools)})

@@ -1,7 +1,7 @@
 """Values that a candidate claims, read and compared in time that grows with their size alone.
 
 No value of a candidate is ever hashed here: keys can be chosen so that a set of 20,000 integers takes seconds. Sets and
-dictionaries are compared by their sorted content, in which equal items have the same bytes, whatever their number type.
+dictionaries are compared by sorted content, in which equal items of any number type have the same bytes.
 """
 
 from itertools import groupby
@@ -28,8 +28,8 @@ class Table:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Table) or (self.is_dict, len(self.items)) != (other.is_dict, len(other.items)):
             return False
-        mine = self.canonical_bytes()
-        return mine is not None and mine == other.canonical_bytes()
+        ours = self.canonical_bytes()
+        return ours is not None and ours == other.canonical_bytes()
 
     def canonical_bytes(self) -> bytes | None:
         """See `canonical_bytes`."""
@@ -88,10 +88,8 @@ def read_or_opaque(data: bytes) -> Any:
 
 
 def elements(value: Any) -> list[bytes]:
-    """The different elements of a value, in one order.
-
-    Raises `TypeError` if it has none or they fit in no set, and `ValueError` if one equals nothing.
-    """
+    """The different elements of a value, in one order. Raises `TypeError` if it has none or they fit in no set, and
+    `ValueError` if one equals nothing."""
     if isinstance(value, Table):
         items = value.items[::2] if value.is_dict else value.items
     elif isinstance(value, Iterated):

@@ -1,8 +1,7 @@
-"""CodeAssistBench: issues of repositories, each with its thread and the conditions that satisfy its user.
+"""CodeAssistBench: issues of repositories, each with its thread and the conditions that satisfy the user.
 
 The clones of the repositories are on this machine. A clone's settings are never read, because they could name programs
-that git would start: git works in an empty repository of codechat's own, which borrows nothing of the clone but its
-objects.
+that git would start: git works in a separate empty repository, which borrows only the objects of the clone.
 """
 
 import os
@@ -24,18 +23,16 @@ from codechat.datasets import DATASETS, DatasetConfig, compared, select
 from codechat.datasets.reading.lines import read_values
 from codechat.datasets.tasks import Dataset, Workspace
 from codechat.sandbox.languages import language_of
-from codechat.studies.cab.environments.git import borrows, git, objects_of
-from codechat.studies.cab.sampling import cohort_of, paper_sample
-from codechat.studies.cab.tasks import AssistTask, IssueRow, issue_of, with_replies
+from codechat.studies.cab.environments.commits import borrows, git, objects_of
+from codechat.studies.cab.tasks import AssistTask, IssueRow, cohort_of, issue_of, paper_sample, with_replies
 
 LAYOUTS = ("{owner}/{name}", "{owner}__{name}", "{name}")
-"""Where a repository is looked for in the folder, each without and with `.git` at its end; the first clone counts."""
+"""The places of a clone in the folder, each without and with `.git` at the end; the first clone counts."""
 OWN_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tcommitGraph = false\n\tmultiPackIndex = false\n"
 PATIENCE_S = 120.0  # for one commit; a hundred thousand files take half a second
-SHOWN = 3  # problems in a message
+SHOWN = 3  # problems in a message, ids in a remark
 
-Problem = tuple[str, str]
-"""What is wrong with a repository, and the remedy."""
+Problem = tuple[str, str]  # a problem of a repository, and the remedy
 
 
 def find_clone(folder: Path, repository: str) -> Path | None:
@@ -46,7 +43,7 @@ def find_clone(folder: Path, repository: str) -> Path | None:
 def require_commits(folder: Path, needed: Iterable[tuple[str, str]]) -> dict[str, Path]:
     """The clone of every repository; `needed` has repository (`owner/name`) and commit of each chosen issue.
 
-    Raises `UserError` that names what is not there: a clone, a commit, or files of a commit.
+    Raises `UserError` that names missing clones, commits, or files of a commit.
     """
     if not folder.is_dir():
         raise UserError(f"dataset.repos: there is no folder {folder}", "name the folder that holds the clones")
@@ -60,11 +57,13 @@ def require_commits(folder: Path, needed: Iterable[tuple[str, str]]) -> dict[str
             clone = clones[repository]
             if clone is None:
                 return [_without_clone(folder, repository)]
-            return [found for commit in commits[repository] for found in _problems(own, clone, repository, commit)]
+            return [each for commit in commits[repository] for each in _problems(own, clone, repository, commit)]
 
-        problems = [problem for found in threads.map(examine, commits) for problem in found]
+        problems = [problem for each in threads.map(examine, commits) for problem in each]
     if problems:
-        raise UserError(_told(problems, folder), problems[0][1])
+        first = f", the first {SHOWN}" if len(problems) > SHOWN else ""
+        head = f"dataset.repos: {counted(len(problems), 'problem')} with the clones in {folder}{first}:"
+        raise UserError("\n".join([head, *(problem for problem, _ in problems[:SHOWN])]), problems[0][1])
     return {repository: clone for repository, clone in clones.items() if clone is not None}
 
 
@@ -75,12 +74,6 @@ def _places(folder: Path, repository: str) -> Iterator[Path]:
         yield from (folder / place, folder / f"{place}.git")
 
 
-def _told(problems: Sequence[Problem], folder: Path) -> str:
-    first = f", the first {SHOWN}" if len(problems) > SHOWN else ""
-    head = f"dataset.repos: {counted(len(problems), 'problem')} with the clones in {folder}{first}:"
-    return "\n".join([head, *(problem for problem, _ in problems[:SHOWN])])
-
-
 def _without_clone(folder: Path, repository: str) -> Problem:
     there = next((path for path in _places(folder, repository) if path.exists()), None)
     problem = f"{repository} is not there" if there is None else f"{there} is no clone"
@@ -89,7 +82,7 @@ def _without_clone(folder: Path, repository: str) -> Problem:
 
 
 def _problems(own: Path, clone: Path, repository: str, commit: str) -> Iterator[Problem]:
-    """The problem of a clone with a commit, if it has one."""
+    """The problem of a clone with a commit, if there is one."""
     whole = f"git clone --mirror https://github.com/{repository}, without --filter and --reference"
     if borrows(objects_of(clone) or clone):
         repacked = f"git -C {clone} repack -a -d, then remove the file objects/info/alternates"
@@ -119,7 +112,6 @@ def _git(own: Path, clone: Path, *words: str) -> "subprocess.CompletedProcess[by
 
 @contextmanager
 def _own_repository() -> Iterator[Path]:
-    """An empty repository, in which git reads a clone's objects."""
     with tempfile.TemporaryDirectory(prefix="codechat-git-") as folder:
         own = Path(folder)
         for name in ("objects", "refs"):
@@ -133,7 +125,6 @@ REMEDY = (
     "give CodeAssistBench's task file: one JSON object a line, with url, title, body, author, created_at, commit_id, "
     "language, comments, satisfaction_conditions and dockerfile"
 )
-SHOWN = 3  # ids in a remark
 
 
 class CabConfig(DatasetConfig):
@@ -166,7 +157,7 @@ PUBLISHED = frozenset(
         "f89c375ba5e018093e1de8c51b3b69fd0279990c7bf8f985b59359b0e891b46f",  # verified, lenient
     }
 )
-"""The contents of the published files: beside others the paper's figures do not stand."""
+"""The contents of the published files. The paper's figures are shown for these alone."""
 
 
 @DATASETS.register("cab", CabConfig, key="benchmark")
@@ -195,30 +186,26 @@ def cab(config: CabConfig) -> Dataset:
 
 def _chosen(tasks: Sequence[AssistTask], rows: Mapping[str, IssueRow], config: CabConfig) -> list[AssistTask]:
     """The tasks that the options choose. Raises `UserError` if there is none."""
-    wanted = None
-    if config.languages is not None:
-        known = {task.target.language for task in tasks}
-        wanted = {language_of(name).names[0] for name in config.languages}
-        for name in wanted - known:
-            raise UserError(f"dataset.languages: no issue of the file is in '{name}'", nearest(name, known))
-    found = [
+    known = {task.target.language for task in tasks}
+    wanted = known if config.languages is None else {language_of(name).names[0] for name in config.languages}
+    for name in wanted - known:
+        raise UserError(f"dataset.languages: no issue of the file is in '{name}'", nearest(name, known))
+    chosen = [
         task
         for task in tasks
         if (config.kind == "all" or task.pull == (config.kind == "pull"))
         and (config.build == "any" or (rows[task.task_id].dockerfile is not None) == (config.build == "needed"))
-        and (wanted is None or task.target.language in wanted)
+        and task.target.language in wanted
         and (config.cohort is None or cohort_of(task)[0] == config.cohort)
     ]
-    if not found:
-        chosen = "these languages, this kind, this build and this cohort"
-        raise UserError(f"no issue of the file is of {chosen}", "choose fewer at once")
-    if config.sample is not None:
-        found = paper_sample(found, config.sample_seed)
-    return found
+    if not chosen:
+        what = "these languages, this kind, this build and this cohort"
+        raise UserError(f"no issue of the file is of {what}", "choose fewer at once")
+    return chosen if config.sample is None else paper_sample(chosen, config.sample_seed)
 
 
 def _with_workspaces(tasks: Sequence[AssistTask], rows: Mapping[str, IssueRow], config: CabConfig) -> list[AssistTask]:
-    """The tasks, those that will run with their repositories. Raises `UserError` that names what is missing."""
+    """The tasks, the selected ones with their repositories. Raises `UserError` that names missing ones."""
     assert config.repos is not None
     folder = Path(config.repos).expanduser().resolve()
     running = {task.task_id: rows[task.task_id] for task in select(Dataset("cab", tuple(tasks), ""), config)}
@@ -231,12 +218,12 @@ def _with_workspaces(tasks: Sequence[AssistTask], rows: Mapping[str, IssueRow], 
 
 
 def _remark(repeated: Sequence[str], without: Sequence[str]) -> str:
-    """What a user should know of issues that are in the file again, and of those that are left out."""
-
-    def named(ids: Sequence[str], one: str, more: str) -> str:
-        names = ", ".join(ids[:SHOWN]) + (", …" if len(ids) > SHOWN else "")
-        return f"{counted(len(ids), one, more)} of the file ({names})"
-
-    again = f"{named(repeated, 'row repeats an issue', 'rows repeat an issue')}: the first row of each counts"
-    lacking = f"{named(without, 'row names no commit', 'rows name no commit')}: left out"
-    return "; ".join(([again] if repeated else []) + ([lacking] if without else []))
+    parts = []
+    for ids, singular, plural, end in (
+        (repeated, "row repeats an issue", "rows repeat an issue", "the first row of each counts"),
+        (without, "row names no commit", "rows name no commit", "left out"),
+    ):
+        if ids:
+            names = ", ".join(ids[:SHOWN]) + (", …" if len(ids) > SHOWN else "")
+            parts.append(f"{counted(len(ids), singular, plural)} of the file ({names}): {end}")
+    return "; ".join(parts)

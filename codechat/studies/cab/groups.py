@@ -7,7 +7,7 @@ from pydantic import SerializeAsAny
 
 from codechat.base.config import result_option
 from codechat.base.errors import UserError
-from codechat.run.settings.groups import Group, add_group
+from codechat.run.settings.config import Group, add_group
 from codechat.studies.cab.environments import ENVIRONMENTS, EnvironmentConfig
 
 if TYPE_CHECKING:

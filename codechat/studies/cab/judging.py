@@ -1,22 +1,133 @@
-"""The judge's side: one judgement of the last answer, or of the dialogue, read strictly and counted here.
+"""The user's and the judge's side: a simulated user replies to every answer, a judge decides once in the end.
 
-The judge says of every condition whether it is met; how many are is never taken from its words.
+The user's model knows the conditions and adds its status to its reply. Only the reply's text reaches the maintainer:
+neither the status, nor the reason, nor a condition word for word. Replies of users in other issues, found by BM25, show
+that model the tone. The judge decides on every condition; their number is counted here, never read from its words.
 """
 
+import functools
+import math
 import re
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, cast, get_args
 
 from codechat.base.template import fill
 from codechat.judging import deciding
 from codechat.judging.deciding import lines_of
-from codechat.studies.cab.config import JUDGE
-from codechat.studies.cab.sampling import cohort_of, thread_replies, thread_turns
-from codechat.studies.cab.stage import Built, Exchange, Stage, Telling, after_label, bounded, only_word
-from codechat.studies.cab.tasks import AssistTask
-from codechat.studies.cab.turns import AssistJudgement, Grade, Status, Verbosity
+from codechat.studies.cab.stage import JUDGE, USER, Built, Exchange, Stage, Telling, after_label, bounded, only_word
+from codechat.studies.cab.tasks import AssistTask, Reference, cohort_of, thread_replies, thread_turns
+from codechat.studies.cab.turns import AssistJudgement, Grade, Status, UserReply, Verbosity
 
-TECHNICAL, VERBOSITY, VERDICT, REASON = "TECHNICAL CORRECTNESS", "VERBOSITY", "VERDICT", "REASON"
+K1, B = 1.5, 0.75
+"""The saturation of repeated words and the weight of a document's length in BM25 (Robertson's usual values)."""
+
+
+def references_for(task: AssistTask, answer: str, count: int) -> tuple[Reference, ...]:
+    """The replies of other issues whose maintainers' texts are most like the answer, best first, at most `count`.
+
+    Every word of the answer counts once. The issue itself is left out, also from the frequencies of words. Replies
+    without a common word are left out; of equal scores the id decides.
+    """
+    scores = scores_of([reply for reply in task.replies if reply.url != task.url], answer) if count else {}
+    return tuple(sorted(scores, key=lambda reply: (-scores[reply], reply.id))[:count])
+
+
+def scores_of(replies: Sequence[Reference], answer: str) -> dict[Reference, float]:
+    """The positive BM25 scores of the maintainers' texts for an answer."""
+    texts = [_counted(reply.maintainer) for reply in replies]
+    total, scores = sum(text.total() for text in texts), defaultdict[Reference, float](float)
+    for word in dict.fromkeys(_words_of(answer)):
+        documents = sum(word in text for text in texts)
+        weight = math.log(1 + (len(texts) - documents + 0.5) / (documents + 0.5))
+        for reply, text in zip(replies, texts, strict=True):
+            if times := text[word]:
+                norm = K1 * (1 - B + B * text.total() * len(texts) / total)
+                scores[reply] += weight * times * (K1 + 1) / (times + norm)
+    return scores
+
+
+@functools.lru_cache(maxsize=4096)
+def _counted(text: str) -> Counter[str]:
+    return Counter(_words_of(text))
+
+
+def _joined(text: str) -> str:
+    return " ".join(_words_of(text))
+
+
+def _words_of(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
+
+
+STATUS, REASON = "SATISFACTION STATUS", "REASON"
+STATUSES: tuple[Status, ...] = get_args(Status)
+SHORTEST = 25  # the least characters of a condition that is recognised: anyone may write shorter ones
+_MENTION = re.compile(r"SATISFACTION_STATUS|\b(?:FULLY|PARTIALLY|NOT)_SATISFIED\b", re.IGNORECASE)
+
+
+async def ask_user(
+    stage: Stage, turn: int, dialogue: Sequence[Exchange], built: Built, references: Sequence[Reference]
+) -> UserReply:
+    """The user's reply to the last answer; without a status, with the `passable` text, if none could be read."""
+    conditions = stage.task.conditions
+    prompt = user_prompt(stage, dialogue, built, references)
+    found, said = await stage.ask_until_read(
+        USER, turn, prompt, again=stage.config.prompts.reask_user, read=lambda text: read_user(text, conditions)
+    )
+    reply = found or UserReply(text=passable(said, conditions), status=None, reason="")
+    return reply.model_copy(update={"references": [reference.id for reference in references]})
+
+
+def user_prompt(stage: Stage, dialogue: Sequence[Exchange], built: Built, references: Sequence[Reference]) -> str:
+    """The prompt of the user's model after an answer."""
+    telling = Telling()
+    telling.conditions(stage.task)
+    telling.dialogue("dialogue", stage.task, dialogue)
+    telling.build(built)
+    blocks = []
+    for number, each in enumerate(references, 1):
+        blocks += [(f"other_maintainer_{number}", each.maintainer), (f"other_user_{number}", each.user)]
+    telling.show("references", *blocks)
+    return telling.fill(stage.config.prompts.user)
+
+
+def read_user(said: str, conditions: Sequence[str]) -> UserReply | None:
+    """A text, then a line with the status, then the reason to the end; None for any other reply.
+
+    Returns None too if the text is empty without full satisfaction, names a status, or repeats a condition.
+    """
+    lines = said.splitlines()
+    status = only_word(STATUS, STATUSES, lines)
+    place = next((number for number, line in enumerate(lines) if after_label(STATUS, line) is not None), 0)
+    behind = lines_of("\n".join(lines[place + 1 :]))
+    reasons = [text for line in behind if (text := after_label(REASON, line)) is not None]
+    if status is None or len(reasons) != 1 or after_label(REASON, behind[0]) is None:
+        return None
+    text = "\n".join(lines[:place]).strip()
+    if passable(text, conditions) != text or not (text or status == "FULLY_SATISFIED"):
+        return None
+    reason = bounded(" ".join([reasons[0], *behind[1:]]))
+    return UserReply(text=text, status=cast(Status, status), reason=reason) if reason else None
+
+
+def passable(said: str, conditions: Iterable[str]) -> str:
+    """The part of a reply that the maintainer may see: the lines before the first with a label or a status.
+
+    Lines that repeat a condition word for word are left out; the whole text, if a condition is spread over lines.
+    """
+    hidden = [plain for text in conditions if len(plain := _joined(text)) >= SHORTEST]
+    kept: list[str] = []
+    for line in said.splitlines():
+        if _MENTION.search(line) or any(after_label(label, line) is not None for label in (STATUS, REASON)):
+            break
+        if not any(condition in _joined(line) for condition in hidden):
+            kept.append(line)
+    text = "\n".join(kept).strip()
+    return "" if any(condition in _joined(text) for condition in hidden) else text
+
+
+TECHNICAL, VERBOSITY, VERDICT = "TECHNICAL CORRECTNESS", "VERBOSITY", "VERDICT"
 GRADES: tuple[Grade, ...] = get_args(Grade)
 VERBOSITIES: tuple[Verbosity, ...] = get_args(Verbosity)
 MET = ("TRUE", "FALSE")
@@ -26,7 +137,7 @@ _ANY_CONDITION = re.compile(r"[\s>*_`#-]*CONDITION[ _]*\d+[\s*_`]*:", re.IGNOREC
 
 
 class Parts(NamedTuple):
-    """What a judge's reply says, read whole."""
+    """The parts of a judge's reply."""
 
     technical: Grade
     conditions: tuple[bool, ...]
@@ -37,7 +148,7 @@ class Parts(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """How a dialogue ended, as far as a judgement records it."""
+    """The end of a dialogue, for the judgement."""
 
     rounds: int
     satisfied: Status | None
@@ -53,21 +164,20 @@ class Ended(NamedTuple):
 
 
 async def judge(stage: Stage, turn: int, dialogue: Sequence[Exchange], ended: Ended) -> AssistJudgement:
-    """The judgement. Without any answer nothing is met, and nobody is asked; it is undecided if nothing can be read."""
+    """The judgement. Without any answer nothing is met, and no judge is asked; undecided if no reply can be read."""
     task, prompts = stage.task, stage.config.prompts
     if not dialogue:
         return _judgement(task, ended, None, verdict="INCORRECT")
     count = len(task.conditions)
     prompt, again = judge_prompt(stage, dialogue, ended.built), fill(prompts.reask_judge, form=form(count))
-    found, _ = await stage.ask_until_read(JUDGE, turn, prompt, again=again, read=lambda said: read_judge(said, count))
-    verdict: Grade | None = "INCORRECT" if ended.failed else None if found is None else found.verdict
-    return _judgement(task, ended, found, verdict=verdict, answered=True)
+    parts, _ = await stage.ask_until_read(JUDGE, turn, prompt, again=again, read=lambda said: read_judge(said, count))
+    verdict: Grade | None = "INCORRECT" if ended.failed else None if parts is None else parts.verdict
+    return _judgement(task, ended, parts, verdict=verdict, answered=True)
 
 
 def judge_prompt(stage: Stage, dialogue: Sequence[Exchange], built: Built) -> str:
-    """What the judge's model is asked."""
-    task = stage.task
-    telling = Telling()
+    """The prompt of the judge's model."""
+    task, telling = stage.task, Telling()
     telling.show("question", ("question", task.prompt))
     telling.show(
         "thread",
@@ -82,7 +192,7 @@ def judge_prompt(stage: Stage, dialogue: Sequence[Exchange], built: Built) -> st
     else:
         telling.show("answer", ("answer", dialogue[-1].answer))
     telling.build(built)
-    telling.say("form", form(len(task.conditions)))
+    telling.fields["form"] = form(len(task.conditions))
     return telling.fill(stage.config.prompts.judge)
 
 
@@ -118,10 +228,7 @@ def read_judge(said: str, conditions: int) -> Parts | None:
 
 
 def implied(parts: Parts, *, failed: bool) -> Grade:
-    """The verdict that the parts come to: CORRECT if technically correct with every condition met.
-
-    INCORRECT if technically incorrect, if no condition is met, or if the build failed.
-    """
+    """The verdict of the parts: INCORRECT after a failed build, if technically incorrect, or without any condition."""
     if failed or parts.technical == "INCORRECT" or not any(parts.conditions):
         return "INCORRECT"
     return "CORRECT" if parts.technical == "CORRECT" and all(parts.conditions) else "PARTIALLY_CORRECT"
@@ -132,22 +239,22 @@ def _texts(label: str, lines: Sequence[str]) -> list[str]:
 
 
 def _judgement(
-    task: AssistTask, ended: Ended, found: Parts | None, *, verdict: Grade | None, answered: bool = False
+    task: AssistTask, ended: Ended, parts: Parts | None, *, verdict: Grade | None, answered: bool = False
 ) -> AssistJudgement:
-    """The record. Without parts no condition is met if there was no answer, else none is decided."""
+    """The record. Without parts, no condition is met if there was no answer, else none is decided."""
     build, last = ended.built.build, ended.built.last
     cohort, known = cohort_of(task)
-    conditions = list(found.conditions) if found else [None if answered else False] * len(task.conditions)
+    conditions = list(parts.conditions) if parts else [None if answered else False] * len(task.conditions)
     return AssistJudgement(
         verdict=verdict,
-        judged=found.verdict if found else None,
-        implied=implied(found, failed=ended.failed) if found else None if answered else verdict,
-        technical=found.technical if found else None,
+        judged=parts.verdict if parts else None,
+        implied=implied(parts, failed=ended.failed) if parts else None if answered else verdict,
+        technical=parts.technical if parts else None,
         conditions=conditions,
         conditions_met=None if None in conditions else sum(map(bool, conditions)),
-        why=list(found.why) if found else [],
-        verbosity=found.verbosity if found else None,
-        reason=found.reason if found else UNDECIDED if answered else NO_ANSWER,
+        why=list(parts.why) if parts else [],
+        verbosity=parts.verbosity if parts else None,
+        reason=parts.reason if parts else UNDECIDED if answered else NO_ANSWER,
         build=None if build is None else build.ok,
         needs_build=ended.needs_build,
         unvalidated=ended.unvalidated,

@@ -1,6 +1,6 @@
-"""The maintainer's side: it explores by commands until it answers; out of steps, it is asked for an answer.
+"""The maintainer's side: it explores by commands until it answers. Without a step left it is asked for an answer.
 
-A reply has `EXPLORE: command` lines, or the answer behind `ANSWER:`. The files of an answer stand between
+A reply has `EXPLORE: command` lines, or the answer after `ANSWER:`. The files of an answer stand between
 `CREATE_FILE[path]:` and `END_FILE`, or `MODIFY_DOCKERFILE:` and `END_DOCKERFILE`.
 """
 
@@ -20,7 +20,7 @@ from codechat.studies.cab.stage import NOTHING, Stage
 from codechat.studies.cab.turns import ExploredRecord
 from codechat.studies.cab.verbs import run_command
 
-_LIST_OR_QUOTE = re.compile(r"(?:>[ \t]*)*(?:(?:[-*+]|#{1,6}|\d{1,3}[.)])[ \t]+)?")
+_LIST_OR_QUOTE = re.compile(r"^(?:>[ \t]*)*(?:(?:[-*+]|#{1,6}|\d{1,3}[.)])[ \t]+)?")
 _MARKED = re.compile(r"(\*{0,3}|_{0,3}|`)(EXPLORE|ANSWER)(?::\1|\1[ \t]*:)[ \t]*(.*)$", re.DOTALL)
 _WHOLE = re.compile(r"(\*{1,3}|_{1,3}|`)((?:EXPLORE|ANSWER)[ \t]*:.*)\1$", re.DOTALL)
 """A line that is emphasised, or in backticks, from its mark to its end."""
@@ -28,7 +28,7 @@ _WHOLE = re.compile(r"(\*{1,3}|_{1,3}|`)((?:EXPLORE|ANSWER)[ \t]*:.*)\1$", re.DO
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A reply's commands before its answer, the answer (None if it has none), and the text that is no command."""
+    """A reply's commands before its answer, the answer (None if it has none), and the text without commands."""
 
     commands: tuple[str, ...]
     answer: str | None
@@ -36,55 +36,46 @@ class Said:
 
 
 def read_reply(reply: str) -> Said:
-    """Read a reply, thinking removed.
+    """Read a reply without thinking.
 
-    A command is the rest of a line that begins with `EXPLORE:`, in capitals; the line may be indented, quoted, an item
-    of a list, a heading, or in a fence; it, or its mark alone, may be bold or in backticks. The answer is everything
-    behind the first `ANSWER:` that begins a line: lines behind it are never commands. An answer or a command without
-    text is none.
+    A command is the text after `EXPLORE:`, in capitals, at the begin of a line; the line may be indented, quoted, an
+    item of a list, a heading, or in a fence; it, or its mark alone, may be bold or in backticks. The answer is
+    everything after the first `ANSWER:` that begins a line: later lines are never commands. An answer or a command
+    without text is none.
     """
     commands: list[str] = []
-    rest: list[str] = []
+    text: list[str] = []
     lines = reply.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for place, line in enumerate(lines):
         mark, said = _marked(line)
         if mark == "ANSWER":
             answer = "\n".join([said, *lines[place + 1 :]]).strip()
-            return Said(tuple(commands), answer or None, "\n".join([*rest, answer]).strip())
+            return Said(tuple(commands), answer or None, "\n".join([*text, answer]).strip())
         if mark is None:
-            rest.append(line)
+            text.append(line)
         elif said:
             commands.append(said)
-    return Said(tuple(commands), None, "\n".join(rest).strip())
+    return Said(tuple(commands), None, "\n".join(text).strip())
 
 
 def _marked(line: str) -> tuple[str | None, str]:
-    """The mark that a line begins with, and the text behind it."""
-    begun = line.lstrip()
-    begun = begun[_prefix(begun) :].strip()
+    """The mark at the begin of a line, and the text after it, for a command without backticks around it."""
+    begun = _LIST_OR_QUOTE.sub("", line.lstrip(), count=1).strip()
     whole = _WHOLE.match(begun)
     if whole is not None and whole[1] not in whole[2]:
         begun = whole[2]
     match = _MARKED.match(begun)
     if match is None:
         return None, ""
-    return match[2], _unwrapped(match[3].strip()) if match[2] == "EXPLORE" else match[3]
+    text = match[3]
+    if match[2] == "EXPLORE":
+        text = text.strip()
+        if len(text) > 1 and text[0] == text[-1] == "`" and "`" not in text[1:-1]:
+            text = text[1:-1].strip()
+    return match[2], text
 
 
-def _prefix(line: str) -> int:
-    match = _LIST_OR_QUOTE.match(line)
-    return match.end() if match else 0
-
-
-def _unwrapped(command: str) -> str:
-    """A command without the backticks around the whole of it."""
-    if len(command) > 1 and command[0] == command[-1] == "`" and "`" not in command[1:-1]:
-        return command[1:-1].strip()
-    return command
-
-
-DOCKERFILE = "Dockerfile"
-"""The name under which a changed Dockerfile is recorded."""
+DOCKERFILE = "Dockerfile"  # the recorded name of a changed Dockerfile
 _OPENING = re.compile(r"[ \t>*_`]*(?:CREATE_FILE\[(?P<path>[^\n]*)\]|MODIFY_DOCKERFILE)[*_`]*:[*_`]*[ \t]*$")
 _FILE_ENDS = {"END_FILE", "END_DOCKERFILE"}
 _FILE_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
@@ -93,7 +84,7 @@ _LONGEST_PATH = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Files by their path in the build context, the whole text of a changed Dockerfile, and what does not count."""
+    """Files by their path in the build context, the whole text of a changed Dockerfile, and refused changes."""
 
     files: Mapping[str, str] = field(default_factory=dict)
     dockerfile: str | None = None
@@ -101,7 +92,6 @@ class Changes:
 
     @property
     def names(self) -> list[str]:
-        """The paths of what is changed."""
         return [*sorted(self.files), *([DOCKERFILE] if self.dockerfile is not None else [])]
 
     def then(self, later: "Changes") -> "Changes":
@@ -111,7 +101,7 @@ class Changes:
 
 
 def read_changes(answer: str) -> Changes:
-    """The changes of an answer. A block without its end, and a path that leaves the build context, is refused."""
+    """The changes of an answer. Blocks without an end, and paths outside the build context, are refused."""
     files: dict[str, str] = {}
     dockerfile: str | None = None
     refused: list[str] = []
@@ -143,26 +133,22 @@ def _end(lines: list[str], start: int, word: str) -> int | None:
     """The line that ends a block; None if another block begins, or ends, before."""
     for place in range(start, len(lines)):
         said = lines[place].strip(" \t>*_`")
-        if said == word:
-            return place
         if said in _FILE_ENDS or _OPENING.match(lines[place]):
-            return None
+            return place if said == word else None
     return None
 
 
 def _content(lines: list[str]) -> str:
-    """The text of a block, without a fence around the whole of it."""
-    inner = [place for place, line in enumerate(lines) if line.strip()]
-    if len(inner) > 1:
-        first, last = lines[inner[0]], lines[inner[-1]]
-        opened = _FILE_FENCE.match(first)
-        if opened and last.strip() == opened[1]:
-            lines = lines[inner[0] + 1 : inner[-1]]
+    """The text of a block, without a fence around all of it."""
+    filled = [place for place, line in enumerate(lines) if line.strip()]
+    opened = _FILE_FENCE.match(lines[filled[0]]) if len(filled) > 1 else None
+    if opened and lines[filled[-1]].strip() == opened[1]:
+        lines = lines[filled[0] + 1 : filled[-1]]
     return "".join(line + "\n" for line in lines)
 
 
 def _problem_of(path: str) -> str:
-    """Why a path cannot be written; empty if it can."""
+    """The reason to refuse a path; empty if it can be written."""
     parts = PurePosixPath(path).parts
     if not parts or len(path) > _LONGEST_PATH or any(ord(letter) < 32 or letter == "\\" for letter in path):
         return "it names no file"
@@ -174,8 +160,7 @@ def _problem_of(path: str) -> str:
 
 
 NO_NETWORK, NETWORK = "There is no network.", "The network can be reached."
-_LONGEST_COMMAND = 300
-"""Characters of a command as it is told beside its output."""
+_LONGEST_COMMAND = 300  # characters of a command above its output
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[\w+-]*[ \t]*$", re.MULTILINE)
 _ENDS = {
     "timeout": "stopped: it ran past the limit of time",
@@ -186,9 +171,9 @@ _ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer, or none, and how it came about. `reply` is None if the last request no longer fitted the context.
+    """An answer, or none, and its steps. `reply` is None if the last request no longer fitted the context.
 
-    `usage` and `latency_s` are those of all calls.
+    `usage` and `latency_s` sum up all calls.
     """
 
     request: tuple[Message, ...] = ()
@@ -205,14 +190,14 @@ class Answered:
 
 @dataclass
 class Maintainer:
-    """The model under test over one session: its whole history is one growing conversation."""
+    """The model under test over one session: its history is one growing conversation."""
 
     stage: Stage
     history: tuple[Message, ...] = ()
     found: Answered = field(default_factory=Answered)
 
     async def answer(self, turn: int, reply: str | None) -> Answered:
-        """Its answer to what the user says; `reply` is None at the opening."""
+        """The answer to the user's `reply`, which is None at the opening."""
         self.found = Answered()
         left = self.stage.config.steps_before(turn) if self.stage.explores else 0
         asked = self._opening(left) if reply is None else self._followup(reply, left)
@@ -224,14 +209,13 @@ class Maintainer:
             if answer is not None or (left == 0 and self.found.forced):
                 self._add(answer=answer)
                 break
-            told = [await self._explore(turn, said)] if left else []
+            outputs = [await self._explore(turn, said)] if left else []
             left = max(0, left - 1)
             self._add(forced=left == 0)
-            asked = "\n\n".join([*told, self._tail(left, later=turn > 0)])
+            asked = "\n\n".join([*outputs, self._tail(left, later=turn > 0)])
         return self.found
 
     async def _ask(self, turn: int, text: str) -> Said | None:
-        """Its reply, as it is read; None if the conversation no longer fits its context."""
         request = (*self.history, Message("user", text))
         self._add(request=request)
         try:
@@ -246,7 +230,7 @@ class Maintainer:
         return read_reply(said)
 
     async def _explore(self, turn: int, said: Said) -> str:
-        """Run a reply's commands; the text that feeds their outputs back."""
+        """Run a reply's commands. Returns the text that feeds the outputs back."""
         found, prompts = self.found, self.stage.config.prompts
         if not said.commands:
             self._add(steps=found.steps + 1, unread=found.unread + 1)
@@ -256,7 +240,7 @@ class Maintainer:
         unrun = len(said.commands) - len(commands)
         explored = (*found.explored, *map(_record, commands, outputs))
         self._add(steps=found.steps + 1, explored=explored, unrun=found.unrun + unrun)
-        return told_outputs(prompts.outputs, commands, outputs, unrun)
+        return format_outputs(prompts.outputs, commands, outputs, unrun)
 
     def _add(self, **fields: object) -> None:
         self.found = replace(self.found, **fields)  # type: ignore[arg-type]
@@ -271,34 +255,34 @@ class Maintainer:
         if self.stage.builds and task.workspace is not None:
             means += "\n" + quote(prompts.files, dockerfile=(task.workspace.dockerfile or NOTHING).strip("\n"))
         repository, language = task.task_id.partition("#")[0], task.target.language
-        told = {"means": means.strip("\n"), "repository": repository, "language": language}
-        return quote(prompts.opening, told, question=task.prompt)
+        texts = {"means": means.strip("\n"), "repository": repository, "language": language}
+        return quote(prompts.opening, texts, question=task.prompt)
 
     def _followup(self, reply: str, left: int) -> str:
         return f"{quote(self.stage.config.prompts.followup, reply=reply)}\n\n{self._tail(left, later=True)}"
 
     def _tail(self, left: int, *, later: bool) -> str:
-        """What ends every message but the opening: how many steps are left, or that it must answer now.
+        """The end of every message but the opening: the number of steps left, or the order to answer now.
 
-        Before it stands the order to repeat all, if the prompts have one and the answer is a `later` one.
+        Before a `later` answer it begins with the order to repeat everything, if the prompts have one.
         """
         prompts = self.stage.config.prompts
         end = fill(prompts.more, left=counted(left, "step")) if left else prompts.answer.strip("\n")
         return "\n\n".join([prompts.again.strip("\n"), end]) if later and prompts.again else end
 
 
-def told_outputs(template: str, commands: Sequence[str], outputs: Sequence[Output], unrun: int) -> str:
-    """The outputs of a step, each quoted below its command and how it ended."""
-    told: dict[str, str] = {}
+def format_outputs(template: str, commands: Sequence[str], outputs: Sequence[Output], unrun: int) -> str:
+    """The outputs of a step, each quoted below its command and its end."""
+    texts: dict[str, str] = {}
     parts: dict[str, str] = {}
     blocks = []
     for number, (command, output) in enumerate(zip(commands, outputs, strict=True), 1):
-        told[f"command_{number}"] = f"Command {number}: {_shown(command)}\n({_ended(output)})"
+        texts[f"command_{number}"] = f"Command {number}: {_shown(command)}\n({_ended(output)})"
         parts[f"output_{number}"] = output.text.strip("\n") or NOTHING
         blocks.append(f"{{{{command_{number}}}}}\n{{{{output_{number}}}}}")
     if unrun:
         blocks.append(f"{counted(unrun, 'further command')} of that reply {'was' if unrun == 1 else 'were'} not run.")
-    return quote(fill(template, outputs="\n\n".join(blocks), boundary="{{boundary}}"), told, **parts)
+    return quote(fill(template, outputs="\n\n".join(blocks), boundary="{{boundary}}"), texts, **parts)
 
 
 def _shown(command: str) -> str:
@@ -318,5 +302,5 @@ def _record(command: str, output: Output) -> ExploredRecord:
 
 
 def _without_fences(text: str) -> str | None:
-    """The text, None if it holds nothing but fences."""
+    """The text; None if it has nothing but fences."""
     return text if _FENCE.sub("", text).strip() else None

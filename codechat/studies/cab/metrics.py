@@ -1,6 +1,6 @@
 """The figures of a maintainer who explores a repository (CodeAssistBench, 4; definitions in docs/codeassist.md).
 
-An undecided judgement enters no share that rests on it; it is counted.
+Undecided judgements are counted, and left out of all shares of judgements.
 """
 
 from collections import Counter
@@ -13,9 +13,8 @@ from codechat.report.metrics.counts import CUT
 from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
 from codechat.report.metrics.spending import Effort
 from codechat.report.metrics.statistics import phi
-from codechat.report.metrics.sums import CellSums, Value
-from codechat.report.metrics.tally import WHOLE, Part, Tally
-from codechat.studies.cab.sampling import LONG_THREAD, RECENT_SINCE
+from codechat.report.metrics.sums import WHOLE, CellSums, Part, Tally, Value
+from codechat.studies.cab.tasks import LONG_THREAD, RECENT_SINCE
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn
 
 GRADES = ("correct", "partially_correct", "incorrect")
@@ -46,7 +45,7 @@ _SHOWN: dict[str, tuple[str, ...]] = {
     "thread": ("correct", "conditions_met", "satisfied", "rounds"),
     "kind": ("correct", "conditions_met", "satisfied", "rounds"),
     "language_cohort": (),
-}  # by what dialogues are grouped: metrics.json has every share and the rounds of each group, tables and figures these
+}  # by grouping: metrics.json has every share and the rounds of each group, tables and figures these
 _FURTHER: tuple[tuple[str, str, bool | None, str], ...] = (
     ("conditions_by_issue", "Conditions met, by issue", True, "the share of an issue's conditions, averaged"),
     ("all_conditions", "All conditions met", True, "issues with every condition met, of those decided"),
@@ -71,19 +70,16 @@ _COUNTS = (
 )
 
 
-def _final(row: tuple[str, str, bool | None, str]) -> Final:
-    key, label, better, meaning = row
-    unit: Any = "number" if row in (_ROUNDS, _THREAD, _REPLIES) else "share"
-    return Final(key, label, _PLACES.get(key, ""), unit, better, meaning)
+def _finals() -> Iterator[Final]:
+    for key, label, better, meaning in (*_SHARES, _ROUNDS, _THREAD, _REPLIES, *_FURTHER):
+        yield Final(key, label, _PLACES.get(key, ""), "number" if key in BY_VERDICT else "share", better, meaning)
 
 
 def _breakdowns() -> Iterator[Breakdown]:
-    for key, label, better, meaning in (_ROUNDS, _THREAD, _REPLIES):
-        yield Breakdown(key, label, "verdict", f"by_verdict.{key}", "number", better, meaning)
-    rows = {row[0]: row for row in (*_SHARES, _ROUNDS)}
-    for by, keys in _SHOWN.items():
+    rows = {row[0]: row for row in (*_SHARES, _ROUNDS, _THREAD, _REPLIES)}
+    for by, keys in {"verdict": BY_VERDICT, **_SHOWN}.items():
         for key, label, better, meaning in (rows[key] for key in keys):
-            unit: Any = "number" if key == "rounds" else "share"
+            unit: Any = "number" if key in BY_VERDICT else "share"
             yield Breakdown(key, label, by, f"by_{by}.{key}", unit, better, meaning)
 
 
@@ -101,7 +97,7 @@ ASSIST = Measures(
             )
         ),
     ),
-    finals=tuple(map(_final, (*_SHARES, _ROUNDS, _THREAD, _REPLIES, *_FURTHER))),
+    finals=tuple(_finals()),
     breakdowns=tuple(_breakdowns()),
     counts=tuple(Final(key, label, at, "count", None) for key, label, at in _COUNTS),
     passed="nothing is tested",
@@ -145,7 +141,7 @@ class _Seen(CellSums):
             self.table[own.satisfied == "FULLY_SATISFIED", own.verdict == "CORRECT"] += 1
 
     def _rounds(self, task: str, turns: list[AssistTurn]) -> None:
-        """Satisfaction by round: a dialogue that has ended stays as it was."""
+        """Satisfaction by round. A dialogue that has ended keeps its last status."""
         replies = [turn.user for turn in turns if turn.user is not None]
         for place, tally in enumerate(self.at[: max(self.rounds, len(replies))]):
             done = any(reply.status == "FULLY_SATISFIED" for reply in replies[: place + 1])
@@ -168,7 +164,7 @@ class _Seen(CellSums):
 
 
 def judgement_parts(own: AssistJudgement) -> Iterator[tuple[str, Part]]:
-    """A dialogue's part of each figure that is also given by group."""
+    """A dialogue's part of each figure that has groups."""
     if own.verdict is not None:
         yield from ((name, (own.verdict.lower() == name, 1)) for name in GRADES)
     if own.conditions_met is not None:
@@ -183,7 +179,7 @@ def judgement_parts(own: AssistJudgement) -> Iterator[tuple[str, Part]]:
 
 
 def further_parts(own: AssistJudgement, turns: list[AssistTurn]) -> dict[str, Part]:
-    """A dialogue's part of the figures of the whole cell alone."""
+    """A dialogue's part of the figures without groups."""
     parts: dict[str, Part] = {}
     if own.conditions_met is not None:
         count = len(own.conditions)
@@ -207,7 +203,7 @@ def further_parts(own: AssistJudgement, turns: list[AssistTurn]) -> dict[str, Pa
 
 
 def groups_of(language: str, own: AssistJudgement) -> Iterator[tuple[str, str]]:
-    """The groups of a dialogue, each with what groups by."""
+    """The groups of a dialogue, each a pair of grouping and name."""
     cohort = own.cohort or ("recent" if own.created_at >= RECENT_SINCE else "all_time")
     if own.verdict is not None:
         yield from (("verdict", own.verdict.lower()), ("verdict_cohort", f"{own.verdict.lower()}, {cohort}"))
@@ -222,7 +218,7 @@ def groups_of(language: str, own: AssistJudgement) -> Iterator[tuple[str, str]]:
 def assist_metrics(
     sessions: Iterable[SessionRecord], *, rounds: int, seed: int, effort: Effort | None = None
 ) -> dict[str, Any]:
-    """The content of metrics.json, as `ASSIST` says; `rounds` is how many replies the user may give."""
+    """The content of metrics.json, as described by `ASSIST`; `rounds` is the most replies of the user."""
     seen = _Seen(rounds=rounds)
     found = seen.content(sessions, seed, effort)
     for key, _, place in _COUNTS:
@@ -231,14 +227,13 @@ def assist_metrics(
 
 
 def _table(table: Counter[tuple[bool, bool]]) -> dict[str, Any]:
-    """Satisfied users against correct verdicts, with Phi; dialogues that are decided."""
+    """Satisfied users against correct verdicts over decided dialogues, with Phi."""
     cells = [table[satisfied, correct] for satisfied in (True, False) for correct in (True, False)]
     names = ("satisfied_correct", "satisfied_other", "unsatisfied_correct", "unsatisfied_other")
     return {"phi": phi(*cells).value, **dict(zip(names, cells, strict=True))}
 
 
 def _put(values: dict[str, Any], place: str, value: Any) -> None:
-    """Set a value at a place, its keys joined by dots."""
     *parents, last = place.split(".")
     for name in parents:
         values = values.setdefault(name, {})

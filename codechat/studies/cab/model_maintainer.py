@@ -1,32 +1,26 @@
-"""The upper bound of CodeAssistBench: what the thread's real maintainers said, which a judge must call correct."""
+"""The upper bound of CodeAssistBench: the answers of the thread's real maintainers, which a judge must call correct."""
 
 from typing import ClassVar, Literal
 
 from codechat.base.config import original_option
 from codechat.base.domain import Reply
 from codechat.base.errors import UserError
-from codechat.datasets.tasks import Task
 from codechat.models import MODELS, ModelConfig, Request
 from codechat.models.baselines import view_of
 from codechat.studies.cab.tasks import AssistTask
 
 LOOK = "EXPLORE: ls\nEXPLORE: git log --oneline"
-"""What it runs before its first answer: enough to show that commands work."""
+"""The commands before the first answer: enough to show that commands work."""
 OFFER = "EXPLORE:"
-REPEAT = "repeat in it all"
-"""Words of an order to repeat earlier answers, as in the prompts `paper`."""
+REPEAT = "repeat in it all"  # words of an order to repeat earlier answers, as in the prompts `paper`
 
 
 class MaintainerConfig(ModelConfig):
-    """Nothing to choose but the label."""
-
     kind: Literal["maintainer"] = original_option("maintainer", "which provider answers")
     name: str = original_option("maintainer", "the name that the records show", min_length=1)
 
 
 class MaintainerByTurnsConfig(ModelConfig):
-    """Nothing to choose but the label."""
-
     version: ClassVar[int] = 2
 
     kind: Literal["maintainer_by_turns"] = original_option("maintainer_by_turns", "which provider answers")
@@ -34,9 +28,9 @@ class MaintainerByTurnsConfig(ModelConfig):
 
 
 class Maintainer:
-    """Answers with every comment of others than the author; if `by_turns` with the next one, as in the thread.
+    """Answers with every comment of others than the author; with `by_turns`, with the next one, as in the thread.
 
-    Then it repeats the earlier ones if it is ordered to, and if there is no further one.
+    With `by_turns` it repeats the earlier ones if ordered to, and if there is no further one.
     """
 
     def __init__(self, config: ModelConfig, *, by_turns: bool) -> None:
@@ -46,8 +40,15 @@ class Maintainer:
         """Nothing outside is needed."""
 
     async def complete(self, request: Request) -> Reply:
-        """Two commands, if there can be any, then the answer. Raises `UserError` if nobody but the author wrote."""
-        comments = _comments(view_of(request).task)
+        """Two commands, if commands can run, then the answer. Raises `UserError` if only the author wrote."""
+        task = view_of(request).task
+        thread = task.thread if isinstance(task, AssistTask) else ()
+        comments = [comment.body for comment in thread if comment.user != task.author]  # type: ignore[attr-defined]
+        if not comments:
+            raise UserError(
+                f"{task.task_id} has no thread in which a maintainer answers, as model=maintainer does",
+                "choose an issue with one (dataset.tasks), or another model",
+            )
         if request.turn == request.number == 0 and OFFER in request.messages[-1].content:
             return Reply(LOOK)
         shown = comments[: request.turn + 1] if self._by_turns else comments
@@ -70,16 +71,3 @@ def maintainer(config: MaintainerConfig) -> Maintainer:
 def maintainer_by_turns(config: MaintainerByTurnsConfig) -> Maintainer:
     """What they said first, then the next comment at every turn, for protocol=assist (baseline; offline)."""
     return Maintainer(config, by_turns=True)
-
-
-def _comments(task: Task) -> list[str]:
-    """What others than the author said."""
-    found: list[str] = []
-    if isinstance(task, AssistTask):
-        found = [comment.body for comment in task.thread if comment.user != task.author]
-    if not found:
-        raise UserError(
-            f"{task.task_id} has no thread in which a maintainer answers, as model=maintainer does",
-            "choose an issue with one (dataset.tasks), or another model",
-        )
-    return found

@@ -1,7 +1,7 @@
 """A user and a judge without a language model, who show a dialogue of `dataset=assist_starter` without a key.
 
-Both count words: a condition holds if the maintainer's answers have most of its words. That is no judgement of
-anything, so no other dataset may use them.
+Both count words: a condition holds if the maintainer's answers have most of its words. That is no judgement, so no
+other dataset may use them.
 """
 
 import re
@@ -13,10 +13,8 @@ from codechat.base.errors import UserError
 from codechat.models import MODELS, ModelConfig, Request
 
 DATASETS = frozenset({"assist_starter"})
-MOST = 2 / 3
-"""The share of a condition's words that an answer must have."""
-SHORTEST = 4
-"""Letters of a word that counts."""
+MOST = 2 / 3  # the required share of a condition's words in an answer
+SHORTEST = 4  # letters of a word that counts
 GRADES = ("INCORRECT", "PARTIALLY CORRECT", "CORRECT")
 STATUSES = ("NOT_SATISFIED", "PARTIALLY_SATISFIED", "FULLY_SATISFIED")
 SAID = (
@@ -29,15 +27,11 @@ _WORD = re.compile(r"\w+")
 
 
 class RehearsedUserConfig(ModelConfig):
-    """Nothing to choose but the label."""
-
     kind: Literal["rehearsed_user"] = original_option("rehearsed_user", "which provider answers")
     name: str = original_option("rehearsed_user", "the name that the records show", min_length=1)
 
 
 class RehearsedJudgeConfig(ModelConfig):
-    """Nothing to choose but the label."""
-
     kind: Literal["rehearsed_judge"] = original_option("rehearsed_judge", "which provider answers")
     name: str = original_option("rehearsed_judge", "the name that the records show", min_length=1)
 
@@ -58,11 +52,17 @@ class Rehearsed:
         if not conditions:
             raise UserError(
                 "a rehearsed user or judge was asked a question without conditions",
-                "it plays in protocol=assist alone, beside the model under test",
+                "it plays in protocol=assist alone, as user or judge",
             )
         said = [text for name, text in parts.items() if name == "ANSWER" or name.startswith("MAINTAINER_")]
         met = [_holds(condition, "\n".join(said)) for condition in conditions]
-        return Reply(_judgement(met) if self._judges else _reply(met))
+        step, share = 2 if all(met) else int(any(met)), f"{sum(met)} of {len(met)} conditions"
+        reason = f"REASON: a count of words, no judgement: the answer has most words of {share}"
+        if not self._judges:
+            return Reply("\n".join([SAID[step], "", f"SATISFACTION_STATUS: {STATUSES[step]}", reason]))
+        decided = [f"CONDITION {number}: {str(holds).upper()}" for number, holds in enumerate(met, 1)]
+        head = [f"TECHNICAL CORRECTNESS: {GRADES[step]}", *decided, "VERBOSITY: APPROPRIATE"]
+        return Reply("\n".join([*head, reason, f"VERDICT: {GRADES[step]}"]))
 
     async def aclose(self) -> None:
         """Nothing to release."""
@@ -81,35 +81,6 @@ def rehearsed_judge(config: RehearsedJudgeConfig) -> Rehearsed:
 
 
 def _holds(condition: str, answer: str) -> bool:
-    words = {word for word in _words(condition) if len(word) >= SHORTEST}
-    return len(words & _words(answer)) >= MOST * len(words)
-
-
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.casefold()))
-
-
-def _step(met: list[bool]) -> int:
-    """0 if no condition is met, 2 if all are, else 1."""
-    return 2 if all(met) else int(any(met))
-
-
-def _reason(met: list[bool]) -> str:
-    return f"REASON: a count of words, no judgement: the answer has most words of {sum(met)} of {len(met)} conditions"
-
-
-def _reply(met: list[bool]) -> str:
-    return "\n".join([SAID[_step(met)], "", f"SATISFACTION_STATUS: {STATUSES[_step(met)]}", _reason(met)])
-
-
-def _judgement(met: list[bool]) -> str:
-    grade = GRADES[_step(met)]
-    conditions = [f"CONDITION {number}: {str(holds).upper()}" for number, holds in enumerate(met, 1)]
-    lines = [
-        f"TECHNICAL CORRECTNESS: {grade}",
-        *conditions,
-        "VERBOSITY: APPROPRIATE",
-        _reason(met),
-        f"VERDICT: {grade}",
-    ]
-    return "\n".join(lines)
+    words, said = (set(_WORD.findall(text.casefold())) for text in (condition, answer))
+    counted = {word for word in words if len(word) >= SHORTEST}
+    return len(counted & said) >= MOST * len(counted)

@@ -6,7 +6,7 @@ satisfied or the rounds are over. Then a judge decides once. Nothing is tested.
 """
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,16 +17,13 @@ from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort, Measures
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.studies.cab.config import JUDGE, USER, AssistConfig
 from codechat.studies.cab.environments import EnvironmentConfig
-from codechat.studies.cab.judging import Ended, judge
+from codechat.studies.cab.judging import Ended, ask_user, judge, references_for
 from codechat.studies.cab.maintainer import Answered, Changes, Maintainer, read_changes
 from codechat.studies.cab.metrics import ASSIST, assist_metrics
-from codechat.studies.cab.references import references_for
-from codechat.studies.cab.stage import Built, Exchange, Stage
+from codechat.studies.cab.stage import JUDGE, USER, AssistConfig, Built, Exchange, Stage
 from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn, BuildRecord, Status, UserReply
-from codechat.studies.cab.user import ask_user
 from codechat.studies.cab.verbs import build, enter
 
 
@@ -52,14 +49,17 @@ class Assist:
         return expected_asks(self._config, assist_task(task), explores=explores)
 
     async def run(self, task: Task, kit: Kit) -> None:
+        if kit.recording is not None:
+            await self._judge_again(task, kit, kit.recording)
+            return
         stage = Stage(self._config, assist_task(task), kit, self._environment)
         dialogue, state, maintainer = list[Exchange](), await _State.begun(stage), Maintainer(stage)
         said: UserReply | None = None
         for turn in range(self._config.rounds):
             answered = await maintainer.answer(turn, said.text if said else None)
-            made, said = _Made(), None
+            changes, built, said = Changes(), None, None
             if answered.answer is not None:
-                made = await state.change(stage, answered.answer, turn)
+                changes, built = await state.change(stage, answered.answer, turn)
                 dialogue.append(Exchange(answered.answer))
                 references = references_for(stage.task, answered.answer, self._config.references)
                 said = await ask_user(stage, turn, dialogue, state.built, references)
@@ -69,13 +69,22 @@ class Assist:
             if over:
                 await kit.aclose()  # no command follows, and other sessions wait for a room
                 kit.log.judgement = (await judge(stage, turn, dialogue, state.ended(stage))).model_dump()
-            kit.finish_turn(_record(turn, answered, made, said, state.built.own if turn == 0 else None))
+            own = state.built.own if turn == 0 else None
+            fields = {
+                "changed": changes.names,
+                "refused": list(changes.refused),
+                "build": built,
+                "own_build": own if own is not None and own.test is not None else None,
+                "user": said,
+            }
+            kit.finish_turn(_record(turn, answered, fields))
             if answered.reply is None:
                 kit.log.ended = "context_overflow"
             if over:
                 return
 
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
+    async def _judge_again(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
+        """Judge the recorded dialogue: commands and the user's replies cannot be had again without the repository."""
         stage, before = Stage(self._config, assist_task(task), kit), AssistJudgement.of(recorded)
         turns = [AssistTurn.of(turn) for turn in recorded.turns]
         answered = [(turn.answer, turn) for turn in turns]
@@ -90,7 +99,7 @@ class Assist:
         judged = await judge(stage, recorded.turns[-1].turn, dialogue, ended)
         kit.log.judgement, kit.log.ended = judged.model_dump(), recorded.ended
         for turn in recorded.turns:
-            kit.recall(turn, anew={JUDGE})
+            kit.recall(turn)
             kit.finish_turn(turn)
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
@@ -98,22 +107,14 @@ class Assist:
 
 
 def assist_task(task: Task) -> AssistTask:
-    """The task; tasks of another kind are refused before."""
+    """The task. Tasks of another kind were refused before."""
     assert isinstance(task, AssistTask)
     return task
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """The changes of one answer, and their build."""
-
-    changes: Changes = field(default_factory=Changes)
-    build: BuildRecord | None = None
-
-
 @dataclass
 class _State:
-    """What came of a session so far: all changes, the last build, how often the user replied, and how satisfied."""
+    """The state of a session: all changes, the last build, the number of replies, and the last status."""
 
     changes: Changes = field(default_factory=Changes)
     built: Built = field(default_factory=Built)
@@ -131,14 +132,14 @@ class _State:
             own = BuildRecord.of(await build(stage.kit, 0, {}, None))
         return cls(built=Built(own=own))
 
-    async def change(self, stage: Stage, answer: str, turn: int) -> _Made:
-        """Build again if the answer changes something: with the files of earlier answers too."""
+    async def change(self, stage: Stage, answer: str, turn: int) -> tuple[Changes, BuildRecord | None]:
+        """The changes of an answer and their build, with the files of earlier answers too, if it changes a file."""
         new, record = read_changes(answer) if stage.builds else Changes(), None
         if new.names:
             self.changes = self.changes.then(new)
             record = BuildRecord.of(await build(stage.kit, turn, self.changes.files, self.changes.dockerfile))
         self.built = Built(record or self.built.build, new.refused, self.built.own)
-        return _Made(new, record)
+        return new, record
 
     def replied(self, said: UserReply) -> None:
         """Count a reply of the user."""
@@ -151,13 +152,12 @@ class _State:
 
 
 def _is_over(said: UserReply | None) -> bool:
-    """Whether a dialogue ends: there was no answer, the user is satisfied, or said nothing that can be passed on."""
+    """Whether a dialogue ends: there was no answer, the user is satisfied, or the reply has no text to pass on."""
     return said is None or said.status == "FULLY_SATISFIED" or not said.text
 
 
-def _record(
-    turn: int, answered: Answered, made: _Made, said: UserReply | None, built: BuildRecord | None
-) -> TurnRecord:
+def _record(turn: int, answered: Answered, more: Mapping[str, Any]) -> TurnRecord:
+    """The record of a turn: an answer, and `more` fields of `AssistTurn`."""
     own = AssistTurn(
         answer=answered.answer,
         explored=list(answered.explored),
@@ -165,25 +165,17 @@ def _record(
         unread=answered.unread,
         unrun=answered.unrun,
         forced=answered.forced,
-        changed=made.changes.names,
-        refused=list(made.changes.refused),
-        build=made.build,
-        own_build=built if built is not None and built.test is not None else None,
-        user=said,
+        **more,
     )
     answer: tuple[Reply, None] | None = None if answered.reply is None else (answered.reply, None)
     fields = {**own.model_dump(), "usage": answered.usage, "latency_s": answered.latency_s}
     return TurnRecord.of(turn, answered.request, answer, **fields)
 
 
-OUTPUTS = 4_000
-"""Characters that a step's commands print."""
-SAID = 1_200
-"""Characters of an answer, and, generously, of a reply that explores."""
-REPLIED = 400
-"""Characters of the user's reply."""
-REFERENCE = 800
-"""Characters of a reply of another issue with what it replies to."""
+OUTPUTS = 4_000  # characters that a step's commands print
+SAID = 1_200  # characters of an answer, and, generously, of a reply that explores
+REPLIED = 400  # characters of the user's reply
+REFERENCE = 800  # characters of a reply of another issue with what it replies to
 
 
 def expected_asks(config: AssistConfig, task: AssistTask, *, explores: bool) -> Iterator[Ask]:
@@ -192,15 +184,14 @@ def expected_asks(config: AssistConfig, task: AssistTask, *, explores: bool) -> 
     A maintainer that cannot run commands answers at once.
     """
     prompts, conditions = config.prompts, sum(map(len, task.conditions))
-    opening = len(prompts.opening) + len(prompts.explore if explores else prompts.blind) + len(task.prompt)
-    told = replies = 0
-    shared = 0
+    length = len(prompts.opening) + len(prompts.explore if explores else prompts.blind) + len(task.prompt)
+    replies = shared = 0
     for turn in range(config.rounds):
-        told += len(prompts.followup) + len(prompts.again) + REPLIED if turn else 0
+        length += len(prompts.followup) + len(prompts.again) + REPLIED if turn else 0
         for call in range(config.steps_before(turn) + 1 if explores else 1):
-            told += OUTPUTS + len(prompts.outputs) + len(prompts.more) if call else 0
-            yield Ask(UNDER_TEST, turn, opening + told, SAID, replies=replies, shared=shared, shared_replies=replies)
-            replies, shared = replies + 1, opening + told
+            length += OUTPUTS + len(prompts.outputs) + len(prompts.more) if call else 0
+            yield Ask(UNDER_TEST, turn, length, SAID, replies=replies, shared=shared, shared_replies=replies)
+            replies, shared = replies + 1, length
         dialogue = len(task.prompt) + (turn + 1) * SAID + turn * REPLIED
         shown = len(prompts.user) + conditions + dialogue + config.references * REFERENCE
         yield Ask(USER, turn, shown, REPLIED)

@@ -1,13 +1,16 @@
-"""Issues of repositories as tasks, read from CodeAssistBench's fields (docs/codeassist.md)."""
+"""Issues of repositories as tasks, read from CodeAssistBench's fields (docs/codeassist.md), and the paper's sample."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from codechat.base.domain import Target
+from codechat.base.seeding import generator
 from codechat.base.texts import writable
 from codechat.datasets.tasks import Task
 from codechat.sandbox.languages import language_of
@@ -24,7 +27,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """How a user replied to a maintainer in the thread of an issue, which `url` names."""
+    """A user's reply to a maintainer in the thread of the issue at `url`."""
 
     id: str
     url: str
@@ -36,10 +39,10 @@ class Reference:
 class AssistTask(Task):
     """An issue of a repository: `prompt` is the title and the body that the user opens with.
 
-    `pull` is True for a pull request. `conditions` say what satisfies the user, `thread` is what was really said; no
-    model under test sees either. The target's language is the repository's. `replies` are those in all threads of the
-    dataset, this one's too. `needs_build`: the dataset has a Dockerfile for it, in `workspace` if there is one.
-    `repository_created_at` is the repository's own date, empty if the dataset does not say it.
+    `pull` is True for a pull request. `conditions` satisfy the user, `thread` is the real one; no model under test sees
+    either. The target's language is the repository's. `replies` come from all threads of the dataset, this one
+    included. `needs_build`: the dataset has a Dockerfile for it, in `workspace` if there is one.
+    `repository_created_at` is the repository's date, empty if the dataset does not have it.
     """
 
     title: str = ""
@@ -62,8 +65,6 @@ Filled = Annotated[str, Field(pattern=r"\S")]
 
 
 class CommentRow(BaseModel):
-    """One comment of the thread."""
-
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
     user: str
@@ -72,7 +73,7 @@ class CommentRow(BaseModel):
 
 
 class IssueRow(BaseModel):
-    """One issue as published. `url` has the repository, the number, and whether it is a pull request."""
+    """One issue as published. `url` has the repository, the number, and the kind: issue or pull request."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
@@ -104,7 +105,6 @@ class IssueRow(BaseModel):
 
     @property
     def pull(self) -> bool:
-        """Whether it is a pull request."""
         return self._parts[2] == "pull"
 
     @property
@@ -119,7 +119,7 @@ class IssueRow(BaseModel):
         return found.groups()
 
     def content(self) -> dict[str, Any]:
-        """The row for the dataset's hash: without fields of later versions that it does not have."""
+        """The row for the dataset's hash, without absent fields of later versions."""
         later = {name for name in ("test_command", "repository_created_at") if getattr(self, name) is None}
         return self.model_dump(exclude=later)
 
@@ -144,9 +144,9 @@ class IssueRow(BaseModel):
 
 
 def issue_of(value: dict[str, Any]) -> IssueRow:
-    """The issue in a line of a task file. Raises `ValueError`, also for a text that no file could hold.
+    """The issue in a line of a task file. Raises `ValueError`, also for a text that no file could contain.
 
-    The benchmark's first form, in which its issues of all time are published, has other names for the same.
+    The benchmark's first form, in which its issues of all time are published, has other names for the same fields.
     """
     row = IssueRow.model_validate(_renamed(value) if "first_question" in value else value)
     if writable(value) is not value:
@@ -155,16 +155,14 @@ def issue_of(value: dict[str, Any]) -> IssueRow:
 
 
 def _renamed(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the first form (`first_question`, `commit_info`) under the names of the later one."""
+    """A row of the first form (`first_question`, `commit_info`) under the names of the later form."""
     asked, commit = value["first_question"] or {}, value.get("commit_info") or {}
-    shared: dict[str, Any] = {name: value[name] for name in ("comments", "language", "created_at") if name in value}
-    later: dict[str, Any] = {name: value.get(name) for name in ("dockerfile", "test_command", "repository_created_at")}
     return {
         **{"url": commit.get("repository"), "commit_id": (commit.get("latest_commit") or {}).get("sha") or ""},
         **{name: asked.get(name) for name in ("title", "body", "created_at") if name in asked},
         **{"author": asked.get("user"), "satisfaction_conditions": value.get("user_satisfaction_condition")},
-        **shared,
-        **later,
+        **{name: value[name] for name in ("comments", "language", "created_at") if name in value},
+        **{name: value.get(name) for name in ("dockerfile", "test_command", "repository_created_at")},
     }
 
 
@@ -176,10 +174,62 @@ def with_replies(tasks: Iterable[AssistTask]) -> list[AssistTask]:
 
 
 def replies_in(task: AssistTask) -> Iterator[Reference]:
-    """The comments of the user that directly follow somebody else's, each with that one.
-
-    The id ends with the number of the reply in the thread, from 1.
-    """
-    for number, (said, replied) in enumerate(zip(task.thread, task.thread[1:], strict=False), 2):
+    """The author's comments directly after another user's, each with that one. The id ends with its number."""
+    for number, (said, replied) in enumerate(pairwise(task.thread), 2):
         if said.user != task.author == replied.user:
             yield Reference(f"{task.task_id}:{number}", task.url, said.body, replied.body)
+
+
+RECENT_SINCE = "2024-11"  # repositories made in this month or later are of the cohort `recent`
+WITH_DOCKERFILE, EACH, LONG_THREAD = 5, 10, 5
+"""Issues with a Dockerfile, issues of a number of turns, and the number of turns that longer threads count as."""
+
+
+def cohort_of(task: AssistTask) -> tuple[str, str]:
+    """The cohort of an issue, `recent` or `all_time`, and the source of its date: `repository` or `issue`.
+
+    An issue of a recent repository is recent; a recent issue may be of an older one.
+    """
+    date, source = task.repository_created_at, "repository"
+    if not date:
+        date, source = task.created_at, "issue"
+    return "recent" if date >= RECENT_SINCE else "all_time", source
+
+
+def thread_turns(task: AssistTask) -> int:
+    """The number of answers of other users in the real thread: comments in a row are one turn."""
+    by_author = [True, *(comment.user == task.author for comment in task.thread)]
+    return sum(before and not now for before, now in pairwise(by_author))
+
+
+def thread_replies(task: AssistTask) -> int:
+    """The number of comments of other users in the real thread."""
+    return sum(comment.user != task.author for comment in task.thread)
+
+
+def paper_sample(tasks: Sequence[AssistTask], seed: int) -> list[AssistTask]:
+    """The sample of CodeAssistBench's paper (section 4.2.2), in the tasks' order; another for another seed.
+
+    Of every language and cohort 50 issues at most: up to five with a Dockerfile, then as many of each number of turns
+    (1, 2, 3, 4, 5 or more) as make ten with them; a shortage is made up from the number before.
+    """
+    groups: dict[tuple[str, str], list[AssistTask]] = defaultdict(list)
+    for task in tasks:
+        groups[cohort_of(task)[0], task.target.language].append(task)
+    taken = {task.task_id for place, group in groups.items() for task in _of_language(group, seed, "/".join(place))}
+    return [task for task in tasks if task.task_id in taken]
+
+
+def _of_language(group: Sequence[AssistTask], seed: int, place: str) -> list[AssistTask]:
+    order = sorted(group, key=lambda task: task.task_id)
+    generator(seed, place, "sample").shuffle(order)
+    taken = [task for task in order if task.needs_build][:WITH_DOCKERFILE]
+    known = {task.task_id for task in taken}
+    missing = 0
+    for turns in range(LONG_THREAD, 0, -1):
+        of_turns = [task for task in order if max(1, min(thread_turns(task), LONG_THREAD)) == turns]
+        here = sum(task.task_id in known for task in of_turns)
+        wanted = max(0, EACH + missing - here)
+        more = [task for task in of_turns if task.task_id not in known][:wanted]
+        taken, missing = [*taken, *more], EACH + missing - here - len(more)
+    return taken

@@ -1,6 +1,6 @@
-"""What a maintainer's turns and the judgement of a whole dialogue record (docs/codeassist.md)."""
+"""The records of a maintainer's turns and of the judgement of a whole dialogue (docs/codeassist.md)."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -10,6 +10,7 @@ from codechat.base.records import SessionRecord, TurnRecord
 Status = Literal["FULLY_SATISFIED", "PARTIALLY_SATISFIED", "NOT_SATISFIED"]
 Grade = Literal["CORRECT", "PARTIALLY_CORRECT", "INCORRECT"]
 Verbosity = Literal["CONCISE", "APPROPRIATE", "VERBOSE"]
+Ending = Literal["exit", "timeout", "memory", "killed"]
 
 
 class _Part(BaseModel):
@@ -17,35 +18,32 @@ class _Part(BaseModel):
 
 
 class ExploredRecord(_Part):
-    """A command that the maintainer ran: how it ended, and whether its output was cut. The output stays in the calls.
+    """A command of the maintainer, its end, and whether its output was cut. The output stays in the calls.
 
     `status` is null if it did not end by itself.
     """
 
     command: str
     status: int | None
-    ended: Literal["exit", "timeout", "memory", "killed"]
+    ended: Ending
     cut: bool
     seconds_s: float = 0.0
 
 
 class TestRecord(_Part):
-    """The row's test command in a built image: how it ended, and its output.
-
-    `status` is null if it did not end by itself.
-    """
+    """The end and the output of the row's test command in a built image. `status` is null as in `ExploredRecord`."""
 
     __test__ = False  # for pytest
 
     status: int | None
-    ended: Literal["exit", "timeout", "memory", "killed"]
+    ended: Ending
     cut: bool
     output: str
     seconds_s: float = 0.0
 
 
 class BuildRecord(_Part):
-    """The build of what the maintainer changed so far, with the end of its log, and the row's test in it, if any."""
+    """The build of all changes so far, with the end of its log, and the row's test in it, if any."""
 
     ok: bool
     log: str
@@ -63,12 +61,12 @@ class BuildRecord(_Part):
 
     @property
     def succeeded(self) -> bool:
-        """Whether it was built, and passes the row's test."""
+        """Whether the image was built and passes the row's test."""
         return self.ok and (self.test is None or self.test.status == 0)
 
 
 class UserReply(_Part):
-    """The user's reply to an answer: the text that the maintainer sees, and what it does not see.
+    """The user's reply to an answer: the text for the maintainer, and fields that it does not see.
 
     `status` is null if no reply could be read; `references` are the ids of the replies that showed the tone.
     """
@@ -80,12 +78,13 @@ class UserReply(_Part):
 
 
 class AssistTurn(_Part):
-    """The fields that `assist` adds to a turn: an answer, how it came about, and what the user said to it.
+    """The fields that `assist` adds to a turn: an answer, its steps, and the user's reply.
 
-    `answer` is null if there was none. `steps` counts the replies that explored or held neither commands nor an answer
-    (`unread`), `unrun` the commands that were written and not run. `forced`: out of steps, it was asked for an answer.
-    `changed` are the files of the answer, `refused` its changes that do not count, with the reason. `own_build` is that
-    of the row's own image, before the first answer; null without a test command, since its failure ends a session.
+    `answer` is null if there was none. `steps` counts the replies that explored or had neither commands nor an answer
+    (`unread`), `unrun` the commands that were written and not run. `forced`: without a step left, it was asked for an
+    answer. `changed` are the files of the answer, `refused` its refused changes, with the reason. `own_build` is the
+    build of the row's own image, before the first answer; null without a test command, since its failure ends a
+    session.
     """
 
     answer: str | None
@@ -108,18 +107,17 @@ class AssistTurn(_Part):
 
 
 class AssistJudgement(_Part):
-    """The judgement of a dialogue, with what the figures group it by.
+    """The judgement of a dialogue, with the groups of its figures.
 
-    `judged` is the judge's own word; `verdict` is the same, or INCORRECT after a failed build or without an answer;
-    `implied` is what the judge's parts come to. All are null if no reply of the judge could be read: undecided.
-    `conditions` says of every condition whether it is met, `why` has the judge's reasons. `build` is the last build,
+    `judged` is the judge's word; `verdict` is the same, or INCORRECT after a failed build or without an answer;
+    `implied` follows from the judge's parts. All are null if no reply of the judge could be read: undecided.
+    `conditions` has for every condition whether it is met, `why` has the judge's reasons. `build` is the last build,
     null if there was none; `needs_build`: the data has a Dockerfile; `unvalidated`: it has, and nothing could be built.
     `could_be_built`: the row's own image was built, before the first answer; `was_built`: so was an answer's change.
     `tested`: whether the row's test command passes in the last image, null without one. `environment` is the kind of
-    the session's worktree.
-    `rounds` counts the user's replies, `thread_turns` the maintainers' turns of the real thread, `thread_replies` their
-    comments; `cohort_by` says whose date the cohort goes by. `satisfied` is the status of the user's last reply. What
-    later versions added is null in older records.
+    the session's worktree. `rounds` counts the user's replies, `thread_turns` the maintainers' turns of the real
+    thread, `thread_replies` their comments; `cohort_by` is the source of the cohort's date. `satisfied` is the status
+    of the user's last reply. Fields of later versions are null in older records.
     """
 
     verdict: Grade | None
@@ -150,5 +148,4 @@ class AssistJudgement(_Part):
     @classmethod
     def of(cls, session: SessionRecord) -> "AssistJudgement":
         """The judgement of a completed session."""
-        known: Any = session.judgement
-        return cls.model_validate(known)
+        return cls.model_validate(session.judgement)

@@ -14,16 +14,12 @@ from codechat.studies.cab.environments.build_files import commands_writing
 
 
 def environment_of(kit: Kit) -> Environment | None:
-    """Where the session's repository is; None if the protocol does not name `environment` in `uses`."""
-    environment: Environment | None = kit.services.serving.get("environment")
-    return environment
+    """The environment of the session's repository; None if the protocol does not name `environment` in `uses`."""
+    return kit.services.serving.get("environment")
 
 
 async def enter(kit: Kit, turn: int) -> None:
-    """Open the session's repository before the first call, so that what cannot be had costs nothing.
-
-    With `environment=docker` the image is built then. Raises as `Environment.open`.
-    """
+    """Open the session's repository before the first call, with its image. Raises as `Environment.open`."""
 
     async def enter() -> bool:
         await kit.player(UNDER_TEST).gate.check()
@@ -65,42 +61,38 @@ class Visit:
         self._workspace = task.workspace
         self._environment, self._brake = environment, brake
         self._worktree: Worktree | None = None
-        self._known: list[str] = []  # every command whose effect the session knows
-
-    async def enter(self) -> None:
-        """Open the worktree now. Raises as `Environment.open`."""
-        await self._open()
+        self._known: list[str] = []  # every command with an effect on the session's worktree
 
     async def run(self, command: str) -> Output:
-        """Run a new command. Raises as `Environment.open` and `Room.run`."""
-        return await (await self._open()).run(command)
+        """Run a new command. Raises as `Environment.open` and `Worktree.run`."""
+        return await (await self.enter()).run(command)
 
     def remember(self, command: str) -> None:
-        """Note a command whose output the session was given, new or recorded."""
+        """Note a command whose output the session has, new or recorded."""
         self._known.append(command)
 
     async def build(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
-        """Build the session's environment with a maintainer's files, which are in the worktree from then on.
+        """Build with a maintainer's files, and write them into the worktree.
 
-        Raises as `Environment.open`, `Room.build` and `Room.run`.
+        Raises as `Environment.open`, `Worktree.build` and `Worktree.run`.
         """
-        worktree = await self._open()
+        worktree = await self.enter()
         built = await worktree.build(files, dockerfile)
         for command in commands_writing(files):
             await worktree.run(command)
         return built
 
     def remember_build(self, files: Mapping[str, str]) -> None:
-        """Note the files of a build whose result the session was given, new or recorded."""
+        """Note the files of a build whose result the session has, new or recorded."""
         self._known += commands_writing(files)
 
     async def aclose(self) -> None:
-        """Leave the worktree, if there is one."""
         worktree, self._worktree = self._worktree, None
         if worktree is not None:
             await worktree.aclose()
 
-    async def _open(self) -> Worktree:
+    async def enter(self) -> Worktree:
+        """The worktree, opened at the first call. Raises as `Environment.open`."""
         if self._worktree is not None:
             return self._worktree
         if self._environment is None:
@@ -109,7 +101,7 @@ class Visit:
             raise ValueError("the protocol runs a command, and the task has no repository")
         self._worktree = worktree = await self._environment.open(self._workspace)
         for command in self._known:
-            if self._brake.interrupted:  # meanwhile, or while other sessions had all worktrees
+            if self._brake.interrupted:  # during a command, or while other sessions had all worktrees
                 self._brake.check()
             await worktree.run(command)
         return worktree

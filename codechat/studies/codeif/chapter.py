@@ -1,4 +1,4 @@
-"""The chapter of conversations in which tests choose the next instruction: rounds in twos, as the paper gives them.
+"""The chapter of conversations in which tests choose the next instruction: pairs of rounds, as in the paper.
 
 CodeIF-Bench's Tables 6 and 7 have a column for rounds 1-2, 3-4 and so on, in which the turns of both rounds count
 alike, and a mean in which the columns count alike, however few dialogues are left in the last ones.
@@ -14,7 +14,7 @@ from codechat.report.comparison import Comparison, SessionVerdicts
 from codechat.report.data import Column, Interval, Table, Value
 from codechat.report.generic.tables import INTERVALS, SPECS, named_table
 from codechat.report.metrics.statistics import mean_of, percentile_interval
-from codechat.report.metrics.tally import Tally, size
+from codechat.report.metrics.sums import Tally, size
 from codechat.studies.codeif.metrics import DYNAMIC, Conversations
 
 MEAN, ALL = "mean of the pairs", "all rounds"
@@ -23,13 +23,13 @@ NOTE = (
     "Rounds in twos, as in the paper's Tables 6 and 7 and its Figure 4; the initial round is round 1. In a pair every "
     f"turn counts alike. {MEAN.capitalize()}: every pair counts alike, which is the paper's Avg. {ALL.capitalize()}: "
     "every turn counts alike, as in all other tables of this report. n: turns; of IFR, instructions that had been met. "
-    f"{INTERVALS} That of the mean leaves out, in a resample, pairs that none of its dialogues reaches."
+    f"{INTERVALS} A resample leaves pairs out of the mean that none of its dialogues reaches."
 )
 
 
 @dataclass
 class Rounds(SessionVerdicts):
-    """A cell's sessions, and what its rounds met."""
+    """The sessions of a cell, and the sums of the rounds."""
 
     counted: Conversations = field(default_factory=Conversations)
 
@@ -52,7 +52,7 @@ class DynamicChapter(Chapter):
 
 
 def pairs_of(rounds: Sequence[Tally]) -> list[Tally]:
-    """The rounds in twos; the last stands alone if their number is odd."""
+    """The rounds in pairs; the last is alone if their number is odd."""
     return [Tally.union(rounds[place : place + 2]) for place in range(0, len(rounds), 2)]
 
 
@@ -71,9 +71,8 @@ def _in_pairs(comparison: Comparison[Rounds]) -> Table:
         for values in _rows(found, pairs_of(rounds), found.counted.levels[level])
     ]
     return named_table(
-        comparison, columns, rows,
-        name=f"{comparison.protocol}_rounds", title=f"{comparison.measures.name}: rounds in twos",
-        group=comparison.protocol, note=NOTE,
+        comparison, columns, rows, name=f"{comparison.protocol}_rounds", group=comparison.protocol, note=NOTE,
+        title=f"{comparison.measures.name}: rounds in twos",
     )  # fmt: skip
 
 
@@ -85,10 +84,9 @@ def _rows(found: Rounds, pairs: Sequence[Tally], whole: Tally) -> Iterator[list[
 
 
 def _values(found: Rounds, tally: Tally) -> Iterator[Value]:
-    """Of each measure the value, its interval and its size."""
-    for name in SHOWN:
-        figure = tally[name]
-        yield from (figure.rate, Interval.of(found.resamples.interval(figure)), size(figure))
+    """The value, interval and size of each measure."""
+    for ratio in (tally[name] for name in SHOWN):
+        yield from (ratio.rate, Interval.of(found.resamples.interval(ratio)), size(ratio))
 
 
 def _mean(found: Rounds, pairs: Sequence[Tally], name: str) -> tuple[float | None, Interval | None]:

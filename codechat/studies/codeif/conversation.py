@@ -5,7 +5,7 @@ The task itself is the first instruction, with its own tests (CodeIF-Bench, pape
 
 import asyncio
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pydantic import field_validator
@@ -17,8 +17,7 @@ from codechat.base.records import TurnRecord
 from codechat.base.template import require
 from codechat.datasets.tasks import Requirement, Task
 from codechat.run.protocols import Ask, Kit
-from codechat.run.protocols.expecting import growing_dialogue
-from codechat.run.protocols.opening import OpeningPrompt
+from codechat.run.protocols.dialogue import OpeningPrompt, growing_dialogue
 from codechat.studies.codeif.metrics import BASE, TASK, CheckRecord, Exchange, OfficialRecord, RequirementRecord
 
 RoundKind = Literal["initial", "instruction", "feedback"]
@@ -27,7 +26,7 @@ CONTEXT_FULL = Verdict.without_run("no_code", "the conversation no longer fits t
 
 
 class Prompts(OpeningPrompt):
-    """The prompts that every such conversation has; `{{name}}` is filled in."""
+    """The prompts of every such conversation; `{{name}}` is filled in."""
 
     requirement: str = original_option(..., "one requirement; fills {{requirement}}")
 
@@ -39,7 +38,7 @@ class Prompts(OpeningPrompt):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One instruction's tests on a turn's code; `asked` is False if the conversation has not asked for it yet."""
+    """One instruction's tests on a turn's code; `asked` is False before the conversation asks for it."""
 
     instruction: Requirement
     asked: bool
@@ -48,7 +47,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One request: its kind of round, the instruction it asks for, and its messages."""
+    """One request: the kind of round, the instruction, and the messages."""
 
     turn: int
     kind: RoundKind
@@ -57,14 +56,14 @@ class Round:
 
 
 def task_requirement(task: Task) -> Requirement:
-    """The task as the first instruction of its conversation. Raises `UserError` if it has no tests of its own."""
+    """The task as the first instruction of its conversation. Raises `UserError` if it has no tests."""
     if task.suite is None:
         raise UserError(f"{task.task_id} has no tests: every program would pass", "add tests to it or leave it out")
     return Requirement(TASK, BASE, task.prompt, task.suite)
 
 
 def expected_asks(prompts: Prompts, task: Task, turns: int, *, continued: bool = True) -> Iterator[Ask]:
-    """The whole conversation at every turn, for estimates: the longest that it can be.
+    """The longest possible conversation, sent whole at every turn, for estimates.
 
     `continued`: each request begins with the one before it.
     """
@@ -100,7 +99,7 @@ def recorded_instruction(turn: TurnRecord, instructions: Sequence[Requirement]) 
 async def checks_of(
     kit: Kit, turn: int, extraction: Extraction, instructions: Sequence[Requirement], asked: Collection[str]
 ) -> list[Check]:
-    """Run the tests of every instruction on its own, so that each has its verdict."""
+    """Run the tests of every instruction separately: each has a verdict."""
     async with asyncio.TaskGroup() as group:
         running = [group.create_task(kit.check(turn, extraction, each.suite)) for each in instructions]
     return [Check(each, each.id in asked, done.result()) for each, done in zip(instructions, running, strict=True)]
@@ -131,16 +130,18 @@ def turn_record(
     accumulate, it alone has to pass.
     """
     own = round_.instruction
-    holding = _holding(own, checks)
+    holding = [check for check in checks if check.asked and check.instruction.accumulates]
+    if not own.accumulates:
+        holding = [check for check in checks if check.instruction.id == own.id]
     broken = next((check for check in holding if not check.verdict.passed), None)
+    asked = None if own.id == TASK else RequirementRecord(id=own.id, strategy=own.strategy, text=own.text)
     exchange = Exchange(
-        round=round_.kind,
-        requirement=None if own.id == TASK else RequirementRecord(id=own.id, strategy=own.strategy, text=own.text),
-        level=task.level,
-        checks=[_check_record(check) for check in checks],
+        round=round_.kind, requirement=asked, level=task.level, checks=[_check_record(check) for check in checks],
         discarded=discarded,
-        official=_official_record(official),
-    )
+        official=official and OfficialRecord(
+            passed=official.passed, outcome=official.outcome, reason=_reason(official)
+        ),
+    )  # fmt: skip
     return TurnRecord.of(
         round_.turn,
         round_.request,
@@ -157,13 +158,6 @@ def turn_record(
     )
 
 
-def _holding(own: Requirement, checks: Sequence[Check]) -> list[Check]:
-    """The checks that should pass at a turn."""
-    if not own.accumulates:
-        return [check for check in checks if check.instruction.id == own.id]
-    return [check for check in checks if check.asked and check.instruction.accumulates]
-
-
 def _inside(checks: Sequence[Check]) -> str | None:
     """`Verdict.inside` of a turn: its verdict was out of the program's reach if all of its checks were."""
     found = [check.verdict.inside for check in checks]
@@ -174,36 +168,17 @@ def failure_text(failure: Failure | None) -> str:
     """A failure as a developer would report it: input, expected and actual value, exception."""
     if failure is None:
         return "the tests fail"
-    parts = [failure.reason]
-    for name, value in (
-        ("input", failure.input),
-        ("expected", failure.expected),
-        ("got", failure.actual),
-        ("exception", failure.exception),
-    ):
-        if value:
-            parts.append(f"{name}: {value}")
-    return "\n".join(parts)
+    values = {"input": failure.input, "expected": failure.expected, "got": failure.actual}
+    values["exception"] = failure.exception
+    return "\n".join([failure.reason, *(f"{name}: {value}" for name, value in values.items() if value)])
 
 
 def _check_record(check: Check) -> CheckRecord:
     verdict, instruction = check.verdict, check.instruction
     return CheckRecord(
-        id=instruction.id,
-        strategy=instruction.strategy,
-        asked=check.asked,
-        accumulates=instruction.accumulates,
-        outcome=verdict.outcome,
-        passed=verdict.passed,
-        decided=verdict.decided,
-        reason=_reason(verdict),
-    )
-
-
-def _official_record(verdict: Verdict | None) -> OfficialRecord | None:
-    if verdict is None:
-        return None
-    return OfficialRecord(passed=verdict.passed, outcome=verdict.outcome, reason=_reason(verdict))
+        id=instruction.id, strategy=instruction.strategy, asked=check.asked, accumulates=instruction.accumulates,
+        outcome=verdict.outcome, passed=verdict.passed, decided=verdict.decided, reason=_reason(verdict),
+    )  # fmt: skip
 
 
 def _reason(verdict: Verdict) -> str | None:
@@ -215,10 +190,8 @@ def _reason(verdict: Verdict) -> str | None:
 
 
 def _failure(broken: Check | None) -> Failure | None:
-    """The failure of a check, with the name of its instruction."""
-    if broken is None or broken.verdict.failure is None:
-        return None
-    values = asdict(broken.verdict.failure)
-    if broken.instruction.id != TASK:
-        values["reason"] = f"{broken.instruction.id}: {values['reason']}"
-    return Failure(**values)
+    """The failure of a check, with the name of the instruction."""
+    failure = broken.verdict.failure if broken else None
+    if broken is None or failure is None or broken.instruction.id == TASK:
+        return failure
+    return replace(failure, reason=f"{broken.instruction.id}: {failure.reason}")

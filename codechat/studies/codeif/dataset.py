@@ -21,8 +21,7 @@ from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.datasets.reading.lines import read_tasks
 from codechat.datasets.reading.rows import Snippets
 from codechat.datasets.tasks import Dataset, Requirement, Task
-from codechat.sandbox.languages.python.assembly import signature_of
-from codechat.sandbox.languages.python.syntax import parse
+from codechat.sandbox.languages.python.syntax import parse, signature_of
 from codechat.sandbox.suites import Suite
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.repository import Repository
@@ -44,9 +43,6 @@ class Strategy(StrEnum):
     CONTEXT_CORRECT = "Context Usage Correctness"
 
 
-_AS_PUBLISHED = {"Context Usage Correctness Verification": Strategy.CONTEXT_CORRECT}
-
-
 class CodeIFConfig(DatasetConfig):
     """Options of `codeif_bench`."""
 
@@ -58,8 +54,8 @@ class CodeIFConfig(DatasetConfig):
 
 
 def _strategy(name: str) -> str:
-    if name in _AS_PUBLISHED:
-        return _AS_PUBLISHED[name]
+    if name == "Context Usage Correctness Verification":  # as published
+        return Strategy.CONTEXT_CORRECT
     if name not in tuple(Strategy):
         raise ValueError(f"there is no instruction strategy '{name}': {nearest(name, tuple(Strategy))}")
     return str(Strategy(name))
@@ -99,7 +95,7 @@ class _Conversation(_Row):
         return self
 
     def conversation(self, suites: Mapping[str, Suite]) -> tuple[Requirement, ...]:
-        """The requirements in the order in which they are asked; those that are only asked by themselves come last.
+        """The requirements in the order of the conversation; requirements only asked alone come last.
 
         An extension contradicts the other instructions, so it ends the conversation (paper 4.2) unless `multi-turn`
         places it, as in the published runs.
@@ -110,15 +106,11 @@ class _Conversation(_Row):
         alone = [name for name in self.requirements if name not in placed]
         return tuple(
             Requirement(
-                id=name,
-                strategy=name,
-                text=self.requirements[name].requirement,
-                suite=suites[name],
-                accumulates=name != Strategy.EXTENSION,
-                asked=name in placed,
+                id=name, strategy=name, text=self.requirements[name].requirement, suite=suites[name],
+                accumulates=name != Strategy.EXTENSION, asked=name in placed,
             )
             for name in (*placed, *alone)
-        )
+        )  # fmt: skip
 
 
 class FunctionRow(_Conversation):
@@ -131,26 +123,18 @@ class FunctionRow(_Conversation):
     def task(self) -> Task:
         """The task; raises `ValueError` if the reference does not define the function that the tests call."""
         reference = _unix(self.code)
-        entry_point = self._entry_point(reference)
-        return Task(
-            task_id=f"CodeIF/{self.task_id}",
-            prompt=self.prompt,
-            target=_target(reference, entry_point),
-            suite=Assertions(tuple(self.test), reference=reference),
-            reference=reference,
-            requirements=self.conversation(
-                {name: Assertions(tuple(row.unit_test), reference=reference) for name, row in self.requirements.items()}
-            ),
-            level="L-1",
-        )
-
-    def _entry_point(self, reference: str) -> str:
         tree = parse(reference)
         names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)] if tree else []
         called = [name for name in names if any(f"{name}(" in test for test in self.test)]
         if not called:
             raise ValueError("code: it defines no function that the tests call")
-        return called[-1]
+        tests = {name: row.unit_test for name, row in self.requirements.items()}
+        suites = {name: Assertions(tuple(each), reference=reference) for name, each in tests.items()}
+        return Task(
+            task_id=f"CodeIF/{self.task_id}", prompt=self.prompt, target=_target(reference, called[-1]),
+            suite=Assertions(tuple(self.test), reference=reference), reference=reference,
+            requirements=self.conversation(suites), level="L-1",
+        )  # fmt: skip
 
 
 class Functionality(_Row):
@@ -190,37 +174,28 @@ class RepositoryRow(_Conversation):
         return self
 
     def task(self, repos: Path | None) -> Task:
-        """The task; its tests know their repository if `repos` is given."""
+        """The task, with a level by the reference's dependencies (paper 3.3.2). Its tests need `repos` to run."""
         reference = textwrap.dedent(_unix(self.code))
         entry_point = self.namespace.rpartition(".")[2]
+        suites = {name: self._locate(row.test, repos) for name, row in self.requirements.items()}
+        near = "L-2" if self.dependency.intra_file or self.dependency.intra_class else "L-1"
         return Task(
-            task_id=self.namespace,
-            prompt=self._prompt(entry_point),
-            target=_target(reference, entry_point),
-            suite=self._locate(self.tests, repos),
-            reference=reference,
-            requirements=self.conversation(
-                {name: self._locate(row.test, repos) for name, row in self.requirements.items()}
-            ),
-            level=self._level(),
-        )
+            task_id=self.namespace, prompt=self._prompt(entry_point), target=_target(reference, entry_point),
+            suite=self._locate(self.tests, repos), reference=reference, requirements=self.conversation(suites),
+            level="L-3" if self.dependency.cross_file else near,
+        )  # fmt: skip
 
     def _locate(self, nodes: Iterable[str], repos: Path | None) -> Repository:
         first_line = next((line for line in _unix(self.code).split("\n") if line.strip()), "")
+        project = self.project_path.rstrip("/")
         return Repository(
-            project=self.project_path.rstrip("/"),
+            project=project,
             folder=None if repos is None else str(repos / self.project_path),
-            file=self.completion_path.removeprefix(self.project_path.rstrip("/") + "/"),
+            file=self.completion_path.removeprefix(f"{project}/"),
             lines=(self.signature_position[0], self.body_position[1]),
             indent=len(first_line) - len(first_line.lstrip()),
             nodes=tuple(nodes),
         )
-
-    def _level(self) -> str:
-        """The level by the reference's dependencies (paper 3.3.2)."""
-        if self.dependency.cross_file:
-            return "L-3"
-        return "L-2" if self.dependency.intra_file or self.dependency.intra_class else "L-1"
 
     def _prompt(self, entry_point: str) -> str:
         what = self.requirement
@@ -236,18 +211,16 @@ def codeif_bench(config: CodeIFConfig) -> Dataset:
     repos = None if config.repos is None else Path(config.repos).expanduser().resolve()
 
     def parse(value: dict[str, Any]) -> tuple[_Conversation, Task]:
-        row = _row(value)
-        return row, row.task() if isinstance(row, FunctionRow) else row.task(repos)
+        if "namespace" in value:
+            row = RepositoryRow.model_validate(value)
+            return row, row.task(repos)
+        function = FunctionRow.model_validate(value)
+        return function, function.task()
 
     read = read_tasks(Path(config.path).expanduser(), parse, REMEDY)
     dataset = read.dataset("codeif_bench", content_hash([row.model_dump() for row in read.rows]))
     _check_repositories(select(dataset, config))
     return dataset
-
-
-def _row(value: dict[str, Any]) -> FunctionRow | RepositoryRow:
-    kind = RepositoryRow if "namespace" in value else FunctionRow
-    return kind.model_validate(value)
 
 
 def _check_repositories(tasks: Iterable[Task]) -> None:
@@ -257,7 +230,7 @@ def _check_repositories(tasks: Iterable[Task]) -> None:
     if homeless:
         raise UserError(
             f"{len(homeless)} of the chosen tasks need their repositories, the first of them {homeless[0]}",
-            "set dataset.repos=DIR to the folder that holds them, or choose others with dataset.tasks",
+            "set dataset.repos=DIR to the folder of the repositories, or choose others with dataset.tasks",
         )
     for task, suite in needing:
         if not (Path(suite.folder or "") / suite.file).is_file():

@@ -1,9 +1,8 @@
 """CodeIF-Bench's published completions, one file per mode and model, as sessions of the protocol `static`.
 
-A line is one reply: `task_id`, `turn`, `instruction_type`, `completion_raw`, `official_passed`. The turn of
-a reply follows from the tasks: the task itself is turn 0, then come the requirements in their order. In a file of the
-n-round conversation `turn` must agree with it. The base replies, with which every conversation begins, are published
-separately.
+A line is one reply: `task_id`, `turn`, `instruction_type`, `completion_raw`, `official_passed`. The tasks determine the
+turn of a reply: the task itself is turn 0, then come the requirements in order, with which `turn` must agree in a file
+of the n-round conversation. The base replies, with which every conversation begins, are in a separate file.
 """
 
 import re
@@ -27,8 +26,9 @@ from codechat.studies.codeif.metrics import OfficialRecord, RequirementRecord
 
 BASE = "Base"
 NAME = re.compile(r"codeif_l1_(?:base|single_round|multi_round|n_round)_(?P<model>.+?)(?P<ending>\.jsonl(?:\.gz)?)")
-PREFIX = "CodeIF/"
-"""The dataset's prefix of the published task numbers."""
+REMEDY = "source=FILE names completions of CodeIF-Bench, .jsonl or .jsonl.gz (docs/codeif.md)"
+TWICE = "import one mode of one model at a time"
+OTHER = "tasks=FILE names the task file that the completions were made from"
 
 
 class Completion(BaseModel):
@@ -65,10 +65,10 @@ def codeif(config: CodeIFImport) -> Imported:
 
 
 def import_codeif(source: Path, tasks: Path | None = None, model: str | None = None) -> Imported:
-    """The sessions, in the tasks' order. Raises `UserError` naming the first line that is wrong.
+    """The sessions, in the order of the tasks. Raises `UserError` that names the first wrong line.
 
-    If the file has its published name, the base replies of the same model and the fitting task file are read from its
-    folder, unless the file has, or is given, its own.
+    For a file with its published name, the base replies of the same model and the fitting task file come from the same
+    folder, unless the file has base replies, or `tasks` is given.
     """
     lines, companions = list(_read(source)), []
     named = NAME.fullmatch(source.name)
@@ -78,7 +78,7 @@ def import_codeif(source: Path, tasks: Path | None = None, model: str | None = N
         companions.append(base)
     by_task: dict[str, list[_Line]] = defaultdict(list)
     for line in lines:
-        by_task[f"{PREFIX}{line.row.task_id}"].append(line)
+        by_task[f"CodeIF/{line.row.task_id}"].append(line)
     conversation = _is_conversation(by_task)
     if tasks is None and (tasks := _find_tasks(source.parent, by_task, conversation)):
         companions.append(tasks)
@@ -94,13 +94,13 @@ def import_codeif(source: Path, tasks: Path | None = None, model: str | None = N
 
 
 def _is_conversation(by_task: Mapping[str, Sequence[_Line]]) -> bool:
-    """Whether a task's replies form one conversation, not a separate request for each requirement."""
+    """Whether the replies to a task form one conversation, not a separate request for each requirement."""
     turns = [[line.row.turn for line in lines if line.row.instruction_type != BASE] for lines in by_task.values()]
     return any(turn > 2 for own in turns for turn in own) or all(own in ([], [2]) for own in turns)
 
 
 def _find_tasks(folder: Path, by_task: Mapping[str, Sequence[_Line]], conversation: bool) -> Path | None:
-    """The only task file in the folder with exactly the answered requirements."""
+    """The task file in the folder with exactly the answered requirements; None unless there is one."""
     answered = {task_id: {line.row.instruction_type for line in lines} - {BASE} for task_id, lines in by_task.items()}
     fitting = []
     for path in sorted(folder.glob("codeif_l1_tasks*.jsonl*")):
@@ -111,26 +111,21 @@ def _find_tasks(folder: Path, by_task: Mapping[str, Sequence[_Line]], conversati
 
 
 def _requirements(task: Task, conversation: bool) -> list[Requirement]:
-    """The requirements that the protocol asks for, in its order; without a conversation there are some more."""
+    """The requirements that the protocol asks for, in order; without a conversation, all of them."""
     return [each for each in task.requirements if each.asked or not conversation]
 
 
 def _read(path: Path) -> Iterable[_Line]:
-    found = False
+    number = 0
     for number, text in lines_of(path, "source"):
         try:
-            found = True
             yield _Line(f"{path}:{number}", Completion.model_validate_json(text))
         except ValidationError as error:
             first: Any = error.errors()[0]
-            place = ".".join(str(part) for part in first["loc"])
-            problem = f"{place}: {first['msg']}" if place else first["msg"]
+            problem = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
             raise UserError(f"{path}:{number}: not a published completion: {problem}", REMEDY) from error
-    if not found:
+    if not number:
         raise UserError(f"{path} holds no completion", REMEDY)
-
-
-REMEDY = "source=FILE names completions of CodeIF-Bench, .jsonl or .jsonl.gz (docs/codeif.md)"
 
 
 def _tasks(path: Path) -> tuple[Task, ...]:
@@ -148,22 +143,11 @@ def _session(task_id: str, task: Task | None, lines: Sequence[_Line], model: str
     last = len(_requirements(task, conversation)) if task and len(turns) > 1 else max(turns)
     missing = [number for number in range(last + 1) if number not in turns]
     return SessionRecord(
-        cell_id="imported",
-        session_id=f"imported/{task_id}",
-        task_id=task_id,
-        dataset="codeif_bench",
-        model=model,
-        protocol="static",
-        agenda=[],
-        seed=0,
+        cell_id="imported", session_id=f"imported/{task_id}", task_id=task_id, dataset="codeif_bench", model=model,
+        protocol="static", agenda=[], seed=0, turns=[turns[number] for number in sorted(turns)],
         status="errored" if missing else "completed",
         error=f"the source has no reply for turn {', '.join(map(str, missing))}" if missing else None,
-        turns=[turns[number] for number in sorted(turns)],
-    )
-
-
-TWICE = "import one mode of one model at a time"
-OTHER = "tasks=FILE names the task file that the completions were made from"
+    )  # fmt: skip
 
 
 def _place(line: _Line, task: Task | None, conversation: bool) -> tuple[int, Requirement | None]:
@@ -186,21 +170,15 @@ def _place(line: _Line, task: Task | None, conversation: bool) -> tuple[int, Req
 def _turn(number: int, row: Completion, requirement: Requirement | None) -> TurnRecord:
     """The record of a reply. A turn without a verdict is recorded as not passed, with `official` null."""
     passed = row.official_passed is True
-    reason = row.official_result or "no result given"
     outcome: Outcome = "pass" if passed else "fail"
-    published = OfficialRecord(passed=passed, outcome=outcome, reason=None if passed else reason)
+    reason = row.official_result or "no result given"
+    official, failure = None, "the benchmark's own harness gives no verdict"
+    if row.official_passed is not None:
+        official = OfficialRecord(passed=passed, outcome=outcome, reason=None if passed else reason).model_dump()
+        failure = f"published: {reason}"
     asked = requirement and RequirementRecord(id=requirement.id, strategy=requirement.strategy, text=requirement.text)
-    unscored = "the benchmark's own harness gives no verdict"
-    extra: dict[str, Any] = {
-        "requirement": asked.model_dump() if asked else None,
-        "official": None if row.official_passed is None else published.model_dump(),
-    }
+    extra: dict[str, Any] = {"requirement": asked.model_dump() if asked else None, "official": official}
     return TurnRecord(
-        turn=number,
-        response=row.completion_raw,
-        outcome=outcome,
-        passed=passed,
-        passed_base=passed,
-        failure=None if passed else Failure(reason=unscored if extra["official"] is None else f"published: {reason}"),
-        **extra,
-    )
+        turn=number, response=row.completion_raw, outcome=outcome, passed=passed, passed_base=passed,
+        failure=None if passed else Failure(reason=failure), **extra,
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The figures of conversations of verifiable instructions (CodeIF-Bench, paper 3.2; definitions in docs/codeif.md).
+"""The metrics of conversations of verifiable instructions (CodeIF-Bench, paper 3.2; definitions in docs/codeif.md).
 
 An instruction that later code need not keep (a functionality extension) counts only in instruction accuracy, because it
 contradicts the others.
@@ -15,13 +15,12 @@ from codechat.base.domain import Decided, Outcome
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
 from codechat.report.metrics.spending import Effort
-from codechat.report.metrics.sums import CellSums, Value, at
-from codechat.report.metrics.tally import WHOLE, Part, Tally
+from codechat.report.metrics.sums import WHOLE, CellSums, Part, Tally, Value, at
 
 TASK = "task"
 """The id of the task itself, the first instruction of every conversation."""
 BASE = "Base"
-"""The strategy of the task's own instruction."""
+"""The strategy of the task itself."""
 
 
 class _Part(BaseModel):
@@ -39,8 +38,8 @@ class RequirementRecord(_Part):
 class CheckRecord(_Part):
     """The result of one instruction's tests on a turn's code.
 
-    `asked` is False if the conversation has not asked for it yet; `accumulates` is False if later code need not keep
-    it. `reason` is null on a pass.
+    `asked` is False before the conversation asks for the instruction; `accumulates` is False if later code need not
+    keep it. `reason` is null on a pass.
     """
 
     id: str
@@ -65,7 +64,7 @@ class Exchange(_Part):
     """The fields that `static` and `dynamic` add to a turn.
 
     `requirement` is null if the turn asks for the task itself. `discarded`: the instruction was discarded after this
-    round. `official` is null unless asked for, and if that harness gives no verdict.
+    round. `official` is null without the official harness, and if that harness gives no verdict.
     """
 
     round: Literal["initial", "instruction", "feedback"]
@@ -88,28 +87,25 @@ class Exchange(_Part):
 
 
 _PASSED = "sessions whose code meets everything that must hold at the turn: all that was asked and lasts"
-_HELP: Mapping[str, tuple[str, str, bool]] = {
-    "ca": (
-        "Conversation Accuracy (share)",
-        "instructions so far that the turn's code meets, averaged over tasks",
-        True,
-    ),
-    "ca_all": ("Conversation Accuracy (all met)", "tasks whose code meets every instruction so far", True),
-    "ia": ("Instruction Accuracy", "tasks whose code meets the turn's own instruction", True),
-    "ifr": ("Instruction Forgetting Ratio", "instructions not met now, of those met at some earlier turn", False),
-    "ife": ("Instruction Following Efficiency", "instructions that the code meets, per round so far", True),
-    "ife_asked": ("IFE of what was asked", "the same, of the instructions asked so far alone", True),
-    "passed": ("Passing turns", _PASSED, True),
-    "official": ("official verdict passes", "turns that pass the benchmark's own harness, of those it scores", True),
-    "agreement": ("agreement of both harnesses", "turns on which official and guarded verdict agree", True),
+_HELP: Mapping[str, tuple[str, str]] = {
+    "ca": ("Conversation Accuracy (share)", "instructions so far that the turn's code meets, averaged over tasks"),
+    "ca_all": ("Conversation Accuracy (all met)", "tasks whose code meets every instruction so far"),
+    "ia": ("Instruction Accuracy", "tasks whose code meets the turn's own instruction"),
+    "ifr": ("Instruction Forgetting Ratio", "instructions not met now, of those met at some earlier turn"),
+    "ife": ("Instruction Following Efficiency", "instructions that the code meets, per round so far"),
+    "ife_asked": ("IFE of what was asked", "the same, of the instructions asked so far alone"),
+    "passed": ("Passing turns", _PASSED),
+    "official": ("official verdict passes", "turns that pass the benchmark's own harness, of those it scores"),
+    "agreement": ("agreement of both harnesses", "turns on which official and guarded verdict agree"),
 }
 _UNITS = {"ife": "number", "ife_asked": "number"}
+GROUPS = ("strategy", "level")
 
 
 def _measures(protocol: str, title: str, names: tuple[str, ...], counts: tuple[Final, ...] = ()) -> Measures:
     def fields_of(name: str) -> dict[str, Any]:
-        label, meaning, better = _HELP[name]
-        return {"label": label, "unit": _UNITS.get(name, "share"), "higher_is_better": better, "help": meaning}
+        label, meaning = _HELP[name]
+        return {"label": label, "unit": _UNITS.get(name, "share"), "higher_is_better": name != "ifr", "help": meaning}
 
     return Measures(
         protocol=protocol,
@@ -117,9 +113,7 @@ def _measures(protocol: str, title: str, names: tuple[str, ...], counts: tuple[F
         series=tuple(Series(name, **fields_of(name)) for name in names),
         finals=tuple(Final(name, at=f"overall.{name}", **fields_of(name)) for name in names),
         breakdowns=tuple(
-            Breakdown(name, by=by, at=f"by_{by}.{name}", **fields_of(name))
-            for by in ("strategy", "level")
-            for name in names
+            Breakdown(name, by=by, at=f"by_{by}.{name}", **fields_of(name)) for by in GROUPS for name in names
         ),
         counts=counts,
         passed="the code meets everything that was asked so far and lasts",
@@ -140,24 +134,21 @@ DYNAMIC = _measures(
     "dynamic",
     "CodeIF-Bench, dynamic conversation: tests choose the next instruction",
     ("ia", "ca", "ca_all", "ifr", "ife", "ife_asked", "passed"),
-    tuple(
-        Final(key, label, f"rounds.{key}", "count", None)
-        for key, label in (
-            ("instruction", "Instruction rounds"),
-            ("feedback", "Feedback rounds"),
-            ("repaired", "Feedback rounds that repaired"),
-            ("discarded", "Instructions discarded"),
-        )
+    (
+        Final("instruction", "Instruction rounds", "rounds.instruction", "count", None),
+        Final("feedback", "Feedback rounds", "rounds.feedback", "count", None),
+        Final("repaired", "Feedback rounds that repaired", "rounds.repaired", "count", None),
+        Final("discarded", "Instructions discarded", "rounds.discarded", "count", None),
     ),
 )
 
 
 @dataclass
 class Conversations(CellSums):
-    """The sums over all sessions of the figures `names`.
+    """The sums over all sessions of the metrics `names`.
 
     `converses`: a turn builds on the turns before it, so that something can be forgotten. `level_turns` holds a tally
-    for every turn by level, `levels` that of all turns.
+    for every turn by level, `levels` one for all turns.
     """
 
     names: Sequence[str] = ()
@@ -173,20 +164,22 @@ class Conversations(CellSums):
         met: set[str] = set()
         for turn in session.turns:
             exchange = Exchange.of(turn)
-            self._count_round(exchange)
+            self.rounds[exchange.round] += 1
+            self.rounds["discarded"] += exchange.discarded
+            self.rounds["repaired"] += exchange.round == "feedback" and exchange.own.passed
             self._count(session, turn, exchange, met)
             met |= {check.id for check in exchange.checks if check.accumulates and check.passed}
 
     def _count(self, session: SessionRecord, turn: TurnRecord, exchange: Exchange, met: set[str]) -> None:
         task, own = session.task_id, exchange.own
         parts = _parts(turn, exchange, self.converses)
-        forgotten: dict[str, Part] = {}
-        if self.converses and session.has_answer(turn):
-            for check in exchange.checks:
-                if check.id in met:
-                    self._strategy(check.strategy).count(task, {"ifr": (not check.passed, 1)})
-                    failed, total = forgotten.get("ifr", (0, 0))
-                    forgotten["ifr"] = (failed + (not check.passed), total + 1)
+        remembered = [check for check in exchange.checks if check.id in met]
+        if not (self.converses and session.has_answer(turn)):
+            remembered = []
+        for check in remembered:
+            self._strategy(check.strategy).count(task, {"ifr": (not check.passed, 1)})
+        failed = sum(not check.passed for check in remembered)
+        forgotten: dict[str, Part] = {"ifr": (failed, len(remembered))} if remembered else {}
         self._strategy(own.strategy).count(task, parts)
         level = exchange.level or "none"
         for tally in (
@@ -197,30 +190,24 @@ class Conversations(CellSums):
         ):
             tally.count(task, {**parts, **forgotten})
 
-    def _count_round(self, exchange: Exchange) -> None:
-        self.rounds[exchange.round] += 1
-        self.rounds["discarded"] += exchange.discarded
-        self.rounds["repaired"] += exchange.round == "feedback" and exchange.own.passed
-
     def _strategy(self, name: str) -> Tally:
         return self.strategies.setdefault(name, Tally())
 
     def values(self, value: Value) -> dict[str, Any]:
-        groups = {"by_strategy": self.strategies, "by_level": self.levels}
+        def grouped(tallies: Mapping[str, Tally]) -> dict[str, Any]:
+            groups = sorted(tallies.items())
+            return {name: {group: value(tally[name]) for group, tally in groups} for name in self.names}
+
         return {
             **{name: [value(tally[name]) for tally in self.turns] for name in self.names},
             "overall": {name: value(self.overall[name]) for name in self.names},
-            **{
-                by: {
-                    name: {group: value(tally[name]) for group, tally in sorted(tallies.items())} for name in self.names
-                }
-                for by, tallies in groups.items()
-            },
+            "by_strategy": grouped(self.strategies),
+            "by_level": grouped(self.levels),
         }
 
 
 def _parts(turn: TurnRecord, exchange: Exchange, converses: bool) -> dict[str, Part]:
-    """A turn's part of each figure except forgetting, which needs the turns before."""
+    """A turn's part of each metric except forgetting, which needs the turns before."""
     own = exchange.own
     kept = [check for check in exchange.checks if check.accumulates]
     asked = [check for check in kept if check.asked]

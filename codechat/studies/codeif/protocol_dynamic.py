@@ -15,7 +15,6 @@ from codechat.datasets.tasks import Requirement, Task
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.run.protocols.grading import reply_of, request_of
 from codechat.sandbox.languages import extract, without_thinking
 from codechat.studies.codeif.conversation import (
     CONTEXT_FULL,
@@ -87,6 +86,10 @@ class Dynamic:
         history: tuple[Message, ...] = (Message("user", self._instruction(task, current)),)
         turns = self.turns(task)
         for turn in range(turns):
+            recorded = kit.recorded(turn)
+            if recorded is not None:  # rounds stay as recorded, and so do the discarded instructions
+                current, kind = recorded_instruction(recorded, instructions), Exchange.of(recorded).round
+                asked.add(current.id)
             round_ = Round(turn, kind, current, history)
             try:
                 reply = await kit.ask(UNDER_TEST, turn, history, code=code or None, final=turn + 1 == turns)
@@ -98,9 +101,13 @@ class Dynamic:
             code = extraction.code or code
             checks = await checks_of(kit, turn, extraction, instructions, asked)
             met = verdict_on(checks, current).passed
-            given_up = not met and kind == "feedback"
+            given_up = not met and kind == "feedback" if recorded is None else Exchange.of(recorded).discarded
             kit.finish_turn(turn_record(task, round_, checks, (reply, extraction), discarded=given_up))
             history += (Message("assistant", without_thinking(reply.text)),)
+            if recorded is not None:
+                if kit.ends(turn, False):
+                    return
+                continue
             if not met and not given_up:
                 kind = "feedback"
                 history += (Message("user", self._feedback(current, checks)),)
@@ -115,23 +122,6 @@ class Dynamic:
             current, kind = unmet_ones[0], "instruction"
             asked.add(current.id)
             history += (Message("user", self._instruction(task, current)),)
-
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        """The kinds of the rounds stay as recorded, and so do the discarded instructions."""
-        instructions = _instructions(task)
-        asked = set[str]()
-        for turn in recorded.turns:
-            current, exchange = recorded_instruction(turn, instructions), Exchange.of(turn)
-            asked.add(current.id)
-            round_ = Round(turn.turn, exchange.round, current, request_of(turn))
-            if turn.response is None:
-                kit.finish_turn(turn_record(task, round_, fail_all(instructions, asked, CONTEXT_FULL), None))
-                kit.log.ended = "context_overflow"
-                return
-            extraction = extract(turn.response, task.target)
-            checks = await checks_of(kit, turn.turn, extraction, instructions, asked)
-            answer = (reply_of(turn), extraction)
-            kit.finish_turn(turn_record(task, round_, checks, answer, discarded=exchange.discarded))
 
     def _instruction(self, task: Task, instruction: Requirement) -> str:
         if instruction.id == TASK:

@@ -3,7 +3,7 @@
 Below it are the rules of the benchmark's own harness: how it extracts code, which tests it appends, its time limit.
 They keep their faults, so that published verdicts can be reproduced: a fence counts only if its opening line is exactly
 "```python", a test that does not parse fails every program, and the verdict is an exit status, which the tested code
-can choose. The verdict that codechat trusts, of the suite `assertions`, is recorded beside it.
+can choose. The verdict that codechat trusts, of the suite `assertions`, is recorded too.
 """
 
 import random
@@ -24,7 +24,7 @@ from codechat.datasets.tasks import Requirement, Task
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.run.protocols.grading import Graded, grade_in_order, reply_of, request_of
+from codechat.run.protocols.dialogue import Graded, grade_in_order
 from codechat.sandbox.languages import extract, without_thinking
 from codechat.sandbox.languages.python.syntax import parse
 from codechat.sandbox.suites.assertions import Assertions
@@ -47,12 +47,9 @@ from codechat.studies.codeif.metrics import conversation_metrics, static_measure
 Mode = Literal["base", "single_round", "multi_round", "n_round"]
 
 WALL_S = 3.0
-UNSCORED = "Functionality Extension"  # its requirement may contradict the task's own tests
-
+UNSCORED = "Functionality Extension"  # such a requirement may contradict the tests of the task
 _FENCE = re.compile(r"```python\r?\n(.*?)```", re.DOTALL)
 _DOCSTRING = re.compile(r' {4}"""\r?\n.*?"""', re.DOTALL)
-
-
 Context = Literal["full", "single", "multi", "n_round"]
 
 
@@ -78,14 +75,14 @@ class StaticConfig(Config):
     )
     harness: Literal["guarded", "official"] = original_option(
         "guarded",
-        "official: code is extracted by CodeIF-Bench's own harness, its verdict recorded beside the guarded one",
+        "official: code is extracted by CodeIF-Bench's own harness, whose verdict is recorded next to the guarded one",
     )
     prompts: StaticPrompts = original_option(..., "a preset by its name, or each prompt as a text or @FILE")
 
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """All requirements asked so far (`given`, the turn's own last), and those that are `tested` at the turn."""
+    """All requirements asked so far (`given`, the turn's own last), and the ones `tested` at the turn."""
 
     given: tuple[Requirement, ...]
     tested: tuple[Requirement, ...]
@@ -107,7 +104,7 @@ class Static:
         """The task itself, then one turn for each requirement. Raises `UserError` if there is none."""
         if self._config.harness == "official" and not isinstance(task.suite, Assertions):
             raise UserError(
-                f"{task.task_id} has no assertion tests of its own, which CodeIF-Bench's harness needs",
+                f"{task.task_id} has no assertion tests, which CodeIF-Bench's harness needs",
                 "set protocol.harness=guarded, or choose the function-level tasks of dataset=codeif_bench",
             )
         task_requirement(task)
@@ -118,7 +115,7 @@ class Static:
         return expected_asks(self._config.prompts, task, self.turns(task), continued=continued)
 
     def _asked(self, task: Task) -> tuple[Requirement, ...]:
-        """The requirements to ask. If turns are independent, also those that the data's conversation leaves out."""
+        """The requirements to ask. If turns are independent, also the ones left out of the data's conversation."""
         return tuple(each for each in requirements_of(task) if each.asked or not self._converses)
 
     def agenda(self, generator: random.Random) -> list[str]:
@@ -130,6 +127,8 @@ class Static:
         codes: list[str] = []
         async with grade_in_order() as grading:
             for turn in range(len(asked) + 1):
+                if (recorded := kit.recorded(turn)) is not None:
+                    self._refuse_other_order(task, turn, recorded)
                 request = layout(self._config, task, asked[:turn], replies)
                 try:
                     is_last = turn == len(asked)
@@ -142,19 +141,11 @@ class Static:
                 replies.append(without_thinking(reply.text))
                 codes.append(extract(reply.text, task.target).code or (codes[-1] if codes else ""))
 
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
+    def _refuse_other_order(self, task: Task, turn: int, recorded: TurnRecord) -> None:
+        """Raises `UserError` if the recorded turn asks for another instruction than the task does now."""
         instructions = (task_requirement(task), *self._asked(task))
-        async with grade_in_order() as grading:
-            for turn, expected in zip(recorded.turns, instructions, strict=False):
-                if recorded_instruction(turn, instructions).id != expected.id:
-                    raise UserError(
-                        f"{task.task_id} asks in another order now", "set dataset.path to the recorded file"
-                    )
-                if turn.response is None:
-                    grading.start(partial(self._overflow, kit, task, turn.turn, request_of(turn)))
-                    break
-                round_ = self._round(task, turn.turn, request_of(turn))
-                grading.start(partial(self._grade, kit, task, round_, reply_of(turn)))
+        if recorded_instruction(recorded, instructions).id != instructions[turn].id:
+            raise UserError(f"{task.task_id} asks in another order now", "set dataset.path to the recorded file")
 
     def _before(self, codes: Sequence[str]) -> str | None:
         """The code that a request builds on, for baselines."""
@@ -267,9 +258,9 @@ def _ids(instructions: Sequence[Requirement]) -> frozenset[str]:
 
 
 def official_code(mode: Mode, reply: str) -> str:
-    """The code that the harness takes from a reply: the first ```python fence, else the whole reply.
+    """The code that the harness extracts from a reply: the first ```python fence, else the whole reply.
 
-    Except in `base`, two things are deleted: docstrings in triple double quotes behind four spaces whose text begins on
+    Except in `base`, two things are deleted: docstrings in triple double quotes after four spaces whose text begins on
     the line after the quotes, then blank lines.
     """
     fence = _FENCE.search(reply)
@@ -284,22 +275,21 @@ def official_tests(
 ) -> tuple[str, ...] | None:
     """The snippets that the harness appends; None if it gives no verdict.
 
-    `asked` are the requirements so far in the dialogue, the current one last. An extension of the function is tested
-    only by its own test; in `n_round` it has no verdict and does not count in later turns.
+    `asked` are the requirements so far, the current one last. An extension of the function is tested only by its own
+    test; in `n_round` it has no verdict and does not count in later turns.
     """
     if current is None:
         return task.snippets
     if mode != "n_round":
-        own = _snippets(current)
-        return own if current.strategy == UNSCORED else (*task.snippets, *own)
+        snippets = _snippets(current)
+        return snippets if current.strategy == UNSCORED else (*task.snippets, *snippets)
     if current.strategy == UNSCORED:
         return None
-    kept = [one for one in asked if one.strategy != UNSCORED]
-    return (*task.snippets, *(snippet for one in kept for snippet in _snippets(one)))
+    return (*task.snippets, *(text for each in asked if each.strategy != UNSCORED for text in _snippets(each)))
 
 
 def _snippets(requirement: Requirement) -> tuple[str, ...]:
-    """Its assertions; the harness knows no tests of repositories."""
+    """The assertions of a requirement; the harness has no tests of repositories."""
     return requirement.suite.snippets if isinstance(requirement.suite, Assertions) else ()
 
 

@@ -1,4 +1,4 @@
-"""Verdicts on constraints, to be labelled: drawn from cells of `repair` and `levels`, whoever decided them."""
+"""Verdicts on constraints for labelling, from cells of `repair` and `levels`: of rules, judges and compilers."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -11,7 +11,9 @@ from codechat.studies.multicodeif.rows import ConstrainedTask, Level
 
 
 def _decisions_of(cell: LoadedCell) -> Finder:
-    return partial(_of_session, cell, _levels_of(cell))
+    """The decisions on a cell's tasks; records lack the constraints in words, which the tasks have."""
+    tasks = [task for task in tasks_of(cell) if isinstance(task, ConstrainedTask)]
+    return partial(_of_session, cell, {(task.task_id, level.name): level for task in tasks for level in task.levels})
 
 
 def _of_session(cell: LoadedCell, levels: Mapping[tuple[str, str], Level], session: SessionRecord) -> Iterator[Row]:
@@ -34,16 +36,6 @@ def _of_session(cell: LoadedCell, levels: Mapping[tuple[str, str], Level], sessi
                 judge=recorded.by,
                 judge_reason=recorded.reason,
             )
-
-
-def _levels_of(cell: LoadedCell) -> dict[tuple[str, str], Level]:
-    """The levels of the cell's tasks by task and name: records have no constraint in words."""
-    return {
-        (task.task_id, level.name): level
-        for task in tasks_of(cell)
-        if isinstance(task, ConstrainedTask)
-        for level in task.levels
-    }
 
 
 CONSTRAINTS = register(

@@ -7,23 +7,50 @@ from typing import ClassVar, Literal
 from pydantic import field_validator
 
 from codechat.base.config import Config, original_option
-from codechat.base.domain import Extraction, Failure, Message, Reply, Spent, Target, Usage, Verdict
+from codechat.base.domain import Compliance, Extraction, Failure, Message, Reply, Spent, Target, Usage, Verdict
+from codechat.base.files import content_hash
 from codechat.base.records import TurnRecord
 from codechat.base.template import fill, require
 from codechat.datasets.tasks import Task
-from codechat.judging import CONSTRAINT, SOLUTION, ConstraintQuestion, JudgeConfig
+from codechat.judging import CONSTRAINT, SOLUTION, ConstraintQuestion, DecidesConstraints, JudgeConfig
 from codechat.models import UNDER_TEST
-from codechat.run.protocols import Ask, Kit
-from codechat.run.protocols.expecting import PROSE, length_of
+from codechat.run.protocols import Ask
+from codechat.run.protocols.dialogue import PROSE, length_of
+from codechat.run.protocols.kit import Kit, Unit
 from codechat.sandbox.languages import extract, language_of
 from codechat.sandbox.languages.grammar import Parsed
 from codechat.studies.multicodeif.constraints import RULES_VERSION, Constraint, Finding, Harness, constraint_type
-from codechat.studies.multicodeif.constraints.examining import Examination, Inquiry, Parsing
+from codechat.studies.multicodeif.constraints.examining import Examination, Examiner, Inquiry, Parsing
 from codechat.studies.multicodeif.constraints.published import extracted
-from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord, OfficialTurn, all_met
+from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord, OfficialTurn, all_met, outcome_of
 from codechat.studies.multicodeif.rows import ConstrainedTask, Level
-from codechat.studies.multicodeif.verbs import comply, examine
 from codechat.studies.multicodeif.versions import finding_of, suite_of
+
+
+async def examine(kit: Unit, place: int | str, inquiries: Sequence[Inquiry], *, free: bool = False) -> list[Finding]:
+    """The findings of rules on codes, in the order of the questions; a rule runs in a process that can be ended."""
+    services = kit.services
+    examiner = services.opened.get("examiner", lambda: Examiner(services.workers))
+    digest = content_hash([inquiry.key for inquiry in inquiries])
+    return await kit.step_at(place, "examine", digest, list[Finding], lambda: examiner.find(inquiries), free=free)
+
+
+async def comply(kit: Kit, turn: int, question: ConstraintQuestion) -> Compliance:
+    """The judge's decision on whether a code keeps a constraint; undecided if the judge decides no constraints."""
+    asked = kit.services.asked()
+    judge = asked.judge
+    if not isinstance(judge, DecidesConstraints):
+        return Compliance(None, "none", "the cell's judge decides no constraints; judge=llm does")
+
+    async def call() -> Compliance:
+        await asked.gate.check()
+        return await judge.constraint(question)
+
+    parts = [question.prompt, question.constraint, question.code, question.reference]
+    digest = content_hash([*parts, question.like_reference] if question.like_reference else parts)
+    name = f"{CONSTRAINT}/{question.index}"
+    return await kit.step_at(turn, name, digest, Compliance, call, payer=CONSTRAINT, free=asked.offline)
+
 
 GUARDED: Harness = "guarded"
 OFFICIAL: Harness = "official"
@@ -32,7 +59,7 @@ CONTEXT_FULL = "the conversation no longer fits the model's context"
 
 
 class ConstrainedPrompts(Config):
-    """The prompt that both protocols have; `{{name}}` is filled in."""
+    """The prompt of both protocols; `{{name}}` is filled in."""
 
     initial: str = original_option(..., "the task, or a level of it; fills {{prompt}} and {{language}}")
 
@@ -47,7 +74,7 @@ class ConstrainedPrompts(Config):
 
 
 class ConstrainedConfig(Config):
-    """The options that both protocols have."""
+    """The options of both protocols."""
 
     version: ClassVar[int] = RULES_VERSION
 
@@ -65,7 +92,7 @@ def further_questions(config: ConstrainedConfig) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One turn: its place, its level, how many repairs came before it, and its request (empty if carried over)."""
+    """One turn: its place, level and request (empty if carried over), and the number of earlier repairs."""
 
     turn: int
     level: Level
@@ -76,7 +103,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found of one constraint: by the harness that counts (`met`, `reason`), and by both."""
+    """The finding on one constraint by the harness that counts (`met`, `reason`), and by both."""
 
     constraint: Constraint
     met: bool | None
@@ -87,7 +114,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found of a turn's code; `usage` is the judge's."""
+    """The findings on a turn's code, and the judge's usage."""
 
     extraction: Extraction
     checks: tuple[Checked, ...]
@@ -101,42 +128,41 @@ class Found:
 
     @property
     def unmet(self) -> list[Checked]:
-        """The constraints that are known to be unmet."""
+        """The constraints known to be unmet."""
         return [check for check in self.checks if check.met is False]
 
 
 def levels_of(task: Task) -> tuple[Level, ...]:
-    """The task's levels; tasks of another kind are refused before."""
+    """The task's levels; tasks of another kind are refused earlier."""
     assert isinstance(task, ConstrainedTask)
     return task.levels
 
 
 def checkable_levels(task: Task) -> tuple[Level, ...]:
-    """The task's levels. Raises `UserError` if something is not installed that their rules need."""
-    levels = levels_of(task)
-    for level in levels:
+    """The task's levels. Raises `UserError` if something that the rules need is not installed."""
+    for level in levels_of(task):
         for constraint in level.constraints:
             constraint.require()
-    return levels
+    return levels_of(task)
 
 
 def expected_asks(
     judge: JudgeConfig, task: Task, round_: Round, characters: float, replies: int = 0, *, shared: float = 0.0
 ) -> Iterator[Ask]:
-    """The calls of one turn whose request has so many characters beside earlier replies, for estimates.
+    """The calls of one turn, for estimates, if the request has so many characters and earlier `replies`.
 
-    It begins with all the replies and so many `shared` characters of earlier requests.
+    The request begins with the replies and `shared` characters of earlier requests.
     """
-    answer = length_of(task) + PROSE
+    answer, votes = length_of(task) + PROSE, judge.votes_on_constraint()
     yield Ask(UNDER_TEST, round_.turn, characters, answer, replies=replies, shared=shared, shared_replies=replies)
-    judged = [each for each in round_.level.constraints if constraint_type(each.type).by == "judge"]
-    for each in judged if judge.votes_on_constraint() else ():
+    for each in round_.level.constraints:
+        if not votes or constraint_type(each.type).by != "judge":
+            continue
         asked, shown = CONSTRAINT, length_of(task)
         if constraint_type(each.type).solved and judge.question_length(SOLUTION):
             asked, shown = SOLUTION, shown + len(each.answer.raw)
         question = judge.question_length(asked) + len(round_.level.prompt) + len(each.words) + shown
-        head = judge.head_length(asked)
-        yield Ask(CONSTRAINT, round_.turn, question, times=judge.votes_on_constraint(), shared=head)
+        yield Ask(CONSTRAINT, round_.turn, question, times=votes, shared=judge.head_length(asked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +174,10 @@ class Checking:
     harness: Harness
 
     async def found(self, round_: Round, reply: Reply) -> Found:
-        """What a reply's code keeps."""
-        guarded, official = self._extract(round_.level, reply)
+        """The findings on a reply's code, which the harnesses extract differently."""
+        guarded, code = extract(reply.text, self._target(round_.level)), extracted(reply.text)
+        problem: Literal["no_code"] | None = None if code else "no_code"
+        official = Extraction(code or None, code or None, problem, "as MultiCodeIF's harness takes it")
         chosen = guarded if self.harness == "guarded" else official
         constraints = round_.level.constraints
         inquiries: list[Inquiry] = [Examination(each, guarded.code, GUARDED) for each in constraints]
@@ -160,21 +188,20 @@ class Checking:
         parses = answers[2 * len(constraints)].met if guarded.code else None
         checks, spent = [], Spent()
         for place, constraint in enumerate(constraints):
-            pair = answers[place], answers[len(constraints) + place]
-            match constraint_type(constraint.type).by:
-                case "judge":
-                    decided, judged = await self._judged(round_, place, chosen.code)
-                    pair, spent = (decided, decided), spent.plus(judged)
-                case "compiler":
-                    pair = await self._compiled(round_, constraint, guarded, official)
-                case _:
-                    pass
+            pair = [answers[place], answers[len(constraints) + place]]
+            by = constraint_type(constraint.type).by
+            if by == "judge":
+                decided, judged = await self._judged(round_, place, chosen.code)
+                pair, spent = [decided, decided], spent.plus(judged)
+            elif by == "compiler":  # on each harness, one after the other
+                codes: list[tuple[Harness, str | None]] = [(GUARDED, guarded.code), (OFFICIAL, official.code)]
+                pair = [await self._compiled(round_, constraint, *each) for each in codes]
             counts = pair[0] if self.harness == "guarded" else pair[1]
             checks.append(Checked(constraint, counts.met, counts.reason, pair[0].met, pair[1].met))
         return Found(chosen, tuple(checks), parses, spent.usage)
 
     def record(self, round_: Round, reply: Reply, found: Found) -> TurnRecord:
-        """The record of a turn that was answered, or carried over."""
+        """The record of an answered or carried turn."""
         first = found.unmet[0] if found.unmet else None
         verdict = None
         if found.extraction.code is None:
@@ -191,25 +218,18 @@ class Checking:
         )
 
     def overflow(self, round_: Round) -> TurnRecord:
-        """The record of a turn whose request no longer fitted the model's context: nothing is met."""
+        """The record of a turn whose request exceeds the model's context: nothing is met."""
         checks = [Checked(each, False, CONTEXT_FULL, False, False) for each in round_.level.constraints]
         verdict = Verdict.without_run("no_code", CONTEXT_FULL)
         return TurnRecord.of(round_.turn, round_.request, None, verdict, **_fields(round_, checks, None))
 
     def _target(self, level: Level) -> Target:
-        """The task's target; of one that names no language, the language of its constraints."""
+        """The task's target; the language of the constraints if the task names none."""
         named = [each.answer.language for each in level.constraints if each.answer.language]
         return self.task.target if self.task.target.language or not named else Target(named[0])
 
-    def _extract(self, level: Level, reply: Reply) -> tuple[Extraction, Extraction]:
-        """The code of a reply as it should be found, and as the published harness finds it."""
-        code = extracted(reply.text)
-        problem: Literal["no_code"] | None = None if code else "no_code"
-        official = Extraction(code or None, code or None, problem, "as MultiCodeIF's harness takes it")
-        return extract(reply.text, self._target(level)), official
-
     async def _judged(self, round_: Round, place: int, code: str | None) -> tuple[Finding, Spent]:
-        """What the judge says of the constraint at a place, and what it used."""
+        """The judge's finding on the constraint at a place, and its usage."""
         if code is None:
             return Finding(False, NO_CODE), Spent()
         constraint = round_.level.constraints[place]
@@ -222,16 +242,11 @@ class Checking:
         said = await comply(self.kit, round_.turn, question)
         return Finding(said.met, said.reason), said
 
-    async def _compiled(
-        self, round_: Round, constraint: Constraint, guarded: Extraction, official: Extraction
-    ) -> tuple[Finding, Finding]:
-        """What a compiler of the version says under each harness, of the code as it was written."""
-        findings = []
-        for harness, code in ((GUARDED, guarded.code), (OFFICIAL, official.code)):
-            suite = suite_of(constraint, harness)
-            verdict = None if code is None else await self.kit.check_program(round_.turn, code, suite)
-            findings.append(Finding(False, NO_CODE) if verdict is None else finding_of(verdict))
-        return findings[0], findings[1]
+    async def _compiled(self, round_: Round, constraint: Constraint, harness: Harness, code: str | None) -> Finding:
+        """The finding of a compiler of the version on the code as written."""
+        if code is None:
+            return Finding(False, NO_CODE)
+        return finding_of(await self.kit.check_program(round_.turn, code, suite_of(constraint, harness)))
 
 
 def _fields(
@@ -240,27 +255,16 @@ def _fields(
     """The further fields of a turn's record."""
     official = all_met([check.official for check in checks])
     broken = next((check.constraint.type for check in checks if check.official is False), None)
-    outcome: Literal["pass", "fail"] | None = None if official is None else "pass" if official else "fail"
+    outcome = outcome_of(official)
     turn = ConstrainedTurn(
         level=round_.level.name,
         round=round_.number,
         carried=round_.carried,
-        constraints=[_record(check) for check in checks],
+        constraints=[
+            ConstraintRecord.of(each.constraint, each.met, each.reason, each.guarded, each.official) for each in checks
+        ],
         parses=parses,
         grammar=grammar,
         official=OfficialTurn(passed=official, outcome=outcome, reason=broken and f"{broken} is not met"),
     )
     return turn.model_dump()
-
-
-def _record(check: Checked) -> ConstraintRecord:
-    kind = constraint_type(check.constraint.type)
-    return ConstraintRecord(
-        type=kind.name,
-        category=kind.category,
-        by=kind.by,
-        met=check.met,
-        reason=check.reason,
-        guarded=check.guarded,
-        official=check.official,
-    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from codechat.base.config import original_option, place_option, run_option
 from codechat.base.domain import Target
@@ -26,7 +26,6 @@ from codechat.studies.multicodeif.rows import ONLY_LEVEL, ConstrainedTask, Level
 REMEDY = (
     "give MultiCodeIF's task file: one JSON object a line, with task_id, level, category, constraint_type and answer"
 )
-STRUCTURES = "data_structure"
 LEVEL = r"L[1-9]\d?"
 LATER = {"types_cumulative", "witness", "reviewed"}
 """Fields that the published file lacks: its content's hash is without them."""
@@ -36,8 +35,8 @@ class MultiCodeIFRow(BaseModel):
     """One task of the file. `category` and `constraint_type` are as published or ours, `language` is null in 41 tasks.
 
     `types_cumulative` names the type of every answer in `answers_cumulative`; published chains have data structures
-    alone, whose types are told by the form. `witness` is a program that keeps all constraints, `reviewed` is false if
-    nobody has confirmed the task.
+    alone, whose type follows from the form. `witness` is a program that keeps all constraints, `reviewed` is false
+    until people confirm the task.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
@@ -60,13 +59,8 @@ class MultiCodeIFRow(BaseModel):
         """The level as a number; 0 of a single task."""
         return 0 if self.level == ONLY_LEVEL else int(self.level[1:])
 
-    @property
-    def chain_id(self) -> str:
-        """The id of the chain."""
-        return f"chain/{self.chain}"
-
     def content(self) -> dict[str, Any]:
-        """What the hash of the tasks is made from."""
+        """The row's part of the content hash."""
         return self.model_dump(exclude=LATER - self.model_fields_set)
 
 
@@ -92,25 +86,23 @@ class MultiCodeIFConfig(DatasetConfig):
             raise ValueError("dataset.level takes a level of chains: add dataset.part=levels")
         return self
 
-    @field_validator("categories")
+    @field_validator("categories", "types")
     @classmethod
-    def _known_categories(cls, names: list[str] | None) -> list[str] | None:
-        return _known(
-            names, {name for kind in constraint_types() for name in (kind.category, kind.published[0])}, "category"
-        )
-
-    @field_validator("types")
-    @classmethod
-    def _known_types(cls, names: list[str] | None) -> list[str] | None:
-        return _known(names, {name for kind in constraint_types() for name in (kind.name, kind.published[1])}, "type")
+    def _known(cls, names: list[str] | None, info: ValidationInfo) -> list[str] | None:
+        of, what = (_categories, "category") if info.field_name == "categories" else (_types, "type")
+        known = {name for kind in constraint_types() for name in of(kind)} if names else set[str]()
+        for name in names or ():
+            if name not in known:
+                raise ValueError(f"no {what} of constraints is called '{name}'; {nearest(name, known)}")
+        return names
 
 
-def _known(names: list[str] | None, known: set[str], what: str) -> list[str] | None:
-    """The names, if all are known. Raises `ValueError` otherwise."""
-    for name in names or ():
-        if name not in known:
-            raise ValueError(f"no {what} of constraints is called '{name}'; {nearest(name, known)}")
-    return names
+def _categories(kind: ConstraintType) -> set[str]:
+    return {kind.category, kind.published[0]}
+
+
+def _types(kind: ConstraintType) -> set[str]:
+    return {kind.name, kind.published[1]}
 
 
 PUBLISHED = frozenset(
@@ -123,12 +115,12 @@ PUBLISHED = frozenset(
         "74859fccbeede7417590699a7976482d49c52d659f4e3d23fa96d111db142a92",
     }
 )
-"""The contents of the published file by part and level: beside others the paper's figures do not stand."""
+"""The contents of the published file by part and level: the paper's numbers are shown for these alone."""
 
 
 @dataclass
 class Part:
-    """The single tasks of a file, or its chains, with the rows that they are made from and where each stands."""
+    """The single tasks of a file, or its chains, with the rows of each and the places in the file."""
 
     rows: list[MultiCodeIFRow] = field(default_factory=list)
     tasks: list[ConstrainedTask] = field(default_factory=list)
@@ -142,9 +134,8 @@ def multicodeif(config: MultiCodeIFConfig) -> Dataset:
     found = read_part(path, config.part)
     if not found.tasks:
         raise UserError(f"{path} holds no task of the part {config.part}", REMEDY)
-    tasks = found.tasks
-    if config.level is not None:
-        number = int(config.level[1:])
+    tasks, number = found.tasks, int(config.level[1:]) if config.level else 0
+    if number:
         tasks = [cut(task, number) for task in tasks if len(task.levels) >= number]
         if not tasks:
             raise UserError(f"{path} has no chain with the level {config.level}", "choose a lower dataset.level")
@@ -153,7 +144,7 @@ def multicodeif(config: MultiCodeIFConfig) -> Dataset:
         raise UserError("the dataset has no task of these categories, types and languages", "choose fewer at once")
     content = [*(row.content() for row in found.rows), *([config.level] if config.level else [])]
     open_ = sum(row.reviewed is False for row in found.rows)
-    remark = f"{open_} of {len(found.rows)} tasks are unreviewed: nobody has confirmed that they are sound"
+    remark = f"{open_} of {len(found.rows)} tasks are unreviewed: people have not confirmed that they are sound"
     made = Dataset("multicodeif", chosen, content_hash(content), found.places, remark=remark if open_ else "")
     return compared(made, "MultiCodeIF's as published", PUBLISHED)
 
@@ -163,15 +154,14 @@ def read_part(path: Path, part: Literal["single", "levels"]) -> Part:
 
     Raises `UserError` with the place of a row that cannot be read, or that does not follow the level before it.
     """
-    read = [(place, row, level) for place, (row, level) in read_values(path, lambda value: _parse(value, part), REMEDY)]
+    rows = [(place, *parsed) for place, parsed in read_values(path, lambda value: _parse(value, part), REMEDY)]
     single = part == "single"
-    if single and any(row.level == ONLY_LEVEL for _, row, _ in read):
-        read = [each for each in read if each[1].level == ONLY_LEVEL]
+    only_single = single and any(row.level == ONLY_LEVEL for _, row, _ in rows)
     found, chains = Part(), dict[str, list[tuple[MultiCodeIFRow, Level]]]()
-    for place, row, level in read:
-        if level is None:
+    for place, row, level in rows:
+        if level is None or (only_single and row.level != ONLY_LEVEL):
             continue
-        name = row.task_id if single else row.chain_id
+        name = row.task_id if single else f"chain/{row.chain}"
         found.rows.append(row)
         found.places.setdefault(name, place)
         if single:
@@ -192,61 +182,48 @@ def read_prompts(path: Path) -> dict[str, str]:
 
 
 def _parse(value: dict[str, Any], part: str) -> tuple[MultiCodeIFRow, Level | None]:
-    """The row, and its level; None if it is of the other part. Raises `ValueError` that names the task."""
+    """The row and its level, None for a row of the other part. Raises `ValueError` that names the task."""
     row = MultiCodeIFRow.model_validate(value)
     if row.number > 1 if part == "single" else row.number == 0:
         return row, None
     try:
         if row.number == 0:
-            constraints: tuple[Constraint, ...] = (_constraint(_type(row.category, row.constraint_type), row.answer),)
+            constraints: tuple[Constraint, ...] = (Constraint.of(_type(row.category, row.constraint_type), row.answer),)
         else:
             answers, types = row.answers_cumulative, row.types_cumulative
             if row.chain is None or len(answers) != row.number or (types and len(types) != len(answers)):
                 raise ValueError("a level needs its chain, and in answers_cumulative an answer for each level up to it")
-            constraints = tuple(map(_constraint, map(_named, types) if types else map(_by_form, answers), answers))
+            constraints = tuple(map(Constraint.of, types or map(_by_form, answers), answers))
     except ValueError as error:
         raise ValueError(f"the task {row.task_id}: {error}") from error
     return row, Level(row.level, row.prompt, constraints)
 
 
-def _constraint(kind: ConstraintType, answer: str) -> Constraint:
-    return Constraint(kind.name, kind.read(answer))
-
-
-def _type(category: str, name: str) -> ConstraintType:
-    """The type of a category's and a type's name, published or ours. Raises `ValueError` if there is none."""
+def _type(category: str, name: str) -> str:
+    """Our name of a type, given by category and type, published or ours. Raises `ValueError` if there is none."""
     for kind in constraint_types():
-        if category in (kind.category, kind.published[0]) and name in (kind.name, kind.published[1]):
-            return kind
+        if category in _categories(kind) and name in _types(kind):
+            return kind.name
     raise ValueError(f"no constraint type is called {category}/{name}")
 
 
-def _named(name: str) -> ConstraintType:
-    """The type of our name. Raises `ValueError` if there is none."""
-    try:
-        return constraint_type(name)
-    except UserError as error:
-        raise ValueError(", ".join(str(error).splitlines())) from None
-
-
-def _by_form(answer: str) -> ConstraintType:
+def _by_form(answer: str) -> str:
     """The type of a data structure's constraint, which the chains do not name: by the form of its answer."""
     if answer.strip(" ;").count(";") < 2:
-        return _type(STRUCTURES, "type")
-    return _type(STRUCTURES, "operation" if "[" in answer else "size")
+        return "data_structure_type"
+    return "data_structure_operation" if "[" in answer else "data_structure_size"
 
 
 def _task(name: str, rows: Sequence[tuple[MultiCodeIFRow, Level]]) -> ConstrainedTask:
     """The task of these levels. A witness of all constraints is its reference."""
     last, levels = rows[-1][0], tuple(level for _, level in rows)
     target = Target(language_of(last.language).names[0] if last.language else "")
-    return ConstrainedTask(
-        name, levels[0].prompt, target, reference=last.witness, level=levels[0].name, levels=levels
-    )  # fmt: skip
+    first = levels[0]
+    return ConstrainedTask(name, first.prompt, target, reference=last.witness, level=first.name, levels=levels)
 
 
 def cut(chain: ConstrainedTask, number: int) -> ConstrainedTask:
-    """A chain at one level, which it has."""
+    """A chain at one of its levels."""
     level = chain.levels[number - 1]
     name = f"{chain.task_id}/{level.name}"
     return replace(chain, task_id=name, prompt=level.prompt, level=level.name, levels=(level,))
@@ -254,16 +231,11 @@ def cut(chain: ConstrainedTask, number: int) -> ConstrainedTask:
 
 def _chosen(task: ConstrainedTask, config: MultiCodeIFConfig) -> bool:
     kinds = [constraint_type(constraint.type) for level in task.levels for constraint in level.constraints]
-    languages = None if config.languages is None else {_language(name) for name in config.languages}
-    return (
-        (
-            config.categories is None
-            or any({kind.category, kind.published[0]} & set(config.categories) for kind in kinds)
-        )
-        and (config.types is None or any({kind.name, kind.published[1]} & set(config.types) for kind in kinds))
-        and (languages is None or task.target.language in languages)
-    )
-
-
-def _language(name: str) -> str:
-    return "" if name.lower() == "none" else language_of(name).names[0]
+    if config.categories is not None and not any(_categories(kind) & {*config.categories} for kind in kinds):
+        return False
+    if config.types is not None and not any(_types(kind) & {*config.types} for kind in kinds):
+        return False
+    languages = config.languages
+    return languages is None or task.target.language in {
+        "" if name.lower() == "none" else language_of(name).names[0] for name in languages
+    }

@@ -1,12 +1,12 @@
 """MultiCodeIF's published outputs, one file per mode and model, as sessions of `repair` or `levels`.
 
-A reply's turn is its round, or its level. The first replies of self-repair, and those to first levels that a file of
-chains lacks, are those of the single-level file of the same model: the first level of a chain is a single task.
+The turn of a reply is the round, or the level. The first replies of self-repair, and replies to first levels that a
+file of chains lacks, are in the single-level file of the same model: the first level of a chain is a single task.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -14,19 +14,19 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from codechat.base.config import original_option
-from codechat.base.domain import Failure, Message, Outcome
+from codechat.base.domain import Failure, Message
 from codechat.base.errors import UserError
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.base.template import counted
 from codechat.datasets import DATASETS
 from codechat.datasets.importing import FORMATS, ImportConfig, Imported
 from codechat.datasets.reading.lines import read_values
-from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 from codechat.studies.multicodeif.constraints.published import extracted
-from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord, OfficialTurn, all_met
+from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord, OfficialTurn, all_met, outcome_of
 from codechat.studies.multicodeif.rows import ConstrainedTask, Level
 
 NAME = re.compile(r"multicodeif_(?P<mode>single|selfrepair|multi)_(?P<model>.+?)(?P<ending>\.jsonl(?:\.gz)?)")
+ONE = "import one mode of one model at a time"
 REMEDY = "source=FILE names published outputs of MultiCodeIF, .jsonl or .jsonl.gz (docs/multicodeif.md)"
 
 
@@ -54,6 +54,9 @@ class PublishedReply(BaseModel):
     reference_verdicts: list[bool] | None = None
 
 
+Tasks = Mapping[str, ConstrainedTask]
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A reply, and its place as FILE:LINE."""
@@ -73,11 +76,11 @@ class Line:
 
     @property
     def verdicts(self) -> list[bool | None]:
-        """The published verdict on each constraint: the official one, or that of the published validators."""
-        if self.row.reference_verdicts is not None:
-            return list(self.row.reference_verdicts)
-        official = self.row.official_verdict
-        return [self.row.reference_verdict if official is None else official]
+        """The verdict on each constraint: the official one, or else the one of the published validators."""
+        row = self.row
+        if row.reference_verdicts is not None:
+            return list(row.reference_verdicts)
+        return [row.reference_verdict if row.official_verdict is None else row.official_verdict]
 
     @property
     def met(self) -> bool | None:
@@ -85,8 +88,11 @@ class Line:
         return all_met(self.verdicts)
 
 
-def read_lines(path: Path) -> list[Line]:
-    """The replies of a file, all to tasks or all to levels. Raises `UserError` naming the first wrong line."""
+def read_lines(path: Path, model: str | None = None) -> list[Line]:
+    """The replies of a file, all to tasks or all to levels, and of one model: the given one, if any.
+
+    Raises `UserError` that names the first wrong line.
+    """
     lines: list[Line] = []
     for place, row in read_values(path, PublishedReply.model_validate, REMEDY, "source"):
         if (row.round is None) == (row.level is None) or (row.level is None) != (row.chain is None):
@@ -94,27 +100,15 @@ def read_lines(path: Path) -> list[Line]:
         line = Line(place, row)
         if lines and (lines[0].row.level is None) != (row.level is None):
             raise UserError(f"{place}: replies to levels and to tasks are in one file", ONE)
-        if lines and lines[0].row.model != row.model:
-            raise UserError(f"{place}: a reply of {row.model} among those of {lines[0].row.model}", ONE)
+        model = row.model if model is None else model
+        if model != row.model:
+            raise UserError(f"{place}: a reply of {row.model} among replies of {model}", ONE)
         lines.append(line)
     if not lines:
         raise UserError(f"{path} holds no reply", REMEDY)
     return lines
 
 
-ONE = "import one mode of one model at a time"
-
-
-def beside(source: Path) -> Iterator[Path]:
-    """The single-level replies of the same model in the folder of a source with its published name."""
-    named = NAME.fullmatch(source.name)
-    if named and named["mode"] != "single":
-        path = source.with_name(f"multicodeif_single_{named['model']}{named['ending']}")
-        if path.is_file():
-            yield path
-
-
-TASK_FILE = "multicodeif_tasks"
 OTHER = "tasks=FILE names the task file that the replies were made from"
 
 
@@ -130,11 +124,13 @@ class MultiCodeIFImport(ImportConfig):
 @FORMATS.register("multicodeif", MultiCodeIFImport)
 def multicodeif(config: MultiCodeIFImport) -> Imported:
     """MultiCodeIF's published outputs, one mode of one model. Raises `UserError` naming the first wrong line."""
-    source, first = Path(config.source), list(beside(Path(config.source)))
-    lines, singles = read_lines(source), [line for path in first for line in read_lines(path)]
-    for line in singles:
-        if line.row.model != lines[0].row.model:
-            raise UserError(f"{line.place}: a reply of {line.row.model} among those of {lines[0].row.model}", ONE)
+    source, first = Path(config.source), list[Path]()
+    named = NAME.fullmatch(source.name)
+    if named and named["mode"] != "single":  # the single-level replies of the same model
+        single = source.with_name(f"multicodeif_single_{named['model']}{named['ending']}")
+        first = [single] if single.is_file() else []
+    lines = read_lines(source)
+    singles = [line for path in first for line in read_lines(path, lines[0].row.model)]
     task_file = Path(config.tasks) if config.tasks else _find_tasks(source.parent)
     chained = lines[0].row.level is not None
     tasks = _tasks(task_file, "single") if singles or not chained else {}
@@ -142,16 +138,18 @@ def multicodeif(config: MultiCodeIFImport) -> Imported:
         chains = _tasks(task_file, "levels")
         lines, tasks = [*_first_levels(lines, singles, chains, tasks), *lines], chains
     else:
-        lines = [*_first_rounds(lines, singles), *lines]
+        wanted = {line.task for line in lines} - {line.task for line in lines if line.turn == 0}
+        lines = [*(line for line in singles if line.turn == 0 and line.task in wanted), *lines]
     sessions = _by_task(lines, tasks, task_file)
     repeated = [] if chained else _repeat_rounds(sessions)
     turns = {line.turn for own in sessions.values() for line in own.values()}
-    named = NAME.fullmatch(source.name)
     model = config.model or lines[-1].row.model or (named["model"] if named else "imported")
     own_code: list[str] = []
+    protocol = "levels" if chained else "repair"
     made = [
-        _Session(tasks[name], own, "levels" if chained else "repair", model, own_code).record(turns, config.missing)
-        for name, own in ((name, sessions[name]) for name in tasks if name in sessions)
+        _Session(task, sessions[name], protocol, model, own_code).record(turns, config.missing)
+        for name, task in tasks.items()
+        if name in sessions
     ]
     if own_code:
         repeated.append(
@@ -162,10 +160,11 @@ def multicodeif(config: MultiCodeIFImport) -> Imported:
 
 
 def _find_tasks(folder: Path) -> Path:
-    found = [path for path in sorted(folder.glob(f"{TASK_FILE}.jsonl*")) if path.is_file()]
-    if len(found) != 1:
-        raise UserError(f"{'no' if not found else 'more than one'} task file {TASK_FILE}.jsonl is in {folder}", OTHER)
-    return found[0]
+    paths = [path for path in sorted(folder.glob("multicodeif_tasks.jsonl*")) if path.is_file()]
+    if len(paths) != 1:
+        count = "more than one" if paths else "no"
+        raise UserError(f"{count} task file multicodeif_tasks.jsonl is in {folder}", OTHER)
+    return paths[0]
 
 
 def _tasks(path: Path, part: str) -> dict[str, ConstrainedTask]:
@@ -173,19 +172,8 @@ def _tasks(path: Path, part: str) -> dict[str, ConstrainedTask]:
     return {task.task_id: task for task in DATASETS.build(config).tasks if isinstance(task, ConstrainedTask)}
 
 
-def _first_rounds(lines: Sequence[Line], singles: Sequence[Line]) -> Iterable[Line]:
-    """The single-level replies to the tasks in the lines, without those that they hold."""
-    wanted = {line.task for line in lines} - {line.task for line in lines if line.turn == 0}
-    return (line for line in singles if line.turn == 0 and line.task in wanted)
-
-
-def _first_levels(
-    lines: Sequence[Line],
-    singles: Sequence[Line],
-    chains: Mapping[str, ConstrainedTask],
-    tasks: Mapping[str, ConstrainedTask],
-) -> Iterable[Line]:
-    """The single-level replies to the first levels of the chains in the lines, without those that they hold."""
+def _first_levels(lines: Sequence[Line], singles: Sequence[Line], chains: Tasks, tasks: Tasks) -> Iterable[Line]:
+    """The single-level replies to the first levels of the chains whose first reply is not in the lines."""
     have = {line.task for line in lines if line.turn == 0}
     replies = {line.task: line for line in singles if line.turn == 0}
     alike = {(task.prompt, task.levels[0].constraints): name for name, task in tasks.items()}
@@ -197,9 +185,7 @@ def _first_levels(
             yield replace(single, row=single.row.model_copy(update={"round": None, "level": "L1", "chain": chain}))
 
 
-def _by_task(
-    lines: Iterable[Line], tasks: Mapping[str, ConstrainedTask], task_file: Path
-) -> dict[str, dict[int, Line]]:
+def _by_task(lines: Iterable[Line], tasks: Tasks, task_file: Path) -> dict[str, dict[int, Line]]:
     """The replies by task and turn. Raises `UserError` for a reply that fits no task, and for a second one."""
     found: dict[str, dict[int, Line]] = defaultdict(dict)
     for line in lines:
@@ -234,28 +220,21 @@ def _repeat_rounds(sessions: Mapping[str, dict[int, Line]]) -> list[str]:
         after = min(turn for turn in present if turn > number)
         whole = [own for own in sessions.values() if number - 1 in own and after in own]
         if number - 1 in present and all(own[after].row.previous_round_verdict == own[number - 1].met for own in whole):
-            for own in whole:
-                own[number] = _repeated(own[number - 1], number)
+            for own in whole:  # the same reply a round later; carried over if it was met
+                last = own[number - 1]
+                changes = {"round": f"R{number}", "feedback_prompt": None if last.met else ""}
+                own[number] = replace(last, row=last.row.model_copy(update=changes))
             present.append(number)
             remarks.append(
-                f"round {number} is in no line, and the verdicts before round {after} are those of round {number - 1}: "
-                f"its replies are taken to be those of round {number - 1}"
+                f"round {number} is in no line, and round {after} reports the verdicts of round {number - 1} as the "
+                f"previous ones: round {number} gets the replies of round {number - 1}"
             )
     return remarks
 
 
-def _repeated(line: Line, number: int) -> Line:
-    """The same reply a round later; carried over if it was met."""
-    feedback = None if line.met else ""
-    return replace(line, row=line.row.model_copy(update={"round": f"R{number}", "feedback_prompt": feedback}))
-
-
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """The replies to a task by turn, with what makes a record of them.
-
-    `own_code` gets the places of replies that seem carried over and are not.
-    """
+    """The replies to a task by turn. `own_code` gets the places of replies that seem carried over and are not."""
 
     task: ConstrainedTask
     lines: Mapping[int, Line]
@@ -264,7 +243,7 @@ class _Session:
     own_code: list[str]
 
     def record(self, known: set[int], missing: str) -> SessionRecord:
-        """The record; `known` are the turns that the source holds of any task."""
+        """The record; `known` are the turns in the source, of any task."""
         turns: list[TurnRecord] = []
         holes = []
         for number in range(max(known) + 1):
@@ -274,23 +253,16 @@ class _Session:
                 turns.append(self._empty(number))
             else:
                 holes.append(number)
+        remedy = "; missing=empty counts it as an empty one" if known.intersection(holes) else ""
         return SessionRecord(
-            cell_id="imported",
-            session_id=f"imported/{self.task.task_id}",
-            task_id=self.task.task_id,
-            dataset="multicodeif",
-            model=self.model,
-            protocol=self.protocol,
-            agenda=[],
-            seed=0,
-            status="errored" if holes else "completed",
-            error=_lacking(holes, known) if holes else None,
-            turns=turns,
-            language=self.task.target.language,
-        )
+            cell_id="imported", session_id=f"imported/{self.task.task_id}", task_id=self.task.task_id,
+            dataset="multicodeif", model=self.model, protocol=self.protocol, agenda=[], seed=0, turns=turns,
+            status="errored" if holes else "completed", language=self.task.target.language,
+            error=f"the source has no reply for turn {', '.join(map(str, holes))}{remedy}" if holes else None,
+        )  # fmt: skip
 
     def _turn(self, line: Line, before: Sequence[TurnRecord]) -> TurnRecord:
-        """The record of a reply. A carried one is published as its code alone: here it is the reply carried over."""
+        """The record of a reply. A carried one is published as code alone; the record has the whole earlier reply."""
         repair = line.row.round is not None and line.turn > 0
         carried = repair and line.row.feedback_prompt is None
         if carried and before:
@@ -299,73 +271,45 @@ class _Session:
             self.own_code.extend([] if carried else [line.place])
         asked = [Message("user", line.row.feedback_prompt)] if line.row.feedback_prompt else []
         response = before[-1].response if carried and before else line.row.response_raw
-        passed = line.met
-        outcome: Outcome | None = None if passed is None else "pass" if passed else "fail"
-        pairs = zip(self._constraints(line.turn), line.verdicts, strict=True)
+        pairs = zip(_level(self.task, line.turn).constraints, line.verdicts, strict=True)
         unmet = ", ".join(constraint.type for constraint, met in pairs if met is False)
         return TurnRecord(
-            turn=line.turn,
-            request=asked,
-            response=response,
-            code=line.row.code,
-            outcome=outcome,
-            passed=passed,
-            passed_base=passed,
-            failure=Failure(f"published: {unmet} not met") if passed is False else None,
+            turn=line.turn, request=asked, response=response, code=line.row.code, outcome=outcome_of(line.met),
+            passed=line.met, passed_base=line.met,
+            failure=Failure(f"published: {unmet} not met") if line.met is False else None,
             **self._fields(line.turn, line.verdicts, carried=carried),
-        )
+        )  # fmt: skip
 
     def _empty(self, number: int) -> TurnRecord:
-        """The record of a reply that the source lacks, if it counts as an empty one."""
-        verdicts: list[bool | None] = [False] * len(self._constraints(number))
+        """The record of a missing reply that counts as an empty one."""
         reason = "the source has no reply"
-        fields = self._fields(number, verdicts, reason)
+        fields = self._fields(number, [False] * len(_level(self.task, number).constraints), reason)
         return TurnRecord(
             turn=number, response="", outcome="no_code", passed=False, passed_base=False, failure=Failure(reason),
             **fields,
         )  # fmt: skip
 
-    def _constraints(self, turn: int) -> tuple[Constraint, ...]:
-        return _level(self.task, turn).constraints
-
     def _fields(
         self, turn: int, verdicts: Sequence[bool | None], reason: str = "", *, carried: bool = False
     ) -> dict[str, Any]:
-        """The fields of a turn with constraints; what the codes of both harnesses keep is not known."""
-        passed = all_met(list(verdicts))
-        outcome: Literal["pass", "fail"] = "pass" if passed else "fail"
-        turned = ConstrainedTurn(
+        """The fields of a turn with constraints; the guarded verdicts are unknown."""
+        passed = all_met(verdicts)
+        reasons = {None: "no verdict was published", True: "published: met", False: "published: not met"}
+        official = OfficialTurn(passed=passed, outcome=outcome_of(passed), reason=None)
+        return ConstrainedTurn(
             level=_level(self.task, turn).name,
             round=turn if self.protocol == "repair" else 0,
             carried=carried,
             constraints=[
-                ConstraintRecord(
-                    type=each.type,
-                    category=constraint_type(each.type).category,
-                    by=constraint_type(each.type).by,
-                    met=met,
-                    reason=reason or _said(met),
-                    guarded=None,
-                    official=met,
-                )
-                for each, met in zip(self._constraints(turn), verdicts, strict=True)
+                ConstraintRecord.of(each, met, reason or reasons[met], None, met)
+                for each, met in zip(_level(self.task, turn).constraints, verdicts, strict=True)
             ],
-            official=None if passed is None else OfficialTurn(passed=passed, outcome=outcome, reason=None),
-        )
-        return turned.model_dump()
-
-
-def _lacking(holes: Sequence[int], known: set[int]) -> str:
-    remedy = "; missing=empty counts it as an empty one" if known.intersection(holes) else ""
-    return f"the source has no reply for turn {', '.join(map(str, holes))}{remedy}"
-
-
-def _said(met: bool | None) -> str:
-    return "no verdict was published" if met is None else f"published: {'met' if met else 'not met'}"
+            official=None if passed is None else official,
+        ).model_dump()
 
 
 def _remarks(lines: Sequence[Line]) -> Iterable[str]:
-    """What a user should know of the replies."""
+    """Remarks for the user."""
     silent = sum(line.met is None for line in lines)
     if silent:
         yield f"{silent} of {counted(len(lines), 'reply', 'replies')} have no published verdict"

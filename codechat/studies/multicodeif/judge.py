@@ -1,6 +1,6 @@
-"""The verdicts on constraints that a recording holds, such as published ones, for another run over the same replies.
+"""The verdicts on constraints in a recording, such as published ones, for another run over the same replies.
 
-A verdict is that on a reply: of code that is not in the recorded reply it says nothing.
+A verdict is on a reply: code that is not in the recorded reply is undecided.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from codechat.base.config import original_option, place_option
 from codechat.base.domain import Adherence, Applicability, Compliance, Instruction
 from codechat.base.errors import UserError
 from codechat.base.files import file_hash
-from codechat.base.records import TurnRecord, read_sessions
+from codechat.base.records import read_sessions
 from codechat.judging import CONSTRAINT, JUDGES, ConstraintQuestion, JudgeConfig
 from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord
 
@@ -22,7 +22,7 @@ REMEDY = "judge.path names the sessions.jsonl that is replayed (codechat import 
 
 
 class RecordedConfig(JudgeConfig):
-    """The recording. The cell id covers the file's content, not its path."""
+    """The recording. The cell id covers the content of the file, not its path."""
 
     kind: Literal["recorded"] = original_option("recorded", "take the verdicts on constraints from a recording")
     path: str = place_option(..., "a sessions.jsonl: its content, not its place, is part of the cell id", min_length=1)
@@ -37,32 +37,27 @@ class _Judged:
     """A recorded reply, and the verdicts on it."""
 
     reply: str
-    constraints: tuple[ConstraintRecord, ...]
-
-    @classmethod
-    def of(cls, turn: TurnRecord, place: str) -> "_Judged":
-        try:
-            own = ConstrainedTurn.of(turn)
-        except ValidationError as error:
-            raise UserError(f"{place} has no verdicts on constraints", REMEDY) from error
-        return cls(turn.response or "", tuple(own.constraints))
+    constraints: list[ConstraintRecord]
 
     def holds(self, code: str) -> bool:
         """Whether each line of the code is in the reply."""
-        if code.strip() in self.reply:
-            return True
-        return _lines(code) <= _lines(self.reply)
+        return code.strip() in self.reply or _lines(code) <= _lines(self.reply)
 
 
 def _read(path: Path) -> dict[str, dict[int, _Judged]]:
     """The verdicts by task and turn."""
-    found: dict[str, dict[int, _Judged]] = {}
+    judged: dict[str, dict[int, _Judged]] = {}
     for session in read_sessions(path):
         name = session.task_id
-        if name in found:
+        if name in judged:
             raise UserError(f"{path} has two sessions of {name}", REMEDY)
-        found[name] = {turn.turn: _Judged.of(turn, f"{path}: turn {turn.turn} of {name}") for turn in session.turns}
-    return found
+        judged[name] = {}
+        for turn in session.turns:
+            try:
+                judged[name][turn.turn] = _Judged(turn.response or "", ConstrainedTurn.of(turn).constraints)
+            except ValidationError as error:
+                raise UserError(f"{path}: turn {turn.turn} of {name} has no verdicts on constraints", REMEDY) from error
+    return judged
 
 
 def _lines(text: str) -> set[str]:
@@ -78,7 +73,7 @@ class RecordedJudge:
         self._turns: dict[str, dict[int, _Judged]] | None = None
 
     async def check(self) -> None:
-        """Read the recording. Raises `UserError` naming the first line that is wrong."""
+        """Read the recording. Raises `UserError` that names the first wrong line."""
         if self._turns is None:
             self._turns = _read(self._path)
 
@@ -100,8 +95,8 @@ class RecordedJudge:
             return Compliance(None, BY, "no verdict on this turn is recorded")
         if not judged.holds(question.code):
             return Compliance(None, BY, "the recorded verdict is on another reply")
-        found = judged.constraints[question.index]
-        return Compliance(found.met, BY, found.reason)
+        verdict = judged.constraints[question.index]
+        return Compliance(verdict.met, BY, verdict.reason)
 
     async def aclose(self) -> None:
         self._turns = None

@@ -1,4 +1,4 @@
-"""The further fields of turns whose code must keep constraints, and the sums over them (docs/multicodeif.md)."""
+"""The further fields of turns whose code must keep constraints, and the metrics over them (docs/multicodeif.md)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -8,26 +8,24 @@ from pydantic import BaseModel, ConfigDict
 
 from codechat.base.domain import Outcome
 from codechat.base.records import SessionRecord, TurnRecord
-from codechat.report.metrics.measures import Breakdown
+from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
+from codechat.report.metrics.spending import Effort
 from codechat.report.metrics.statistics import TaskRatio
-from codechat.report.metrics.sums import Value
-from codechat.report.metrics.tally import Part, Tally
-from codechat.studies.multicodeif.constraints import solved_types
+from codechat.report.metrics.sums import CellSums, Mean, Part, Tally, Value, at
+from codechat.studies.multicodeif.constraints import Constraint, constraint_type, solved_types
 
 GROUPS = ("category", "type", "language", "check")
-"""By what constraints are grouped; `check` is what decides them."""
+"""The groupings of constraints; `check` is what decides them."""
 NO_LANGUAGE = "none"
 """The group of tasks that name no language."""
 VERDICTS = ("met", "guarded", "official")
-"""Who says that a constraint is met: the chosen harness, or one by name."""
-
-
+"""The verdicts on a constraint: by the chosen harness, and by each harness."""
 UNDECIDED_DECISIONS = ("undecided_decisions", "Undecided decisions")
 """Key and label of the share of undecided constraints: a task is decided if one of its constraints is unmet."""
 ALWAYS = ("undecided", "parses")
-"""The figures that rest on no verdict."""
+"""The metrics that need no verdict."""
 MOST_UNDECIDED = 0.9
-"""The share of a group's decisions beyond which the group has no figure but this share."""
+"""The share of undecided decisions beyond which a group has only this metric."""
 
 
 class _Part(BaseModel):
@@ -48,6 +46,14 @@ class ConstraintRecord(_Part):
     guarded: bool | None
     official: bool | None
 
+    @classmethod
+    def of(
+        cls, constraint: Constraint, met: bool | None, reason: str, guarded: bool | None, official: bool | None
+    ) -> "ConstraintRecord":
+        """The record of the verdicts on a constraint."""
+        kind, verdicts = constraint_type(constraint.type), {"guarded": guarded, "official": official}
+        return cls(type=kind.name, category=kind.category, by=kind.by, met=met, reason=reason, **verdicts)
+
 
 class OfficialTurn(_Part):
     """All constraints by the published harness; null if one is undecided and none unmet."""
@@ -61,8 +67,8 @@ class ConstrainedTurn(_Part):
     """The fields that `repair` and `levels` add to a turn.
 
     `level` is `single` or L1, L2, …; `round` counts repairs. `carried`: a met reply that was judged again, without a
-    request. `parses` says whether the code parses in the task's language, null if that is not known; `grammar` is the
-    package that read it, with its version, null if none did.
+    request. `parses`: whether the code parses in the task's language, null if unknown; `grammar` is the package that
+    read it, with its version, null if none did.
     """
 
     level: str
@@ -80,14 +86,13 @@ class ConstrainedTurn(_Part):
         return cls.model_validate({name: known[name] for name in cls.model_fields if name in known})
 
     def all_met(self, verdict: str) -> bool | None:
-        """Whether all constraints are met by one of `VERDICTS`: one unmet decides; None if that is open."""
+        """Whether all constraints are met by one of `VERDICTS`: one unmet decides; None if undecided."""
         return all_met([getattr(each, verdict) for each in self.constraints]) if self.constraints else None
 
     @property
     def leaks(self) -> bool:
         """Whether the published answer of a constraint is a whole solution: `protocol.feedback=paper` hands it out."""
-        solved = solved_types()
-        return any(each.type in solved for each in self.constraints)
+        return any(each.type in solved_types() for each in self.constraints)
 
 
 def all_met(found: Sequence[bool | None]) -> bool | None:
@@ -95,39 +100,39 @@ def all_met(found: Sequence[bool | None]) -> bool | None:
     return False if False in found else None if None in found else True
 
 
-ByGroup = tuple[str, str, bool | None, str]
-"""A figure of groups: its key, label, whether higher is better, and its meaning."""
+def outcome_of(passed: bool | None) -> Literal["pass", "fail"] | None:
+    """The outcome of a verdict on all constraints; None if it is undecided."""
+    return None if passed is None else "pass" if passed else "fail"
 
 
-def breakdowns_of(figures: Sequence[ByGroup], of_languages: ByGroup) -> tuple[Breakdown, ...]:
-    """The figures by each of `GROUPS`, with one more by language."""
+def _breakdowns(parses: str, *metrics: tuple[str, str, str]) -> tuple[Breakdown, ...]:
+    """The metrics (key, label, meaning) by each of `GROUPS`, and by language also the code that parses."""
+    of_languages = ("parses", "Code parses", f"{parses} whose code parses in the task's language, where known")
     return tuple(
-        Breakdown(key, label, by, f"by_{by}.{key}", higher_is_better=better, help=meaning)
+        Breakdown(key, label, by, f"by_{by}.{key}", higher_is_better=key != "undecided", help=meaning)
         for by in GROUPS
-        for key, label, better, meaning in (*figures, *([of_languages] if by == "language" else []))
+        for key, label, meaning in (*metrics, *([of_languages] if by == "language" else []))
     )
 
 
-_OF_TURNS = {
-    "hsr": "accuracy",
-    "hsr_guarded": "guarded",
-    "hsr_official": "official",
-    "undecided": "undecided",
-    "parses": "parses",
-}  # figures of whole turns, by the names that groups have for them
+# Metrics of whole turns, by their names in groups.
+_OF_TURNS = {"hsr": "accuracy", "hsr_guarded": "guarded", "hsr_official": "official"}
+_OF_TURNS |= {"undecided": "undecided", "parses": "parses"}
 
 
 @dataclass
 class Groups:
-    """Tallies by group: of constraints by category, type and what decides them, of turns by language."""
+    """Tallies by group: constraints by category, type and check, turns by language."""
 
     tallies: dict[str, dict[str, Tally]] = field(default_factory=lambda: {by: {} for by in GROUPS})
 
     def add(self, session: SessionRecord, turn: TurnRecord, own: ConstrainedTurn) -> None:
         """Count the verdicts of a turn."""
         for each in own.constraints:
+            verdicts = {"accuracy": each.met, "guarded": each.guarded, "official": each.official}
+            parts: dict[str, Part] = {name: (met, 1) for name, met in verdicts.items() if met is not None}
             for by, name in groups_of(each):
-                self.at(by, name).count(session.task_id, dict(_constraint_parts(each)))
+                self.at(by, name).count(session.task_id, {"undecided": (each.met is None, 1), **parts})
         parts = turn_parts(turn, own)
         known = {name: parts[source] for source, name in _OF_TURNS.items() if source in parts}
         self.at("language", session.language or NO_LANGUAGE).count(session.task_id, known)
@@ -137,35 +142,29 @@ class Groups:
         return self.tallies[by].setdefault(name, Tally())
 
     def values(self, shown: Iterable[Breakdown], value: Value) -> dict[str, dict[str, Any]]:
-        """A value of every group's figures at their places in metrics.json."""
-        found: dict[str, dict[str, Any]] = {}
+        """The values of every group at their places in metrics.json."""
+        values: dict[str, dict[str, Any]] = {}
         for part in shown:
-            shown = found.setdefault(f"by_{part.by}", {})[part.key] = {}
-            for name, tally in sorted(self.tallies[part.by].items()):
-                if part.key in tally.figures and (part.key in ALWAYS or not is_open(tally["undecided"])):
-                    shown[name] = value(tally[part.key])
-        return found
+            values.setdefault(f"by_{part.by}", {})[part.key] = {
+                name: value(tally[part.key])
+                for name, tally in sorted(self.tallies[part.by].items())
+                if part.key in tally.figures and (part.key in ALWAYS or not is_open(tally["undecided"]))
+            }
+        return values
 
 
 def is_open(undecided: TaskRatio) -> bool:
-    """Whether a group is almost wholly undecided, so that a share of the few decided ones says nothing of it."""
+    """Whether almost a whole group is undecided, so that a share of the few decided ones means nothing."""
     return (undecided.rate or 0.0) > MOST_UNDECIDED
 
 
 def groups_of(constraint: ConstraintRecord) -> Iterator[tuple[str, str]]:
-    """The groups of a constraint, each with what groups by."""
+    """The groups of a constraint, each after its grouping."""
     yield from (("category", constraint.category), ("type", constraint.type), ("check", constraint.by))
 
 
-def _constraint_parts(constraint: ConstraintRecord) -> Iterator[tuple[str, Part]]:
-    yield "undecided", (constraint.met is None, 1)
-    for name, met in (("accuracy", constraint.met), ("guarded", constraint.guarded), ("official", constraint.official)):
-        if met is not None:
-            yield name, (met, 1)
-
-
 def turn_parts(turn: TurnRecord, own: ConstrainedTurn) -> dict[str, Part]:
-    """A turn's part of each figure: `hsr` of turns, `ssr` of constraints, by verdict; undecided ones are in no rate.
+    """A turn's part of each metric: `hsr` of turns, `ssr` of constraints, by verdict; undecided ones are in no rate.
 
     `undecided` counts turns, `undecided_decisions` constraints.
     A turn with one constraint unmet and another undecided is decided: not all are met.
@@ -185,3 +184,209 @@ def turn_parts(turn: TurnRecord, own: ConstrainedTurn) -> dict[str, Part]:
         if known:
             parts[f"ssr{mark}"] = (sum(known), len(known))
     return parts
+
+
+SATISFIED = tuple(f"{name}{mark}" for name in ("hsr", "ssr") for mark in ("", "_guarded", "_official"))
+"""The metrics by level: by the harness that counts, and by each harness. `avg_` and the name: the mean over levels."""
+
+_SSR = "constraints met, of all so far that are decided"
+_HSR = "tasks with all constraints so far met, of those decided"
+_OFFICIAL = "the same under protocol.harness=official"
+LEVELS = Measures(
+    protocol="levels",
+    title="MultiCodeIF, levels: a constraint more at every level",
+    series=(
+        Series("hsr", "HSR", help=_HSR),
+        Series("ssr", "SSR", help=_SSR),
+        Series("hsr_official", "HSR, official", help=_OFFICIAL),
+        Series("ssr_official", "SSR, official", help=_OFFICIAL),
+        Series("undecided_levels", "Undecided", higher_is_better=False,
+               help="tasks of which it is undecided whether all is met, of all"),
+    ),
+    finals=(
+        Final("avg_hsr", "HSR, mean", help=f"{_HSR}; unweighted mean over the levels"),
+        Final("avg_ssr", "SSR, mean", help=f"{_SSR}; unweighted mean over the levels"),
+        Final("avg_hsr_official", "HSR, mean, official", help=_OFFICIAL),
+        Final("avg_ssr_official", "SSR, mean, official", help=_OFFICIAL),
+        Final("parses", "Code parses", help="turns whose code parses in the task's language, where known"),
+        Final("undecided", "Undecided", higher_is_better=False, help="undecided turns, of all; in no rate"),
+        Final(*UNDECIDED_DECISIONS, higher_is_better=False, help="undecided constraints of all turns"),
+    ),
+    breakdowns=_breakdowns(
+        "turns",
+        ("accuracy", "Constraints met", "constraints met, of those of the group at all levels; by language, tasks"),
+        ("official", "Constraints met, official", _OFFICIAL),
+        ("undecided", "Undecided", "constraints of the group that are undecided; by language, turns"),
+    ),
+    passed="the code meets all constraints so far",
+)  # fmt: skip
+
+
+@dataclass
+class _LevelSums(CellSums):
+    groups: Groups = field(default_factory=Groups)
+    turns: list[Tally] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    whole: Tally = field(default_factory=Tally)
+
+    def count(self, session: SessionRecord) -> None:
+        for turn in session.turns:
+            own = ConstrainedTurn.of(turn)
+            at(self.names, turn.turn, str)
+            self.names[turn.turn] = own.level
+            parts = turn_parts(turn, own)
+            for tally in (at(self.turns, turn.turn, Tally), self.whole):
+                tally.count(session.task_id, parts)
+            self.groups.add(session, turn, own)
+
+    def values(self, value: Value) -> dict[str, Any]:
+        series = {name: [tally[name] for tally in self.turns] for name in (*SATISFIED, "undecided")}
+        return {
+            **{name: [*map(value, series[name])] for name in SATISFIED},
+            "undecided_levels": [*map(value, series["undecided"])],
+            **{name: value(self.whole[name]) for name in ("parses", "undecided", "undecided_decisions")},
+            **self.groups.values(LEVELS.breakdowns, value),
+            **{f"avg_{name}": value(Mean(series[name])) for name in SATISFIED},
+        }
+
+
+def levels_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effort | None = None) -> dict[str, Any]:
+    """The content of metrics.json, as `LEVELS` says, with the names of the levels."""
+    sums = _LevelSums()
+    return sums.content(sessions, seed, effort) | {"levels": sums.names}
+
+
+WITHOUT = "ifrepair_without_leaks"
+BY_CATEGORY = "ifrepair_by_category"
+"""Where metrics.json has IFRepair by category: for each a value after every round."""
+
+_AFTER = "tasks with all constraints met after at most k repairs (rejudged: at round k), of those decided"
+_NO_LEAK = "the same without code quality, scenario, code context and exemplar, whose answer is a whole solution"
+# The metrics of first replies, by their names in a tally.
+_FIRST = {"accuracy": "hsr", "ssr": "ssr", "hsr": "hsr", "guarded": "hsr_guarded", "official": "hsr_official"}
+_FIRST |= {name: name for name in ("parses", "undecided", "undecided_decisions")}
+
+REPAIR = Measures(
+    protocol="repair",
+    title="MultiCodeIF, self-repair: unmet constraints are named",
+    series=(
+        Series("ifrepair", "IFRepair@k", help=_AFTER),
+        Series(WITHOUT, "IFRepair@k without leaks", help=_NO_LEAK),
+        Series("gains", "Gain", first_turn=1, unit="percent",
+               help="IFRepair@k less IFRepair@k-1 in points, of tasks decided at both"),
+        Series("gains_without_leaks", "Gain without leaks", first_turn=1, unit="percent", help=_NO_LEAK),
+        Series("undecided_rounds", "Undecided", higher_is_better=False,
+               help="tasks of which it is undecided whether all is met, of all"),
+    ),
+    finals=(
+        Final("accuracy", "Accuracy", help="tasks whose first reply meets all constraints, of those decided"),
+        Final("ifrepair_end", "IFRepair, end", help="IFRepair@k after the last round"),
+        Final("ifrepair_end_without_leaks", "IFRepair, end, without leaks", help=_NO_LEAK),
+        Final("ssr", "SSR", help="constraints that first replies meet, of those decided"),
+        Final("hsr", "HSR", help="tasks with all constraints met, of first replies: the accuracy"),
+        Final("guarded", "Accuracy, guarded", help="the accuracy under protocol.harness=guarded"),
+        Final("official", "Accuracy, official", help="the accuracy under protocol.harness=official"),
+        Final("parses", "Code parses", help="first replies whose code parses in the task's language, where known"),
+        Final("undecided", "Undecided", higher_is_better=False, help="tasks undecided at the first reply; in no rate"),
+        Final(*UNDECIDED_DECISIONS, higher_is_better=False, help="constraints undecided at the first reply"),
+    ),
+    breakdowns=_breakdowns(
+        "first replies",
+        ("accuracy", "Accuracy", "first replies: constraints met, of those of the group; by language, tasks"),
+        ("guarded", "Accuracy, guarded", "the same under protocol.harness=guarded"),
+        ("official", "Accuracy, official", _OFFICIAL),
+        ("ifrepair", "IFRepair, end", "tasks of the group with all constraints met after the last round"),
+        ("undecided", "Undecided", "first replies: constraints of the group that are undecided; by language, tasks"),
+    ),
+    passed="the code meets all constraints of the task",
+)  # fmt: skip
+
+
+@dataclass
+class _Rounds:
+    """Whether all is met, after every round: how many tasks, the gain of the round, and how many are undecided."""
+
+    met: list[TaskRatio]
+    gains: list[TaskRatio]
+    undecided: list[TaskRatio]
+
+    @classmethod
+    def of(cls, rounds: int) -> "_Rounds":
+        return cls(*([TaskRatio() for _ in range(count)] for count in (rounds + 1, rounds, rounds + 1)))
+
+    def count(self, task: str, states: Sequence[bool | None]) -> None:
+        for place, state in enumerate(states):
+            self.undecided[place].count(task, state is None)
+            if state is not None:
+                self.met[place].count(task, state)
+                before = states[place - 1] if place else None
+                if before is not None:
+                    self.gains[place - 1].count(task, 100 * (state - before))
+
+
+@dataclass
+class _RepairSums(CellSums):
+    rounds: int = 0
+    rejudge: bool = False
+    groups: Groups = field(default_factory=Groups)
+    first: Tally = field(default_factory=Tally)
+    categories: dict[str, _Rounds] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.all, self.sealed = _Rounds.of(self.rounds), _Rounds.of(self.rounds)
+
+    def count(self, session: SessionRecord) -> None:
+        task, first = session.task_id, session.turns[0]
+        own = ConstrainedTurn.of(first)
+        self.first.count(task, turn_parts(first, own))
+        self.groups.add(session, first, own)
+        states = states_of([turn.passed for turn in session.turns], self.rounds, rejudge=self.rejudge)
+        categories = {constraint.category for constraint in own.constraints}
+        for name in categories:
+            self.categories.setdefault(name, _Rounds.of(self.rounds)).count(task, states)
+        for rounds in (self.all, *([] if own.leaks else [self.sealed])):
+            rounds.count(task, states)
+        if states[-1] is not None:
+            groups = {group for constraint in own.constraints for group in groups_of(constraint)}
+            for by, name in sorted({*groups, ("language", session.language or NO_LANGUAGE)}):
+                self.groups.at(by, name).count(task, {"ifrepair": (states[-1], 1)})
+
+    def values(self, value: Value) -> dict[str, Any]:
+        return {
+            **{name: value(self.first[source]) for name, source in _FIRST.items()},
+            "ifrepair": [*map(value, self.all.met)],
+            WITHOUT: [*map(value, self.sealed.met)],
+            "gains": [*map(value, self.all.gains)],
+            "gains_without_leaks": [*map(value, self.sealed.gains)],
+            "undecided_rounds": [*map(value, self.all.undecided)],
+            "ifrepair_end": value(self.all.met[-1]),
+            "ifrepair_end_without_leaks": value(self.sealed.met[-1]),
+            **self.groups.values(REPAIR.breakdowns, value),
+            BY_CATEGORY: {
+                name: [*map(value, rounds.met)]
+                for name, rounds in sorted(self.categories.items())
+                if not is_open(self.groups.at("category", name)["undecided"])
+            },
+        }
+
+
+def states_of(passed: Sequence[bool | None], rounds: int, *, rejudge: bool) -> list[bool | None]:
+    """Whether all is met after 0, 1, … `rounds` repairs, None if undecided: from the verdicts of a session's turns.
+
+    A session that has ended keeps its state. A met task stays met, unless replies are judged again.
+    """
+    states: list[bool | None] = []
+    for place in range(rounds + 1):
+        stays = not rejudge and bool(states) and states[-1]
+        states.append(True if stays else passed[min(place, len(passed) - 1)])
+    return states
+
+
+def repair_metrics(
+    sessions: Iterable[SessionRecord], *, rounds: int, rejudge: bool, seed: int, effort: Effort | None = None
+) -> dict[str, Any]:
+    """The content of metrics.json, as `REPAIR` says.
+
+    `rounds` is how many repairs a session may have; `rejudge`: met replies were judged again at every round.
+    """
+    return _RepairSums(rounds=rounds, rejudge=rejudge).content(sessions, seed, effort)

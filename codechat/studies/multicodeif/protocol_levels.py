@@ -7,30 +7,22 @@ from typing import Any, Literal
 
 from codechat.base.config import original_option
 from codechat.base.domain import Message, Reply
-from codechat.base.errors import ContextOverflow, UserError
+from codechat.base.errors import ContextOverflow
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.datasets.tasks import Task
 from codechat.judging import CONSTRAINT, JudgeConfig
 from codechat.models import UNDER_TEST
-from codechat.report.metrics import Effort, Measures
+from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.run.protocols.grading import Graded, grade_in_order, reply_of, request_of
+from codechat.run.protocols.dialogue import Graded, grade_in_order
 from codechat.sandbox.languages import without_thinking
-from codechat.studies.multicodeif.checking import (
-    Checking,
-    ConstrainedConfig,
-    ConstrainedPrompts,
-    Round,
-    checkable_levels,
-    expected_asks,
-    further_questions,
-    levels_of,
-)
-from codechat.studies.multicodeif.metrics_levels import LEVELS, levels_metrics
+from codechat.studies.multicodeif import checking
+from codechat.studies.multicodeif.checking import Checking, ConstrainedPrompts, Round, expected_asks, levels_of
+from codechat.studies.multicodeif.metrics import LEVELS, levels_metrics
 from codechat.studies.multicodeif.rows import ConstrainedTask
 
 
-class LevelsConfig(ConstrainedConfig):
+class LevelsConfig(checking.ConstrainedConfig):
     """Options of the levels."""
 
     kind: Literal["levels"] = original_option("levels", "the protocol")
@@ -43,27 +35,25 @@ class LevelsConfig(ConstrainedConfig):
 class Levels:
     """One request a level. Constraints are checked while the next level is generated."""
 
+    measures = LEVELS
+
     def __init__(self, config: LevelsConfig, judge: JudgeConfig) -> None:
         self._config, self._judge = config, judge
 
-    @property
-    def measures(self) -> Measures:
-        return LEVELS
-
     def turns(self, task: Task) -> int:
-        return len(checkable_levels(task))
+        return len(checking.checkable_levels(task))
 
     def agenda(self, generator: random.Random) -> list[str]:
         return []
 
     def asks(self, task: Task) -> Iterator[Ask]:
-        """The level's prompt, in one dialogue with those before it and their replies."""
-        told = 0
+        """The level's prompt; in one dialogue, also the earlier prompts and replies."""
+        shared = 0
         for turn, level in enumerate(levels_of(task)):
-            own = len(self._config.prompts.initial) + len(level.prompt)
-            told += own
-            sent, replies = (told, turn) if self._config.context == "full" else (own, 0)
-            yield from expected_asks(self._judge, task, Round(turn, level, ()), sent, replies, shared=sent - own)
+            new = len(self._config.prompts.initial) + len(level.prompt)
+            replies = turn if self._config.context == "full" else 0
+            yield from expected_asks(self._judge, task, Round(turn, level, ()), shared + new, replies, shared=shared)
+            shared += new if self._config.context == "full" else 0
 
     async def run(self, task: Task, kit: Kit) -> None:
         checking = Checking(kit, task, self._config.harness)
@@ -79,21 +69,6 @@ class Levels:
                     return
                 grading.start(partial(self._grade, checking, round_, reply))
                 replies.append(reply.text if self._config.harness == "official" else without_thinking(reply.text))
-
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        checking, levels = Checking(kit, task, self._config.harness), levels_of(task)
-        if len(recorded.turns) != len(levels):
-            raise UserError(
-                f"{task.task_id} has {len(levels)} levels now, and {len(recorded.turns)} in the recording",
-                "set dataset.path to the recorded file",
-            )
-        async with grade_in_order() as grading:
-            for turn, level in zip(recorded.turns, levels, strict=True):
-                round_ = Round(turn.turn, level, request_of(turn))
-                if turn.response is None:
-                    grading.start(partial(self._overflow, checking, round_))
-                    return
-                grading.start(partial(self._grade, checking, round_, reply_of(turn)))
 
     async def _grade(self, checking: Checking, round_: Round, reply: Reply, earlier: Graded | None) -> TurnRecord:
         try:
@@ -125,7 +100,7 @@ class Levels:
     LevelsConfig,
     uses=frozenset({"judge", "sandbox"}),
     questions=frozenset({CONSTRAINT}),
-    further=further_questions,
+    further=checking.further_questions,
     over=ConstrainedTask,
 )
 def levels(config: LevelsConfig, parts: Parts) -> Levels:
@@ -134,10 +109,9 @@ def levels(config: LevelsConfig, parts: Parts) -> Levels:
 
 
 def layout(config: LevelsConfig, task: Task, replies: Sequence[str]) -> tuple[Message, ...]:
-    """The messages of the level that follows so many replies."""
+    """The messages of the level that follows the replies."""
     chain = [config.prompts.opening(task, level) for level in levels_of(task)[: len(replies) + 1]]
     if config.context == "single":
         return (chain[-1],)
-    said = [message for pair in zip(chain, (Message("assistant", reply) for reply in replies), strict=False)
-            for message in pair]  # fmt: skip
-    return (*said, chain[-1])
+    said = [Message("assistant", reply) for reply in replies]
+    return (*(message for pair in zip(chain, said, strict=False) for message in pair), chain[-1])

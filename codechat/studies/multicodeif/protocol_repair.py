@@ -1,4 +1,4 @@
-"""MultiCodeIF's self-repair: while a constraint is unmet, the model is told and writes the code again (section IV)."""
+"""MultiCodeIF's self-repair: while a constraint is unmet, the model gets it and repairs the code (section IV)."""
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,27 +15,15 @@ from codechat.base.template import fill, require
 from codechat.datasets.tasks import Task
 from codechat.judging import CONSTRAINT, JudgeConfig
 from codechat.models import UNDER_TEST
-from codechat.report.metrics import Effort, Measures
+from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.run.protocols.expecting import length_of
-from codechat.run.protocols.grading import reply_of, request_of
+from codechat.run.protocols.dialogue import length_of
 from codechat.sandbox.languages import fence, without_thinking
-from codechat.studies.multicodeif.checking import (
-    Checked,
-    Checking,
-    ConstrainedConfig,
-    ConstrainedPrompts,
-    Found,
-    Round,
-    checkable_levels,
-    expected_asks,
-    further_questions,
-    levels_of,
-)
+from codechat.studies.multicodeif import checking
+from codechat.studies.multicodeif.checking import Checking, ConstrainedPrompts, Found, Round, expected_asks, levels_of
 from codechat.studies.multicodeif.constraints import constraint_type
-from codechat.studies.multicodeif.metrics import ConstrainedTurn
-from codechat.studies.multicodeif.metrics_repair import REPAIR, repair_metrics
-from codechat.studies.multicodeif.rows import ConstrainedTask, Level
+from codechat.studies.multicodeif.metrics import REPAIR, ConstrainedTurn, repair_metrics
+from codechat.studies.multicodeif.rows import ConstrainedTask
 
 Feedback = Literal["named", "diagnosis", "paper"]
 
@@ -55,7 +43,7 @@ class RepairPrompts(ConstrainedPrompts):
         return require(text, *must, may=("language",))
 
 
-class RepairConfig(ConstrainedConfig):
+class RepairConfig(checking.ConstrainedConfig):
     """Options of self-repair."""
 
     kind: Literal["repair"] = original_option("repair", "the protocol")
@@ -65,7 +53,7 @@ class RepairConfig(ConstrainedConfig):
     )
     feedback: Feedback = original_option(
         "named",
-        "what a repair tells: the unmet constraints in words; diagnosis: also why a rule or a compiler finds them "
+        "what a repair names: the unmet constraints in words; diagnosis: also why a rule or a compiler finds them "
         "unmet; paper: their published answers, which for four categories are whole solutions",
     )
     rejudge: bool = original_option(
@@ -76,7 +64,7 @@ class RepairConfig(ConstrainedConfig):
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A reply to a request, and what was found of it."""
+    """A reply to a request, and the findings on it."""
 
     request: tuple[Message, ...]
     reply: Reply
@@ -86,15 +74,13 @@ class Answered:
 class Repair:
     """Rounds of repair, each after the verdicts on the one before."""
 
+    measures = REPAIR
+
     def __init__(self, config: RepairConfig, judge: JudgeConfig) -> None:
         self._config, self._judge = config, judge
 
-    @property
-    def measures(self) -> Measures:
-        return REPAIR
-
     def turns(self, task: Task) -> int:
-        count = len(checkable_levels(task))
+        count = len(checking.checkable_levels(task))
         if count != 1:
             raise UserError(
                 f"{task.task_id} is a chain of {count} levels, and protocol=repair works on one level",
@@ -108,12 +94,12 @@ class Repair:
     def asks(self, task: Task) -> Iterator[Ask]:
         """The first request, and every repair as if nothing was met before the last."""
         level, prompts = levels_of(task)[0], self._config.prompts
-        told = sum(len(each.words) for each in level.constraints)
+        unmet = sum(len(each.words) for each in level.constraints)
+        added = len(prompts.followup) + unmet
         for turn in range(self._config.rounds + 1):
-            sent, replies, added = len(prompts.initial) + len(level.prompt), 0, len(prompts.followup) + told
-            shared = 0
+            sent, replies, shared = len(prompts.initial) + len(level.prompt), 0, 0
             if turn and self._config.context == "single":
-                sent = len(prompts.repair) + told + length_of(task) + len(level.prompt)
+                sent = len(prompts.repair) + unmet + length_of(task) + len(level.prompt)
             elif turn:
                 sent, replies, shared = sent + turn * added, turn, sent + (turn - 1) * added
             yield from expected_asks(self._judge, task, Round(turn, level, ()), sent, replies, shared=shared)
@@ -123,9 +109,11 @@ class Repair:
         earlier: list[Answered] = []
         for turn in range(self._config.rounds + 1):
             last = earlier[-1] if earlier else None
-            if last is not None and not last.found.unmet:
-                if not self._config.rejudge:
-                    return
+            recorded = kit.recorded(turn)
+            carried = last is not None and not last.found.unmet
+            if recorded is not None:
+                carried = ConstrainedTurn.of(recorded).carried
+            if last is not None and carried:
                 round_, reply = Round(turn, level, (), turn, carried=True), last.reply
             else:
                 request = layout(self._config, task, earlier)
@@ -140,22 +128,12 @@ class Repair:
                     return
             found = await checking.found(round_, reply)
             kit.finish_turn(checking.record(round_, reply, found))
+            if kit.ends(turn, not found.unmet and not self._config.rejudge):
+                return
             if not round_.carried:
                 earlier.append(Answered(round_.request, reply, found))
             elif last is not None:
                 earlier[-1] = Answered(last.request, reply, found)
-
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        level, checking = levels_of(task)[0], Checking(kit, task, self._config.harness)
-        for turn in recorded.turns:
-            carried = ConstrainedTurn.of(turn).carried
-            round_ = Round(turn.turn, level, request_of(turn), turn.turn, carried)
-            if turn.response is None:
-                kit.finish_turn(checking.overflow(round_))
-                kit.log.ended = "context_overflow"
-                return
-            reply = reply_of(turn)
-            kit.finish_turn(checking.record(round_, reply, await checking.found(round_, reply)))
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
         config = self._config
@@ -167,7 +145,7 @@ class Repair:
     RepairConfig,
     uses=frozenset({"judge", "sandbox"}),
     questions=frozenset({CONSTRAINT}),
-    further=further_questions,
+    further=checking.further_questions,
     over=ConstrainedTask,
 )
 def repair(config: RepairConfig, parts: Parts) -> Repair:
@@ -185,24 +163,21 @@ def layout(config: RepairConfig, task: Task, earlier: Sequence[Answered]) -> tup
         last = earlier[-1]
         code = last.found.extraction.code or without_thinking(last.reply.text)
         fields = {"code": fence(code, language).rstrip("\n"), "prompt": level.prompt.strip("\n"), "language": language}
-        return (Message("user", fill(prompts.repair, unmet=_unmet(config.feedback, last.found, level), **fields)),)
+        return (Message("user", fill(prompts.repair, unmet=_unmet(config.feedback, last.found), **fields)),)
     messages = [opening]
-    for one in earlier:
-        said = one.reply.text if config.harness == "official" else without_thinking(one.reply.text)
-        told = fill(prompts.followup, unmet=_unmet(config.feedback, one.found, level), language=language)
-        messages += [Message("assistant", said), Message("user", told)]
+    for each in earlier:
+        said = each.reply.text if config.harness == "official" else without_thinking(each.reply.text)
+        followup = fill(prompts.followup, unmet=_unmet(config.feedback, each.found), language=language)
+        messages += [Message("assistant", said), Message("user", followup)]
     return tuple(messages)
 
 
-def _unmet(feedback: Feedback, found: Found, level: Level) -> str:
-    """The unmet constraints, a line each."""
-    return "\n".join(f"- {_told(feedback, check)}" for check in found.unmet)
-
-
-def _told(feedback: Feedback, check: Checked) -> str:
-    """An unmet constraint as the model is told of it. A judge's reason is not told: it may quote a solution."""
-    kind = constraint_type(check.constraint.type)
-    if feedback == "paper":
-        return f"{kind.published[1]}: {check.constraint.answer.raw.strip()}"
-    why = f" ({check.reason})" if feedback == "diagnosis" and kind.by != "judge" and check.reason else ""
-    return check.constraint.words + why
+def _unmet(feedback: Feedback, found: Found) -> str:
+    """The unmet constraints, a line each, without a judge's reasons, which may quote a solution."""
+    lines = []
+    for check in found.unmet:
+        kind = constraint_type(check.constraint.type)
+        why = f" ({check.reason})" if feedback == "diagnosis" and kind.by != "judge" and check.reason else ""
+        published = f"{kind.published[1]}: {check.constraint.answer.raw.strip()}"
+        lines.append(f"- {published}" if feedback == "paper" else f"- {check.constraint.words}{why}")
+    return "\n".join(lines)

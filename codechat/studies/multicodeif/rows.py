@@ -7,7 +7,6 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from codechat.base.domain import Target
-from codechat.base.errors import UserError
 from codechat.datasets.reading.rows import Adapt, TaskRow, register_form
 from codechat.datasets.tasks import Task
 from codechat.sandbox.languages import is_registered, language_of
@@ -16,7 +15,7 @@ from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A level of a task with constraints: its name, a prompt that states all, and all constraints so far."""
+    """A level of a task: the name, a prompt that states all, and all constraints so far."""
 
     name: str
     prompt: str
@@ -47,7 +46,7 @@ class ConstrainedTask(Task):
                 yield f"a constraint {constraint.type} that the guarded rules leave undecided: {constraint.unknown}"
 
     def texts(self) -> Iterator[str]:
-        """Those of any task, and of each level the prompt and the constraints in words."""
+        """The texts of any task, and the prompt and constraints of each level in words."""
         yield from super(ConstrainedTask, self).texts()
         for level in self.levels:
             yield level.prompt
@@ -85,18 +84,18 @@ class ConstrainedRow(TaskRow):
             raise ValueError(f"constraints take the place of tests; leave out {', '.join(more)}")
 
     def task(self, adapt: Adapt) -> Task:
-        """The task of one level with these constraints. Its language is, if not given, that of the constraints.
+        """The task of one level with these constraints, whose language it has if none is given.
 
-        Raises `ValueError` that names the task if its language or a type is not known, an answer is malformed, or two
-        of its languages differ.
+        Raises `ValueError` that names the task for an unknown language or type, a malformed answer, and for several
+        languages.
         """
         given = self.language if "language" in self.model_fields_set else None
         try:
             constraints = _constraints(self.constraints)
-            if given is not None and not is_registered(given):
-                raise ValueError(f"no language is called '{given:.60}'")
             named = {each.answer.language for each in constraints if each.answer.language}
             if given is not None:
+                if not is_registered(given):
+                    raise ValueError(f"no language is called '{given:.60}'")
                 named.add(language_of(given).names[0])
             if len(named) > 1:
                 raise ValueError(f"it has several languages: {', '.join(sorted(named))}")
@@ -117,20 +116,9 @@ def _constraints(rows: list[ConstraintRow]) -> tuple[Constraint, ...]:
     made, wrong = [], []
     for row in rows:
         try:
-            made.append(_constraint(row))
+            made.append(Constraint.of(row.type, row.answer))
         except ValueError as error:
-            wrong.append(str(error))
+            wrong.append(f"the constraint {row.type}: {error}")
     if wrong:
         raise ValueError("; ".join(wrong))
     return tuple(made)
-
-
-def _constraint(row: ConstraintRow) -> Constraint:
-    try:
-        kind = constraint_type(row.type)
-    except UserError as error:
-        raise ValueError(", ".join(str(error).splitlines())) from None
-    try:
-        return Constraint(kind.name, kind.read(row.answer))
-    except ValueError as error:
-        raise ValueError(f"the constraint {row.type}: {error}") from None

@@ -1,7 +1,7 @@
 """Whether a program is valid in a version of its language: a compiler of this machine checks it in a box.
 
-If there is no such compiler, or it comes to no answer, the question stays undecided: the verdict is then `crash` or
-`timeout`, which say nothing about the program here. `finding_of` reads verdicts in this way.
+Without such a compiler, or an answer from it, the question stays undecided: the verdict is then `crash` or `timeout`,
+which mean nothing about the program here. `finding_of` reads verdicts in this way.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from codechat.base.domain import Failure, Outcome, Program, Verdict
 from codechat.base.files import content_hash
 from codechat.sandbox import Command, Ran, Sandbox, SandboxConfig
 from codechat.sandbox.languages import language_of, too_much
-from codechat.sandbox.languages.compiling import Attempt, Compiled, Compiler, version_of
+from codechat.sandbox.languages.grammar import Attempt, Compiled, Compiler, version_of
 from codechat.sandbox.suites.compilers import Absent, Found, find_compiler
 from codechat.sandbox.suites.endings import judge_status
 from codechat.studies.multicodeif.constraints import Constraint, Finding, Harness
@@ -23,8 +23,8 @@ from codechat.studies.multicodeif.constraints import Constraint, Finding, Harnes
 ACCEPTED = "the compiler accepts it"
 PUBLISHED_FILE = "Test"
 THREADS = 512  # a virtual machine has dozens, and boxes may count theirs together
-SEEN = 400_000  # bytes of what a compiler says
-ERRORS = 1  # every compiler's exit status if it reports errors
+SEEN = 400_000  # bytes of a compiler's output
+ERRORS = 1  # the exit status of every compiler that reports errors
 NO_CODE = "the reply holds no code"
 _MET = {"pass": True, "fail": False, "syntax_error": False, "no_code": False}
 _works: set[str] = set()  # compilers that accept a sample, in this process
@@ -71,11 +71,11 @@ class LanguageVersion:
             return verdict
         said = " ".join((ran.stderr or ran.stdout or f"it ends with status {ran.status}").split())
         name = Path(found.program).name
-        said = said.replace(found.program, name)  # records do not tell where things lie on a machine
+        said = said.replace(found.program, name)  # records have no paths of a machine
         return Verdict.without_run("crash", f"{name} does not work in the sandbox: {said[:200]}")
 
     async def _try(self, source: str, found: Found, sandbox: Sandbox) -> Verdict:
-        """The verdict on a source: by the first options that find no error of the language, else by the first."""
+        """The verdict by the first options that find no error of the language, else by the first."""
         attempts = self._compiler.options(version_of(self.version), found.home)
         verdicts: list[Verdict] = []
         for options in attempts[: 1 if self.harness == "official" else None]:
@@ -90,14 +90,13 @@ class LanguageVersion:
         return verdicts[0]
 
     def _command(self, source: str, found: Found, options: Attempt, config: SandboxConfig) -> Command:
-        compiler = self._compiler
-        guarded = self.harness == "guarded"
+        compiler, guarded = self._compiler, self.harness == "guarded"
         name = compiler.file_name(source) if guarded else f"{PUBLISHED_FILE}{compiler.suffix}"
         checks = compiler.checks if guarded else ()
         return Command(
             argv=(found.program, *compiler.bounds, *checks, *options, name),
             files={name: source.encode("utf-8", "surrogatepass")},
-            # A compiler that cannot ask for its own path, for want of a /proc, finds its libraries so.
+            # A compiler that cannot read its own path without /proc finds its libraries here.
             environment={"LD_LIBRARY_PATH": f"{found.home}/lib:{found.home}/lib/server"} if found.home else {},
             wall_s=math.inf,
             cpu_s=config.load_cpu_s,
@@ -109,25 +108,24 @@ class LanguageVersion:
         )
 
     def _judge(self, source: str, command: Command, ran: Ran) -> Verdict:
+        accepted = Verdict("pass", True, None, ran.cpu_s, inside="")
         if ran.why is None and ran.status == 0:
-            return Verdict("pass", True, None, ran.cpu_s, inside="")
+            return accepted
         errors, foreign = self._compiler.errors(source, ran.stderr)
-        whole = len(ran.stderr.encode("utf-8", "surrogatepass")) < SEEN  # else the first errors are cut off
         if ran.why is None and ran.status == ERRORS and (errors or foreign):
             if self.harness == "official":
                 return _verdict("fail", (errors + foreign)[0], ran)
             if errors:
                 return _verdict("syntax_error", errors[0], ran)
-            if whole:
-                return Verdict("pass", True, None, ran.cpu_s, inside="")
-            return _verdict("crash", "the compiler reports more than is read", ran)
+            whole = len(ran.stderr.encode("utf-8", "surrogatepass")) < SEEN  # else the first errors are cut off
+            return accepted if whole else _verdict("crash", "the compiler reports more than is read", ran)
         failed = judge_status(ran, command)
         outcome: Outcome = "timeout" if failed.outcome == "timeout" else "crash"
         why = failed.failure.reason if failed.failure else "it gives no answer"
         return _verdict(outcome, f"the compiler gives up: {why}", ran)
 
     def _compare(self, source: str, ran: Ran, newest: Command, later: Ran) -> Verdict | None:
-        """Another verdict on a source whose errors look like missing libraries, by what the newest version reports."""
+        """Another verdict on a source whose errors look like missing libraries, by the errors of the newest version."""
         own, foreign = self._compiler.errors(source, later.stderr)
         if own or not (foreign and later.why is None and later.status == ERRORS):
             failed = self._judge(source, newest, later)
@@ -137,7 +135,7 @@ class LanguageVersion:
         return _verdict("syntax_error", of_version[0], ran) if of_version else None
 
     async def _sample(self, found: Found, sandbox: Sandbox) -> Ran | None:
-        """The verdict on a sample that is surely valid; None if it is accepted, now or earlier in this process."""
+        """The run of a valid sample that is not accepted; None if it is, now or earlier in this process."""
         key = content_hash([found.program, self.key, sandbox.config.model_dump(mode="json")])
         if key not in _works:
             options = self._compiler.options(version_of(self.version), found.home)[0]
@@ -153,11 +151,10 @@ def _verdict(outcome: Outcome, reason: str, ran: Ran) -> Verdict:
 
 
 def suite_of(constraint: Constraint, harness: Harness) -> LanguageVersion:
-    """The suite that decides a constraint on the version of a language."""
+    """The suite for a constraint on the version of a language."""
     return LanguageVersion(constraint.answer.language, constraint.answer.values[0], harness)
 
 
 def finding_of(verdict: Verdict) -> Finding:
-    """The finding about the constraint by such a suite's verdict: undecided if the compiler gave no answer."""
-    reason = ACCEPTED if verdict.failure is None else verdict.failure.reason
-    return Finding(_MET.get(verdict.outcome), reason)
+    """The finding by such a suite's verdict: undecided without an answer of the compiler."""
+    return Finding(_MET.get(verdict.outcome), ACCEPTED if verdict.failure is None else verdict.failure.reason)

@@ -26,13 +26,22 @@ from codechat.base.records import JUDGE_TAG, SessionRecord, tags_in
 from codechat.base.seeding import generator
 from codechat.base.template import counted
 from codechat.report.audit import kinds
-from codechat.report.audit.kinds import DEFAULT, UNDECIDED, WORDS, Drawn, Kind, Question, Row, draw_by_stratum, shuffled
-from codechat.report.audit.labels import read_labels
+from codechat.report.audit.kinds import (
+    DEFAULT,
+    UNDECIDED,
+    WORDS,
+    Drawn,
+    Kind,
+    Question,
+    Row,
+    draw_by_stratum,
+    read_labels,
+    shuffled,
+)
 from codechat.report.comparison import LoadedCell
-from codechat.report.loading import content_notes, load_cells
+from codechat.report.loading import Options, content_notes, load_cells, settings_text
 from codechat.report.metrics.powered import FEWEST, JudgeLabels, Label
 from codechat.report.metrics.statistics import rate
-from codechat.report.variants import Options, settings_text
 from codechat.run.journal import read_values
 from codechat.studies.refine.instructions import INSTRUCTIONS
 from codechat.studies.refine.judge_hybrid import DISAGREES

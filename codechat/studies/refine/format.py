@@ -21,8 +21,7 @@ from codechat.base.domain import Change, Message, Scope, Target
 from codechat.base.errors import UserError
 from codechat.base.records import AdherenceRecord, InstructionRecord
 from codechat.base.template import counted
-from codechat.datasets.importing import FORMATS, ImportConfig, Imported
-from codechat.datasets.importing.dialogues import PublishedTurn, dialogue
+from codechat.datasets.importing import FORMATS, ImportConfig, Imported, PublishedTurn, dialogue
 from codechat.sandbox.languages import extract
 from codechat.studies.refine.instructions.pool import VERBS, leading_verb
 

@@ -12,7 +12,7 @@ from codechat.base.registry import Component
 from codechat.base.seeding import generator
 from codechat.judging import JUDGES, Judge, JudgeTraits
 from codechat.run.cell.fitting import judges_without_rules
-from codechat.run.settings.groups import Group, add_group
+from codechat.run.settings.config import Group, add_group
 from codechat.studies.refine.agendas import AGENDAS, AgendaConfig, draw, type_of
 from codechat.studies.refine.instructions import INSTRUCTIONS, Pool
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -19,9 +20,14 @@ from codechat.judging import ADHERENCE, APPLICABILITY
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.run.protocols.expecting import CHECKS, growing_dialogue, length_of
-from codechat.run.protocols.grading import Graded, grade_in_order, reply_of, request_of
-from codechat.run.protocols.opening import OpeningPrompt
+from codechat.run.protocols.dialogue import (
+    CHECKS,
+    Graded,
+    OpeningPrompt,
+    grade_in_order,
+    growing_dialogue,
+    length_of,
+)
 from codechat.sandbox.languages import extract, without_thinking
 from codechat.sandbox.suites import Suite
 from codechat.studies.refine.agendas import AgendaConfig, draw, type_of
@@ -131,12 +137,18 @@ class Refine:
             for turn in range(self._agenda.turns):
                 if turn > 0:
                     candidates = pool.get(agenda[turn - 1], {})
-                    selection = await self._select(kit, turn, code, list(candidates.values()))
-                    if selection.instruction is None:
+                    if (recorded := kit.recorded(turn)) is not None:  # applicability is not judged again
+                        selection = recorded_selection(recorded, ChainMap(*pool.values()))
+                        skipped = recorded.skipped
+                    else:
+                        selection = await self._select(kit, turn, code, list(candidates.values()))
+                        skipped = selection.instruction is None
+                    if skipped:
                         grading.start(partial(skip, kit, turn, selection))
                         continue
-                    del candidates[selection.instruction.id]  # none is given twice
-                    history += (Message("user", self._prompts.ask(selection.instruction, task)),)
+                    if selection.instruction is not None:  # a recorded overflow has none
+                        candidates.pop(selection.instruction.id, None)  # no instruction is given twice
+                        history += (Message("user", self._prompts.ask(selection.instruction, task)),)
                 chosen = selection.instruction if selection else None
                 is_last = turn + 1 == self._agenda.turns
                 try:
@@ -196,38 +208,6 @@ class Refine:
                     return Selection(instruction, tuple(tried), usage)
         return Selection(None, tuple(tried), usage)
 
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        """Applicability is not judged again: another decision would have led to another dialogue."""
-        code = ""
-        known = {one.id: one for one in (self._pool.of(task.target.language) if self._pool else ())}
-        async with grade_in_order() as grading:
-            for turn in recorded.turns:
-                selection = self._selection(turn, known)
-                if turn.skipped:
-                    grading.start(partial(skip, kit, turn.turn, selection))
-                elif turn.response is None:
-                    remaining = range(turn.turn, len(recorded.turns))
-                    grading.start(partial(overflow, kit, remaining, selection, request_of(turn)))
-                    break
-                else:
-                    extraction = extract(turn.response, task.target)
-                    asked = selection if turn.instruction else None
-                    answer = TurnAnswer(
-                        turn.turn, asked, request_of(turn), reply_of(turn), extraction, code, suite_of(task)
-                    )
-                    grading.start(partial(grade, kit, answer))
-                    code = extraction.code or code
-
-    def _selection(self, turn: TurnRecord, pool: Mapping[str, Instruction]) -> Selection:
-        """The recorded selection. The instruction has the pool's rule if its text in the pool is still the same."""
-        chosen = turn.instruction
-        if chosen is None:
-            return Selection(None, tuple(turn.candidates), NO_USAGE)
-        known = pool.get(chosen.id)
-        if known is None or known.text != chosen.text:
-            known = Instruction(chosen.id, chosen.text, chosen.scope, chosen.change)
-        return Selection(known, tuple(turn.candidates), NO_USAGE)
-
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
         return refine_metrics(sessions, seed=seed, effort=effort)
 
@@ -236,6 +216,17 @@ class Refine:
 def refine(config: RefineConfig, parts: Parts) -> Refine:
     """An implementation, then functionality-preserving refinements (CodeChat-Eval)."""
     return Refine(config, parts)
+
+
+def recorded_selection(turn: TurnRecord, pool: Mapping[str, Instruction]) -> Selection:
+    """The recorded selection. The instruction has the pool's rule if its text in the pool is still the same."""
+    chosen = turn.instruction
+    if chosen is None:
+        return Selection(None, tuple(turn.candidates), NO_USAGE)
+    known = pool.get(chosen.id)
+    if known is None or known.text != chosen.text:
+        known = Instruction(chosen.id, chosen.text, chosen.scope, chosen.change)
+    return Selection(known, tuple(turn.candidates), NO_USAGE)
 
 
 def suite_of(task: Task) -> Suite:

@@ -1,10 +1,11 @@
-"""SR-Eval: a core requirement and those that refine it, each with a reference and tests of its own (docs/sreval.md).
+"""SR-Eval: a core requirement and its refinements, each with a reference and tests (docs/sreval.md).
 
-A line of its files is a task: `hash_id`, `total_turn` and `turn_datas`, whose entries hold `turn_num`, `instruction`,
-`solution` and `test`. The tests of its Python functions are of unittest, those of its Java functions of JUnit.
+A line of its files is a task: `hash_id`, `total_turn` and `turn_datas`, whose entries have `turn_num`, `instruction`,
+`solution` and `test`. Python functions have tests of unittest, Java functions of JUnit.
 """
 
 import ast
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -17,34 +18,21 @@ from codechat.datasets import DATASETS, DatasetConfig, compared
 from codechat.datasets.reading.lines import read_tasks
 from codechat.datasets.tasks import Dataset
 from codechat.sandbox.languages import language_of
-from codechat.sandbox.languages.python.assembly import signature_of
-from codechat.sandbox.languages.python.imports import imported_modules
-from codechat.sandbox.languages.python.syntax import parse
+from codechat.sandbox.languages.python.syntax import imported_modules, parse, signature_of
 from codechat.sandbox.suites.assertions import Assertions, Need
 from codechat.sandbox.suites.junit import JUnit
 from codechat.studies.sreval.rows import Step, StepTask
 
-CPU_S = 240.0  # over three times the longest of SR-Eval's references takes
-# By the names of modules; those below them count too.
-NEEDED_BY: dict[str, tuple[Need, ...]] = {
-    "concurrent.futures": ("threads",),
-    "ftplib": ("network",),
-    "http.server": ("network", "threads"),
-    "keras": ("code", "native", "processes", "threads"),
-    "librosa": ("native",),
-    "multiprocessing": ("commands",),
-    "nltk": ("code",),
-    "psutil": ("processes",),
-    "sklearn": ("native",),
-    "smtplib": ("network",),
-    "socket": ("network",),
-    "socketserver": ("network",),
-    "soundfile": ("native",),
-    "ssl": ("network",),
-    "subprocess": ("commands",),
-    "tensorflow": ("code", "native", "processes", "threads"),
-    "threading": ("threads",),
+CPU_S = 240.0  # over three times the longest time of SR-Eval's references
+MODULES: dict[Need, tuple[str, ...]] = {
+    "code": ("keras", "nltk", "tensorflow"),
+    "commands": ("multiprocessing", "subprocess"),
+    "native": ("keras", "librosa", "sklearn", "soundfile", "tensorflow"),
+    "network": ("ftplib", "http.server", "smtplib", "socket", "socketserver", "ssl"),
+    "processes": ("keras", "psutil", "tensorflow"),
+    "threads": ("concurrent.futures", "http.server", "keras", "tensorflow", "threading"),
 }
+"""The modules with each need of the sandbox. Their submodules have it too."""
 
 
 def unit_tests(test: str, reference: str) -> Assertions:
@@ -53,15 +41,14 @@ def unit_tests(test: str, reference: str) -> Assertions:
 
 
 def needs_of(*sources: str) -> frozenset[Need]:
-    """What texts that run together need of the sandbox."""
-    names = [name for source in sources for name in imported_modules(source)]
-    found = [module for module in NEEDED_BY if any(f"{name}.".startswith(f"{module}.") for name in names)]
-    return frozenset(need for module in found for need in NEEDED_BY[module])
+    """The needs of texts that run together."""
+    names = [f"{name}." for source in sources for name in imported_modules(source)]
+    prefixes = {need: tuple(f"{module}." for module in modules) for need, modules in MODULES.items()}
+    return frozenset(need for need, begins in prefixes.items() if any(name.startswith(begins) for name in names))
 
 
 REMEDY = "give a task file of SR-Eval: one JSON object a line, with hash_id, total_turn and turn_datas"
-ENTRY_POINT = "task_func"
-"""The name that every function-level task of the Python part asks for."""
+ENTRY_POINT = "task_func"  # the function's name in every function-level task in Python
 
 
 class SREvalTurn(BaseModel):
@@ -76,7 +63,7 @@ class SREvalTurn(BaseModel):
 
 
 class SREvalRow(BaseModel):
-    """One task, the fields that all of SR-Eval's files have."""
+    """One task, with the fields of all of SR-Eval's files."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
@@ -102,17 +89,15 @@ PUBLISHED = frozenset(
         "9ad23f2b34018ef8d6e6fa6b6efd788934c9be7ee2d58aeea315a9c70b1ae2f6",  # repositories, Java
     }
 )
-"""The contents of the published files: beside others the paper's figures do not stand."""
+"""The contents of the published files. The paper's figures are shown for these alone."""
 
 
 def published(dataset: Dataset) -> Dataset:
-    """The dataset, with its departure if it is none of the published files."""
+    """The dataset, marked as a departure if it is none of the published files."""
     return compared(dataset, "SR-Eval's as published", PUBLISHED)
 
 
 class SREvalPythonConfig(DatasetConfig):
-    """Options of `sreval_python`."""
-
     kind: Literal["sreval_python"] = original_option("sreval_python", "which dataset")
     path: str = place_option(..., "the published task file, .jsonl or .jsonl.gz", min_length=1)
 
@@ -120,17 +105,20 @@ class SREvalPythonConfig(DatasetConfig):
 @DATASETS.register("sreval_python", SREvalPythonConfig)
 def sreval_python(config: SREvalPythonConfig) -> Dataset:
     """SR-Eval, Python functions: 142 tasks of 3 to 5 turns, in the published file (dataset.path)."""
-    read = read_tasks(Path(config.path).expanduser(), _parse_python, REMEDY)
-    return published(read.dataset("sreval_python", content_hash([row.model_dump() for row in read.rows])))
+    return _functions(config.kind, config.path, _python_task)
 
 
-def _parse_python(value: dict[str, Any]) -> tuple[SREvalRow, StepTask]:
-    row = SREvalRow.model_validate(value)
-    return row, _task(row)
+def _functions(name: str, path: str, task_of: Callable[[SREvalRow], StepTask]) -> Dataset:
+    def parse_row(value: dict[str, Any]) -> tuple[SREvalRow, StepTask]:
+        row = SREvalRow.model_validate(value)
+        return row, task_of(row)
+
+    read = read_tasks(Path(path).expanduser(), parse_row, REMEDY)
+    return published(read.dataset(name, content_hash([row.model_dump() for row in read.rows])))
 
 
-def _task(row: SREvalRow) -> StepTask:
-    """The task of a row. Raises `ValueError` if a reference does not parse, or nothing would run one of its tests."""
+def _python_task(row: SREvalRow) -> StepTask:
+    """The task of a row. Raises `ValueError` if a reference does not parse, or one of its tests would never run."""
     steps = tuple(
         Step(turn.instruction, unit_tests(turn.test, turn.solution), turn.solution, turn.test)
         for turn in row.turn_datas
@@ -152,8 +140,6 @@ def _defines(source: str) -> bool:
 
 
 class SREvalJavaConfig(DatasetConfig):
-    """Options of `sreval_java`."""
-
     kind: Literal["sreval_java"] = original_option("sreval_java", "which dataset")
     path: str = place_option(..., "the published task file, .jsonl or .jsonl.gz", min_length=1)
 
@@ -161,20 +147,18 @@ class SREvalJavaConfig(DatasetConfig):
 @DATASETS.register("sreval_java", SREvalJavaConfig)
 def sreval_java(config: SREvalJavaConfig) -> Dataset:
     """SR-Eval, Java functions: 172 tasks of 3 to 5 turns, in the published file (dataset.path)."""
-    read = read_tasks(Path(config.path).expanduser(), _parse_java, REMEDY)
-    return published(read.dataset("sreval_java", content_hash([row.model_dump() for row in read.rows])))
+    return _functions(config.kind, config.path, _java_task)
 
 
-def _parse_java(value: dict[str, Any]) -> tuple[SREvalRow, StepTask]:
-    """A row and its task: which class is asked for, only its instruction says."""
-    row = SREvalRow.model_validate(value)
+def _java_task(row: SREvalRow) -> StepTask:
+    """The task of a row, without an entry point: only the instruction names the class."""
     first, last = row.turn_datas[0], row.turn_datas[-1]
     steps = tuple(Step(turn.instruction, _junit(turn), turn.solution, turn.test) for turn in row.turn_datas)
-    return row, StepTask(row.hash_id, first.instruction, Target("java"), reference=last.solution, steps=steps)
+    return StepTask(row.hash_id, first.instruction, Target("java"), reference=last.solution, steps=steps)
 
 
 def _junit(turn: SREvalTurn) -> JUnit:
-    """The tests of a turn. Raises `ValueError` if they are not Java's: the braces of either source do not match."""
+    """The tests of a turn. Raises `ValueError` if they are no Java: the braces of either source do not match."""
     java = language_of("java")
     declared, tests = java.defines(turn.solution), java.defines(turn.test)
     for name, types in (("solution", declared), ("test", tests)):

@@ -1,6 +1,6 @@
-"""SR-Eval's functions of repositories, which stand in folders of the user's (docs/sreval.md).
+"""SR-Eval's functions of repositories, in folders of the user (docs/sreval.md).
 
-Rows of Java hold everything but the commit; those of Python hold no place: a second file joins them.
+Rows of Java have everything but the commit. Rows of Python have no place, which a second file adds.
 """
 
 import shlex
@@ -21,12 +21,10 @@ from codechat.base.template import counted
 from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.datasets.reading.lines import read_tasks, read_values
 from codechat.datasets.tasks import Dataset, Task
-from codechat.sandbox.languages.python.assembly import signature_of
-from codechat.sandbox.languages.python.syntax import parse
+from codechat.sandbox.languages.python.syntax import parse, signature_of
 from codechat.studies.sreval.dataset import REMEDY, SREvalRow, published
-from codechat.studies.sreval.placing import names_of_tests
 from codechat.studies.sreval.rows import Step, StepTask
-from codechat.studies.sreval.suite_inserted import Inserted
+from codechat.studies.sreval.suite_inserted import Inserted, names_of_tests
 from codechat.studies.sreval.suite_maven import Maven, Part
 
 CLONE = "clone them there, each at the commit that the tasks were made from (docs/sreval.md), or choose dataset.tasks"
@@ -34,7 +32,7 @@ NAME_IT = "set dataset.repos=DIR to the folder that holds them, or choose others
 
 
 def folder_of(repos: str | None) -> Path | None:
-    """The folder that `dataset.repos` names."""
+    """The folder of `dataset.repos`."""
     return None if repos is None else Path(repos).expanduser().resolve()
 
 
@@ -67,7 +65,7 @@ Span = Annotated[list[int], Field(min_length=2, max_length=2)]
 
 
 class _Place(BaseModel):
-    """Where a task's function stands, and the pytest ids of the repository's own tests of it, as DevEval has them."""
+    """The place of a task's function, and the pytest ids of the repository's own tests of it, from DevEval."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
@@ -86,8 +84,6 @@ class _Place(BaseModel):
 
 
 class SREvalPythonRepositoryConfig(DatasetConfig):
-    """Options of `sreval_python_repository`."""
-
     kind: Literal["sreval_python_repository"] = original_option(PYTHON, "which dataset")
     path: str = place_option(..., "the published task file, .jsonl or .jsonl.gz", min_length=1)
     places: str = place_option(..., "the places of its functions, .jsonl or .jsonl.gz", min_length=1)
@@ -137,7 +133,7 @@ def _read_places(path: Path) -> Mapping[str, _Place]:
 
 
 def _name(place: _Place) -> str:
-    """The repository's name, without the field that DevEval puts it in."""
+    """The repository's name, without DevEval's folder of its field."""
     return place.project_path.rpartition("/")[2]
 
 
@@ -169,7 +165,7 @@ def _task_of_python(row: SREvalRow, place: _Place, repos: Path | None, python: s
 def _with_code_above(task: Task) -> Task:
     """The task with the code above its function. Raises `UserError` if the repository is not the task's."""
     assert isinstance(task, StepTask)
-    places = [step.suite.place() for step in task.steps if isinstance(step.suite, Inserted)]
+    places = [step.suite.place() for step in task.steps if isinstance(step.suite, Inserted)]  # checks every one
     return replace(task, above=places[0].above)
 
 
@@ -177,7 +173,7 @@ JAVA = "sreval_java_repository"
 
 
 class _Metadata(BaseModel):
-    """Where the method and the repository's own test of it stand, what they are, and the command that runs the test."""
+    """The place and the code of the method and of the repository's own test, and the command that runs the test."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
@@ -207,8 +203,6 @@ class _Row(SREvalRow):
 
 
 class SREvalJavaRepositoryConfig(DatasetConfig):
-    """Options of `sreval_java_repository`."""
-
     kind: Literal["sreval_java_repository"] = original_option(JAVA, "which dataset")
     path: str = place_option(..., "the published task file, .jsonl or .jsonl.gz", min_length=1)
     repos: str | None = place_option(None, "the folder of the repositories, by their names", min_length=1)

@@ -8,11 +8,9 @@ from codechat.base.records import SessionRecord
 from codechat.report.metrics.measures import Final, Measures, Series
 from codechat.report.metrics.spending import Effort
 from codechat.report.metrics.statistics import TaskRatio
-from codechat.report.metrics.sums import CellSums, Mean, Value, at
-from codechat.report.metrics.tally import Tally
+from codechat.report.metrics.sums import CellSums, Mean, Tally, Value, at
 
-CHECKS = "earlier"
-"""The field of a turn with the verdicts of earlier turns' tests: `[{turn, passed}]`."""
+CHECKS = "earlier"  # the field of a turn with the verdicts of earlier turns' tests: `[{turn, passed}]`
 
 STEPWISE = Measures(
     protocol="stepwise",
@@ -67,7 +65,7 @@ class _Seen(CellSums):
 
 
 def stepwise_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effort | None = None) -> dict[str, Any]:
-    """The content of metrics.json, as `STEPWISE` says."""
+    """The content of metrics.json, as described by `STEPWISE`."""
     seen = _Seen()
     found = seen.content(sessions, seed, effort)
     found["n"] |= {"acc": [len(figure.by_task) for figure in seen.acc], "avg_acc": len(seen.tasks)}

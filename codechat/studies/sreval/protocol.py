@@ -1,4 +1,4 @@
-"""SR-Eval: a task grows by one requirement a turn, and each turn has a reference and tests of its own (section 3)."""
+"""SR-Eval: a task grows by one requirement a turn, and each turn has a reference and tests (section 3)."""
 
 import random
 import re
@@ -18,20 +18,19 @@ from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.run.protocols.expecting import PROSE, length_of
-from codechat.run.protocols.grading import Graded, grade_in_order, reply_of, request_of
+from codechat.run.protocols.dialogue import PROSE, Graded, grade_in_order, length_of
 from codechat.sandbox.languages import extract, fence, language_of, without_thinking
 from codechat.studies.sreval.metrics import CHECKS, STEPWISE, stepwise_metrics
 from codechat.studies.sreval.rows import Step, StepTask
 
 CONTEXT_FULL = Verdict.without_run("no_code", "the conversation no longer fits the model's context")
 ABOVE = "The code above the function in its file:\n\n{{code}}\n"
-"""As in conf/prompts: a prompt that is newer than the first version is no part of a cell's id with this text."""
+"""As in conf/prompts: a prompt newer than the first version is no part of a cell's id if it has this text."""
 _FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 class StepwisePrompts(Config):
-    """The prompts; `{{name}}` is filled in."""
+    """The prompts, with fields `{{name}}`."""
 
     system: str = original_option(..., "the first message; fills {{language}}")
     problem: str = original_option(..., "the newest requirement, or all so far; fills {{instruction}}")
@@ -42,13 +41,10 @@ class StepwisePrompts(Config):
     @classmethod
     def _has_its_fields(cls, text: str, info: Any) -> str:
         fields = {"system": (), "problem": ("instruction",), "edit": ("code", "instruction"), "above": ("code",)}
-        must = fields[info.field_name]
-        return require(text, *must, may=("language",))
+        return require(text, *fields[info.field_name], may=("language",))
 
 
 class StepwiseConfig(Config):
-    """Options of the stepwise protocol."""
-
     kind: Literal["stepwise"] = original_option("stepwise", "the protocol")
     prompting: Literal["full_history", "code_edit", "cumulative"] = original_option(
         "full_history", "what a request holds: the dialogue, the code before and one requirement, or all requirements"
@@ -77,14 +73,14 @@ class StepwiseConfig(Config):
 
 
 def settle(config: StepwiseConfig, dataset: Config) -> StepwiseConfig:
-    """The options with the code above the function where the paper shows it, unless that is chosen."""
+    """The options with the paper's `local_context` if it is null."""
     if config.local_context is not None:
         return config
     return config.model_copy(update={"local_context": paper_context(getattr(dataset, "kind", ""))})
 
 
 def paper_context(dataset: str) -> Literal["first", "every"]:
-    """Where the paper's requests show the code above a function, by the dataset's kind (its Table 6: the tokens)."""
+    """The paper's `local_context` by the dataset's kind (its Table 6: the tokens)."""
     return "first" if dataset == "sreval_java_repository" else "every"
 
 
@@ -125,17 +121,10 @@ class Stepwise:
                 "code_edit": (len(step.instruction), min(turn, 1)),
                 "cumulative": (told, 0),
             }[self._config.prompting]
-            # The last request's own text is worded otherwise once it is history.
+            # The last request's own text has another wording once it is history.
             shared, kept = (system + before, turn - 1) if self._config.prompting == "full_history" else (system, 0)
-            yield Ask(
-                UNDER_TEST,
-                turn,
-                around + shown,
-                answer,
-                replies=replies,
-                shared=shared if turn else 0,
-                shared_replies=max(0, kept),
-            )
+            shared, kept = (shared, kept) if turn else (0, 0)
+            yield Ask(UNDER_TEST, turn, around + shown, answer, replies=replies, shared=shared, shared_replies=kept)
 
     async def run(self, task: Task, kit: Kit) -> None:
         steps = steps_of(task)
@@ -155,22 +144,6 @@ class Stepwise:
                 grading.start(partial(self._grade, kit, task, Answer(turn, request, reply, extraction)))
                 replies.append(reply.text if self._config.harness == "official" else without_thinking(reply.text))
                 codes.append(extraction.code or (codes[-1] if codes else ""))
-
-    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        steps = steps_of(task)
-        if len(recorded.turns) != len(steps):
-            raise UserError(
-                f"{task.task_id} has {len(steps)} turns now, and {len(recorded.turns)} in the recording",
-                "set dataset.path to the recorded file",
-            )
-        async with grade_in_order() as grading:
-            for turn in recorded.turns:
-                if turn.response is None:
-                    grading.start(partial(self._overflow, kit, len(steps), turn.turn, request_of(turn)))
-                    break
-                reply = reply_of(turn)
-                answer = Answer(turn.turn, request_of(turn), reply, self._extract(task, reply))
-                grading.start(partial(self._grade, kit, task, answer))
 
     def _extract(self, task: Task, reply: Reply) -> Extraction:
         if self._config.harness == "guarded":
@@ -193,10 +166,10 @@ class Stepwise:
     async def _kept(
         self, kit: Kit, turn: int, extraction: Extraction, steps: Sequence[Step], verdict: Verdict
     ) -> list[dict[str, Any]]:
-        """Which earlier turns' tests the code passes, of those that the turn's own reference passes: of no paper.
+        """The results of earlier turns' tests on the code, if the turn's own reference passes them: of no paper.
 
-        A later requirement may contradict an earlier one, whose tests then say nothing about what was lost. `verdict`
-        is that of the turn's own tests. Once code has run out of time it passes no further tests: they are not run.
+        A later requirement may contradict an earlier one, whose tests are then no evidence of a loss. `verdict` belongs
+        to the turn's own tests. Code that has run out of time passes no further tests: they are not run.
         """
         found = []
         for number, step in enumerate(steps[:turn]):
@@ -225,12 +198,12 @@ class Stepwise:
 
 @PROTOCOLS.register("stepwise", StepwiseConfig, uses=frozenset({"sandbox"}), over=StepTask, settle=settle)
 def stepwise(config: StepwiseConfig, parts: Parts) -> Stepwise:
-    """One requirement a turn, each with a reference and tests of its own (SR-Eval)."""
+    """One requirement a turn, each with a reference and tests (SR-Eval)."""
     return Stepwise(config)
 
 
 def steps_of(task: Task) -> tuple[Step, ...]:
-    """The task's steps; tasks of another kind are refused before."""
+    """The task's steps. Tasks of another kind were refused before."""
     assert isinstance(task, StepTask)
     return task.steps
 
@@ -259,7 +232,7 @@ def layout(
 
 
 def _code_above(config: StepwiseConfig, task: Task, turn: int) -> str:
-    """What shows the code above the function at a turn; empty if nothing does."""
+    """The text with the code above the function at a turn; empty if the turn does not show it."""
     assert isinstance(task, StepTask)
     if not task.above.strip() or (turn and config.local_context == "first"):
         return ""
@@ -268,7 +241,7 @@ def _code_above(config: StepwiseConfig, task: Task, turn: int) -> str:
 
 
 def official_code(reply: str, language: str) -> str:
-    """The code that SR-Eval's script takes: behind the last `</think>`, the first closed fence of the language.
+    """The code that SR-Eval's script takes: after the last `</think>`, the first closed fence of the language.
 
     Without one it is the first closed fence of any language, else everything.
     """

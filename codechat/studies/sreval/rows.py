@@ -9,12 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from codechat.base.domain import Target
 from codechat.datasets.reading.rows import PYTHON, Adapt, GivenSuite, Snippets, TaskRow, make_suite, register_form
 from codechat.datasets.tasks import Task
-from codechat.sandbox.languages.python.assembly import signature_of
+from codechat.sandbox.languages.python.syntax import signature_of
 from codechat.sandbox.suites import Suite
 from codechat.sandbox.suites.assertions import Assertions
 
-# Newer versions of pandas, matplotlib and keras fail about 20 right turns. All of these were installed
-# together, on Python 3.11, when its references were checked (docs/sreval.md).
+# Newer versions of pandas, matplotlib and keras fail about 20 right turns. The references were checked with all of
+# these together, on Python 3.11 (docs/sreval.md).
 PINNED: Mapping[str, str] = {
     "beautifulsoup4": "4.15.0", "chardet": "7.7.0", "cryptography": "50.0.2", "flask": "3.1.3",
     "flask-login": "0.6.3", "flask-mail": "0.10.0", "flask-wtf": "1.3.0", "gensim": "4.4.0", "geopandas": "1.1.4",
@@ -30,7 +30,7 @@ PINNED: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A requirement of a task that grows: its text, the suite of it alone, and a right program for it.
+    """A requirement of a task that grows: its text, the suite for it alone, and a right program.
 
     A later step may contradict an earlier one, so the suites need not hold together. `tests` is the text of the tests
     as they were published, empty if there is none.
@@ -58,7 +58,6 @@ class StepTask(Task):
 
     @property
     def suites(self) -> tuple[Suite, ...]:
-        """The suites of the steps."""
         return tuple(step.suite for step in self.steps)
 
     def solutions(self) -> Iterator[tuple[str, str | None, Suite]]:
@@ -71,13 +70,13 @@ class StepTask(Task):
         return self.steps[turn].reference
 
     def lengths(self) -> Iterator[tuple[str, str, str]]:
-        """Of each step the question (below the code above the function), the reference and the tests."""
+        """The question (with the code above the function), the reference and the tests of each step."""
         for step in self.steps:
             question = "\n\n".join(part for part in (self.above, step.instruction) if part)
             yield question, step.reference or "", step.tests
 
     def texts(self) -> Iterator[str]:
-        """Those of any task, the code above the function, and the steps' instructions."""
+        """The texts of any task, the code above the function, and the steps' instructions."""
         yield from super(StepTask, self).texts()
         yield self.above
         yield from (step.instruction for step in self.steps)

@@ -1,9 +1,16 @@
-"""New tests inserted into a repository's own, run on a copy with the program in place of one function."""
+"""New tests inserted into a repository's own, run on a copy with the program in place of one function.
 
+The place of a function in a file is found by name and lines. All other bytes of the file stay the same. Files of a
+repository are trusted.
+"""
+
+import ast
 import asyncio
-from collections.abc import Iterator
+import functools
+import textwrap
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -12,12 +19,134 @@ from codechat.base.domain import Program, Verdict
 from codechat.base.errors import UserError
 from codechat.base.files import content_hash
 from codechat.sandbox import Command, Sandbox, SandboxConfig
-from codechat.sandbox.interpreters import Interpreter, interpreter_at
+from codechat.sandbox.inside.text import split_lines
+from codechat.sandbox.interpreters import interpreter_at
+from codechat.sandbox.languages.python.syntax import parse
 from codechat.sandbox.suites import SUITES
-from codechat.sandbox.suites.checkout import read_contents, root_of
 from codechat.sandbox.suites.endings import judge_status
-from codechat.sandbox.suites.repository import INSIDE, TOKEN, pytest_command, require_pytest
-from codechat.studies.sreval.placing import Place, function_at, insert_tests, names_of_tests, place_function
+from codechat.sandbox.suites.repository import (
+    INSIDE,
+    TOKEN,
+    file_content,
+    pytest_command,
+    read_contents,
+    require_pytest,
+    root_of,
+)
+
+OTHERS = "use the repositories that the tasks were made from"
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Source:
+    """A Python file: its lines with their own line ends, and its syntax tree."""
+
+    path: Path
+    lines: tuple[str, ...]
+    tree: ast.Module
+
+
+@dataclass(frozen=True)
+class Place:
+    """A function in a file: the lines of its decorators and of itself, counted from 0, and its indentation."""
+
+    source: Source
+    decorators: range
+    lines: range
+    indent: str
+
+    @property
+    def above(self) -> str:
+        """The code above the function and its decorators."""
+        return "".join(self.source.lines[: min(self.decorators.start, self.lines.start)])
+
+
+@functools.lru_cache(maxsize=64)
+def read_source(path: Path) -> Source:
+    """A file of a repository, read once a process. Raises `UserError` if it is no Python."""
+    data = file_content(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of its escape sequences
+            tree = ast.parse(data)
+        lines = tuple(split_lines(data.decode("utf-8")))
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise UserError(f"{path} is no Python in UTF-8: {error}", "leave the task out: dataset.tasks") from None
+    return Source(path, lines, tree)
+
+
+def function_at(path: Path, name: str, lines: tuple[int, int]) -> Place:
+    """The function of that name at its first (the `def`) and last line, from 1.
+
+    Lines after the function's end belong to it if they contain nothing but comments. Raises `UserError` if it is
+    not there.
+    """
+    source = read_source(path)
+    for node in ast.walk(source.tree):
+        if isinstance(node, Function) and (node.name, node.lineno) == (name, lines[0]):
+            end = node.end_lineno or node.lineno
+            rest = [line.strip() for line in source.lines[end : lines[1]]]
+            if end <= lines[1] <= len(source.lines) and all(not line or line.startswith("#") for line in rest):
+                first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+                indent = source.lines[node.lineno - 1][: node.col_offset]
+                return Place(source, range(first - 1, node.lineno - 1), range(node.lineno - 1, lines[1]), indent)
+    raise UserError(f"{path} has no function {name} at the lines {lines[0]} to {lines[1]}", OTHERS)
+
+
+def place_function(place: Place, name: str, program: str) -> bytes:
+    """The file with a program instead of the function; decorators stay if the program's function has none."""
+    lines, code = place.source.lines, textwrap.dedent(program).strip("\n")
+    tree = parse(code)
+    found = [each for each in tree.body if isinstance(each, Function) and each.name == name] if tree else []
+    node = found[-1] if found else None
+    kept = list(lines[place.decorators.start : place.decorators.stop])
+    own = indented(code, place.indent)
+    if node is None:
+        own = [*kept, *own]
+    elif not node.decorator_list:
+        own[node.lineno - 1 : node.lineno - 1] = kept
+    before, after = lines[: place.decorators.start], lines[place.lines.stop :]
+    return "".join([*before, *own, *after]).encode("utf-8", "surrogatepass")
+
+
+def insert_tests(path: Path, owners: Sequence[str], tests: str) -> bytes:
+    """The file with tests at the end of a class, given with the classes around it, or of the file."""
+    source = read_source(path)
+    body, end, indent = source.tree.body, len(source.lines), ""
+    for name in owners:
+        found = [node for node in body if isinstance(node, ast.ClassDef) and node.name == name]
+        if not found:
+            raise UserError(f"{path} has no class {'::'.join(owners)}", OTHERS)
+        body, end = found[-1].body, found[-1].end_lineno or end
+        line = source.lines[body[0].lineno - 1]
+        indent = line[: len(line) - len(line.lstrip())]
+    before = "".join(source.lines[:end])
+    gap = "\n" if before.endswith(("\n", "\r")) or not before else "\n\n"
+    new = "".join(indented(textwrap.dedent(tests).strip("\n"), indent))
+    return "".join([before, gap, new, *source.lines[end:]]).encode("utf-8", "surrogatepass")
+
+
+def names_of_tests(tests: str) -> list[str]:
+    """The names of the test functions that tests define, in order. Raises `ValueError` if there are none."""
+    tree = parse(textwrap.dedent(tests))
+    if tree is None:
+        raise ValueError("its test does not parse")
+    names = [node.name for node in tree.body if isinstance(node, Function) and node.name.startswith("test")]
+    if not names:
+        raise ValueError("its test defines no function whose name begins with test")
+    return list(dict.fromkeys(names))
+
+
+def indented(code: str, indent: str) -> list[str]:
+    """The lines of a code, indented, except lines that begin inside a string, whose value would change."""
+    lines = [line + "\n" for line in code.split("\n")]
+    tree = parse(code)
+    values = (node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr | ast.Constant)) if tree else ()
+    texts = [node for node in values if isinstance(node, ast.JoinedStr) or isinstance(node.value, str | bytes)]
+    within = {line for text in texts for line in range(text.lineno + 1, (text.end_lineno or text.lineno) + 1)}
+    return [line if number in within or not line.strip() else indent + line for number, line in enumerate(lines, 1)]
+
 
 CEILING = 10  # by the clock, over what the tests may compute and wait: no busy machine needs it
 SYSTEM = Path("/usr")
@@ -26,7 +155,7 @@ REMEDY = "give the interpreter of a virtual environment: dataset.environments={N
 
 @dataclass(frozen=True)
 class PythonEnvironment:
-    """An interpreter: its path, paths of this machine that it needs (`tools`), and its packages' names in lower case.
+    """An interpreter: its path, the paths that it needs except the system's, and its packages' names in lower case.
 
     `digest` is a hash of the versions of the interpreter and its packages.
     """
@@ -37,24 +166,16 @@ class PythonEnvironment:
     digest: str
 
 
-@cache
+@functools.cache
 def environment_at(python: str) -> PythonEnvironment:
     """The environment of an interpreter, examined once a process. Raises `UserError` if there is none at that path."""
     interpreter = interpreter_at(python, REMEDY)
     packages = sorted({(name.lower(), version) for name, version in interpreter.packages})
-    tools = tuple(dict.fromkeys(_tools(interpreter)))
-    return PythonEnvironment(
-        interpreter.path, tools, frozenset(name for name, _ in packages), content_hash([interpreter.version, packages])
-    )
-
-
-def _tools(interpreter: Interpreter) -> Iterator[str]:
-    """The folders of the environment, of the interpreter behind it and of its packages, except the system's own."""
-    for folder in (interpreter.prefix, interpreter.base):
-        yield interpreter.path if folder.resolve() == SYSTEM else str(folder)
-    for entry in map(Path, interpreter.entries):
-        if entry.name.endswith("-packages") and entry.is_dir():
-            yield str(entry)
+    places = [each if each.resolve() != SYSTEM else interpreter.path for each in (interpreter.prefix, interpreter.base)]
+    places += [each for each in map(Path, interpreter.entries) if each.name.endswith("-packages") and each.is_dir()]
+    names = frozenset(name for name, _ in packages)
+    tools = tuple(dict.fromkeys(map(str, places)))
+    return PythonEnvironment(interpreter.path, tools, names, content_hash([interpreter.version, packages]))
 
 
 @dataclass(frozen=True)
@@ -63,8 +184,8 @@ class Inserted:
 
     `project` is the repository's name and `folder` its path, None if it is not configured. `file`, relative to the
     folder, contains the `function` at its first and last line, from 1. `tests` are functions, which are inserted
-    into the class or the file that the pytest id `beside` names; they alone are run. `python` is the interpreter
-    with the packages that the repository needs, None for the one that runs codechat.
+    into the class or the file of a pytest id; they alone are run. `python` is the interpreter with the packages that
+    the repository needs, None for the one that runs codechat.
     """
 
     project: str
@@ -77,7 +198,7 @@ class Inserted:
     python: str | None = None
     kind = "inserted"
 
-    @cached_property
+    @functools.cached_property
     def key(self) -> str:
         """See `Suite.key`: depends on the repository's content and the packages' versions, not on their paths."""
         what = [self.file, self.function, list(self.lines), self.beside, self.tests]
@@ -134,36 +255,25 @@ class Inserted:
 
     @property
     def _owners(self) -> list[str]:
-        """The classes that enclose the test next to which the new ones are inserted."""
+        """The classes around the test of the pytest id."""
         return self.beside.split("::")[1:-1]
 
 
 class InsertedConfig(Config):
-    """Fields of `inserted`."""
-
     kind: Literal["inserted"] = result_option("inserted", "which kind of tests")
     project: str = result_option(..., "the repository's name", min_length=1)
     folder: str = run_option(..., "its path", min_length=1)
     file: str = result_option(..., "the file with the function, relative to the folder", min_length=1)
     function: str = result_option(..., "the function's name", min_length=1)
     lines: tuple[int, int] = result_option(..., "the function's first (def) and last line, from 1")
-    beside: str = result_option(..., "the pytest id of a test beside which the new ones are inserted", min_length=1)
+    beside: str = result_option(..., "the pytest id of a test, next to which the new ones are inserted", min_length=1)
     tests: str = result_option(..., "the new tests: functions, as a text", min_length=1)
     python: str | None = run_option(None, "the interpreter that has the repository's packages; null: codechat's own")
 
 
 @SUITES.register("inserted", InsertedConfig)
 def inserted(config: InsertedConfig) -> Inserted:
-    """New tests inserted beside a repository's own, run in a copy of it with the program in place of a function."""
-    folder = str(Path(config.folder).expanduser().resolve())
+    """New tests inserted into a repository's own, run in a copy of it with the program in place of a function."""
     names_of_tests(config.tests)
-    return Inserted(
-        project=config.project,
-        folder=folder,
-        file=config.file,
-        function=config.function,
-        lines=config.lines,
-        beside=config.beside,
-        tests=config.tests,
-        python=config.python,
-    )
+    folder = str(Path(config.folder).expanduser().resolve())
+    return Inserted(**{**config.model_dump(exclude={"kind"}), "folder": folder})

@@ -16,20 +16,19 @@ from codechat.base.errors import UserError
 from codechat.base.files import content_hash
 from codechat.sandbox import AddedOptions, Command, Ran, Sandbox, SandboxConfig
 from codechat.sandbox.suites import SUITES
-from codechat.sandbox.suites.checkout import (
+from codechat.sandbox.suites.compilers import JavaOptions, find_home, seen_from
+from codechat.sandbox.suites.endings import judge_status
+from codechat.sandbox.suites.repository import (
     FOLDER,
+    INSIDE,
     LEFT_OUT,
     file_content,
     packed_with,
     read_contents,
     root_of,
 )
-from codechat.sandbox.suites.compilers import seen_from
-from codechat.sandbox.suites.endings import judge_status
-from codechat.sandbox.suites.jdk import JavaOptions, find_home
-from codechat.sandbox.suites.repository import INSIDE
 
-BUILT = LEFT_OUT | {"target"}  # classes of another program must not be taken for this one's
+BUILT = LEFT_OUT | {"target"}  # without classes of another program
 CPU_S, IDLE_S, WALL_S = 900.0, 120.0, 9000.0  # of a whole build with its tests
 LEAST = {"processes": 128, "memory_mb": 8192, "open_files": 1024}  # what two JVMs at a time need
 WRITABLE_MB = 512  # for what the build writes
@@ -59,10 +58,7 @@ class Toolchain:
 
 @cache
 def toolchain(jdk: str | None) -> Toolchain:
-    """The tools installed here, found once a process; `jdk` is the folder of a JDK, None to look for one.
-
-    Raises `UserError` if Maven or a JDK is missing.
-    """
+    """The installed tools; `jdk` is a JDK's folder, None to look for one. Raises `UserError` if one is missing."""
     maven = shutil.which("mvn")
     if maven is None:
         raise UserError("tests of Java repositories need mvn, which is not installed", "install Maven")
@@ -72,8 +68,6 @@ def toolchain(jdk: str | None) -> Toolchain:
 
 
 class MavenOptions(AddedOptions):
-    """Options for tests of Java repositories."""
-
     maven_repository: str | None = place_option(
         None, "the local Maven repository, for tests of Java repositories, which run without network", min_length=1
     )
@@ -127,7 +121,7 @@ class Maven:
 
     @property
     def named(self) -> int:
-        """How many tests the words name: a class stands for one at least, `A#b+c` for two."""
+        """The number of tests that the words name: at least one for a class, two for `A#b+c`."""
         tests = [name for word in self.words if word.startswith(TESTS) for name in word[len(TESTS) :].split(",")]
         return sum(1 + name.partition("#")[2].count("+") for name in tests if name and name[0] != "!") or 1
 
@@ -136,12 +130,8 @@ class Maven:
         for part in (self.method, self.test):
             part.replaced(root_of(self.folder), "")
 
-    def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
-        """See `NeedsSetup`; nothing is made."""
-        self._require(config)
-
-    def _require(self, limits: SandboxConfig) -> None:
-        """Raises `UserError` if tests of this kind cannot be run here."""
+    def make_ready(self, limits: SandboxConfig, note: Callable[[str], None]) -> None:
+        """See `NeedsSetup`. Raises `UserError` if tests of this kind cannot be run here."""
         repository = MavenOptions.of(limits).maven_repository
         if repository is None:
             raise UserError(
@@ -161,7 +151,7 @@ class Maven:
         toolchain(JavaOptions.of(limits).java.home)
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
-        self._require(sandbox.config)
+        self.make_ready(sandbox.config, lambda line: None)
         command = await asyncio.to_thread(self.command, sandbox.config, program.source, self.tests)
         ran = await sandbox.run(command)
         if RAN not in ran.stdout and (why := await self._why_not(sandbox)):
@@ -229,8 +219,6 @@ def judge_build(ran: Ran, command: Command, named: int) -> Verdict:
 
 
 class MavenConfig(Config):
-    """Fields of `maven`."""
-
     kind: Literal["maven"] = result_option("maven", "which kind of tests")
     project: str = result_option(..., "the repository's name", min_length=1)
     folder: str = run_option(..., "its path", min_length=1)

@@ -14,8 +14,8 @@ IMPORTED = "import importlib, sys, warnings; warnings.simplefilter('ignore'); im
 
 @pytest.mark.parametrize("old", sorted(MOVED))
 def test_an_old_path_is_the_present_module(old: str) -> None:
-    with warnings.catch_warnings(action="ignore"):
-        importlib.import_module(f"codechat.{old}".rpartition(".")[0])
+    with warnings.catch_warnings(action="ignore"):  # of the packages around it
+        importlib.import_module(f"codechat.{old}")
     with pytest.warns(DeprecationWarning, match=f"codechat.{old} is now codechat.{MOVED[old]}"):
         sys.modules.pop(f"codechat.{old}", None)
         found = importlib.import_module(f"codechat.{old}")

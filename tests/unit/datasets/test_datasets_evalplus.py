@@ -18,7 +18,7 @@ from codechat.datasets import DATASETS
 from codechat.datasets.humaneval import RELEASE as HUMANEVAL
 from codechat.datasets.mbpp import RELEASE as MBPP
 from codechat.datasets.tasks import Dataset, Task
-from codechat.sandbox.languages.python.assembly import parse
+from codechat.sandbox.languages.python.syntax import parse
 from codechat.sandbox.suites.calls import Calls
 
 pytestmark = pytest.mark.long

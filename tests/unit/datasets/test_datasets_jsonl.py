@@ -11,10 +11,11 @@ from codechat.base.domain import Target
 from codechat.base.errors import UserError
 from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.datasets.tasks import Dataset, Requirement, Task
-from codechat.sandbox.languages.python.assembly import assemble, signature_of
+from codechat.sandbox.languages.python.syntax import assemble, signature_of
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.calls import Calls
 from codechat.sandbox.suites.tool import Tool
+from support.mistakes import mistake
 
 ROW: dict[str, Any] = {
     "task_id": "mine/0",
@@ -292,7 +293,7 @@ def test_signature(source: str, expected: str | None) -> None:
 
 def test_two_tasks_of_one_id_are_refused() -> None:
     twice = Dataset("mine", (Task("a", "one"), Task("a", "two"), Task("b", "three")), "hash")
-    with pytest.raises(UserError, match="2 tasks of the dataset mine have the id 'a'"):
+    with mistake("2 tasks", "mine", "'a'"):
         select(twice, DatasetConfig(kind="any"))
 
 

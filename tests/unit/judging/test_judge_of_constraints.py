@@ -17,6 +17,7 @@ from codechat.run.cell.budget import Budget
 from codechat.run.settings.compose import compose, compose_values
 from codechat.run.settings.config import CellConfig
 from codechat.testing import Answer, Call, OpenAIServer, Result
+from support.mistakes import mistake
 
 QUESTION = ConstraintQuestion("t/1", 0, 0, "Sort {it}.", "It is stable.", "code()", "published_solution()")
 WORDS = ("KEPT", "BROKEN")
@@ -115,7 +116,7 @@ def test_prices_are_those_of_the_judges_that_are_asked() -> None:
     words = ["model=openai", "model.name=a", "judge=llm", "protocol=repair"]
     assert Budget.of(compose(words).config).tariff.judges == ("constraint",)
     priced = [*words, "judge.constraint.prices={input: 1, output: 2}", "budget_usd=1"]
-    with pytest.raises(UserError, match="budget_usd needs the prices of model"):
+    with mistake("budget_usd"):
         Budget.of(compose(priced).config)
 
 

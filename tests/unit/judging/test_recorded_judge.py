@@ -10,6 +10,7 @@ from codechat.base.records import SessionRecord, write_sessions
 from codechat.cli.app import main
 from codechat.judging import JUDGES, ConstraintQuestion, DecidesConstraints
 from support.constraints import session, turn
+from support.mistakes import mistake
 
 REPLY = "Here it is:\n\n```python\ndef f():\n    return 1\n```\n"
 CODE = "def f():\n    return 1\n"
@@ -64,13 +65,13 @@ async def test_code_whose_lines_are_put_together_from_the_reply_is_the_replys(tm
 
 
 async def test_a_task_that_is_not_in_the_recording_is_a_mistake(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"s.jsonl holds no session of T/9\njudge.path names"):
+    with mistake("s.jsonl", "T/9", "judge.path"):
         await build(three(tmp_path)).constraint(ask(task="T/9"))
 
 
 async def test_a_recording_of_two_cells_is_a_mistake(tmp_path: Path) -> None:
     path = recording(tmp_path, session("T/0", "q+"), session("T/0", "q-"))
-    with pytest.raises(UserError, match="has two sessions of T/0"):
+    with mistake("T/0"):
         await build(path).constraint(ask())
 
 
@@ -79,7 +80,7 @@ async def test_a_recording_of_another_protocol_is_a_mistake(tmp_path: Path) -> N
     bare = plain.turns[0].model_copy()
     bare.__pydantic_extra__ = {}
     path = recording(tmp_path, plain.model_copy(update={"turns": [bare]}))
-    with pytest.raises(UserError, match=r"s.jsonl: turn 0 of T/0 has no verdicts on constraints"):
+    with mistake("s.jsonl", "turn 0", "T/0"):
         await build(path).constraint(ask())
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from codechat.base.errors import UserError
 from codechat.models import MODELS
-from codechat.models.openai.protocol import Decoding, Unreadable, body_of, refusal_of, reply_of
+from codechat.models.openai import OpenAIApi, OpenAIConfig, Unreadable, refusal_of, reply_of
 from codechat.models.remote.failures import Refusal, SupportedParameters
 
 
@@ -70,7 +70,7 @@ def test_where_it_is_served_is_not_part_of_the_identity_but_decoding_is() -> Non
 
 # -- the protocol ------------------------------------------------------------------------------------------------
 
-PLAIN = Decoding(0.0, None, None, {})
+PLAIN = OpenAIConfig(name="m")
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,11 @@ def test_error_bodies_of_all_kinds_are_read(body: str, expected: Refusal) -> Non
 
 def test_a_dialect_gives_way_only_on_what_was_sent() -> None:
     refusal = Refusal(400, "Unsupported parameter: 'temperature'", "unsupported_parameter", "temperature")
-    sent = body_of("chat", "m", (), PLAIN, SupportedParameters())
+    sent = OpenAIApi(PLAIN).body((), SupportedParameters())
     learnt = SupportedParameters().after(refusal, sent)
     assert learnt == SupportedParameters(temperature=False)
-    assert "temperature" not in body_of("chat", "m", (), PLAIN, learnt)
-    assert learnt.after(refusal, body_of("chat", "m", (), PLAIN, learnt)) is None
+    assert "temperature" not in OpenAIApi(PLAIN).body((), learnt)
+    assert learnt.after(refusal, OpenAIApi(PLAIN).body((), learnt)) is None
 
 
 def test_other_statuses_are_no_refusal_of_a_parameter() -> None:
@@ -108,7 +108,8 @@ def test_other_statuses_are_no_refusal_of_a_parameter() -> None:
 
 
 def test_extra_fields_win() -> None:
-    body = body_of("chat", "m", (), Decoding(0.0, 5, None, {"temperature": 1, "seed": 3}), SupportedParameters())
+    config = OpenAIConfig(name="m", max_tokens=5, extra_body={"temperature": 1, "seed": 3})
+    body = OpenAIApi(config).body((), SupportedParameters())
     assert (body["temperature"], body["seed"], body["max_tokens"]) == (1, 3, 5)
 
 

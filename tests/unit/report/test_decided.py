@@ -19,7 +19,7 @@ from codechat.report.data import Board, BoardColumn, Table
 from codechat.report.loading import load_cells
 from codechat.report.metrics import points_of
 from codechat.report.metrics.counts import DECIDED, constructs_in, count_decided, inside_in
-from codechat.report.page.archive import body_of
+from codechat.report.page import body_of
 from codechat.run.results.samples import Summary
 from codechat.studies.codeif.metrics import Exchange
 from support.conversation_cells import Talk, write_talk

@@ -21,8 +21,7 @@ from codechat.base.records import SessionRecord, TurnRecord
 from codechat.report import page
 from codechat.report.build import comparisons_of, sections_of
 from codechat.report.comparison import LoadedCell
-from codechat.report.page import SCRIPTS, STYLES
-from codechat.report.page.archive import Index, archive, as_json, body_of, packed, shortened
+from codechat.report.page import SCRIPTS, STYLES, Index, as_json, body_of, pack_sessions, packed, shortened
 from support.page_input import cell_of, made_cell, made_report, made_session
 
 HOSTILE = "</script><script>alert(1)</script><!--<script> &lt;b&gt; &#60;i> \u2028\\ud800 {{style}} 𝒳 ]]> \x00"
@@ -179,7 +178,7 @@ def test_another_language_is_named_and_python_is_not() -> None:
 def test_paper_scale_fits() -> None:
     """8 models x 542 tasks in 60 MB leave 13.8 kB for a session."""
     sessions = [made_session(f"t/{n}", "m", turns=10, breaks=0.1, lines=40, luck=random.Random(n)) for n in range(40)]
-    found = archive([sessions], None, 1 << 40)
+    found = pack_sessions([sessions], None, 1 << 40)
     assert found is not None
     assert sum(map(len, found.chunks)) / len(sessions) < 13_800 / 2
 

@@ -14,8 +14,7 @@ from codechat.report.data import Board, Chart, Headline, ReportData, Section
 from codechat.report.generic import overview as claims
 from codechat.report.loading import load_cells
 from codechat.report.metrics import Measures
-from codechat.report.page import overview
-from codechat.report.page.archive import Index, body_of
+from codechat.report.page import Index, body_of, overview
 from support.conversation_cells import MEASURES, Talk, talks_of, write_talk
 
 

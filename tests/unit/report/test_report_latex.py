@@ -10,7 +10,7 @@ import pytest
 from codechat.report.build import comparisons_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Column, Table
-from codechat.report.latex import ROWS, as_latex
+from codechat.report.formats import ROWS, as_latex
 from codechat.report.loading import load_cells
 from support.refine_cells import Made, write_cell
 

@@ -14,8 +14,7 @@ from codechat.report.chapters import chapter_of
 from codechat.report.comparison import LoadedCell
 from codechat.report.data import Interval, Table
 from codechat.report.drawing import Look
-from codechat.report.formats import as_markdown
-from codechat.report.latex import as_latex
+from codechat.report.formats import as_latex, as_markdown
 from codechat.report.loading import load_cells
 from codechat.report.metrics.statistics import phi
 from codechat.studies.refine.chapter.outcomes import Draws, change, drawings, setups_of, tables, together

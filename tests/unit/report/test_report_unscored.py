@@ -15,8 +15,7 @@ from codechat.report.data import ReportData
 from codechat.report.loading import load_cells
 from codechat.report.metrics.measures import FIELD
 from codechat.report.metrics.statistics import sustained
-from codechat.report.page import write_page
-from codechat.report.page.archive import Index
+from codechat.report.page import Index, write_page
 from codechat.studies.codeif.metrics import conversation_metrics
 from codechat.studies.refine.metrics import refine_metrics
 from support.conversation_cells import MEASURES, Talk, talks_of, write_talk

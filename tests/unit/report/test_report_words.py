@@ -3,7 +3,7 @@
 import pytest
 
 from codechat.base.errors import UserError
-from codechat.cli.words import parse_words
+from codechat.cli.terminal import parse_words
 
 KEYS = {"runs": "folders", "filter": "a filter", "out": "where to"}
 

@@ -16,14 +16,13 @@ from codechat.report.tracking import read_tracking
 from codechat.run.cell import Cell, build_cell, endpoints_of, session_id
 from codechat.run.cell.budget import Budget
 from codechat.run.cell.estimate import _count_replies
-from codechat.run.cell.libraries import sandbox_for
-from codechat.run.cell.references import References
+from codechat.run.cell.references import References, sandbox_for
 from codechat.run.cell.rescored import Recording, RescoredCell
 from codechat.run.journal import Journal
 from codechat.run.results.measured import remeasure
 from codechat.run.run import Outcome, run
 from codechat.run.running.observer import Silent
-from codechat.run.running.sessions import Recorded
+from codechat.run.running.sessions import SessionsInJournal
 from codechat.run.settings.compose import compose
 
 JUDGED = ["model=openai", "model.name=m", "judge=llm", "dataset.limit=2"]
@@ -116,7 +115,7 @@ def test_a_cell_that_ran_is_read_from_its_journal(tmp_path: Path) -> None:
     (task,) = ended.cell.tasks
     assert shown == [ended.metrics] and read_tracking(ended.folder).folder == ended.folder
     with closing(Journal(ended.folder / "journal.db")) as journal:
-        assert [each.task_id for each in Recorded(ended.cell, journal)] == [task.task_id]
+        assert [each.task_id for each in SessionsInJournal(ended.cell, journal)] == [task.task_id]
     assert _count_replies(ended.cell, [ended.folder / "journal.db"]) == {task.task_id: 1_000_000}
     assert _count_replies(ended.cell, [tmp_path / "new.db"]) == {task.task_id: 0}
 
@@ -126,7 +125,7 @@ def test_a_session_that_is_stopped_is_kept_as_unfinished(tmp_path: Path, monkeyp
     words = ["model=echo", "judge=rules", "dataset.limit=1", "agenda.turns=2", "tracking=none", "hardware.workers=1"]
     ended = run(compose([*words, f"runs_dir={tmp_path}"]))
     with closing(Journal(ended.folder / "journal.db")) as journal:
-        (session,) = Recorded(ended.cell, journal)
+        (session,) = SessionsInJournal(ended.cell, journal)
     assert (session.status, session.error) == ("errored", "not finished: enough") and ended.status
 
 
@@ -137,7 +136,11 @@ def test_a_record_under_todays_name_of_its_dataset_stays_as_it_was_written(cell:
         line = written % cell.dataset.name
         asyncio.run(journal.finish(session_id(cell.id, task.task_id), line, "{}", completed=True))
         own = replace(cell, dataset=replace(cell.dataset, own=True))
-        assert list(Recorded(cell, journal).lines()) == list(Recorded(own, journal).lines()) == [line + "\n"]
+        assert (
+            list(SessionsInJournal(cell, journal).lines())
+            == list(SessionsInJournal(own, journal).lines())
+            == [line + "\n"]
+        )
 
 
 def test_a_cell_that_is_scored_again_says_whose_replies_it_has(cell: Cell, tmp_path: Path) -> None:

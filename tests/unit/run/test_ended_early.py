@@ -7,7 +7,7 @@ import pytest
 
 from codechat.base.errors import UserError
 from codechat.base.records import SessionRecord, TurnRecord
-from codechat.report.metrics.sequences import difference_interval, in_order, mean_interval
+from codechat.report.metrics.statistics import difference_interval, in_order, mean_interval
 from codechat.run.cell import Cell, build_cell, session_id
 from codechat.run.cell.stopping import (
     MEASURES,

@@ -44,8 +44,8 @@ def test_an_endpoint_that_says_less_than_before_is_remarked(now: dict[str, str |
     ("said", "told"),
     [
         (None, "http://b/v1 does not answer at once, so it is not compared: the figures are those of http://a/v1"),
-        ({}, "http://b/v1 was not asked for any reply, and http://b/v1 tells nothing to compare by: the figures"),
-        (BEFORE, "http://b/v1 tells the same id and root, and was not asked for any reply: the figures"),
+        ({}, "http://b/v1 was not asked for any reply, and http://b/v1 gives nothing to compare by: the figures"),
+        (BEFORE, "http://b/v1 gives the same id and root, and was not asked for any reply: the figures"),
     ],
 )
 async def test_an_endpoint_at_a_new_address_is_compared_by_what_it_says(
@@ -60,7 +60,7 @@ async def test_an_endpoint_at_a_new_address_is_compared_by_what_it_says(
     assert (await endpoints._compare("model", model, [met])).startswith(f"model: {told}")
     silent = await endpoints._compare("model", model, [EndpointRecord("model", "http://a/v1", "{}", (), 1.0)])
     if said:
-        assert "http://a/v1 tells nothing to compare by" in silent
+        assert "http://a/v1 gives nothing to compare by" in silent
 
 
 def model(**more: Any) -> Any:

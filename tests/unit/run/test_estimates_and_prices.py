@@ -1,6 +1,5 @@
-"""List prices by name and address, and estimates that rest on them: floors of caching, writing, tiers, and a pilot."""
+"""List prices by name and address, and estimates that rest on them: floors of caching, writing and tiers."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from codechat.models.prices import listed_prices, price_lists, prices_of
 from codechat.report.metrics.spending import Tariff
 from codechat.run.cell import build_cell
 from codechat.run.cell.budget import tariff_of_roles
-from codechat.run.cell.estimate import Measured, Need, Sizes, estimate_of
+from codechat.run.cell.estimate import Need, Sizes, estimate_of
 from codechat.run.protocols import Ask
 from codechat.run.settings.compose import compose
 
@@ -76,32 +75,11 @@ def test_the_tier_that_is_asked_for_has_its_price() -> None:
     assert usd[1] == pytest.approx(usd[0] / 2)
 
 
-def test_a_pilot_corrects_calls_and_tokens() -> None:
-    """It took twice the input, a quarter of it cached and an eighth written, five times the output, half the calls."""
-    assumed = Need(100, 1_000, 900, 200, 10)
-    took = Measured(Usage(2_000, 1_000, 500, 250), 50, assumed)
-    found = took.applied(Need(300, 3_000, 2_700, 600, 30, 6))
-    assert (found.calls, found.sent, found.said) == (150, 6_000, 3_000)
-    assert (found.cached, found.written) == (1_500, 750)
-    slower = (150 * 0.5 + 4_500 / 5_000 + 3_000 / 40) / (300 * 0.5 + 300 / 5_000 + 600 / 40)
-    assert found.busy_s == pytest.approx(30 * slower)
-    assert found.longest_s == pytest.approx(6 * found.busy_s / 30)
-    untold = Need(3, 4, 0, 5, 1)
-    assert Measured(Usage(), 0, assumed).applied(untold) is untold
-
-
-def test_a_folder_that_tells_nothing_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["model=openai", "model.name=m", "model.base_url=http://127.0.0.1:9/v1", "dataset.limit=1"]
-    assert main([*words, "dry_run=true", f"pilot={tmp_path / 'nowhere'}"]) == 2
-    assert "is no cell's folder" in capsys.readouterr().err
-
-
 def test_the_dry_run_says_what_it_rests_on(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["model=gpt5", "model.tier=flex", "judge=llm", "dataset.limit=1", "dry_run=true"]) == 0
     said = capsys.readouterr().out
     assert "prices  model gpt-5: https://developers.openai.com/api/docs/pricing, 2026-11-05, tier flex" in said
     assert "prices  judge.applicability openai/gpt-oss-20b: none is known" in said
-    assert "pilot   none: reasoning is in no figure" in said
 
 
 @pytest.mark.parametrize(("prices", "written"), [({"cache_write": 3}, True), ({}, False), (None, False)])
@@ -118,7 +96,9 @@ def test_needs_of_sessions_are_summed_and_the_longest_kept() -> None:
     both.add(Need(1, 2, 3, 4, 7, written=6))
     assert both == Need(2, 4, 6, 8, 12, 7, 12)
     assert both.seconds(1) == 12 and both.seconds(2) == 7 and both.seconds(12) == 7
-    assert Need(1, 2, 3, 4, 5, 9, 6).times(2.5) == Need(2.5, 5, 7.5, 10, 12.5, written=15)
+    calls = Need()
+    calls.add(Need(1, 2, 3, 4, 5, 9, 6), 2.5)
+    assert calls == Need(2.5, 5, 7.5, 10, 12.5, 12.5, 15)
     assert Need(1, 2.4, 3.6, 4.6, 5, written=6.4).usage == Usage(2, 5, 4, 6)
 
 

@@ -13,7 +13,7 @@ from codechat.datasets import DATASETS
 from codechat.datasets.tasks import Requirement, Task
 from codechat.report.build import comparisons_of
 from codechat.report.loading import load_cells
-from codechat.report.metrics.loaded import count_loaded
+from codechat.report.metrics.counts import count_loaded
 from codechat.run.run import run
 from codechat.run.settings.compose import compose
 from codechat.sandbox.suites import HasTestCounts

@@ -14,8 +14,7 @@ from codechat.base.environment import data_folder
 from codechat.base.errors import UserError
 from codechat.cli.sweep import expand
 from codechat.run.cell import build_cell
-from codechat.run.settings.compose import compose, compose_values
-from codechat.run.settings.words import read_words
+from codechat.run.settings.compose import compose, compose_values, read_words
 
 KEY = "protocol.prompts.initial"
 TEXT = 'Write this (please), don\'t explain: {{prompt}} "now" [x] $5 ${y} \\'

@@ -5,8 +5,7 @@ import pytest
 from codechat.base.environment import data_folder
 from codechat.base.errors import UserError
 from codechat.cli.commands.listing import options_of
-from codechat.run.settings.compose import compose
-from codechat.run.settings.words import presets_of
+from codechat.run.settings.compose import compose, presets_of
 
 PROMPTS = data_folder("conf") / "prompts"
 KINDS = sorted({"llm", *options_of("protocol")} & {folder.name for folder in PROMPTS.iterdir()})

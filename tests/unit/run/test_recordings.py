@@ -14,6 +14,7 @@ from codechat.report.metrics import Effort
 from codechat.run.cell import build_cell
 from codechat.run.cell.rescored import Recording, Rescoring, other_tests, read_recording, rescored_cell
 from codechat.run.settings.compose import compose
+from support.mistakes import mistake
 
 
 def session(task: str, *, cell: str = "c", status: Any = "completed", asked: str | None = None) -> SessionRecord:
@@ -102,16 +103,20 @@ async def test_in_place_of_new_dialogues_the_recorded_ones_are_scored() -> None:
         def metrics(self, sessions: Any, *, seed: int, effort: Any) -> Any:
             return {"seed": seed}
 
-        async def score(self, task: Any, kit: Any, recorded: Any) -> None:
-            seen.append(recorded.task_id)
+        async def run(self, task: Any, kit: Any) -> None:
+            seen.append(kit.recording.task_id)
+            kit.log.turns = turns
 
     inner: Any = Inner()
     task: Any = SimpleNamespace(task_id="a")
-    kit: Any = SimpleNamespace(log=SimpleNamespace(agenda=[]))
+    kit: Any = SimpleNamespace(log=SimpleNamespace(agenda=[]), changed=lambda: UserError("changed", "mend it"))
+    turns = list[Any]()
     one = Rescoring(inner, Recording("c", {"a": session("a").line()}, 0, {}, None))
     await one.run(task, kit)
-    await one.score(task, kit, session("b"))
-    assert seen == ["a", "b"] and kit.log.agenda == ["a"]
+    assert seen == ["a"] and kit.log.agenda == ["a"]
+    turns.append("a turn that the recording lacks")
+    with mistake("changed"):
+        await one.run(task, kit)
     measures: Any = one.measures
     assert (measures, one.turns(task), one.agenda(random.Random(0)), list(one.asks(task))) == (
         "measures",

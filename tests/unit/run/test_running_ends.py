@@ -18,7 +18,7 @@ from codechat.run.cell.budget import Budget
 from codechat.run.cell.estimate import Estimate, total
 from codechat.run.journal import Charge, Ledger
 from codechat.run.running.observer import Counts, Follow, Silent, following
-from codechat.run.running.sessions import Progress, finish_steps, unwrap_group
+from codechat.run.running.sessions import _Workers, finish_steps, unwrap_group
 
 BUDGET = Budget(None, None, Tariff())
 
@@ -34,17 +34,18 @@ def session(error: str | None, *, turns: int = 0) -> SessionRecord:
 def test_a_cell_is_hopeless_after_so_many_failures_in_a_row() -> None:
     from codechat.run.running.sessions import FAILURES_IN_A_ROW
 
-    progress = Progress()
+    nothing: Any = None
+    progress = _Workers(*[nothing] * 7)
     for number in range(FAILURES_IN_A_ROW - 1):
-        progress.add(session(f"failure {number}"))
+        progress.note_end(session(f"failure {number}"))
     assert not progress.hopeless
-    progress.add(session(None))
+    progress.note_end(session(None))
     for number in range(FAILURES_IN_A_ROW):
         assert not progress.hopeless
-        progress.add(session(f"again {number}"))
+        progress.note_end(session(f"again {number}"))
     last = f"again {FAILURES_IN_A_ROW - 1}"
     assert progress.hopeless and progress.last_failure == last
-    progress.add(session("not attempted"))
+    progress.note_end(session("not attempted"))
     assert progress.last_failure == last
 
 
@@ -238,7 +239,7 @@ def test_estimates_of_cells_are_summed_by_role() -> None:
     assert found.tokens == {"a": Usage(4, 5), "b": Usage(1, 1)}
     assert found.usd == {"a": None, "x": None, "b": 3.0} and found.uncached_usd == {"a": 2.0}
     assert found.seconds == {"a": 8.0, "b": 2.0}
-    assert total([one]) is one
+    assert total([one]) == one
 
 
 @pytest.mark.parametrize(("tokens", "reached"), [(9, True), (10, True), (11, False), (None, False)])

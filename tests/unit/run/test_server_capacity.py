@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from codechat.models import UNDER_TEST
-from codechat.models.serving.probing import kv_tokens
+from codechat.models import UNDER_TEST, remote
+from codechat.models.serving.server import kv_tokens
+from codechat.run.answering.servers import CHARS_PER_TOKEN, KNOWN_FROM, ServerCapacity, _length, capacity_of
 from codechat.run.cell import build_cell
 from codechat.run.cell.budget import Budget
 from codechat.run.cell.estimate import ROUND_S, estimate_of
 from codechat.run.protocols import Ask
-from codechat.run.running import server_capacity
-from codechat.run.running.server_capacity import CHARS_PER_TOKEN, KNOWN_FROM, ServerCapacity, _length, capacity_of
 from codechat.run.settings.compose import compose
 from codechat.testing import Fault, OpenAIServer
 
@@ -63,7 +62,7 @@ def test_a_model_without_such_a_server_has_no_bound() -> None:
 def test_the_capacity_is_for_conversations_of_the_mean_length(tasks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = SimpleNamespace(served_by="vllm")
     servers = SimpleNamespace(kv_tokens=lambda asked: 8000 if asked is model else None)
-    monkeypatch.setattr(server_capacity, "SERVERS", SimpleNamespace(get=lambda: servers))
+    monkeypatch.setattr(remote, "SERVERS", SimpleNamespace(get=lambda: servers))
     asks = [Ask("model", turn, 400, 800, replies=turn) for turn in range(4)] + [Ask("judge", 0, 10_000)]
     cell: Any = SimpleNamespace(
         config=SimpleNamespace(model=model), protocol=SimpleNamespace(asks=lambda _: asks), tasks=range(tasks)

@@ -89,10 +89,14 @@ def test_a_program_s_names_and_what_the_tests_lend_it(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "candidate", None)
     kept = Kept()
     names = load(
-        "def f(): return math.pi\nsqrt = 1", "<f>", 0.0, kept, lent="import math\nfrom math import sqrt\nimport nil"
+        "def f(): return math.pi\nsqrt = 1",
+        "<f>",
+        0.0,
+        kept.send,
+        lent="import math\nfrom math import sqrt\nimport nil",
     )
     assert names is not None and names["f"]() > 3 and names["sqrt"] == 1 and kept.frames == []
-    assert load("1 +", "<f>", 0.0, kept) is None and load("1 / 0", "<f>", 0.0, kept) is None
+    assert load("1 +", "<f>", 0.0, kept.send) is None and load("1 / 0", "<f>", 0.0, kept.send) is None
     assert [kind for kind, _ in kept.frames] == [wire.SYNTAX, wire.ERROR]
 
 

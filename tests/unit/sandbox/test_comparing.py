@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 import pytest
 
-from codechat.sandbox.inside.comparing import Guarded, names, names_of_arrays
+from codechat.sandbox.inside.snippets import Guarded, guarded_names, names_of_arrays
 
 GUARDED: dict[str, bool] = {
     "1 == 1.0": True, "1 == 2": False, "[1, 2] == [1, 2]": True, "[1] != [1]": False, "1 < 2 <= 2 < 3": True,
@@ -43,13 +43,13 @@ def evaluated(expression: str, guard: dict[str, Any], guarded: Guarded) -> Any:
 
 @pytest.mark.parametrize("expression", GUARDED)
 def test_no_result_is_equal_by_having_no_items_or_few_bits(expression: str) -> None:
-    result = evaluated(expression, names(), Guarded())
+    result = evaluated(expression, guarded_names(), Guarded())
     assert bool(result) is GUARDED[expression]
 
 
 def test_what_a_chain_does_not_need_is_not_evaluated() -> None:
     calls: list[int] = []
-    guard = names() | {"note": lambda n: calls.append(n) or n}
+    guard = guarded_names() | {"note": lambda n: calls.append(n) or n}
     assert evaluated("note(1) < note(2) > note(5) == note(9)", guard, Guarded()) is False
     assert calls == [1, 2, 5]
     assert evaluated("1 < (later := 3) < 4 and later", guard, Guarded()) == 3
@@ -65,14 +65,14 @@ def test_what_a_chain_does_not_need_is_not_evaluated() -> None:
     ],
 )  # fmt: skip
 def test_methods_of_test_cases_compare_in_the_same_way(call: str) -> None:
-    guard = names() | {"case": unittest.TestCase()}
+    guard = guarded_names() | {"case": unittest.TestCase()}
     with pytest.raises(AssertionError):
         evaluated(call.format("numpy.float32(2.1)"), guard, Guarded())
     evaluated(call.format("2.1"), guard, Guarded())
 
 
 def test_messages_and_other_arguments_keep_their_places() -> None:
-    guard = names() | {"case": unittest.TestCase()}
+    guard = guarded_names() | {"case": unittest.TestCase()}
     with pytest.raises(AssertionError, match="1 != 2 : so it is"):
         evaluated("case.assertEqual(second=2, first=1, msg='so it is')", guard, Guarded())
     with pytest.raises(AssertionError, match="so it is"):

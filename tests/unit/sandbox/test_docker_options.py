@@ -13,7 +13,7 @@ from codechat.sandbox import SANDBOXES
 from codechat.sandbox import docker as room
 from codechat.sandbox.command import COMMANDS, PROC
 from codechat.sandbox.docker import SPARE_PROCESSES, _installed, _options
-from codechat.sandbox.inside.isolate import NOBODY
+from codechat.sandbox.inside.isolate import NO_USER
 from codechat.sandbox.watch import WorkerDied
 
 
@@ -28,7 +28,7 @@ def values(options: list[str], name: str) -> list[str]:
 def test_a_container_has_no_rights_no_network_and_few_processes(tmp_path: Path) -> None:
     options = _options(config(processes=7, file_mb=11), [str(tmp_path)], "/folder", ())
     assert options[0] == "run" and {"--rm", "--read-only"} <= {*options}
-    single = {"--network": "none", "--pull": "never", "--cap-drop": "ALL", "--user": f"{NOBODY}:{NOBODY}"}
+    single = {"--network": "none", "--pull": "never", "--cap-drop": "ALL", "--user": f"{NO_USER}:{NO_USER}"}
     for name, value in single.items():
         assert values(options, name) == [value]
     assert values(options, "--pids-limit") == [str(7 + SPARE_PROCESSES)]

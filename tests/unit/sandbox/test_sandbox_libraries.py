@@ -10,13 +10,14 @@ import pytest
 
 from codechat.base.errors import UserError
 from codechat.datasets.tasks import Task
-from codechat.run.cell.libraries import modules_of, packages_by_task, refuse_lacking
+from codechat.run.cell.references import modules_of, packages_by_task, refuse_lacking
 from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.sandbox.bubblewrap import _interpreter
 from codechat.sandbox.interpreters import Libraries, libraries_at
-from codechat.sandbox.languages.python.imports import imported_modules, requirements
+from codechat.sandbox.languages.python.syntax import imported_modules, requirements
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.studies.sreval.rows import Step, StepTask
+from support.mistakes import mistake
 
 
 def environment(folder: Path, *packages: tuple[str, str]) -> str:
@@ -58,7 +59,7 @@ def test_versions_of_interpreter_and_packages_count_and_the_path_does_not(tmp_pa
 
 
 def test_a_wrong_interpreter_is_told_of(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="there is no interpreter"):
+    with mistake("sandbox.python", "none"):
         config(str(tmp_path / "none")).identity()
     silent, old = tmp_path / "silent", tmp_path / "old"
     silent.write_text("#!/bin/sh\nexit 0\n")
@@ -66,9 +67,9 @@ def test_a_wrong_interpreter_is_told_of(tmp_path: Path) -> None:
     old.write_text(f"#!/bin/sh\necho '{json.dumps(told)}'\n")
     for script in (silent, old):
         script.chmod(0o755)
-    with pytest.raises(UserError, match="does not run as a Python interpreter"):
+    with mistake("sandbox.python", str(silent)):
         config(str(silent)).identity()
-    with pytest.raises(UserError, match=r"is Python 3\.9\.1, and the sandbox needs 3\.11"):
+    with mistake("sandbox.python", "3.9.1", "3.11"):
         config(str(old)).identity()
 
 

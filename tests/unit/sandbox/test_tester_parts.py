@@ -150,7 +150,7 @@ def test_an_empty_array_is_not_compared_with_another_one(monkeypatch: pytest.Mon
 
     for module in (numpy, numpy.testing):
         for name in [*vars(module)]:
-            if name in tester.CLOSE or name.startswith("assert_a"):
+            if name in tester.snippets.CLOSE or name.startswith("assert_a"):
                 monkeypatch.setattr(module, name, getattr(module, name))
     tester.refuse_empty()
     assert numpy.allclose([1.0], [1.0]) and numpy.allclose([], []) and not numpy.allclose([1.0], [2.0])

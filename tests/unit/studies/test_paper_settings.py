@@ -19,7 +19,7 @@ from codechat.run.protocols import PROTOCOLS, Parts
 from codechat.run.settings.compose import compose
 from codechat.sandbox.languages import extract
 from codechat.studies.refine.instructions.pool import VERBS, PoolConfig, load
-from codechat.studies.sreval.chapter.published import paper as sreval_paper
+from codechat.studies.sreval.chapter.tables import paper as sreval_paper
 from codechat.testing import dataset_tasks
 
 ROOT = Path(__file__).parents[3]

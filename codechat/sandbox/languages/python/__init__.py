@@ -1,18 +1,14 @@
 """Python: extracts its code from replies and analyses its text.
 
-`extraction` has the rules, `source` reads text that may be Python and finds the names that it binds, `program` leaves
-out the tests in it. Here are its grammar's questions for constraints, and how an interpreter checks a version.
-`syntax`, `imports` and `assembly` are for other rooms.
+`extraction` has the rules; `source` reads text that may be Python and makes the program without trial code. Here are
+the grammar's questions for constraints, and how an interpreter checks a version. `syntax` is for other rooms.
 """
 
 import re
-from dataclasses import dataclass
 
 from codechat.base.domain import Extraction, Target
 from codechat.sandbox.languages import register
-from codechat.sandbox.languages.compiling import Attempt, Version, at_line
-from codechat.sandbox.languages.customs import Customs, Written
-from codechat.sandbox.languages.grammar import Grammar
+from codechat.sandbox.languages.grammar import Attempt, Compiler, Customs, Grammar, Version, Written, at_line
 from codechat.sandbox.languages.python.extraction import extract
 from codechat.sandbox.languages.python.source import module_names, parse, tidy
 
@@ -20,8 +16,7 @@ _LINE = re.compile(r'(?m)^ *File "[^"\n]*", line (\d+)')
 _SAID = re.compile(r"(?m)^(?:(SyntaxError|IndentationError|TabError)|Sorry: (?:ValueError|UnicodeDecodeError)): (.*)")
 
 
-@dataclass(frozen=True)
-class Interpreter:
+class Interpreter(Compiler):
     """CPython's `py_compile`. It imports nothing that a program imports: libraries need not be there."""
 
     program = "python{version}"
@@ -30,16 +25,11 @@ class Interpreter:
     asks_home = ("-c", "import sys; print(sys.base_prefix)")
     exact = True
     sample = "x = 1\n"
-    newest: Attempt | None = None
-    bounds: Attempt = ("-I", "-m", "py_compile")
-    checks: Attempt = ()
+    bounds = ("-I", "-m", "py_compile")
 
     def options(self, version: Version, home: str) -> tuple[Attempt, ...]:
         """None: the interpreter is of the version."""
         return ((),)
-
-    def file_name(self, code: str) -> str:
-        return "program.py"
 
     def errors(self, code: str, output: str) -> tuple[list[str], list[str]]:
         found = list(_SAID.finditer(output))
@@ -65,30 +55,21 @@ QUESTIONS = """
   (default_parameter name: (identifier) @variable)
   (typed_parameter . (identifier) @variable)
   (typed_default_parameter name: (identifier) @variable)])
-(lambda_parameters (identifier) @variable)
-(assignment left: (identifier) @variable)
+(lambda_parameters (identifier) @variable) (assignment left: (identifier) @variable)
 (assignment left: (pattern_list (identifier) @variable))
 (assignment left: (attribute object: (identifier) @_self attribute: (identifier) @variable) (#eq? @_self "self"))
-(named_expression name: (identifier) @variable)
-(for_statement left: (identifier) @variable)
-(for_statement left: (pattern_list (identifier) @variable))
-(for_in_clause left: (identifier) @variable)
-(for_in_clause left: (pattern_list (identifier) @variable))
-(as_pattern_target (identifier) @variable)
-(call function: (identifier) @call)
-(call function: (attribute attribute: (identifier) @call))
-(await "await" @call)
+(named_expression name: (identifier) @variable) (for_statement left: (identifier) @variable)
+(for_statement left: (pattern_list (identifier) @variable)) (for_in_clause left: (identifier) @variable)
+(for_in_clause left: (pattern_list (identifier) @variable)) (as_pattern_target (identifier) @variable)
+(call function: (identifier) @call) (call function: (attribute attribute: (identifier) @call)) (await "await" @call)
 (import_statement name: (dotted_name) @import.path) @import
 (import_statement name: (aliased_import name: (dotted_name) @import.path)) @import
 (import_from_statement module_name: (_) @import.path) @import
 (import_statement name: (aliased_import name: (dotted_name) @alias.of alias: (identifier) @alias))
 (comment) @comment
 (string) @string
-(type (identifier) @type)
-(type (_ (identifier) @type))
-(type (_ (_ (identifier) @type)))
-(type (_ (_ (_ (identifier) @type))))
-(call function: (identifier) @type)
+(type (identifier) @type) (type (_ (identifier) @type)) (type (_ (_ (identifier) @type)))
+(type (_ (_ (_ (identifier) @type)))) (call function: (identifier) @type)
 (call function: (attribute object: (identifier) attribute: (identifier) @type)
   (#match? @type "^([A-Z]|deque$|defaultdict$)"))
 (import_from_statement name: (aliased_import name: (dotted_name (identifier) @alias.of .) alias: (identifier) @alias))
@@ -99,19 +80,13 @@ QUESTIONS = """
 [(list) (list_comprehension)] @makes.list
 [(dictionary) (dictionary_comprehension)] @makes.dict
 [(set) (set_comprehension)] @makes.set
-(tuple) @makes.tuple
-(expression_list) @makes.tuple
-(return_statement (expression_list) @makes.tuple)
+(tuple) @makes.tuple (expression_list) @makes.tuple (return_statement (expression_list) @makes.tuple)
 (list_comprehension) @feature.list_comprehension
 (dictionary_comprehension) @feature.dictionary_comprehension
 (set_comprehension) @feature.set_comprehension
 (yield) @feature.yield
-(binary_operator operator: _ @operator)
-(comparison_operator operators: _ @operator)
-(assignment "=" @operator)
-(augmented_assignment operator: _ @operator)
-(named_expression ":=" @operator)
-"," @operator
+(binary_operator operator: _ @operator) (comparison_operator operators: _ @operator) (assignment "=" @operator)
+(augmented_assignment operator: _ @operator) (named_expression ":=" @operator) "," @operator
 (module . (expression_statement (string)) @doc)
 (class_definition body: (block . (expression_statement (string)) @doc))
 (function_definition body: (block . (expression_statement (string)) @doc))

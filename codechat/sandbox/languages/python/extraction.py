@@ -6,38 +6,39 @@ first that finds the entry point decides):
 1. a whole reply that is valid Python is the code;
 2. else, after removal of `<think>` parts, the last fenced Python block that parses and defines the entry point with
    a body (models revise themselves, and show usage last); a block that only imports it, or shows its signature, counts
-   only if there is nothing better. Blocks that define names which it lacks are joined with it, in the reply's order;
-3. else the joined Python blocks; blocks with another tag; the statements among the prose of an unclosed block; those
-   outside all blocks.
+   only if there is nothing better. Blocks that define missing names are joined with it, in the reply's order;
+3. else the joined Python blocks; blocks with another tag; the statements among the prose of an unclosed block; the
+   statements outside all blocks.
 
 Of an interactive session only the input lines count. A patch is never applied: the whole code was asked for. A function
 bound by assignment or import, or under `if` or `try`, is defined; one in a main guard is not.
 
-If no entry point is asked for, the same rules look for code that does something. A function or a class with a body
-that is no test replaces the entry point; statements that define none count less, and mere signatures least. Statements
-beside a definition that does not parse are no answer, and neither are those of a block with another tag. The program is
-then the whole code, because its output or trial may be the answer.
+Without an entry point, the same rules look for code that does something. A function or a class with a body that is no
+test replaces the entry point; statements that define none count less, and mere signatures least. Statements next to a
+definition that does not parse are no answer, nor are statements of a block with another tag. The program is then the
+whole code, because its output or trial may be the answer.
 """
 
+import ast
+import builtins
 import re
+import symtable
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codechat.base.domain import Extraction
-from codechat.sandbox.languages.coded import no_code
-from codechat.sandbox.languages.python.program import program
+from codechat.sandbox.languages import no_code
+from codechat.sandbox.languages.python import source as reading
 from codechat.sandbox.languages.python.source import (
+    Definition,
     Source,
     Strength,
-    acts,
-    missing_names,
+    Wrapper,
     module_names,
     parse,
     read,
-    strength,
     tidy,
-    wrapper,
 )
 from codechat.sandbox.languages.python.syntax import LONGEST_SOURCE
 from codechat.sandbox.languages.replies import Block, Fences, Markdown, split, without_thinking
@@ -95,11 +96,9 @@ def code_start(text: str) -> int | None:
 
 
 def gather(text: str) -> Source | None:
-    """The statements of a text that is partly prose, without the prose, or None.
-
-    A function or class that is not valid Python is broken code, not prose: the result is None. All code is taken to
-    have the indentation of its first line. Each piece is parsed once: linear.
-    """
+    """The statements of a text that is partly prose, without the prose, or None. A function or class that is not valid
+    Python is broken code, not prose: the result is None. All code is taken to have the indentation of its first line.
+    Each piece is parsed once: linear."""
     start = code_start(text)
     if start is None:
         return None
@@ -125,7 +124,6 @@ def gather(text: str) -> Source | None:
 
 
 def _chunks(text: str, margin: int) -> Iterator[list[str]]:
-    """Runs of lines at the margin that may be code."""
     chunk: list[str] | None = None
     reader = _OpenStatement()
     for raw in text.split("\n"):
@@ -146,9 +144,98 @@ def _chunks(text: str, margin: int) -> Iterator[list[str]]:
 
 
 def _is_code(piece: str) -> bool:
-    """Whether a piece is valid Python that does something."""
     tree = parse(piece).tree
     return tree is not None and bool(tree.body) and all(acts(node) for node in tree.body)
+
+
+def strength(tree: ast.Module, name: str) -> Strength:
+    """How well `name` is defined at module level, else as a method of the only class that has it. If `name` is empty:
+    how well the module defines anything at all."""
+    if not name:
+        return max(map(_strength_of, reading.module_level(tree)), default=Strength.NONE)
+    at_module_level = max((_binds(node, name) for node in reading.module_level(tree)), default=Strength.NONE)
+    if at_module_level:
+        return at_module_level
+    found = wrapper(tree, name)
+    return found.strength if found and not found.obstacle else Strength.NONE
+
+
+def wrapper(tree: ast.Module, name: str) -> Wrapper | None:
+    """The class whose method answers the task (`class Solution:`), if exactly one top-level class has it."""
+    found = [
+        (node, method)
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        for method in node.body
+        if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and method.name == name
+    ]
+    classes = {node.name for node, _ in found}
+    if not found:
+        return None
+    node, method = found[-1]
+    decorators = {inner.id for inner in method.decorator_list if isinstance(inner, ast.Name)}
+    unbound = bool(decorators & {"staticmethod", "classmethod"})
+    obstacle = ""
+    if len(classes) > 1:
+        obstacle = f"several classes have a method '{name}': {', '.join(sorted(classes))}"
+    elif not unbound and _needs_arguments(node):
+        obstacle = f"'{name}' is a method of class {node.name}, whose constructor needs arguments"
+    return Wrapper(node.name, not unbound, _body_strength(method.body), obstacle)
+
+
+def _needs_arguments(node: ast.ClassDef) -> bool:
+    for method in node.body:
+        if isinstance(method, ast.FunctionDef) and method.name in ("__init__", "__new__"):
+            arguments = method.args
+            positional = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+            itself = 1 if arguments.posonlyargs or arguments.args else 0
+            if positional > itself or any(default is None for default in arguments.kw_defaults):
+                return True
+    return False
+
+
+def acts(node: ast.stmt) -> bool:
+    """Whether a statement does something; prose that parses by chance is a name, a tuple or a bare annotation."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Call)
+    return not (isinstance(node, ast.AnnAssign) and node.value is None)
+
+
+def _strength_of(node: ast.stmt) -> Strength:
+    if isinstance(node, Definition):
+        return Strength.PARTIAL if reading.is_test(node) else _body_strength(node.body)
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return Strength.STUB
+    return Strength.PARTIAL if acts(node) and not isinstance(node, ast.Pass) else Strength.NONE
+
+
+def _binds(node: ast.stmt, name: str) -> Strength:
+    if name not in reading.bound_names(node) or reading.is_main_guard(node):
+        return Strength.NONE
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return Strength.PARTIAL
+    return _body_strength(node.body) if isinstance(node, Definition) else Strength.FULL
+
+
+def _body_strength(body: list[ast.stmt]) -> Strength:
+    return Strength.STUB if all(_says_nothing(statement) for statement in body) else Strength.FULL
+
+
+def _says_nothing(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Raise):
+        error = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        return isinstance(error, ast.Name) and error.id == "NotImplementedError"
+    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+
+
+_BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__"}
+
+
+def missing_names(text: str) -> set[str]:
+    """Global names that a valid module reads, in any scope, and that are neither bound in it nor builtins."""
+    module = symtable.symtable(text, "<reply>", "exec")
+    bound = {symbol.get_name() for symbol in module.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    return reading.global_reads(module) - bound - _BUILTINS
 
 
 MAX_BLOCKS, MAX_CHARACTERS = 500, 2 * LONGEST_SOURCE
@@ -162,12 +249,9 @@ _FUTURE = re.compile(r"(?m)^from __future__ import .*$")
 
 
 def extract(reply: str, entry_point: str) -> Extraction:
-    """The code of a reply, and the program that defines `entry_point` at module level; it may be empty.
-
-    `code` is the reply's own text (with Unix line ends, without the indentation of its fence); `program` has the same
-    lines without test code, and binds the method of a class-wrapped answer. Never raises, for any text; linear in the
-    reply's length.
-    """
+    """The code of a reply, and the program that defines `entry_point` at module level; it may be empty. `code` is the
+    reply's text (with Unix line ends, without the fence's indentation); `program` has the same lines without test code,
+    and binds the method of a class-wrapped answer. Never raises, for any text; linear in the reply's length."""
     with warnings.catch_warnings():  # warnings about the model's code are of no interest
         warnings.simplefilter("ignore")
         text = tidy(reply)
@@ -201,7 +285,6 @@ def _last_blocks(markdown: Markdown) -> Markdown:
 
 
 def _is_python(block: Block) -> bool:
-    """Whether a block may be Python: tagged so, or without a tag."""
     return not block.diff and (not block.tag or _FENCES.is_tag(block.tag))
 
 
@@ -209,10 +292,10 @@ def _from_blocks(markdown: Markdown, entry_point: str) -> Extraction | None:
     blocks = [block for block in markdown.blocks if _is_python(block)]
     best, best_index, best_strength = None, -1, Strength.NONE
     broken_definition = False
-    for index in range(len(blocks) - 1, -1, -1):
-        source = read(blocks[index].text, blocks[index].indent)
+    for index, block in reversed([*enumerate(blocks)]):
+        source = read(block.text, block.indent)
         found = strength(source.tree, entry_point) if source.tree else Strength.NONE
-        if found == Strength.PARTIAL and not entry_point and not blocks[index].tag:  # it may be output
+        if found == Strength.PARTIAL and not entry_point and not block.tag:  # it may be output
             found = Strength.STUB
         broken_definition |= source.tree is None and bool(_DEFINITION.search(source.text))
         if found > best_strength:
@@ -228,7 +311,7 @@ def _from_blocks(markdown: Markdown, entry_point: str) -> Extraction | None:
 
 
 def _with_missing(chosen: Source, position: int, blocks: list[Block], entry_point: str) -> Source | None:
-    """The chosen block joined with those that define the names it lacks, the nearest before it first; None if none."""
+    """The chosen block joined with blocks that define missing names, the nearest before it first; None if none."""
     if len(blocks) == 1 or not missing_names(chosen.text):
         return None
     providers: dict[str, int] = {}
@@ -252,7 +335,6 @@ def _with_missing(chosen: Source, position: int, blocks: list[Block], entry_poin
 
 
 def _join(texts: list[str]) -> Source:
-    """The texts as one module; `from __future__` imports go first."""
     text = "\n\n".join(texts)
     futures = list(dict.fromkeys(match[0] for match in _FUTURE.finditer(text)))
     return read("\n".join([*futures, _FUTURE.sub("", text)]) if futures else text)
@@ -268,7 +350,6 @@ def _from_remnants(markdown: Markdown, entry_point: str, whole: Source | None) -
 
 
 def _remnants(blocks: tuple[Block, ...], outside: str, whole: Source | None) -> Iterator[tuple[Source | None, str]]:
-    """Other texts that may hold the code, the best guess first, each with its place in the reply."""
     texts = [tidy(block.text) for block in blocks if _is_python(block)]
     if len(texts) > 1:
         yield _join(texts), f"{len(texts)} fenced blocks joined"
@@ -286,11 +367,11 @@ def _runnable(source: Source, entry_point: str, where: str) -> Extraction:
     assert source.tree is not None
     at_module_level = entry_point in module_names(source.tree)
     wrapped = None if at_module_level else wrapper(source.tree, entry_point)
-    made = program(source, entry_point, wrapped)
+    text, dropped = reading.program(source, entry_point, wrapped)
     notes = [where, source.how]
     notes.append(f"'{entry_point}' is bound to the method of class {wrapped.name}" if wrapped else "")
-    notes.append(f"{made.dropped} statements of test code left out" if made.dropped else "")
-    return Extraction(source.text, made.text, None, "; ".join(note for note in notes if note))
+    notes.append(f"{dropped} statements of test code left out" if dropped else "")
+    return Extraction(source.text, text, None, "; ".join(note for note in notes if note))
 
 
 def _nothing(answer: str, markdown: Markdown, entry_point: str, whole: Source | None) -> Extraction:

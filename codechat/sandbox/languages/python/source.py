@@ -1,11 +1,10 @@
 """Text read as Python, without running it and without ever raising, and the names that it defines and lacks."""
 
 import ast
-import builtins
 import re
 import symtable
 import textwrap
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -37,12 +36,6 @@ class Source:
     how: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Variant:
-    text: str
-    how: str
-
-
 def tidy(text: str) -> str:
     """The text with Unix line ends (as Python reads it), without byte order mark and without blank lines around."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
@@ -50,15 +43,12 @@ def tidy(text: str) -> str:
 
 
 def parse(text: str) -> Source:
-    """Read `text` as a module.
-
-    The compiler itself is not used: its time grows with the square of the number of functions, and doubles with every
-    nested `finally`. The symbol table finds most errors that the grammar allows, `_misplaced` the rest. Making it takes
-    longer than the tree, so it is made only if it may find something.
-    """
+    """Read `text` as a module. The compiler itself is not used: its time grows with the square of the number of
+    functions, and doubles with every nested `finally`. The symbol table finds most errors that the grammar allows,
+    `_misplaced` the rest. Making it takes longer than the tree, so it is made only if it may find something."""
     try:
         tree = tree_of(text)
-        # the symbol table may find an error in it, besides parameters of one name
+        # the symbol table may find an error, as may the search for repeated parameters
         if any(word in text for word in _SCOPING_WORDS) or any(pattern.search(text) for pattern in _SCOPING):
             symtable.symtable(text, "<reply>", "exec")
     except SyntaxError as error:
@@ -74,37 +64,34 @@ def parse(text: str) -> Source:
 
 
 def read(text: str, indent: int = 0, known: Source | None = None) -> Source:
-    """`text`, or the first repaired variant of it that is valid Python; the error is that of the unchanged text.
-
-    `indent`: columns by which the text is indented because its fence is (in a list, say). `known`: the text as read
-    before, which is not parsed again.
-    """
+    """`text`, or the first repaired variant that is valid Python; the error is about the unchanged text. `indent`:
+    columns of the fence's indentation (in a list, say). `known`: the text as parsed before."""
     first: Source | None = None
-    for variant in _variants(tidy(text), indent):
-        source = known if known and known.text == variant.text else parse(variant.text)
+    for variant, how in _variants(tidy(text), indent):
+        source = known if known and known.text == variant else parse(variant)
         if source.tree is not None:
-            return Source(source.text, source.tree, how=variant.how)
+            return Source(source.text, source.tree, how=how)
         first = first or source
     assert first is not None
     return first
 
 
-def _variants(text: str, indent: int) -> Iterator[_Variant]:
+def _variants(text: str, indent: int) -> Iterator[tuple[str, str]]:
     if indent:
-        yield _Variant(tidy(textwrap.dedent(text)), "")
+        yield tidy(textwrap.dedent(text)), ""
         if text[:1] in (" ", "\t"):
-            yield _Variant(re.sub(rf"(?m)^[ \t]{{1,{min(indent, 99)}}}", "", text), "indentation removed")
+            yield re.sub(rf"(?m)^[ \t]{{1,{min(indent, 99)}}}", "", text), "indentation removed"
     else:
-        yield _Variant(text, "")
+        yield text, ""
         if text[:1] in (" ", "\t"):
-            yield _Variant(tidy(textwrap.dedent(text)), "indentation removed")
+            yield tidy(textwrap.dedent(text)), "indentation removed"
     if text.lstrip().startswith(">>>"):
         prompts = [match for line in text.split("\n") if (match := _PROMPT.match(line))]
-        yield _Variant(tidy("\n".join(match.string[match.end() :] for match in prompts)), "prompts and output removed")
+        yield tidy("\n".join(match.string[match.end() :] for match in prompts)), "prompts and output removed"
     before, _, after = text.partition("```")
     line = before[before.rfind("\n") + 1 :]
     if after and line.strip() and "#" not in line and after.lstrip("`").startswith("\n"):
-        yield _Variant(tidy(before), "ended by a fence that has no line of its own")
+        yield tidy(before), "ended by a fence that has no line of its own"
 
 
 def _one_line(message: str) -> str:
@@ -132,7 +119,6 @@ def is_compound(statement: ast.stmt) -> TypeGuard[Compound]:
 
 
 def _misplaced(tree: ast.Module) -> str:
-    """The error of a misplaced statement or parameter, or an empty text."""
     preamble = True
     for position, statement in enumerate(tree.body):
         future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__" and not statement.level
@@ -162,15 +148,11 @@ def _misplaced(tree: ast.Module) -> str:
     return ""
 
 
-_BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__"}
-
-
 class Strength(IntEnum):
     """How well a text defines the entry point; more is better."""
 
     NONE = 0
-    STUB = 1
-    """A body of nothing but a docstring, `pass`, `...` or `raise NotImplementedError`: only a signature."""
+    STUB = 1  # A body of nothing but a docstring, `pass`, `...` or `raise NotImplementedError`: only a signature
     PARTIAL = 2
     """By import: a real alias, or the head of a test file that imports the answer.
 
@@ -187,20 +169,6 @@ class Wrapper:
     needs_instance: bool
     strength: Strength
     obstacle: str = ""
-
-
-def strength(tree: ast.Module, name: str) -> Strength:
-    """How well `name` is defined at module level, else as a method of the only class that has it.
-
-    If `name` is empty: how well the module defines anything at all.
-    """
-    if not name:
-        return max(map(_strength_of, module_level(tree)), default=Strength.NONE)
-    at_module_level = max((_binds(node, name) for node in module_level(tree)), default=Strength.NONE)
-    if at_module_level:
-        return at_module_level
-    found = wrapper(tree, name)
-    return found.strength if found and not found.obstacle else Strength.NONE
 
 
 def module_level(tree: ast.Module) -> Iterator[ast.stmt]:
@@ -225,7 +193,7 @@ def is_main_guard(node: ast.stmt) -> bool:
 
 
 def bound_names(node: ast.stmt) -> set[str]:
-    """The names one statement binds in its own scope, without those that its suites bind."""
+    """The names that one statement binds, inner suites left out."""
     if isinstance(node, Definition):
         return {node.name}
     if isinstance(node, ast.Import | ast.ImportFrom):
@@ -250,13 +218,6 @@ def module_names(tree: ast.Module) -> set[str]:
     return {name for node in module_level(tree) for name in bound_names(node)}
 
 
-def missing_names(text: str) -> set[str]:
-    """Global names that a valid module reads, in any scope, and that are neither bound in it nor builtins."""
-    module = symtable.symtable(text, "<reply>", "exec")
-    bound = {symbol.get_name() for symbol in module.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
-    return global_reads(module) - bound - _BUILTINS
-
-
 def global_reads(scope: symtable.SymbolTable) -> set[str]:
     """The module's names, and the builtins, that a scope or one inside it reads or declares global."""
     read: set[str] = set()
@@ -268,40 +229,6 @@ def global_reads(scope: symtable.SymbolTable) -> set[str]:
             if symbol.is_global() and (symbol.is_referenced() or symbol.is_declared_global()):
                 read.add(symbol.get_name())
     return read
-
-
-def wrapper(tree: ast.Module, name: str) -> Wrapper | None:
-    """The class whose method answers the task (`class Solution:`), if exactly one top-level class has it."""
-    found = [
-        (node, method)
-        for node in tree.body
-        if isinstance(node, ast.ClassDef)
-        for method in node.body
-        if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and method.name == name
-    ]
-    classes = {node.name for node, _ in found}
-    if not found:
-        return None
-    node, method = found[-1]
-    decorators = {inner.id for inner in method.decorator_list if isinstance(inner, ast.Name)}
-    unbound = bool(decorators & {"staticmethod", "classmethod"})
-    obstacle = ""
-    if len(classes) > 1:
-        obstacle = f"several classes have a method '{name}': {', '.join(sorted(classes))}"
-    elif not unbound and _needs_arguments(node):
-        obstacle = f"'{name}' is a method of class {node.name}, whose constructor needs arguments"
-    return Wrapper(node.name, not unbound, _body_strength(method.body), obstacle)
-
-
-def _needs_arguments(node: ast.ClassDef) -> bool:
-    for method in node.body:
-        if isinstance(method, ast.FunctionDef) and method.name in ("__init__", "__new__"):
-            arguments = method.args
-            positional = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
-            itself = 1 if arguments.posonlyargs or arguments.args else 0
-            if positional > itself or any(default is None for default in arguments.kw_defaults):
-                return True
-    return False
 
 
 def is_test(node: Definition) -> bool:
@@ -321,35 +248,171 @@ def dotted_name(value: ast.expr) -> str:
     return ".".join([value.id, *reversed(parts)]) if isinstance(value, ast.Name) else ""
 
 
-def acts(node: ast.stmt) -> bool:
-    """Whether a statement does something; prose that parses by chance is a name, a tuple or a bare annotation."""
-    if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Call)
-    return not (isinstance(node, ast.AnnAssign) and node.value is None)
+_TRIAL_CALLS = frozenset(
+    {"print", "pprint", "pprint.pprint", "check", "main", "unittest.main", "doctest.testmod", "pytest.main"}
+)
+_TEST_MODULES = frozenset({"doctest", "hypothesis", "nose", "pytest", "unittest"})
+_REST_OF_LINE_EMPTY = re.compile(rb"[ \t\f]*(?:#|\n|\Z)")
 
 
-def _strength_of(node: ast.stmt) -> Strength:
+def program(source: Source, entry_point: str, wrapper: Wrapper | None) -> tuple[str, int]:
+    """The statements of a valid module except tests and demonstrations of the entry point, on their lines; and the
+    number left out.
+
+    Left out: main guards; bare asserts; calls, as statements, of print, the entry point, `check`, a test function or
+    a test runner; and, if no remaining statement reads the names they bind: loops, conditions and `try`s of only these,
+    test functions and classes, imports of test frameworks, and variables that hold a result of the entry point or of
+    `input()`. All other statements stay, because the function may need them. A wrapper's method is bound at the end.
+    If `entry_point` is empty, nothing is left out.
+    """
+    if not entry_point:
+        return f"{source.text}\n", 0
+    assert source.tree is not None
+    dropped = _trials(source, entry_point, wrapper)
+    text = _without(source, dropped) if dropped else source.text
+    if dropped and "\\\n" in text and parse(text).tree is None:  # a line continuation lost its next line
+        text, dropped = source.text, set()
+    if wrapper:
+        owner = f"{wrapper.name}()" if wrapper.needs_instance else wrapper.name
+        text = f"{text}\n\n{entry_point} = {owner}.{entry_point}"
+    return f"{text}\n", len(dropped)
+
+
+def _trials(source: Source, entry_point: str, wrapper: Wrapper | None) -> set[int]:
+    assert source.tree is not None
+    tree = source.tree
+    entry_calls = {entry_point} | ({f"{wrapper.name}.{entry_point}"} if wrapper else set())
+    protected = {entry_point} | ({wrapper.name} if wrapper else set())
+    tests = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and is_test(node)}
+    trial_calls = (entry_calls | _TRIAL_CALLS | tests) - _keeping_state(tree, entry_point)
+    dropped = {
+        id(node)
+        for node in tree.body
+        if _tries(node, trial_calls) and (is_main_guard(node) or not _all_bound(node) & protected)
+    }
+    optional = [node for node in tree.body if id(node) not in dropped and _may_go(node, entry_calls, protected)]
+    binding = [node for node in tree.body if id(node) in dropped and not is_main_guard(node) and _all_bound(node)]
+    return _settle(source, dropped.difference(map(id, binding)), optional + binding) if optional or binding else dropped
+
+
+def _keeping_state(tree: ast.Module, entry_point: str) -> set[str]:
+    """Functions with names of trials that set globals: the entry point may need a call of one."""
+    return {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        and node.name != entry_point
+        and (is_test(node) or node.name in _TRIAL_CALLS)
+        and any(isinstance(inner, ast.Global) for inner in ast.walk(node))
+    }
+
+
+def _settle(source: Source, dropped: set[int], optional: list[ast.stmt]) -> set[int]:
+    """Drop also the optional statements whose names no remaining statement reads, until nothing changes. A statement is
+    checked once, and again for every dropped reader of its names: linear."""
+    assert source.tree is not None
+    scopes: dict[int, list[symtable.SymbolTable]] = {}  # by the line of their head
+    for table in symtable.symtable(source.text, "<reply>", "exec").get_children():
+        scopes.setdefault(table.get_lineno(), []).append(table)
+    reads = {id(node): _reads(node, scopes) for node in source.tree.body}
+    binds = {id(node): _all_bound(node) for node in source.tree.body}
+    readers = Counter(name for key, names in reads.items() if key not in dropped for name in names)
+    binders: dict[str, list[int]] = {}
+    for node in optional:
+        for name in binds[id(node)]:
+            binders.setdefault(name, []).append(id(node))
+    queue = deque(id(node) for node in optional)
+    gone = set(dropped)
+    while queue:
+        key = queue.popleft()
+        if key in gone or any(readers[name] - (name in reads[key]) > 0 for name in binds[key]):
+            continue
+        gone.add(key)
+        readers.subtract(reads[key])
+        for name in reads[key]:
+            if readers[name] <= 1:
+                queue.extend(binders.get(name, ()))
+    return gone
+
+
+def _tries(node: ast.stmt, trial_calls: set[str]) -> bool:
+    """Whether a statement only tries the code out; one that binds a name by `:=` may do more."""
+    stack, calls_something = [node], False
+    while stack:
+        current = stack.pop()
+        if isinstance(current, ast.Expr):
+            if not isinstance(current.value, ast.Call) or dotted_name(current.value.func) not in trial_calls:
+                return False
+            calls_something = True
+        elif isinstance(current, ast.For | ast.If | ast.Try | ast.With):
+            calls_something |= is_main_guard(current)
+            stack += [] if is_main_guard(current) else [inner for suite in suites(current) for inner in suite]
+        elif isinstance(current, ast.Assert):
+            calls_something = True
+        elif current is node or not (isinstance(current, ast.Pass) or _only_names(current)):
+            return False
+    trial = calls_something and not any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node))
+    return is_main_guard(node) or trial
+
+
+def _only_names(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets)
+
+
+def _may_go(node: ast.stmt, entry_calls: set[str], protected: set[str]) -> bool:
+    if bound_names(node) & protected:
+        return False
     if isinstance(node, Definition):
-        return Strength.PARTIAL if is_test(node) else _body_strength(node.body)
+        return is_test(node)
     if isinstance(node, ast.Import | ast.ImportFrom):
-        return Strength.STUB
-    return Strength.PARTIAL if acts(node) and not isinstance(node, ast.Pass) else Strength.NONE
+        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+        return all(module.split(".")[0] in _TEST_MODULES for module in modules)
+    if isinstance(node, ast.Assign) and _only_names(node):
+        calls = {dotted_name(inner.func) for inner in ast.walk(node.value) if isinstance(inner, ast.Call)}
+        return bool(calls & (entry_calls | {"input"}))
+    return False
 
 
-def _binds(node: ast.stmt, name: str) -> Strength:
-    if name not in bound_names(node) or is_main_guard(node):
-        return Strength.NONE
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return Strength.PARTIAL
-    return _body_strength(node.body) if isinstance(node, Definition) else Strength.FULL
+def _all_bound(node: ast.stmt) -> frozenset[str]:
+    if not is_compound(node):
+        return frozenset(bound_names(node))
+    return frozenset(name for inner in module_level(ast.Module([node], [])) for name in bound_names(inner))
 
 
-def _body_strength(body: list[ast.stmt]) -> Strength:
-    return Strength.STUB if all(_says_nothing(statement) for statement in body) else Strength.FULL
+def _reads(node: ast.stmt, scopes: dict[int, list[symtable.SymbolTable]]) -> frozenset[str]:
+    """The module's names that a statement reads, changes in place or declares global; a function's own are not."""
+    names: set[str] = set()
+    parts: list[ast.AST] = [node]
+    if isinstance(node, Definition) and any(table.get_name() == node.name for table in scopes.get(node.lineno, [])):
+        for table in scopes[node.lineno]:
+            names |= global_reads(table)
+        parts = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
+    for inner in (inner for part in parts for inner in ast.walk(part)):
+        if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Store):
+            names.add(inner.id)
+        elif isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):
+            names.add(inner.target.id)
+        elif isinstance(inner, ast.Global):
+            names.update(inner.names)
+    return frozenset(names)
 
 
-def _says_nothing(node: ast.stmt) -> bool:
-    if isinstance(node, ast.Raise):
-        error = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
-        return isinstance(error, ast.Name) and error.id == "NotImplementedError"
-    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+def _without(source: Source, dropped: set[int]) -> str:
+    """The text without these statements; the others keep their lines. A statement that shares its line with another
+    becomes `pass`. Columns count bytes of UTF-8."""
+    assert source.tree is not None
+    text = source.text.encode()
+    line_starts = [0, *(match.end() for match in re.finditer(b"\n", text))]
+    pieces: list[bytes] = []
+    position, last_line_before = 0, -1
+    for node in source.tree.body:
+        first = min([node.lineno, *(inner.lineno for inner in getattr(node, "decorator_list", []))]) - 1
+        last = (node.end_lineno or node.lineno) - 1
+        if id(node) in dropped:
+            end = line_starts[last] + (node.end_col_offset or 0)
+            alone = first > last_line_before and _REST_OF_LINE_EMPTY.match(text, end)
+            pieces += [text[position : line_starts[first] + node.col_offset], b"\n" * (last - first)]
+            pieces += [] if alone else [b"pass"]
+            position = end
+        last_line_before = last
+    return b"".join([*pieces, text[position:]]).decode()

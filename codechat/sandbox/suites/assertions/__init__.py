@@ -4,32 +4,146 @@ import builtins
 import functools
 import marshal
 import math
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from codechat.base.config import Config, result_option
-from codechat.base.domain import Failure, Program, Target, Verdict
+from codechat.base.domain import Failure, Outcome, Program, Target, Verdict
 from codechat.base.errors import BrokenTask, UserError
 from codechat.base.files import content_hash
-from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
+from codechat.sandbox import Box, Ended, Job, Sandbox, SandboxConfig, WorkerDied
 from codechat.sandbox.command import COMMANDS, PROC
+from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.snippets import NotRun, imports_of, names_read, refuse_unrun, shares_names, uses_of
 from codechat.sandbox.inside.text import bound_names
 from codechat.sandbox.inside.wire import BY_PROGRAM
-from codechat.sandbox.suites import SUITES, syntax_problem
+from codechat.sandbox.suites import NOTHING_OUTSIDE, SUITES, syntax_problem
 from codechat.sandbox.suites.assertions.constructs import Constructs, describe_all, find_all
-from codechat.sandbox.suites.assertions.reader import REASONS, AssertionsReader, SharedProcess
-from codechat.sandbox.suites.endings import run_in_box
+from codechat.sandbox.suites.endings import ADDRESS, SHOWN, explain_end, read_exception, run_in_box
+from codechat.sandbox.watch import Frames, Malformed
+
+TOKEN_BYTES = 16
+REASONS = {
+    "object": "an object of the program's own class, or an attribute of one",
+    "entry": "a class or a variable in the place of a function: it is no function",
+    "plain": "a result that is not plain data",
+    "array": "an array of NumPy, or a number of a type that tests ask for",
+    "kept": "a list or the like that the program keeps",
+    "exception": "an exception with attributes, a group or a base class of its own",
+    "builtins": "a name of the program that is also a builtin's",
+    "names": "a name of the program that is not the function under test",
+    "text": "a text that is no plain definition of a plain function",
+    "argument": "an argument that is not plain data, such as a function or an iterator",
+    "world": "a call by a test that uses {world}",
+    "attribute": "the attribute {attributes} of a function",
+}
+"""The words for each reason in `wire`: the only ones that a run can bring about."""
+
+
+@dataclass(frozen=True)
+class SharedProcess:
+    """Why program and snippets share a process; `by_program`: the program brought it about when it ran."""
+
+    reason: str
+    by_program: bool = False
+
+
+class AssertionsReader:
+    """Reads one run's stream.
+
+    If program and snippets share a process (`shared` has the reason), frames are mere claims: only the token proves
+    that the last snippet ran to its end. Else `must_share` is a reason in `wire` for a run in one process, if there is
+    one. `index` is the snippet that was reached.
+    """
+
+    def __init__(
+        self, snippets: tuple[str, ...], entry_point: str, output_limit: int, shared: SharedProcess | None = None
+    ) -> None:
+        self._snippets, self._entry_point, self._bytes_left = snippets, entry_point, output_limit
+        self._frames = Frames()
+        self.token = secrets.token_bytes(TOKEN_BYTES)
+        self._shared, self._parted = shared, shared is None
+        self.must_share: str | None = None
+        self._starts = 0
+        self._loaded = False
+        self.index = -1
+        self._outcome: Outcome | None = None
+        self._failure: Failure | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether every process of the run was confined."""
+        return self._starts == (2 if self._parted else 1)
+
+    def read(self, data: bytes) -> tuple[bytes, bool]:
+        """Take bytes; return an empty answer, and whether the verdict is decided."""
+        self._bytes_left -= len(data)
+        try:
+            if self._bytes_left < 0:
+                raise Malformed("more output than is read")
+            for kind, payload in self._frames.feed(data):
+                self._frame(kind, payload)
+                if self._outcome is not None:
+                    break
+        except Malformed as error:
+            self._fail("crash", f"the results cannot be read: {error}")
+        return b"", self._outcome is not None
+
+    def _frame(self, kind: bytes, payload: bytes) -> None:
+        if kind == wire.STARTED and not self.started:
+            self._starts += 1
+        elif kind == wire.SYNTAX and not self._loaded:
+            self._fail("syntax_error", "the program does not parse: " + payload.decode(errors="replace")[:SHOWN])
+        elif kind == wire.MISSING and not self._loaded:
+            self._fail("fail", f"the program does not define {self._entry_point}")
+        elif kind == wire.LOADED and self.started and not self._loaded:
+            self._loaded = True
+        elif kind == wire.AT and self._loaded and payload == wire.INDEX.pack(self.index + 1):
+            self.index += 1
+        elif kind == wire.ERROR:
+            outcome, reason, described = read_exception(payload)
+            self._fail(outcome, reason, exception=described)
+        elif kind == wire.DONE and secrets.compare_digest(payload, self.token):
+            self._outcome = "pass"
+        elif kind == wire.INSIDE and self._parted:
+            self.must_share = payload.decode(errors="replace")
+            if self.must_share not in REASONS:
+                raise Malformed("an unknown reason")
+            self._fail("crash", "undecided")
+        else:
+            said = payload.decode(errors="replace") if kind == wire.GARBLED else "a frame out of order"
+            raise Malformed(said)
+
+    def _fail(self, outcome: Outcome, reason: str, **details: Any) -> None:
+        self._outcome = outcome
+        if 0 <= self.index < len(self._snippets):
+            details |= {"index": self.index, "input": self._snippets[self.index][: 2 * SHOWN]}
+            if details.get("exception", "").rpartition("\n")[2].startswith("AssertionError"):
+                reason = "an assertion does not hold"
+        self._failure = Failure(reason, **details)
+
+    def conclude(self, ended: Ended, cpu_limit: int) -> Verdict:
+        """The verdict, once the processes are gone."""
+        if self._outcome is None:
+            self._fail(*explain_end(ended, cpu_limit))
+        failure = self._failure
+        if failure is not None and (printed := ended.stdout[: self._frames.printed]):
+            failure = replace(failure, stdout=ADDRESS.sub("0x…", printed.decode(errors="replace")))
+        passed = self._outcome == "pass"
+        shared = self._shared or SharedProcess("")
+        cpu_s = round(ended.cpu_s, 4)
+        return Verdict(self._outcome or "crash", passed, failure, cpu_s, shared.reason, by_program=shared.by_program)
+
 
 REMEDY = "call the test in its snippet, or write it as a unittest.TestCase or a function without parameters"
 NO_BOX = "install the package 'bubblewrap' and use sandbox=bubblewrap, or leave the tasks out: dataset.tasks"
 IDLE_SHARE = 0.125  # of `cpu_s`: who computes for minutes waits for threads and files in between
-THREADS_SHARE = 0.5  # nor can it be told whether a thread that soon ends slept or waited for a processor
+THREADS_SHARE = 0.5  # the same for threads: sleeping and waiting for a processor look alike
 BUILTINS = frozenset(name for name in vars(builtins) if not name.startswith("__"))
 FAILS = ("object", "entry")
-MET: dict[str, int] = {}
-"""How many assertions a reference passes outside, by suite, entry point and sandbox."""
+MET: dict[str, int] = {}  # how many assertions a reference passes outside, by suite, entry point and sandbox
 WEAK = "this sandbox, which cannot part two processes"
 Need = Literal["code", "commands", "native", "network", "processes", "threads"]
 """Things that tests may need.
@@ -44,19 +158,17 @@ TOOLS: dict[Need, tuple[str, ...]] = {"commands": COMMANDS, "processes": (PROC,)
 class Assertions:
     """Snippets that make assertions about a program, and about its source text if they read it.
 
-    They run in a process of their own, in which the program's functions are stubs. If a construct does not allow
-    that, program and snippets share an interpreter, and the verdict says so: docs/sandbox.md lists the promises for
-    both ways.
+    They run in another process, in which the program's functions are stubs. If a construct does not allow that, program
+    and snippets share an interpreter, and the verdict says so: docs/sandbox.md lists the promises for both ways. An
+    entry point of the program's target must be defined; it is the only builtin name that the program may redefine for
+    the snippets. A program that exits early never passes.
 
-    If the program's target has an entry point, the program must define it; it is also the only builtin name that
-    the program may redefine for the snippets. A program that exits early never passes.
-
-    `load_cpu_s` limits the program's own code and every snippet. `needs` are things that the snippets cannot do
-    without (docs/sandbox.md); each makes program and snippets share a process. `cpu_s` are CPU seconds that
-    loading, every snippet and all together may take at least, whatever the sandbox's limit is. `one_file`: the
-    program is meant to stand in one file before the snippets, which use its imports; if they speak of that file's
-    variables (`global`), both share them. `reference` is a right program: if it passes an assertion in a process of its
-    own, a program that returns an object of its own class there fails, since such an object could answer for itself.
+    `load_cpu_s` limits the program's code and every snippet. `needs` are requirements of the snippets
+    (docs/sandbox.md); each makes both share a process. `cpu_s`: at least so many CPU seconds for loading, every snippet
+    and all together, even if the sandbox allows less. `one_file`: the program comes before the snippets in a file; they
+    use its imports, and share its variables if they name them (`global`). `reference` is a right program: if it passes
+    an assertion in another process, a program fails there that returns an object of a class it defines, which could
+    answer for itself.
     """
 
     snippets: tuple[str, ...]
@@ -64,16 +176,12 @@ class Assertions:
     cpu_s: float | None = None
     one_file: bool = False
     reference: str | None = field(default=None, compare=False)
-    kind, language = "assertions", "python"
+    kind, language, outside = "assertions", "python", NOTHING_OUTSIDE
 
     @functools.cached_property
     def key(self) -> str:
         asked = [sorted(self.needs), self.cpu_s, self.one_file, *filter(None, [self.reference])]
         return content_hash([self.kind, *([asked] if any(asked) else []), *self.snippets])
-
-    @property
-    def outside(self) -> Mapping[str, str]:
-        return {}
 
     @property
     def test_counts(self) -> tuple[int, int]:
@@ -91,10 +199,8 @@ class Assertions:
         return self.one_file and shares_names(self.snippets)
 
     def names_used(self, entry_point: str) -> frozenset[str]:
-        """The names that the snippets use.
-
-        Raises `NotRun`, a `ValueError`, if some tests would never run: every program would pass those.
-        """
+        """The names that the snippets use. Raises `NotRun`, a `ValueError`, if some tests would never run: every
+        program would pass those."""
         return _names_used(self.snippets, entry_point)
 
     def unusable(self, entry_point: str) -> Iterator[str]:
@@ -124,7 +230,7 @@ class Assertions:
         words = f"what the tests need ({', '.join(sorted(self.needs))})" if self.needs else ""
         if self.shares_variables:
             words = words or "the variables of the program's file"
-        words = words or next((one.inside for one in self.constructs if one.inside), "")
+        words = words or next((snippet.inside for snippet in self.constructs if snippet.inside), "")
         if not words and not box.parts_processes():
             words = WEAK
         if words:
@@ -132,12 +238,12 @@ class Assertions:
         verdict, reader = self._outside(box, program, config)
         if reader.must_share is None:
             return verdict
-        attributes = sorted({name for one in self.constructs for _, name in one.attributes})
+        attributes = sorted({name for snippet in self.constructs for _, name in snippet.attributes})
         world = self.constructs[max(reader.index, 0)].world
         words = REASONS[reader.must_share].format(world=world, attributes=" or ".join(attributes))
         if reader.must_share in FAILS and reader.index < self._met(box, program.target, config):
-            own = Failure(f"{words}, unlike the reference's", index=reader.index, input=self.snippets[reader.index])
-            return Verdict("fail", False, own, verdict.cpu_s, inside="")
+            failure = Failure(f"{words}, unlike the reference's", index=reader.index, input=self.snippets[reader.index])
+            return Verdict("fail", False, failure, verdict.cpu_s, inside="")
         return self._inside(box, program, config, SharedProcess(words, reader.must_share in BY_PROGRAM))
 
     def _inside(self, box: Box, program: Program, config: SandboxConfig, shared: SharedProcess) -> Verdict:
@@ -160,7 +266,7 @@ class Assertions:
         return verdict, run.reader
 
     def _met(self, box: Box, target: Target, config: SandboxConfig) -> int:
-        """How many of the snippets the reference passes in a process of its own; 0 without a reference."""
+        """The number of snippets that the reference passes in another process; 0 without a reference."""
         if self.reference is None:
             return 0
         key = content_hash([self.key, target.entry_point, config.model_dump(mode="json")])
@@ -177,16 +283,13 @@ class Assertions:
         least, share = self.cpu_s or 0.0, THREADS_SHARE if "threads" in self.needs else IDLE_SHARE
         load_s = max(config.load_cpu_s, least)
         read, free = _names_read(self.snippets)
-        uses = (
-            uses_of(self.snippets, entry_point, self.names_used(entry_point))
-            if entry_point
-            else [False] * len(self.snippets)
-        )
+        used = self.names_used(entry_point)
+        uses = uses_of(self.snippets, entry_point, used) if entry_point else [False] * len(self.snippets)
         job = {
             "program": source if source.endswith("\n") else source + "\n",  # a style checker requires it
             "entry": entry_point,
             "snippets": list(self.snippets),
-            "used": tuple(sorted(self.names_used(entry_point))),
+            "used": tuple(sorted(used)),
             "read": tuple(sorted(read)),
             "free": free,
             "uses": uses,
@@ -211,8 +314,6 @@ def _names_used(snippets: tuple[str, ...], entry_point: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Run:
-    """One run of a program and the snippets."""
-
     reader: AssertionsReader
     job: dict[str, Any]
     config: SandboxConfig

@@ -1,7 +1,7 @@
 """Calls whose results must equal the reference's (EvalPlus style): compared outside the program's process.
 
-`python.py` calls Python programs, `driven.py` those of any other language by its driver (`drivers/`); `reader.py`
-compares, by the rules of `oracle.py`, with what `reference_results.py` knows.
+`python.py` calls Python programs, `driven.py` programs of any other language by its driver (`drivers/`); `reader.py`
+compares, by the rules of `oracle.py`, with the results in `reference_results.py`.
 """
 
 from typing import Any, Literal, Self

@@ -1,9 +1,8 @@
-"""A value of another language as Python would have canonical_bytes it: the languages have fewer types, or others.
+"""A value of another language in the types that Python would have written: other languages have other types.
 
 JavaScript has one type of numbers, and only texts as keys of objects; neither it nor Java has tuples. So the expected
-value says which of Python's types is meant. What the value is stays as it was: a text never becomes a number that is
-compared, nor a list a set, nor what is undefined None. No value of a candidate is hashed, as in
-`codechat.sandbox.suites.values`.
+value decides which of Python's types is meant. The value itself stays: a text never becomes a number that is compared,
+nor a list a set, nor undefined None. No value of a candidate is hashed, as in `codechat.sandbox.suites.values`.
 """
 
 import re
@@ -18,10 +17,7 @@ _INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,18})")
 
 
 def conform(actual: Any, expected: Any) -> Any:
-    """`actual` in the types of `expected`, as far as it says the same in them.
-
-    Where no value at all is expected, None counts too.
-    """
+    """`actual` in the types of `expected` if the value is the same. If no value is expected, None counts too."""
     if actual is ... or expected is ...:
         return _of_nothing(actual, expected)
     if isinstance(expected, Table):
@@ -73,6 +69,6 @@ def _key(value: Any, *, whole: bool) -> Any:
 
 
 def _order(keys: Sequence[Any]) -> list[int] | None:
-    """The places of the keys in one order, which is that of their bytes; None if one equals nothing."""
+    """The places of the keys in the order of their bytes; None if one equals nothing."""
     marks = [canonical_bytes(key) for key in keys]
     return None if None in marks else sorted(range(len(marks)), key=lambda place: marks[place] or b"")

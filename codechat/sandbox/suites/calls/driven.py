@@ -1,4 +1,4 @@
-"""Calls of a program in any language that has a driver, each program in a process of its own."""
+"""Calls of a program in any language that has a driver, each program in another process."""
 
 import asyncio
 import math
@@ -21,9 +21,9 @@ from codechat.sandbox.watch import Pace
 class Driven(Calls):
     """Calls of `entry_point` in a `language`; `reference` is in that language too, and its cost gives the limits.
 
-    `signature` is the function's head, which a typed language takes its types from. The expected results are those of
-    `model`, the same calls in Python, but for the inputs `own`, by their places: there the language's own reference
-    counts, as it does everywhere without a model, and wherever the model's None stands for no value at all.
+    `signature` is the function's head, from which a typed language takes types. The expected results are the results of
+    `model`, the same calls in Python. The language's own reference counts for the inputs `own` (by place), without a
+    model, and where the model's None stands for no value at all.
     """
 
     language: str = ""

@@ -1,8 +1,8 @@
 """Comparison of a result with the reference's: EvalPlus 0.3.1's rules, over decoded plain data.
 
 A dataset names the comparison of each task. Deliberate differences from EvalPlus: HumanEval/32 is decided only by the
-polynomial's value (EvalPlus's own comparison fails every program), tolerance never broadcasts one shape to another,
-and NumPy scalars count as the numbers they hold. Set-valued results compare as sets whatever their type.
+polynomial's value (EvalPlus's comparison fails every program), tolerance never broadcasts one shape to another, and
+NumPy scalars count as the numbers they hold. Set-valued results compare as sets, for every type.
 """
 
 import math
@@ -75,11 +75,8 @@ EVALPLUS_FAILS: dict[str, str] = {
 
 
 class Comparison:
-    """Compares the results of one suite in order.
-
-    It has a memory, as EvalPlus has: after the first result that is a float or a sequence of only floats, the float
-    tolerance applies to the rest of the suite.
-    """
+    """Compares the results of one suite in order. It has a memory, as EvalPlus has: after the first result that is a
+    float or a sequence of only floats, the float tolerance applies to the rest of the suite."""
 
     def __init__(self, oracle: Oracle, atol: float) -> None:
         self._rule = _RULES[oracle]

@@ -78,13 +78,12 @@ class PreparedStore:
         return prepared
 
 
-PREPARED = PreparedStore()
-"""Shared by all sandboxes of this process: references give the same answers in each."""
+PREPARED = PreparedStore()  # shared by all sandboxes of this process: references give the same answers in each
 
 
 @dataclass(frozen=True)
 class Calls:
-    """Calls of `entry_point`, whose results must be as good as those of `reference`, a complete program.
+    """Calls of `entry_point`, whose results must be as good as the results of `reference`, a complete program.
 
     `base` and `plus` hold one argument tuple per call; `atol` is the absolute tolerance for floats; `oracle` names
     the comparison (see `codechat.sandbox.suites.calls.oracle`). `expected_base` and `expected_plus` hold one result per
@@ -121,7 +120,7 @@ class Calls:
         return digest.hexdigest()
 
     def rules(self) -> list[Any]:
-        """What decides a verdict beside the values."""
+        """All that decides a verdict except the values."""
         return [self.kind, self.entry_point, self.reference, self.oracle, self.atol, len(self.base)]
 
     @property
@@ -192,7 +191,7 @@ class Calls:
         return Prepared(inputs, results, limits, math.ceil(config.load_cpu_s + total) + 1)
 
     def environment(self, config: SandboxConfig) -> str:
-        """What a reference's results depend on beside itself and the machine."""
+        """All that a reference's results depend on except the reference and the machine."""
         return config.versions_of_libraries()
 
     def reference_results(self, box: Box, inputs: bytes, config: SandboxConfig) -> ReferenceResults:
@@ -235,7 +234,7 @@ class Calls:
             raise UserError(f"an input of {self.name} is not plain data: {error}", "mend the dataset") from error
 
     def _values_of_dataset(self) -> tuple[Expected | None, ...]:
-        """The expected values of the dataset, base first; None for those that the reference computes."""
+        """The expected values of the dataset, base first; None if the reference computes them."""
         known: list[Expected | None] = []
         elements = self.oracle == "set_equal"
         for calls, values in ((self.base, self.expected_base), (self.plus, self.expected_plus)):

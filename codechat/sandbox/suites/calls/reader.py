@@ -17,16 +17,13 @@ from codechat.sandbox.suites.values import read_or_opaque
 from codechat.sandbox.watch import Frames, Malformed
 
 Part = Literal["base", "plus"]
-LARGER = 17  # times: a number takes 1 to 17 bytes (True, 1+0j), and an integer as many times those of its float
+LARGER = 17  # times: a number takes 1 to 17 bytes (True, 1+0j), and an integer 17 times as many as its float
 
 
 class CallsReader:
-    """Reads one candidate's stream, which only claims results.
-
-    `inputs` are the calls' arguments, of which the first `base` are those of the base tests; `comparison` makes the
-    `Comparison` for the results of one part; `output_limit` is in bytes. Claims of a `foreign` language are read as
-    Python would have written them.
-    """
+    """Reads one candidate's stream, which only claims results. `inputs` are the arguments of the calls, the first
+    `base` of base tests; `comparison` makes the `Comparison` for the results of one part; `output_limit` is in bytes.
+    Claims of a `foreign` language are read as if Python wrote them."""
 
     def __init__(
         self,

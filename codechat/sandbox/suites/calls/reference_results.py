@@ -59,7 +59,7 @@ def encode_expected(value: object, *, elements: bool) -> Expected:
 
 
 def cache_path(reference: str, entry_point: str, oracle: str, inputs: bytes, libraries: str = "") -> Path:
-    """The file that keeps a reference's results. `libraries`: the versions of those that are not codechat's own."""
+    """The file with a reference's results. `libraries`: the versions of libraries that are not codechat's own."""
     parts = [reference, entry_point, str(oracle == "set_equal"), machine(), *([libraries] if libraries else [])]
     digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass"))
     digest.update(inputs)
@@ -176,10 +176,8 @@ def load(path: Path) -> ReferenceResults | None:
 
 
 def compute(name: str, wanted: int, run: Callable[[Recorder], str | None]) -> ReferenceResults:
-    """The results of a reference, by running it with `run`, which returns the reason if the child failed.
-
-    `wanted` is the number of results. Raises `UserError`.
-    """
+    """The results of a reference, by running it with `run`, which returns the reason if the child failed. `wanted` is
+    the number of results. Raises `UserError`."""
     recorder = Recorder()
     ended = run(recorder)
     if not recorder.done or len(recorder.values) != wanted or len(recorder.cpu_s) != wanted:

@@ -1,4 +1,4 @@
-"""Short representations of values, whatever they are, in little time."""
+"""Short representations of any values, in little time."""
 
 import reprlib
 from collections.abc import Iterable

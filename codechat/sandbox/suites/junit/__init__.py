@@ -1,9 +1,9 @@
-"""JUnit tests of a Java program: both are one unit, whose tests run in a virtual machine of their own."""
+"""JUnit tests of a Java program: both are one unit, whose tests run in a separate virtual machine."""
 
 import asyncio
 import math
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -13,11 +13,10 @@ from codechat.base.domain import Failure, Outcome, Program, Unrun, Verdict
 from codechat.base.errors import BrokenTask, UserError
 from codechat.base.files import content_hash
 from codechat.sandbox import Box, Command, Sandbox, SandboxConfig
-from codechat.sandbox.suites import SUITES
+from codechat.sandbox.suites import NOTHING_OUTSIDE, SUITES
+from codechat.sandbox.suites.compilers import JavaOptions
 from codechat.sandbox.suites.endings import judge_status, run_in_box
-from codechat.sandbox.suites.jdk import JavaOptions
-from codechat.sandbox.suites.junit.compiler import Compiler, Kind
-from codechat.sandbox.suites.junit.toolchain import Toolchain, toolchain
+from codechat.sandbox.suites.junit.toolchain import Compiler, Kind, Toolchain, toolchain
 
 REMEDY = "use sandbox=bubblewrap, or set CODECHAT_CACHE_DIR to a folder that every user can enter, outside of your home"
 LEAST = {"memory_mb": 1024, "open_files": 32, "file_mb": 8, "total_cpu_s": 2}
@@ -45,22 +44,18 @@ NOT_RUN: dict[str, Unrun] = {STATUSES[11]: "none", STATUSES[12]: "some", STATUSE
 class JUnit:
     """A source with JUnit 5 tests; passed if all of them pass, and at least one runs.
 
-    Program and tests are compiled as one unit without a package: the imports of either hold for both, and public
-    types may be in either. `declares` names types that programs may declare although a library that the tests
-    import, or `java.lang`, has them; without this list a program could replace a type that its tests rely on.
+    Program and tests are compiled as one unit without a package: the imports of either hold for both, and public types
+    may be in either. `declares` names types of `java.lang` or of the tests' libraries that programs may declare; a
+    program could otherwise replace a type that its tests rely on.
     """
 
     tests: str
     declares: tuple[str, ...] = ()
-    kind, language = "junit", "java"
+    kind, language, outside = "junit", "java", NOTHING_OUTSIDE
 
     @cached_property
     def key(self) -> str:
         return content_hash([self.kind, self.tests, sorted(self.declares)])
-
-    @property
-    def outside(self) -> Mapping[str, str]:
-        return {}
 
     def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
         """See `NeedsSetup`."""
@@ -123,5 +118,5 @@ class JUnitConfig(Config):
 
 @SUITES.register("junit", JUnitConfig)
 def junit(config: JUnitConfig) -> JUnit:
-    """JUnit 5 tests of a Java program, in a virtual machine of their own."""
+    """JUnit 5 tests of a Java program, in a separate virtual machine."""
     return JUnit(config.tests, tuple(config.declares))

@@ -1,4 +1,4 @@
-"""The tables of CodeAssistBench's paper over the report's cells, with what it prints beside them, and three more."""
+"""The tables of CodeAssistBench's paper over the report's cells, next to its printed values, and three more."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,8 +12,16 @@ from codechat.base.files import from_yaml
 from codechat.base.records import SessionRecord
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts
 from codechat.report.data import Column, Table, Value, columns_of
-from codechat.report.generic.beside import MEASURED, PUBLISHED, beside, per_cent, plain_name
-from codechat.report.generic.labels import ALL, Asked, labels_table
+from codechat.report.generic.published import (
+    ALL,
+    MEASURED,
+    PUBLISHED,
+    Asked,
+    beside,
+    labels_table,
+    per_cent,
+    plain_name,
+)
 from codechat.report.generic.repeats import pooled_in, table_of_k
 from codechat.report.generic.tables import named_table
 from codechat.report.metrics.repeats import Part, all_of, any_of, mean_over_tasks, sizes
@@ -24,37 +32,26 @@ from codechat.studies.cab.turns import AssistJudgement
 
 DATA = Path(__file__).with_name("published.yaml")
 COHORTS: Mapping[str, str] = {"recent": "recent", "all_time": "all-time"}
-"""The cohorts as metrics.json names them, and in words."""
-
-
-@dataclass(frozen=True)
-class Paper:
-    """The paper's Table 2. `figures` has by cohort and model three triples by verdict (correct, partially correct,
-    incorrect): shares in per cent, turns of the real thread, rounds.
-
-    `issues` counts the paper's sample by cohort; `known` has the paper's name of a model by its plain one. `conditions`
-    is Table 4 by language: conditions that were labelled, those found accurate, the share of these, and the share of
-    lists found complete, in per cent; `same` what two people labelled alike, in per cent.
-    """
-
-    figures: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]
-    issues: Mapping[str, int]
-    known: Mapping[str, str]
-    conditions: Mapping[str, Sequence[float]]
-    same: float
-
-    def name_of(self, model: str) -> str:
-        """The paper's name of a model; empty if the paper has none such."""
-        return self.known.get(plain_name(model), "")
+"""The cohorts' names in metrics.json, and in words."""
 
 
 @cache
-def paper() -> Paper:
-    """The data file's content."""
+def paper() -> Mapping[str, Any]:
+    """The paper's Tables 2 and 4 (`published.yaml`).
+
+    Each of `COHORTS` has by model three triples by verdict (correct, partially correct, incorrect): shares in per cent,
+    turns of the real thread, rounds. `issues` counts the paper's sample by cohort. `conditions` is Table 4 by language:
+    labelled conditions, accurate ones, their share, and the share of complete lists, in per cent; `same` is the share
+    of equal labels of two people, in per cent. `models` has the plain names of each of the paper's models.
+    """
     data: dict[str, Any] = from_yaml(DATA.read_text(encoding="utf-8"))
-    known = {plain: name for name, plains in data["models"].items() for plain in plains}
-    figures = {cohort: data[cohort] for cohort in COHORTS}
-    return Paper(figures, data["issues"], known, data["conditions"], data["same"])
+    return data
+
+
+def paper_name(model: str) -> str:
+    """The paper's name of a model; empty if the paper has no such model."""
+    names = (name for name, plains in paper()["models"].items() if plain_name(model) in plains)
+    return next(names, "")
 
 
 GROUP = "assist_paper"
@@ -62,8 +59,7 @@ WORDS: Mapping[str, str] = {
     "correct": "Correct", "partially_correct": "Partial", "incorrect": "Incorrect",
     "concise": "Terse", "appropriate": "Appropriate", "verbose": "Verbose",
 }  # fmt: skip
-SONNET = "Sonnet 3.7"
-"""The paper's name of the model that judged, and that spoke for the user in its released code."""
+SONNET = "Sonnet 3.7"  # the paper's name of the model that judged, and that spoke for the user in its released code
 PER_CENT, TURNS = ".1f", ".2f"
 OF_ISSUES: Mapping[str, str] = {
     "thread_turns": "Thread turns", "thread_replies": "Thread comments", "rounds": "Rounds",
@@ -77,17 +73,8 @@ TABLE_4 = (
     "Published: the paper's Table 4, of 70 issues, ten of a language, that three people each labelled, all labels "
     "counted; lists are 30 of a language."
 )
-LISTS = 30
-"""The labels of whole lists that Table 4 has of a language: ten issues, three people."""
+LISTS = 30  # Table 4's labels of whole lists of a language: ten issues, three people
 NOWHERE = "What the paper prints stands here only if a cell has CodeAssistBench's published issues, and none has."
-
-
-def paper_tables(comparison: Comparison[Any]) -> Iterator[Table]:
-    """Every table."""
-    yield correctness(comparison)
-    yield languages(comparison)
-    yield satisfaction(comparison)
-    yield user_and_judge(comparison)
 
 
 def correctness(comparison: Comparison[Any]) -> Table:
@@ -107,13 +94,13 @@ def correctness(comparison: Comparison[Any]) -> Table:
         for cell in cells:
             own = _of_cohort(cell.metrics, cohort)
             place = (word, cell.label, MEASURED, *([cell.dataset] if several else []))
-            name = paper().name_of(cell.model) if cell in known else ""
+            name = paper_name(cell.model) if cell in known else ""
             measured.append((name, [(*place, *own, None)] if own else []))
         printed: dict[str, tuple[Value, ...]] = {}
-        for name, (shares, turns, rounds) in paper().figures[cohort].items() if known else ():
-            last = [cell for cell in known if paper().name_of(cell.model) == name][-1:]
+        for name, (shares, turns, rounds) in paper()[cohort].items() if known else ():
+            last = [cell for cell in known if paper_name(cell.model) == name][-1:]
             apart = sorted((len(found := differences(cell, cohort)), "; ".join(found)) for cell in last or known)
-            head = (word, name, PUBLISHED, *([None] if several else []), paper().issues[cohort])
+            head = (word, name, PUBLISHED, *([None] if several else []), paper()["issues"][cohort])
             unsaid = [None] * len(GRADES)  # the paper gives one count of turns
             printed[name] = (*head, *shares, *turns, *unsaid, *rounds, apart[0][1] or None)
         rows += beside(measured, printed)
@@ -128,16 +115,16 @@ def correctness(comparison: Comparison[Any]) -> Table:
 
 
 def cohort_head(cells: Sequence[LoadedCell]) -> str:
-    """The head of a column of cohorts; it says if an issue's own date stands for its repository's, which is older."""
+    """The head of a column of cohorts, with a note if an issue's date is used for its repository's older one."""
     by_issue = any(cell.metrics["counts"].get("cohort_by_issue", 1) for cell in cells)
     return f"Cohort{' (by the date of the issue)' if by_issue else ''}"
 
 
 def differences(cell: LoadedCell, cohort: str) -> list[str]:
-    """What sets a cell apart from the setup behind the paper's Table 2, in words; nothing if it is that setup."""
+    """The differences, in words, between a cell and the setup of the paper's Table 2."""
     config, metrics = cell.config, cell.metrics
     protocol, environment = config.get("protocol") or {}, config.get("environment") or {}
-    size, whole = metrics["n"]["by_cohort"]["rounds"].get(cohort, 0), paper().issues[cohort]
+    size, whole = metrics["n"]["by_cohort"]["rounds"].get(cohort, 0), paper()["issues"][cohort]
     found = [f"{size} of {whole} issues"] if size < whole else []
     if (config.get("dataset") or {}).get("sample") != "paper":
         found.append("not drawn by dataset.sample=paper")
@@ -151,18 +138,18 @@ def differences(cell: LoadedCell, cohort: str) -> list[str]:
     found += [f"protocol.{key}={protocol.get(key)}" for key, value in usual.items() if protocol.get(key) != value]
     for role in ("user", "judge"):
         name = str(((protocol.get("roles") or {}).get(role) or {}).get("name"))
-        if paper().name_of(name) != SONNET:
+        if paper_name(name) != SONNET:
             found.append(f"{role} {name}")
     return found
 
 
 def is_published(cell: LoadedCell) -> bool:
-    """Whether a cell's issues are those of a published file: figures of own ones are not comparable."""
+    """Whether a cell has the issues of a published file: figures of other issues are not comparable."""
     return cell.content in PUBLISHED_ISSUES
 
 
 def _of_cohort(metrics: Mapping[str, Any], cohort: str) -> list[Value]:
-    """A cell's figures of a cohort; nothing if none of its issues was decided."""
+    """A cell's figures of a cohort; empty if none of its issues was decided."""
     shares, sizes = metrics["by_cohort"], metrics["n"]["by_cohort"]
     if cohort not in shares.get("correct", {}):
         return []
@@ -176,7 +163,7 @@ def _of_cohort(metrics: Mapping[str, Any], cohort: str) -> list[Value]:
 
 
 def languages(comparison: Comparison[Any]) -> Table:
-    """Verdicts and verbosity by language and cohort: what the paper's Figures 6 and 7 draw."""
+    """Verdicts and verbosity by language and cohort, as in the paper's Figures 6 and 7."""
     names = (*GRADES, *VERBOSITIES)
     head = cohort_head([found.cell for found in comparison.in_order()])
     columns = [Column("language", "Language"), Column("cohort", head), Column("n", "Issues", "d")]
@@ -194,25 +181,6 @@ def languages(comparison: Comparison[Any]) -> Table:
         title="Verdicts and verbosity by language and cohort, % (as CodeAssistBench's Figures 6 and 7)",
         note="Issues: completed dialogues, undecided ones included, which are in no share. The paper prints no numbers "
         "for these figures.",
-    )  # fmt: skip
-
-
-def satisfaction(comparison: Comparison[Any]) -> Table:
-    """How satisfied users are at each round."""
-    keys = ("fully_satisfied_at", "partially_satisfied_at", "not_satisfied_at", "satisfied_by")
-    titles = ("Fully satisfied, %", "Partially, %", "Not, %", "Satisfied so far, %")
-    columns = [Column("round", "Round", "d"), Column("n", "Replies", "d")]
-    columns += [Column(key, title, PER_CENT) for key, title in zip(keys, titles, strict=True)]
-    rows: list[tuple[SessionVerdicts, list[Value]]] = []
-    for found in comparison.in_order():
-        metrics = found.cell.metrics
-        for place, size in enumerate(metrics["n"][keys[0]]):
-            if size:
-                rows.append((found, [place + 1, size, *(100 * metrics[key][place] for key in keys)]))
-    return named_table(
-        comparison, columns, rows, name="assist_satisfaction", group=GROUP, title="Satisfaction by round, %",
-        note="Replies: the dialogues with a readable reply at the round; the first three shares are of these. "
-        "Satisfied so far: of all completed dialogues. Round k is turn k − 1 of the records.",
     )  # fmt: skip
 
 
@@ -241,30 +209,23 @@ def user_and_judge(comparison: Comparison[Any]) -> Table:
 
 
 def labelled(comparison: Comparison[Any]) -> Iterator[Table]:
-    """What people's labels say of the data's conditions and of the simulated user, if the report was given any.
-
-    The paper's Table 4 stands beside labels of the published issues alone.
-    """
+    """People's labels, if the report has any; with the paper's Table 4 for the published issues alone."""
     known = any(is_published(found.cell) for found in comparison.in_order())
-    table_4 = paper().conditions if known else {}
+    table_4 = paper()["conditions"] if known else {}
     lists = {place: (LISTS * (len(table_4) - 1 if place == ALL else 1), row[3]) for place, row in table_4.items()}
     asked = {
         "extracted_condition": Asked(
             "Accurate conditions", "conditions of the data that say what the user needs",
-            {place: (int(row[0]), row[2]) for place, row in table_4.items()}, paper().same,
+            {place: (int(row[0]), row[2]) for place, row in table_4.items()}, paper()["same"],
         ),
         "extracted_conditions": Asked(
             "Complete lists", "issues whose conditions say all that the user needs", lists
         ),
-        "user_conditions": Asked(
-            "Right statuses", "replies of the simulated user that are rightly fully satisfied, or rightly not"
-        ),
-        "user_reply": Asked("Fair replies", "replies of the simulated user that say only what a user could know"),
         "condition": Asked("Right decisions", "the judge's decisions on conditions that are right"),
     }  # fmt: skip
     yield from labels_table(
         comparison, asked, "Language", name="assist_labels", group=GROUP,
-        title="People's labels of conditions and of the simulated user (as CodeAssistBench's Table 4)",
+        title="People's labels of conditions (as CodeAssistBench's Table 4)",
         note=f" {TABLE_4 if known else NOWHERE}",
     )  # fmt: skip
 
@@ -283,7 +244,7 @@ class Judged(SessionVerdicts):
             self.correct[session.task_id].append(verdict.lower() == GRADES[0])
 
     def of_k(self, k: int, part: Callable[[int, int, int], Part]) -> TaskRatio:
-        """What any or all (`part`) of k samples of an issue are: correct."""
+        """The share of issues of which any or all (`part`) of k samples are correct."""
         return mean_over_tasks({task: part(len(own), sum(own), k) for task, own in self.correct.items()})
 
 

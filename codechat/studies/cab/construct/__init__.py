@@ -1,172 +1,75 @@
-"""How rows of CodeAssistBench are made: from repositories of GitHub to issues with a thread, a commit, a Dockerfile
+"""Construction of CodeAssistBench rows: from repositories of GitHub to issues with a thread, a commit, a Dockerfile
 where a build is needed, and the conditions that satisfy the user (section 3.1 of the paper, appendices A.1 to A.4).
 
-`github.py` asks GitHub, `repositories.py` chooses repositories, `threads.py` has the rules without a model, `roles.py`
-who is asked what, `dockerfiles.py` how Dockerfiles come about, and `funnel.py` the counts beside the paper's.
+`github.py` asks GitHub and has the rules for threads, `repositories.py` chooses repositories and has the funnel,
+`roles.py` asks models and builds Dockerfiles.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from codechat.base.config import original_option, place_option, run_option
-from codechat.base.errors import UserError, nearest
+from codechat.base.config import original_option, place_option
+from codechat.base.errors import UserError
 from codechat.base.texts import problem_of_name
-from codechat.run.construct import (
-    RECIPES,
-    Dropped,
-    Item,
-    Kept,
-    Kit,
-    Outcome,
-    Recipe,
-    RecipeConfig,
-    Spread,
-    Stage,
-    read_rows,
-)
+from codechat.run.construct import RECIPES, Dropped, Item, Kept, Kit, Outcome, Recipe, Spread, Stage, read_rows
 from codechat.run.protocols import Ask
-from codechat.studies.cab.construct.dockerfiles import Builds
-from codechat.studies.cab.construct.funnel import IssueFunnel
-from codechat.studies.cab.construct.github import (
-    PER_PAGE,
-    Comment,
-    Commit,
-    Dated,
-    Found,
-    Github,
-    GithubConfig,
-    Issue,
-    Repository,
-)
-from codechat.studies.cab.construct.repositories import (
-    LICENSES,
-    PERMISSIVE,
-    SEARCHED,
-    Rules,
-    choose,
-    item_of,
-    tags_of,
-)
-from codechat.studies.cab.construct.roles import Asking, Extracted, IssuesPrompts, IssuesRoles, Removed, founded
-from codechat.studies.cab.construct.threads import anonymized, media_in, turns_of
+from codechat.studies.cab.construct import github
+from codechat.studies.cab.construct.github import PER_PAGE, Comment, Found, Github, GithubConfig, Issue, media_in
+from codechat.studies.cab.construct.repositories import IssueFunnel, Rules, choose, item_of
+from codechat.studies.cab.construct.roles import Asking, Builds, Extracted, IssuesPrompts, IssuesRoles, Removed, founded
 from codechat.studies.cab.environments.docker import DockerConfig
-from codechat.studies.cab.sampling import paper_sample
 from codechat.studies.cab.tasks import IssueRow, replies_in
 
 UNDECIDED = "undecided"
-ROLES = ("filter", "messages", "classify", "dockerfile", "conditions")
-PASSED = 0.13
-"""The share of issues that pass the filter, in the paper."""
+STAGES = {name: name for name in ("filter", "messages", "classify")}
+STAGES |= {"dockerfile": "dockerfiles", "conditions": "conditions"}  # of each role
+FIELDS = ("repository", "language", "number", "url", "title", "body", "author", "created_at", "comments")
+PASSED = 0.13  # the paper's share of issues that pass the filter
 
 
-class IssuesConfig(RecipeConfig):
-    """Options of `recipe=issues`."""
-
+class IssuesConfig(Rules):
     kind: Literal["issues"] = original_option("issues", "which recipe")
-    languages: list[str] = original_option([*SEARCHED], "languages of repositories, in any spelling", min_length=1)
-    licenses: list[str] = original_option(PERMISSIVE, "licences of repositories, by their SPDX ids", min_length=1)
-    min_stars: int = original_option(10, "stars of a repository: strictly more than these", ge=0)
-    created_after: str | None = original_option("2024-11-01", "repositories made after this day; null: of any age")
-    looked_at: int = original_option(500, "most starred repositories of a language that are looked at", ge=1)
-    per_language: int = original_option(100, "repositories of a language that are chosen", ge=1)
     candidates: int = original_option(5, "Dockerfiles that are written before one is repaired", ge=1)
     repairs: int = original_option(3, "repairs of the last one if none builds", ge=0)
-    anonymize: bool = original_option(False, "replace people's names: the same one throughout a thread")
-    sample: Literal["paper"] | None = original_option(
-        None, "draw the paper's sample of what came through: by language, Dockerfile and turns of the thread"
-    )
-    sample_seed: int = original_option(0, "which sample is drawn")
     repos: str | None = place_option(
-        None, "the folder of clones for builds; what lacks is cloned into it", min_length=1
+        None, "the folder of clones for builds; missing ones are cloned into it", min_length=1
     )
-    keep_images: bool = run_option(False, "keep the images of Dockerfiles that build")
     builds: DockerConfig = original_option(DockerConfig(), "what builds may do and take")
     github: GithubConfig = original_option(GithubConfig(), "where issues come from")
     roles: IssuesRoles = original_option(..., "who decides and writes")
     prompts: IssuesPrompts = original_option(..., "each as a text or @FILE")
 
-    @field_validator("languages")
-    @classmethod
-    def _are_known(cls, names: list[str]) -> list[str]:
-        return tags_of(names)
-
-    @field_validator("licenses")
-    @classmethod
-    def _are_of_spdx(cls, names: list[str]) -> list[str]:
-        known = {name.casefold(): name for name in LICENSES}
-        for name in names:
-            if name.casefold() not in known:
-                raise ValueError(f"'{name}' is no SPDX id that GitHub knows; {nearest(name, LICENSES)}")
-        return [known[name.casefold()] for name in names]
-
-    @field_validator("created_after")
-    @classmethod
-    def _is_a_day(cls, day: str | None) -> str | None:
-        return day and date.fromisoformat(day).isoformat()
-
 
 class RepositoryRow(BaseModel):
-    """A line of `seeds=FILE`: a repository of one's own choice."""
+    """A line of `seeds=FILE`: a chosen repository."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     repository: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
 
 
-class _CommentData(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
-
-    user: str
-    created_at: str
-    body: str
-
-
-class IssueData(BaseModel):
-    """What every stage after `issues` needs of an item; the rest it makes."""
-
-    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
-
-    repository: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
-    language: str
-    number: int
-    url: str
-    title: str
-    body: str | None
-    author: str
-    created_at: datetime = Field(strict=False)
-    comments: list[_CommentData]
-    commit_id: str = Field("", pattern=r"^([0-9a-f]{40})?$")
-
-
 class Issues:
-    """The stages. The journal has all that they ask and build, so that each can be run again."""
+    """The stages. The journal has all their requests and builds, so that each stage can be run again."""
 
     def __init__(self, config: IssuesConfig) -> None:
         self._config = config
         self._github = Github(config.github)
-        names = ("min_stars", "created_after", "licenses", "languages", "looked_at", "per_language")
-        self._rules = Rules(**{name: getattr(config, name) for name in names})
-        self._builds = Builds(
-            config.builds, config.repos, config.github.clone_url, config.candidates, config.repairs, config.keep_images
-        )
-        self._read = False  # whether the items of a file are known to be issues
+        self._builds = Builds(config.builds, config.repos, config.github.clone_url, config.candidates, config.repairs)
+        self._read = False  # whether the items of a file were checked
         self.aclose = self._github.aclose
 
     def seeds(self) -> Sequence[Item]:
-        """The repositories of the file, or the languages to search in."""
         config = self._config
         if config.seeds is None:
             return [Item(name, {"language": name}) for name in config.languages]
         remedy = 'a line is {"repository": "owner/name"}'
-        rows = [row for _, row in read_rows(Path(config.seeds).expanduser(), RepositoryRow, "seeds", remedy)]
-        return [Item(row.repository, {"repository": row.repository}) for row in rows]
-
-    # -- what is needed --------------------------------------------------------------------------------------------
+        rows = read_rows(Path(config.seeds).expanduser(), RepositoryRow, "seeds", remedy)
+        return [Item(row.repository, {"repository": row.repository}) for _, row in rows]
 
     def need_token(self, items: Sequence[Item]) -> None:
         """Raise `UserError` if GitHub will be asked, and there is no token."""
@@ -174,7 +77,7 @@ class Issues:
             self._config.github.token()
 
     def need_commits(self, items: Sequence[Item]) -> None:
-        """The same for commits, and raise it for issues that are none."""
+        """Raise `UserError` for items that are no issues, and if GitHub is asked for commits without a token."""
         self.need_issues(items)
         if any(not item.data.get("commit_id") for item in items):
             self._config.github.token()
@@ -186,34 +89,28 @@ class Issues:
         self._read = True
         for item in items:
             if "comments" not in item.data and item.data.keys() >= {"repository_created_at"}:
-                continue  # a repository, which `issues` will make issues of
-            try:
-                IssueData.model_validate(item.data)
-            except ValidationError as error:
-                first = error.errors(include_input=False)[0]
-                where = ".".join(map(str, first["loc"]))
-                problem = f"{self._config.rows}: the item '{item.id}' is no issue: {where}: {first['msg']}"
-                raise UserError(problem, "give what until=STAGE left, or these fields: docs/codeassist.md") from error
+                continue  # a repository, whose issues `issues` will take
+            if lacking := [name for name in FIELDS if name not in item.data]:
+                problem = f"{self._config.rows}: the item '{item.id}' is no issue: it lacks {', '.join(lacking)}"
+                raise UserError(problem, "give what until=STAGE left, or these fields: docs/codeassist.md")
 
     def need_engine(self, items: Sequence[Item]) -> None:
-        """Raise `UserError` if nothing could be built, or no issue could be cloned for it."""
+        """Raise `UserError` if no Dockerfile could be built, or no repository cloned."""
         self._builds.check()
 
-    # -- stages without a model ------------------------------------------------------------------------------------
-
     async def repositories(self, item: Item, kit: Kit) -> Outcome:
-        """A language becomes its chosen repositories; one that the user named is looked up."""
+        """A language becomes its chosen repositories; a repository of the user is looked up."""
         if "comments" in item.data or "repository_created_at" in item.data:
             return Kept(item)
         if "repository" not in item.data:
-            return await choose(self._github, kit, item.data["language"], self._rules)
-        found = await self._github.get(kit, f"/repos/{item.data['repository']}", Repository)
+            return await choose(self._github, kit, item.data["language"], self._config)
+        found = await self._github.get(kit, f"/repos/{item.data['repository']}", github.Repository)
         if found.lost:
             return Dropped(found.lost, found.detail)
-        return self._rules.unfit(found.items[0]) or Kept(item.having(**item_of(found.items[0]).data))
+        return self._config.unfit(found.items[0]) or Kept(item.having(**item_of(found.items[0]).data))
 
     async def issues(self, item: Item, kit: Kit) -> Outcome:
-        """A repository becomes its closed issues with their threads; those that break a rule end here."""
+        """A repository becomes its closed issues with their threads; issues that break a rule end here."""
         if "comments" in item.data:
             return Kept(item)
         name = item.data["repository"]
@@ -227,22 +124,17 @@ class Issues:
         threads = await self._threads(kit, name, fit, sum(issue.comments for issue in listed.items))
         if isinstance(threads, Dropped):
             return threads
-        made = [self._issue(item, issue, threads.get(issue.number)) for issue in listed.items]
-        kept = [issue for issue, why in made if why is None]
-        moments = [_before(issue) for issue in kept]
-        commits = await self._commits(kit, name, {*moments})
-        return Spread(
-            [each.having(commit_id=commits.get(moment, "")) for each, moment in zip(kept, moments, strict=True)],
-            [(issue, why) for issue, why in made if why is not None],
-        )
+        made = [_issue(item, issue, threads.get(issue.number)) for issue in listed.items]
+        kept = [issue.having(commit_id="") for issue, why in made if why is None]
+        return Spread(kept, [(issue, why) for issue, why in made if why is not None])
 
     async def _threads(
         self, kit: Kit, name: str, issues: Sequence[Issue], comments: int
     ) -> Mapping[int, Found[Comment]] | Dropped:
-        """The threads of issues by their numbers. `comments` are those of all closed issues and pull requests.
+        """The threads of issues by their numbers. `comments` counts all of closed issues and pull requests.
 
-        The comments of the whole repository are asked for if that takes fewer requests; what does not come so, since
-        GitHub shows only so many pages, is asked for by issue.
+        The comments of the whole repository are asked for if that takes fewer requests. GitHub shows a limited number
+        of pages: the rest is asked for by issue.
         """
         known: dict[int, list[Comment]] = {}
         if len(issues) > comments / PER_PAGE + 1:
@@ -262,70 +154,22 @@ class Issues:
         found = await asyncio.gather(*map(thread, issues))
         return {issue.number: each for issue, each in zip(issues, found, strict=True)}
 
-    async def _commits(self, kit: Kit, name: str, moments: Iterable[str]) -> Mapping[str, str]:
-        """The last commits of the default branch up to some moments, as far as pages of commits take fewer requests.
-
-        A page begins with the last commit up to a moment, and often has those of earlier moments too. The next page is
-        asked for if this one saved requests, of issues that will come to the stage `commits`, which asks for the rest.
-        """
-        found: dict[str, str] = {}
-        left, reach = sorted(moments, reverse=True), 1.0 if "filter" in self._config.skip else PASSED
-        saves = len(left) if "commits" not in self._config.skip else 0
-        while left and saves * reach > 1:
-            path = f"/repos/{name}/commits?until={left[0]}&per_page={PER_PAGE}"
-            listed = iter((await self._github.get(kit, path, Dated)).items)
-            commit, saves = next(listed, None), 0
-            for moment in left:
-                while commit is not None and commit.at > moment:
-                    commit = next(listed, None)
-                if commit is None:
-                    break
-                found[moment] = commit.sha
-                saves += 1
-            left = left[saves:]
-        return found
-
-    def _issue(self, item: Item, issue: Issue, thread: Found[Comment] | None) -> tuple[Item, Dropped | None]:
-        """The item of an issue with its thread, which is None if something speaks against it; and why it is dropped."""
-        data = {key: value for key, value in item.data.items() if key not in ("stars", "score")}
-        data |= {"number": issue.number, "title": issue.title, "body": issue.body, "url": issue.html_url}
-        data |= {"created_at": issue.created_at, "closed_at": issue.closed_at, "author": issue.author.login}
-        made = Item(f"{data['repository']}#{issue.number}", {**data, "labels": [label.name for label in issue.labels]})
-        if thread is None:
-            return made, _unfit(issue)
-        if thread.lost:
-            return made, Dropped(thread.lost, thread.detail)
-        people = {each.login for each in (issue.author, *(c.author for c in thread.items)) if not each.is_bot}
-        comments = [
-            {"user": each.author.login, "created_at": each.created_at, "body": each.body or ""} for each in thread.items
-        ]
-        whole = {**made.data, "comments": comments}
-        made = Item(made.id, anonymized(whole) if self._config.anonymize else whole)
-        if len(people) < 2:
-            return made, Dropped("one participant")
-        media = media_in(*(each["body"] for each in comments))
-        return made, Dropped("media", f"{media} in a comment") if media else None
-
     async def turns(self, item: Item, kit: Kit) -> Outcome:
-        """Neighbouring comments of one side are one turn's; without an answer of somebody else there is no turn."""
-        turns = turns_of(item.data["author"], [each["user"] for each in item.data["comments"]])
-        if not turns[0]["maintainer"]:
-            return Dropped("no answer")
-        return Kept(item.having(turns=turns))
+        """Neighbouring comments of one side are one turn; without an answer of another user there is no turn."""
+        turns = github.turns_of(item.data["author"], [each["user"] for each in item.data["comments"]])
+        return Kept(item.having(turns=turns)) if turns[0]["maintainer"] else Dropped("no answer")
 
     async def commits(self, item: Item, kit: Kit) -> Outcome:
         """The last commit of the default branch before the issue was opened."""
         if item.data.get("commit_id"):
             return Kept(item)
         until, name = _before(item), item.data["repository"]
-        found = await self._github.get(kit, f"/repos/{name}/commits?until={until}&per_page=1", Commit)
+        found = await self._github.get(kit, f"/repos/{name}/commits?until={until}&per_page=1", github.Commit)
         if found.lost:
             return Dropped(found.lost, found.detail)
         if not found.items:
             return Dropped("no commit", f"none before {until}")
         return Kept(item.having(commit_id=found.items[0].sha))
-
-    # -- stages with a model ---------------------------------------------------------------------------------------
 
     async def filter(self, item: Item, kit: Kit) -> Outcome:
         """The seven questions (appendix A.1)."""
@@ -335,7 +179,7 @@ class Issues:
         return Dropped(wrong[0], ", ".join(wrong[1:])) if wrong else Kept(item)
 
     async def messages(self, item: Item, kit: Kit) -> Outcome:
-        """Comments that say nothing of use are taken out (appendix A.2)."""
+        """Useless comments are taken out (appendix A.2)."""
         comments = item.data["comments"]
         removed = await self._asking(item, kit).empty_comments(len(comments))
         if removed is None:
@@ -357,7 +201,7 @@ class Issues:
         return await self._builds.make(item, kit, self._asking(item, kit))
 
     async def conditions(self, item: Item, kit: Kit) -> Outcome:
-        """What satisfies the user, each condition with evidence that stands in the thread (appendix A.4)."""
+        """Satisfaction conditions, each with evidence from the thread (appendix A.4)."""
         filled = await self._asking(item, kit).conditions()
         if filled.value is None:
             return Dropped(UNDECIDED, f"conditions: {filled.problem}")
@@ -370,26 +214,20 @@ class Issues:
     def _asking(self, item: Item, kit: Kit) -> Asking:
         return Asking(kit, self._config.prompts, item.data, network=self._config.builds.build_network)
 
-    # -- the end ---------------------------------------------------------------------------------------------------
-
     async def references(self, item: Item, kit: Kit) -> Outcome:
-        """The replies of the user that may show others' simulated users the tone (`references_for`), by their ids."""
-        return _referenced(item)
-
-    async def sampled(self, items: Sequence[Item], kit: Kit) -> Sequence[Outcome]:
-        """The same, and of all issues the paper's sample (section 4.2.2), as `dataset.sample=paper` draws it."""
-        outcomes = {item.id: _referenced(item) for item in items}
-        kept = [each.item for each in outcomes.values() if isinstance(each, Kept)]
-        tasks = [IssueRow.model_validate(row_of(item)).task() for item in kept]
-        drawn = {task.task_id for task in paper_sample(tasks, self._config.sample_seed)}
-        for item, task in zip(kept, tasks, strict=True):
-            if task.task_id not in drawn:
-                outcomes[item.id] = Dropped("not in the sample")
-        return [outcomes[item.id] for item in items]
+        """The ids of the replies that show the tone (`references_for`). Drops rows that `dataset=cab` cannot read."""
+        try:
+            if problem := problem_of_name(item.id):
+                raise ValueError(f"its id {problem}")
+            task = IssueRow.model_validate(row_of(item)).task()
+        except ValidationError as error:
+            first = error.errors(include_input=False)[0]
+            return Dropped("no row", f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+        return Kept(item.having(references=[reply.id for reply in replies_in(task)]))
 
     def asks(self, item: Item) -> Iterator[Ask]:
-        """The calls that an item is expected to need: by the paper, 33 issues of a repository are looked at, of which
-        four pass the filter; one of eleven needs a build, which takes two Dockerfiles."""
+        """The expected calls for an item: in the paper, a repository has 33 issues, of which four pass the filter;
+        one of eleven needs a build, which takes two Dockerfiles."""
         config = self._config
         issues = 1.0 if "comments" in item.data else 33.0 * (1 if "repository" in item.data else config.per_language)
         passed = issues if "comments" in item.data else issues * PASSED
@@ -398,8 +236,30 @@ class Issues:
             ("filter", issues, 2_200, 120), ("messages", passed, 900, 60), ("classify", passed, 900, 200),
             ("dockerfile", passed * 2 / 11, 9_000, 1_500), ("conditions", passed, 1_500, 900),
         ):  # fmt: skip
-            if role not in config.skip and f"{role}s" not in config.skip and round(share):
+            if STAGES[role] not in config.skip and round(share):
                 yield Ask(role, 0, thread + more, reply, times=round(share))
+
+
+def _issue(item: Item, issue: Issue, thread: Found[Comment] | None) -> tuple[Item, Dropped | None]:
+    """The item of an issue with its thread, which is None for an unfit issue, and the reason to drop it."""
+    data = {key: value for key, value in item.data.items() if key not in ("stars", "score")}
+    data |= {"number": issue.number, "title": issue.title, "body": issue.body, "url": issue.html_url}
+    data |= {"created_at": issue.created_at, "closed_at": issue.closed_at, "author": issue.author.login}
+    made = Item(f"{data['repository']}#{issue.number}", {**data, "labels": [label.name for label in issue.labels]})
+    if thread is None:
+        return made, _unfit(issue)
+    if thread.lost:
+        return made, Dropped(thread.lost, thread.detail)
+    people = {each.login for each in (issue.author, *(c.author for c in thread.items)) if not each.is_bot}
+    made = made.having(
+        comments=[
+            {"user": each.author.login, "created_at": each.created_at, "body": each.body or ""} for each in thread.items
+        ]
+    )
+    if len(people) < 2:
+        return made, Dropped("one participant")
+    media = media_in(*(each.body or "" for each in thread.items))
+    return made, Dropped("media", f"{media} in a comment") if media else None
 
 
 def _before(issue: Item) -> str:
@@ -409,7 +269,7 @@ def _before(issue: Item) -> str:
 
 
 def _unfit(issue: Issue) -> Dropped | None:
-    """Why an issue is dropped before its thread is known; None if it is not."""
+    """The reason to drop an issue before its thread is known; None if there is none."""
     if issue.pull_request is not None:
         return Dropped("pull request")
     if issue.state != "closed" or issue.state_reason != "completed":
@@ -421,20 +281,8 @@ def _unfit(issue: Issue) -> Dropped | None:
     return None
 
 
-def _referenced(item: Item) -> Outcome:
-    """The item with the ids of its user's replies, if `dataset=cab` can read its row."""
-    try:
-        if problem := problem_of_name(item.id):
-            raise ValueError(f"its id {problem}")
-        task = IssueRow.model_validate(row_of(item)).task()
-    except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        return Dropped("no row", f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
-    return Kept(item.having(references=[reply.id for reply in replies_in(task)]))
-
-
 def row_of(item: Item) -> dict[str, Any]:
-    """The line of an issue, as `dataset=cab` reads it, with licence and address."""
+    """The line of an issue for `dataset=cab`, with licence and address."""
     needed = item.data.get("needs_build")
     category = "Needs build environment" if needed else "Does not need build environment"
     return {
@@ -449,9 +297,6 @@ def row_of(item: Item) -> dict[str, Any]:
 def issues(config: IssuesConfig) -> Recipe:
     """Issues of repositories with threads, commits, Dockerfiles and conditions, from GitHub (CodeAssistBench)."""
     made = Issues(config)
-    last = Stage("references", made.references, check=made.need_issues)
-    if config.sample is not None:
-        last = Stage("references", together=made.sampled, check=made.need_issues)
     stages = [
         Stage("repositories", made.repositories, check=made.need_token),
         Stage("issues", made.issues, check=made.need_token),
@@ -462,11 +307,11 @@ def issues(config: IssuesConfig) -> Recipe:
         Stage("classify", made.classify, check=made.need_issues),
         Stage("dockerfiles", made.dockerfiles, check=made.need_engine),
         Stage("conditions", made.conditions, check=made.need_issues),
-        last,
+        Stage("references", made.references, check=made.need_issues),
     ]
     names = [stage.name for stage in stages]
     before = names[: names.index(config.until) + 1] if config.until in names else names
-    asked = [role for role in ROLES if (stage := _stage_of(role)) in before and stage not in config.skip]
+    asked = [role for role, stage in STAGES.items() if stage in before and stage not in config.skip]
     return Recipe(
         seeds=made.seeds,
         stages=stages,
@@ -481,7 +326,3 @@ def issues(config: IssuesConfig) -> Recipe:
             *(f"model@protocol.roles.{role}=NAME" for role in ("user", "judge")),  # the defaults know the starter alone
         ),
     )
-
-
-def _stage_of(role: str) -> str:
-    return "dockerfiles" if role == "dockerfile" else role

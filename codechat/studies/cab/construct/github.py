@@ -1,8 +1,9 @@
-"""GitHub's REST interface, as far as issues are made from it: pages, limits, and what is lost.
+"""GitHub's REST interface for issues: pages, limits and lost items; and the rules for threads that need no model.
 
-Every request is a step of the journal, so that none is repeated after an interruption. What was fetched once stays in
-codechat's cache with its ETag: another construction asks for it conditionally, and GitHub counts no request that it
-answers by 304. E-mail addresses and tokens are masked before anything is kept.
+Every request is a step of the journal, so that none is repeated after an interruption. E-mail addresses and tokens are
+masked before an answer is stored. Section 3.1.2 of the paper names two rules by regular expression without giving the
+expressions: at least two participants, and no media. Published rows have names of files (`page1.png`) and broken
+addresses (`http:// example. org`): neither is media.
 """
 
 import contextlib
@@ -10,7 +11,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -26,31 +27,77 @@ from pydantic import (
 )
 
 from codechat.base.config import Config, run_option
-from codechat.base.domain import Reply
 from codechat.base.errors import InfrastructureError, UserError
 from codechat.models.calls import Limits, Policy, TransientFailure, retry_after
-from codechat.models.calls.cache import CachedQuestion, recall, settle, store
 from codechat.models.calls.site import Page, Site
 from codechat.run.construct import Kit
-from codechat.studies.cab.construct.threads import mask
 
-SHAPE = 1
-"""The version of what is kept of an answer."""
-ENDS = 1_000
-"""Results after which a search shows no more."""
+ENDS = 1_000  # the most results of a search
 PER_PAGE = 100
 SECONDARY_S = 60.0
-"""The seconds to wait after a refusal for too many calls that names none (GitHub's guide to its limits)."""
+"""The seconds to wait after a refusal for too many calls without a time (GitHub's guide to its limits)."""
 REDIRECTS = (301, 302, 307, 308)
 LOST: Mapping[int, str] = {
     **dict.fromkeys(REDIRECTS, "moved"), 403: "forbidden", 404: "not found", 409: "empty", 410: "gone", 451: "blocked",
 }  # fmt: skip
-"""What it means for a repository or an issue that GitHub answers so."""
+"""The meaning of GitHub's answer for a repository or an issue, by the status."""
+MEDIA: Mapping[str, re.Pattern[str]] = {
+    # Both begin with rare characters, because every thread is searched.
+    "an address": re.compile(r"://(?:(?<=\bhttp://)|(?<=\bhttps://))[^\s<>\"'`)]|\.(?<=\bwww\.)\w", re.IGNORECASE),
+    "a picture or file": re.compile(r"!\[[^\]\n]*\]\s?[(\[]"),
+    "a tag of media": re.compile(r"<(?:img|video|audio|picture|iframe)\b", re.IGNORECASE),
+}
+"""Forbidden in an issue's title, body and comments."""
+
+_MAIL = re.compile(r"(?<![\w.+-])(?!git@)[\w.+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-]|\.\w)")
+_KINDS: Mapping[str, str] = {
+    **dict.fromkeys(("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), "[A-Za-z0-9]{20,255}"),
+    **{"github_pat_": r"\w{20,255}", "glpat-": r"[\w-]{20,255}", "sk-": r"(?=[\w-]{0,80}\d)[\w-]{20,255}"},
+    **{"hf_": "(?=[A-Za-z]{0,40}\\d|[a-z]{0,40}[A-Z])[A-Za-z0-9]{30,255}", "npm_": "[A-Za-z0-9]{36}"},
+    **{"AKIA": "[0-9A-Z]{16}", "ASIA": "[0-9A-Z]{16}", "AIza": r"[\w-]{35}", "xox": r"[abeprs]-[\w-]{10,255}"},
+    "eyJ": r"[\w-]{10,2000}\.eyJ[\w-]{10,4000}\.[\w-]{10,2000}",
+}
+"""Tokens: prefixes with patterns of the rest."""
+_TOKENS = re.compile(rf"(?<![\w-])(?:{'|'.join(map(''.join, _KINDS.items()))})(?![\w-])")
+_KEY = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.{0,20000}?-----END [A-Z ]{0,40}PRIVATE KEY-----", re.DOTALL)
+_BEARER = re.compile(r"(?i)(\bauthorization:\s*(?:bearer|token|basic)\s+)[\w.~+/=-]{16,4000}")
+MAIL_MASK, TOKEN_MASK = "[e-mail address masked]", "[token masked]"
+
+
+def mask(text: str) -> str:
+    """The text with marks in place of e-mail addresses and tokens."""
+    if "@" in text:
+        text = _MAIL.sub(MAIL_MASK, text)
+    if any(map(text.__contains__, _KINDS)):  # else the pattern would be tried at each character of each thread
+        text = _TOKENS.sub(TOKEN_MASK, text)
+    if "-----BEGIN" in text:
+        text = _KEY.sub(TOKEN_MASK, text)
+    return _BEARER.sub(rf"\g<1>{TOKEN_MASK}", text) if "uthorization" in text else text
+
+
+def media_in(*texts: str) -> str:
+    """The name of the first media in the texts; empty if there is none."""
+    return next((name for text in texts for name, pattern in MEDIA.items() if pattern.search(text)), "")
+
+
+def turns_of(author: str, users: Sequence[str]) -> list[dict[str, list[int]]]:
+    """The turns of a thread: neighbouring comments of one side merged, each by its number, 0 for the opening.
+
+    A turn has the author's comments and the others' answers; the last one may lack an answer.
+    """
+    turns: list[dict[str, list[int]]] = [{"user": [0], "maintainer": []}]
+    for number, user in enumerate(users, 1):
+        if user == author and turns[-1]["maintainer"]:
+            turns.append({"user": [], "maintainer": []})
+        turns[-1]["user" if user == author else "maintainer"].append(number)
+    return turns
+
+
 Text = Annotated[str, AfterValidator(mask)]
 
 
 class GithubConfig(Config):
-    """Where issues come from, and how fast it is asked."""
+    """The source of issues, and the speed of requests."""
 
     base_url: str = run_option("https://api.github.com", "the address of the REST interface")
     clone_url: str = run_option("https://github.com", "what repositories are cloned from, as in ADDRESS/owner/name.git")
@@ -99,57 +146,37 @@ class _Shape(BaseModel):
 
 
 class Account(_Shape):
-    """Who wrote something; a deleted account is GitHub's `ghost`."""
+    """The account of an author. Deleted accounts are GitHub's `ghost`."""
 
     login: str
     type: str = "User"
 
     @property
     def is_bot(self) -> bool:
-        """Whether it is no person, as far as GitHub says."""
+        """Whether GitHub marks it as a bot."""
         return self.type == "Bot" or self.login.endswith("[bot]")
 
 
-GHOST = Account(login="ghost")
-
-
 class _Written(_Shape):
-    """What somebody wrote."""
-
     user: Account | None = None
     created_at: str
     body: Text | None = None
 
     @property
     def author(self) -> Account:
-        """Who wrote it."""
-        return self.user or GHOST
-
-
-class License(_Shape):
-    """A repository's licence by its SPDX id."""
-
-    spdx_id: str | None = None
+        """The author's account."""
+        return self.user or Account(login="ghost")
 
 
 class Repository(_Shape):
-    """A repository."""
-
     full_name: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
     stargazers_count: int
     created_at: str
     language: str | None = None
-    license: License | None = None
-
-    @property
-    def spdx(self) -> str:
-        """Its licence; empty without one."""
-        return (self.license and self.license.spdx_id) or ""
+    spdx: str | None = Field(None, validation_alias=AliasChoices("spdx", AliasPath("license", "spdx_id")))
 
 
 class Label(_Shape):
-    """A label of an issue."""
-
     name: str
 
 
@@ -174,21 +201,13 @@ class Comment(_Written):
 
     @property
     def issue(self) -> int:
-        """The number of its issue; 0 if GitHub does not say it."""
+        """The number of the issue; 0 if unknown."""
         number = self.issue_url.rpartition("/")[2]
         return int(number) if number.isdecimal() else 0
 
 
 class Commit(_Shape):
-    """A commit."""
-
     sha: str = Field(pattern=r"^[0-9a-f]{40}$")
-
-
-class Dated(Commit):
-    """A commit with the time at which it was committed, by which GitHub lists commits and `until` chooses them."""
-
-    at: str = Field(validation_alias=AliasChoices("at", AliasPath("commit", "committer", "date")))
 
 
 class Counted(_Shape):
@@ -199,9 +218,9 @@ R = TypeVar("R", bound=BaseModel)
 
 
 class Found(BaseModel, Generic[R]):
-    """One page: its items, the path of the next one if there is any, and how many results a search has in all.
+    """One page: its items, the path of the next page or empty, and the total of a search's results.
 
-    `lost` says in a word that there is nothing at this path, `detail` how GitHub answered.
+    `lost` is a word for a path without content, `detail` GitHub's answer.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -225,11 +244,11 @@ class Github:
     async def get(self, kit: Kit, path: str, kind: type[R]) -> Found[R]:
         """One page. Raises `InfrastructureError` if GitHub cannot be asked, `UserError` if it refuses the token."""
         form = Found[kind]  # type: ignore[valid-type]
-        found: Found[R] = await kit.step("github", path, form, lambda: self._ask(path, form))
-        return found
+        page: Found[R] = await kit.step("github", path, form, lambda: self._ask(path, form))
+        return page
 
     async def all(self, kit: Kit, path: str, kind: type[R], *, most: int | None = None) -> Found[R]:
-        """The items of all pages together, in their order, or of the first ones that hold `most`."""
+        """The items of all pages together, in their order, or of the first pages that have `most`."""
         page = whole = await self.get(kit, path, kind)
         items = list(page.items)
         while page.next and (most is None or len(items) < most):
@@ -239,13 +258,13 @@ class Github:
             items += page.items
         return whole.model_copy(update={"items": items[:most], "next": page.next})
 
-    async def repositories(self, kit: Kit, query: str, most: int) -> Found[Repository]:
-        """What a search for repositories shows, the most starred first, `most` of them or all; `total` are there."""
+    async def repositories(self, kit: Kit, query: str, most: int) -> list[Repository]:
+        """The results of a search for repositories, the most starred first, at most `most`."""
         order = {"sort": "stars", "order": "desc", "per_page": PER_PAGE}
-        return self._searched(await self.all(kit, _search("repositories", query, order), Repository, most=most))
+        return self._searched(await self.all(kit, _search("repositories", query, order), Repository, most=most)).items
 
     async def count(self, kit: Kit, query: str) -> int:
-        """How many issues a search finds."""
+        """The number of issues that a search finds."""
         return self._searched(await self.get(kit, _search("issues", query, {"per_page": 1}), Counted)).total
 
     def _searched(self, found: Found[R]) -> Found[R]:
@@ -254,36 +273,17 @@ class Github:
         return found
 
     async def _ask(self, path: str, form: type[Found[R]]) -> Found[R]:
-        """The page at a path, from the cache if GitHub says that nothing changed."""
         config = self._config
-        question = CachedQuestion(config.base_url, "GitHub", {"path": path, "shape": [form.__name__, SHAPE]}, None)
-        kept = recall(question)
-        etag, known = json.loads(kept.text) if kept else ("", "")
         if self._site is None:
             policy = Policy(config.base_url, config.timeout_s, config.call_timeout_s, config.max_retries)
             head = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
             own = {**head, "Authorization": f"Bearer {config.token()}", "User-Agent": "codechat"}
             self._site = Site(config.base_url, policy, own)
-
-        def read(page: Page) -> tuple[Found[R], str]:
-            if page.status == 304 and known:
-                return form.model_validate_json(known), ""
-            return self._read(page, form), page.headers.get("etag", "") if page.status == 200 else ""
-
-        is_search = path.startswith("/search/")
-        found, new = await self._site.get(
-            path,
-            read,
-            self._search if is_search else self._limits,
-            headers={"If-None-Match": etag} if etag else None,
-            part="search" if is_search else "",
-        )
-        if new:
-            store(question, Reply(json.dumps([new, found.model_dump_json()])))
-        return found
+        limits, part = (self._search, "search") if path.startswith("/search/") else (self._limits, "")
+        return await self._site.get(path, lambda page: self._read(page, form), limits, part=part)
 
     def _read(self, page: Page, form: type[Found[R]]) -> Found[R]:
-        """What a whole response means. Raises `TransientFailure`, and `UserError` for a refused token."""
+        """The content of a response. Raises `TransientFailure`, and `UserError` for a refused token."""
         config, status = self._config, page.status
         if status == 200:
             return self._read_good(page, form)
@@ -328,18 +328,15 @@ class Github:
         return link[1].removeprefix(self._config.base_url) if link else ""
 
     def _redacted(self, content: bytes) -> str:
-        """A line of an answer, without the token."""
         text = content[:2_000].decode(errors="replace")
         with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
             text = str(json.loads(content)["message"])
         return " ".join(mask(text.replace(self._config.token(), "***")).split())[:200]
 
     async def aclose(self) -> None:
-        """Close the connections, and write what the cache has pending."""
         site, self._site = self._site, None
         if site is not None:
             await site.aclose()
-            await settle()
 
 
 def _search(what: str, query: str, more: Mapping[str, Any]) -> str:
@@ -347,7 +344,7 @@ def _search(what: str, query: str, more: Mapping[str, Any]) -> str:
 
 
 def _limit_of(page: Page, said: str) -> float | None:
-    """The seconds to wait for a limit, with a moment more for clocks that differ; None if it is no limit's refusal."""
+    """The seconds to wait for a limit, with one more for clocks that differ; None if the refusal has another reason."""
     asked = retry_after(page.headers, time.time())
     if asked is not None:
         return asked

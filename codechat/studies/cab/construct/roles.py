@@ -1,30 +1,127 @@
-"""The models with a role in making issues: what each is asked, and how its answer is read (appendices A.1 to A.4).
+"""The models with a role in making issues: prompts and the reading of answers (appendices A.1 to A.4), and builds.
 
-The thread is quoted, so that nothing in it is taken for an instruction, nor for an answer.
+The thread is quoted, so that no part of it counts as an instruction or an answer. A build has the commit's files as its
+context, and the bounds of the study's environments. A Dockerfile that would clone anything but the row's repository at
+its commit, or needs something that builds do not have, is refused without a build.
 """
 
+import asyncio
+import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import shutil
+import subprocess
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, StringConstraints, ValidationInfo, field_validator
 
 from codechat.base.config import Config, original_option
+from codechat.base.domain import Build
+from codechat.base.errors import InfrastructureError, UserError
+from codechat.base.files import content_hash
 from codechat.base.template import require
-from codechat.judging.deciding import Filled, Form, Question, quote, read_object, reask
+from codechat.datasets.tasks import Workspace
+from codechat.judging.deciding import Filled, Form, Question, quote, read_object, reask, whole_of
 from codechat.models import ModelConfig
 from codechat.models.roles import role
-from codechat.run.construct import Kit, RecipeRoles
-from codechat.studies.cab.construct.dockerfiles import Dockerfile, read_dockerfile
+from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, RecipeRoles
+from codechat.studies.cab.dataset import find_clone
+from codechat.studies.cab.environments.build_files import Refused, instructions, recipe
+from codechat.studies.cab.environments.commits import git, last_words, unpacked
+from codechat.studies.cab.environments.docker import DockerConfig
+from codechat.studies.cab.environments.images import Engine
+
+WORDS = {
+    "ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "MAINTAINER", "ONBUILD",
+    "RUN", "SHELL", "STOPSIGNAL", "USER", "VOLUME", "WORKDIR",
+}  # fmt: skip
+LOG_KEPT, TEXT_KEPT, FILES_KEPT, WORKFLOWS = 3_000, 4_000, 200, 2
+"""Characters of a log and of a file, paths of files, and workflows in the prompt, as in the paper."""
+CLONE_S = 1800.0
+SKIP = "or skip=[dockerfiles]: rows have none then"
+_GIT = re.compile(r"\bgit\b[^;&|]*?\s(clone|fetch|pull|submodule|remote|archive)\b")
+_OF_GIT = re.compile(r"^git[+@:]|\.git(?:#|/?$)")
+_ADDRESS = re.compile(r"(?:git\+)?(?:https?|git|ssh|file)://[^\s'\";&|)]+|\bgit@[^\s'\";&|)]+")
+_CHECKED_OUT = re.compile(r"\bgit\b[^;&|]*?\s(?:checkout|switch|reset)\s+(?:-\S+\s+)*([^\s;&|'\"]+)")
+
+
+class Dockerfile(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+
+
+def read_dockerfile(answer: str) -> Dockerfile | str:
+    """The Dockerfile of a reply, which is the whole reply or its only fence; else the problem in words."""
+    text = whole_of(answer)
+    if text is None:
+        return "several fences, and one Dockerfile was asked for"
+    made = instructions(text)
+    words = [instruction.partition(" ")[0].upper() for instruction in made]
+    if wrong := next((line for line, word in zip(made, words, strict=True) if word not in WORDS), None):
+        return f"'{wrong[:60]}' is no instruction of a Dockerfile"
+    if next((word for word in words if word != "ARG"), "") != "FROM":
+        return "a Dockerfile begins with FROM"
+    return Dockerfile(text=text.strip("\n") + "\n")
+
+
+def refusal_of(text: str, repository: str, commit: str, clone_url: str, config: DockerConfig) -> str:
+    """The reason to refuse a Dockerfile, in words; empty if it may be built."""
+    try:
+        recipe(text, config.images, network=config.build_network)
+    except Refused as refused:
+        return str(refused)
+    own = f"{clone_url}/{repository}".casefold()
+    return next(filter(None, (_strays(line, own, commit, text) for line in instructions(text))), "")
+
+
+def _strays(instruction: str, own: str, commit: str, text: str) -> str:
+    """The use of another repository or commit than the row's, in words; empty if there is none."""
+    clones = _GIT.search(instruction)
+    addresses = [each for each in _ADDRESS.findall(instruction) if clones or _OF_GIT.search(each)]
+    taken = [each for each in _CHECKED_OUT.findall(instruction) if each not in (commit, "FETCH_HEAD", "--")]
+    strange = [each for each in addresses if re.sub(r"(?:\.git)?(?:#.*)?/?$", "", each.casefold()) != own]
+    if strange:
+        return f"it clones {strange[0][:80]}"
+    if clones and not addresses and clones[1] not in ("fetch", "pull"):
+        return f"what it clones cannot be told: {instruction[:80]}"
+    if addresses and commit not in text:
+        return "it clones the repository, but not at its commit"
+    return f"it checks out {taken[0][:60]}" if taken else ""
+
+
+def describe(folder: Path) -> str:
+    """The files of a commit, for a prompt: names, README, workflows, Dockerfile. Links are not followed."""
+    names = sorted(_files_of(folder), key=lambda name: (name.count("/"), name))
+    lines = [f"Files ({len(names)}):", *names[:FILES_KEPT], *(["…"] if len(names) > FILES_KEPT else [])]
+    readme = [name for name in names if "/" not in name and name.casefold().startswith("readme")][:1]
+    workflows = [name for name in names if re.fullmatch(r"\.github/workflows/[^/]+\.ya?ml", name)][:WORKFLOWS]
+    own = [name for name in names if name.rpartition("/")[2].casefold() == "dockerfile"][:1]
+    for name in (*readme, *workflows, *own):
+        text = (folder / name).read_text(encoding="utf-8", errors="replace")
+        lines += ["", f"--- {name}", text[:TEXT_KEPT] + ("…" if len(text) > TEXT_KEPT else "")]
+    return "\n".join(lines)
+
+
+def _files_of(folder: Path) -> Iterator[str]:
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name != ".git" and not Path(place, name).is_symlink())
+        for name in files:
+            if not Path(place, name).is_symlink() and Path(place, name).is_file():
+                yield str(Path(place, name).relative_to(folder))
+
 
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """A question about an issue, the answer that keeps it, and why it is dropped with the other one."""
+    """A question about an issue, the answer that keeps it, and the reason to drop it for the other answer."""
 
     text: str
     keeps: Literal["YES", "NO"]
@@ -60,10 +157,8 @@ CRITERIA = (
 )
 """The seven questions of appendix A.1, in our words; an issue is kept if every answer is the one that keeps."""
 BUILD, NEEDED, NOT_NEEDED = "BUILD", "NEEDED", "NOT_NEEDED"
-SHORTEST = 4
-"""Letters and digits that evidence must have at least."""
-CONDITIONS = 30
-"""The most conditions of one answer."""
+SHORTEST = 4  # the least letters and digits of evidence
+CONDITIONS = 30  # the most conditions of one answer
 
 
 class _Answer(BaseModel):
@@ -71,27 +166,25 @@ class _Answer(BaseModel):
 
 
 class Removed(_Answer):
-    """The numbers of the comments that say nothing of use."""
+    """The numbers of the useless comments."""
 
     remove: list[int]
     why: str = ""
 
 
 class Condition(_Answer):
-    """What an answer must bring, and words of the thread that show it."""
+    """A condition for an answer, and words of the thread as evidence."""
 
     condition: Line
     evidence: Line
 
 
 class Extracted(_Answer):
-    """All conditions of an issue."""
-
     conditions: list[Condition] = Field(max_length=CONDITIONS)
 
 
 class IssuesRoles(RecipeRoles):
-    """Who decides and writes; the paper asked one model for all."""
+    """The models; the paper has one for all roles."""
 
     filter: SerializeAsAny[ModelConfig] = role("claude37_sonnet", "model that answers the seven questions")
     messages: SerializeAsAny[ModelConfig] = role("claude37_sonnet", "model that finds comments that say nothing")
@@ -113,7 +206,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
 
 
 class IssuesPrompts(Config):
-    """The prompts; `{{name}}` is filled in. `{{language}}` and the mark `{{boundary}}` may stand in any."""
+    """The prompts, with fields `{{name}}`. Any may have `{{language}}` and the mark `{{boundary}}`."""
 
     filter: str = original_option(..., "asks the {{questions}} about the {{thread}}; ends with {{form}}")
     messages: str = original_option(..., "asks which comments of the {{thread}} say nothing")
@@ -131,16 +224,15 @@ class IssuesPrompts(Config):
 
 
 class Asking:
-    """The roles' questions about one issue."""
+    """The roles' questions about one issue. `network`: whether builds reach a network."""
 
     def __init__(self, kit: Kit, prompts: IssuesPrompts, issue: Mapping[str, Any], *, network: bool) -> None:
-        """`network`: whether builds reach one."""
         self._kit, self._prompts, self._thread = kit, prompts, thread_of(issue)
         reached = "a network can be reached" if network else "no network can be reached"
         self._own = {"language": str(issue["language"]), "network": reached}
 
     async def criteria(self) -> list[str] | None:
-        """Why the issue is dropped by the seven questions, empty if it is kept; None if no answer could be read."""
+        """The reasons of the seven questions to drop the issue; None if no answer could be read."""
         labels = [f"QUESTION {number}" for number in range(1, len(CRITERIA) + 1)]
         asked = [f"{label}: {criterion.text}" for label, criterion in zip(labels, CRITERIA, strict=True)]
         own = {"questions": "\n".join(asked), "form": "\n".join(f"{label}: YES or NO" for label in labels)}
@@ -150,11 +242,11 @@ class Asking:
         return [each.reason for label, each in zip(labels, CRITERIA, strict=True) if answers[label] != each.keeps]
 
     async def empty_comments(self, comments: int) -> list[int] | None:
-        """The numbers, from 1, of the comments that say nothing; None if no answer could be read."""
+        """The numbers, from 1, of the useless comments; None if no answer could be read."""
         read = partial(read_removed, comments=comments)
         form = Form(self._quoted(self._prompts.messages), Removed, self._prompts.reask, read=read)
-        found = (await self._kit.fill_in("messages", form)).value
-        return None if found is None else found.remove
+        removed = (await self._kit.fill_in("messages", form)).value
+        return None if removed is None else removed.remove
 
     async def needs_build(self) -> bool | None:
         """Whether an answer can be tried only in a build; None if no answer could be read."""
@@ -163,17 +255,16 @@ class Asking:
         return None if answers is None else answers[BUILD] == NEEDED
 
     async def dockerfile(self, repository: str, draw: int) -> Dockerfile | None:
-        """A candidate; None if no answer could be read. `repository` describes its files."""
+        """A candidate; None if no answer could be read. `repository` describes the files."""
         form = self._dockerfile_form(self._prompts.dockerfile, repository=repository)
         return (await self._kit.fill_in("dockerfile", form, draw=draw)).value
 
     async def repair(self, repository: str, failed: Dockerfile, log: str) -> Dockerfile | None:
-        """A better one than one that failed; None if no answer could be read."""
+        """A repaired Dockerfile; None if no answer could be read."""
         form = self._dockerfile_form(self._prompts.repair, repository=repository, dockerfile=failed.text, log=log)
         return (await self._kit.fill_in("dockerfile", form)).value
 
     async def conditions(self) -> Filled[Extracted]:
-        """What satisfies the user."""
         form = Form(self._quoted(self._prompts.conditions), Extracted, self._prompts.reask)
         return await self._kit.fill_in("conditions", form)
 
@@ -192,36 +283,153 @@ class Asking:
 
 
 def thread_of(issue: Mapping[str, Any]) -> str:
-    """The issue and its comments as a role sees them, the comments numbered from 1."""
+    """The issue and its comments for a prompt, the comments numbered from 1."""
     head = f"Title: {issue['title']}\nAuthor: {issue['author']}\n\n{issue['body'] or '(no text)'}"
-    said = [
-        f"[{n}] {each['user']}, {each['created_at']}:\n{each['body']}" for n, each in enumerate(issue["comments"], 1)
-    ]
-    return "\n\n".join([head, *said])
+    comments = enumerate(issue["comments"], 1)
+    return "\n\n".join(
+        [head, *(f"[{n}] {each['user']}, {each['created_at']}:\n{each['body']}" for n, each in comments)]
+    )
 
 
 def read_removed(answer: str, comments: int) -> Removed | str:
-    """The numbers, each of a comment that there is; else why not, in words."""
-    found = read_object(answer, Removed)
-    if isinstance(found, str):
-        return found
-    if wrong := [each for each in found.remove if not 1 <= each <= comments]:
+    """The numbers of existing comments, else the problem in words."""
+    removed = read_object(answer, Removed)
+    if isinstance(removed, str):
+        return removed
+    if wrong := [each for each in removed.remove if not 1 <= each <= comments]:
         return f"remove: there is no comment {wrong[0]}"
-    return found if len({*found.remove}) == len(found.remove) else "remove: a number is there twice"
+    return removed if len({*removed.remove}) == len(removed.remove) else "remove: a number is there twice"
 
 
 def founded(conditions: Sequence[Condition], issue: Mapping[str, Any]) -> list[Condition]:
-    """The conditions whose evidence stands in the issue or in one of its comments, each once."""
+    """The conditions with evidence in the issue or in one of its comments, each once."""
     texts = [issue["title"], issue["body"] or "", *(each["body"] for each in issue["comments"])]
-    said = [_plain(text) for text in texts]
+    plain = [*map(_plain, texts)]
     kept: dict[str, Condition] = {}
     for each in conditions:
         evidence = _plain(each.evidence)
-        if len(evidence) >= SHORTEST and any(evidence in text for text in said):
+        if len(evidence) >= SHORTEST and any(evidence in text for text in plain):
             kept.setdefault(_plain(each.condition), each)
     return [*kept.values()]
 
 
 def _plain(text: str) -> str:
-    """A text as it is compared: letters and digits alone, in small letters."""
+    """A text for comparison: letters and digits alone, in small letters."""
     return " ".join(re.findall(r"\w+", text.casefold()))
+
+
+@dataclass
+class Builds:
+    """Builds the Dockerfiles of issues, a few at once. `repos` has the clones; missing ones are cloned there."""
+
+    config: DockerConfig
+    repos: str | None
+    clone_url: str
+    candidates: int
+    repairs: int
+    _cloning: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    _places: asyncio.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._places = asyncio.Semaphore(self.config.max_rooms)
+
+    def check(self) -> None:
+        """Raise `UserError` if there is no folder of clones, or no engine that answers."""
+        if self.repos is None:
+            raise UserError("the stage dockerfiles needs the repositories", f"repos=DIR, a folder for clones; {SKIP}")
+        try:
+            Engine(self._program()).check()
+        except InfrastructureError as away:
+            raise UserError(
+                f"the stage dockerfiles needs an engine that answers: {away}", f"start it; {SKIP}"
+            ) from away
+
+    def _program(self) -> str:
+        program = shutil.which(self.config.program)
+        if program is None:
+            raise UserError(f"the stage dockerfiles needs the program {self.config.program}", f"install it, {SKIP}")
+        return program
+
+    async def make(self, item: Item, kit: Kit, asking: Asking) -> Outcome:
+        """The item with the first Dockerfile that builds, of the candidates in their order, then of the repairs."""
+        repository, commit = item.data["repository"], item.data["commit_id"]
+        clone = await self._clone(repository)
+        try:
+            held = await asyncio.to_thread(unpacked, Workspace(str(clone), commit), None)
+        except UserError as error:
+            return Dropped("commit not in the clone", str(error))
+        try:
+            described = await asyncio.to_thread(describe, held.folder)
+            tries: list[str] = []
+            failed, log = None, ""
+            for number in range(self.candidates + self.repairs):
+                of_repair = number >= self.candidates
+                if not of_repair:
+                    made = await asking.dockerfile(described, number)
+                elif failed is not None:
+                    made = await asking.repair(described, failed, log[-LOG_KEPT:])
+                else:
+                    break  # no candidate could be read
+                if made is None:
+                    tries.append("unread")
+                    continue
+                ended, log = await self._tried(kit, made.text, repository, commit, held.folder)
+                tries.append(ended)
+                if ended == "built":
+                    noted = {"dockerfile_tries": tries, "dockerfile_by": "repair" if of_repair else "candidate"}
+                    own = {"dockerfile": made.text, "build_network": self.config.build_network}
+                    return Kept(item.having(**own).noting(**noted))
+                failed = made
+        finally:
+            held.release()
+        return Dropped("no build" if failed is not None else "undecided", ", ".join(tries))
+
+    async def _tried(
+        self, kit: Kit, text: str, repository: str, commit: str, folder: Path
+    ) -> tuple[Literal["built", "failed", "refused"], str]:
+        if refusal := refusal_of(text, repository, commit, self.clone_url, self.config):
+            return "refused", refusal
+        inputs: dict[str, Any] = {"dockerfile": text, "repository": repository, "commit": commit}
+        tag = f"codechat-issue:{content_hash(inputs)[:32]}"
+
+        def build() -> Build:
+            builder = self.config.builder(self._program())
+            try:
+                return builder.build(folder, {}, text, tag)
+            finally:
+                builder.engine.run("image", "rm", "--force", tag)
+
+        async def compute() -> Build:
+            async with self._places:
+                return await asyncio.to_thread(build)
+
+        made = await kit.step("build", inputs, Build, compute)
+        return "built" if made.ok else "failed", made.log
+
+    async def _clone(self, repository: str) -> Path:
+        """The repository's clone, made if there is none. Raises `InfrastructureError` if it cannot be cloned."""
+        async with self._cloning[repository]:
+            return await asyncio.to_thread(self._clone_of, repository)
+
+    def _clone_of(self, repository: str) -> Path:
+        folder = Path(self.repos or "").expanduser().resolve()
+        clone = find_clone(folder, repository)
+        if clone is None:
+            clone = folder / f"{repository.replace('/', '__')}.git"
+            _mirror(f"{self.clone_url}/{repository}.git", clone)
+        return clone
+
+
+def _mirror(url: str, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    proxies = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".cloning-") as folder:
+        made = Path(folder, "made.git")
+        words = ("clone", "--quiet", "--mirror", "--", url, str(made))
+        try:
+            done = git(*words, more={**proxies, "GIT_ALLOW_PROTOCOL": "https:http:file"}, seconds=CLONE_S)
+        except subprocess.TimeoutExpired:
+            raise InfrastructureError(f"{url} could not be cloned within {CLONE_S:g} s") from None
+        if done.returncode:
+            raise InfrastructureError(f"{url} could not be cloned: {last_words(done.stderr)[:200]}")
+        made.rename(target)

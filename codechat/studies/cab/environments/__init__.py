@@ -1,8 +1,7 @@
 """Environments: worktrees in which a model explores a repository by commands. One file per kind.
 
-A worktree holds the repository at one commit and nothing later. It belongs to one session, is writable, and is thrown
-away. Commands are hostile: docs/environments.md says what a worktree keeps from them. In the names of options, and in
-messages, a worktree is a room.
+A worktree has the repository at one commit and nothing later. It belongs to one session, is writable, and is thrown
+away. Commands are hostile (docs/environments.md). Names of options, and messages, call a worktree a room.
 """
 
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ class EnvironmentConfig(Config):
     max_rooms: int = run_option(16, "worktrees that are open at once; further sessions wait for one", ge=1)
 
     def room_of(self, workspace: Workspace) -> str:
-        """The kind of worktree that a workspace gets: another one's if this kind stands back for it."""
+        """The kind of worktree that a workspace gets, which may be a fallback."""
         return self.kind
 
     def networked(self, workspace: Workspace) -> bool:
@@ -29,7 +28,7 @@ class EnvironmentConfig(Config):
         return False
 
     def lacking(self, workspace: Workspace) -> tuple[str, str] | None:
-        """What a workspace lacks for a worktree of this kind, and the remedy; None if nothing is known to lack."""
+        """A part that a workspace lacks for a worktree of this kind, and the remedy; None if nothing is missing."""
         return None
 
 
@@ -37,25 +36,21 @@ class Worktree(Protocol):
     """A session's repository. One command at a time."""
 
     async def run(self, command: str) -> Output:
-        """Run a command by a fresh shell in the repository's root: files last, processes don't.
-
-        Raises nothing for what the command does; `InfrastructureError` if the worktree broke.
-        """
+        """Run a command by a fresh shell in the root: files last, processes don't. Raises `InfrastructureError`."""
 
     async def build(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
         """Build the repository's image again: with further files (path and text), and with another Dockerfile if given.
 
-        Without either it is the image that stands already. The workspace's test command runs in what was built.
-        The worktree stays as it is: a session writes the files into it by commands. Raises `InfrastructureError` if the
-        engine fails.
+        Without either, the worktree's own image counts as built. The workspace's test command runs in the built image.
+        The worktree does not change: a session writes the files into it by commands. Raises `InfrastructureError` if
+        the engine fails.
         """
 
     async def aclose(self) -> None:
         """End the worktree and throw its files away."""
 
 
-Room = Worktree
-"""Its earlier name, which others' packages may import."""
+Room = Worktree  # its earlier name, which others' packages may import
 
 
 class Environment(Protocol):
@@ -70,7 +65,7 @@ class Environment(Protocol):
         """Whether a build can be tried in a worktree."""
 
     async def check(self) -> None:
-        """Find out what can be known before the first worktree. Raises `UserError` if no worktree could be opened."""
+        """Check before the first worktree. Raises `UserError` if no worktree could be opened."""
 
     async def open(self, workspace: Workspace) -> Worktree:
         """A fresh worktree, once there are fewer than `max_rooms`.

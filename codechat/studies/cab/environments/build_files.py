@@ -1,7 +1,7 @@
 """The files of a build: a Dockerfile, refused if it would reach beyond its own container, and a maintainer's files.
 
-A Dockerfile is read as the engine reads it. A maintainer's file is also written in the worktree, by a command there,
-with no right and no place that the maintainer's own commands lack.
+A Dockerfile is read as the engine reads it. A maintainer's file is also written in the worktree, by a command there
+that has the rights of the maintainer's own commands.
 """
 
 import re
@@ -16,11 +16,11 @@ CONTINUED = re.compile(r"\\[ \t]*(?:\n|$)")
 FROM = re.compile(r"^(?P<flags>(?:--\S+\s+)*)(?P<base>\S+)(?P<rest>\s+as\s+(?P<name>\S+))?\s*$", re.IGNORECASE)
 VARIABLE = re.compile(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))")
 FLAGS = re.compile(r"(?:--\S*\s*)*")
-SCRATCH = "scratch"
+PIECE = 20_000  # characters that one command writes: quoted, they fit into the argument of a shell
 
 
 class Refused(Exception):
-    """Why a Dockerfile is not built."""
+    """A build is refused. The message has the reason."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Recipe:
 
 
 def recipe(text: str, images: Mapping[str, str], *, network: bool) -> Recipe:
-    """Check a Dockerfile, and name its bases as `images` says. Raises `Refused`.
+    """Check a Dockerfile and replace its base images by `images`. Raises `Refused`.
 
-    Comments at the top can choose another reader of the file, which is then downloaded and run: such are refused.
+    Comments at the top that choose another reader of the file, which would be downloaded and run, are refused.
     """
     head = HEAD.match(text.removeprefix("\ufeff"))
-    if head and (found := DIRECTIVE.search(head[0])):
-        raise Refused(f"the line '# {found[1].lower()}=' chooses another reader of the file")
+    if head and (directive := DIRECTIVE.search(head[0])):
+        raise Refused(f"the line '# {directive[1].lower()}=' chooses another reader of the file")
     reader = _Reader(images, network)
     made = [reader.read(instruction) for instruction in instructions(text)]
     if not reader.started:
@@ -49,14 +49,12 @@ def recipe(text: str, images: Mapping[str, str], *, network: bool) -> Recipe:
 def instructions(text: str) -> list[str]:
     """The instructions as single lines, without comments, each with one space after its first word."""
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
-    said = "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
-    whole = CONTINUED.sub("", said).split("\n")
+    code = "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
+    whole = CONTINUED.sub("", code).split("\n")
     return [" ".join(line.strip().split(maxsplit=1)) for line in whole if line.strip()]
 
 
 class _Reader:
-    """Reads instructions in their order."""
-
     def __init__(self, images: Mapping[str, str], network: bool) -> None:
         self._images, self._network = images, network
         self._defaults: dict[str, str] = {}
@@ -84,13 +82,14 @@ class _Reader:
 
     def _from(self, rest: str) -> str:
         self.started = True
-        found = FROM.match(VARIABLE.sub(self._value, rest))
-        if found is None or "$" in found["base"]:
+        match = FROM.match(VARIABLE.sub(self._value, rest))
+        if match is None or "$" in match["base"]:
             raise Refused(f"FROM {rest[:80]}: the base cannot be told")
-        base = self._image(found["base"])
-        if found["name"]:
-            self._stages.add(found["name"].lower())
-        return f"FROM {base}" + (f" AS {found['name']}" if found["name"] else "")
+        base, name = self._image(match["base"]), match["name"]
+        if not name:
+            return f"FROM {base}"
+        self._stages.add(name.lower())
+        return f"FROM {base} AS {name}"
 
     def _copied(self, word: str, rest: str, instruction: str) -> str:
         if word == "ADD" and not self._network and re.search(r"://|git@|\$", rest):
@@ -104,23 +103,19 @@ class _Reader:
         return instruction
 
     def _image(self, name: str) -> str:
-        """A stage's own name, or that of the image to be used; it is then one of the bases."""
-        if name.lower() in self._stages or name == SCRATCH:
+        """The name of a stage, or of the image to be used, which is then one of the bases."""
+        if name.lower() in self._stages or name == "scratch":
             return name
         self.bases.append(self._images.get(name, name))
         return self.bases[-1]
 
     def _value(self, match: re.Match[str]) -> str:
-        found = self._defaults.get(match[1] or match[3], match[2])
-        return match[0] if found is None else found
-
-
-PIECE = 20_000
-"""Characters that one command writes: quoted, they fit into the argument of a shell."""
+        value = self._defaults.get(match[1] or match[3], match[2])
+        return match[0] if value is None else value
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """The parts of a file's path below the repository's root. Raises `Refused` if it leads elsewhere, or to git's."""
+    """The parts of a file's path below the repository's root. Raises `Refused` for paths outside it or in `.git`."""
     path = PurePosixPath(name)
     if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name or ".git" in path.parts:
         raise Refused(f"'{name[:200]}' is no path of a file in the repository")
@@ -128,9 +123,9 @@ def parts_of(name: str) -> tuple[str, ...]:
 
 
 def commands_writing(files: Mapping[str, str]) -> Iterator[str]:
-    """Shell commands, each run in the repository's root, that write files as a build gets them.
+    """Shell commands for the repository's root that write files as a build gets them.
 
-    A path that is refused is left out. A file that leads through a link, or stands where a folder is, is not written.
+    Refused paths are left out. A file that leads through a link, or has the name of a folder, is not written.
     """
     for name, text in files.items():
         try:
@@ -143,7 +138,7 @@ def commands_writing(files: Mapping[str, str]) -> Iterator[str]:
 
 
 def _command(parts: tuple[str, ...], text: str, *, more: bool) -> str:
-    """Write a file, or append to it if there is `more` of it than one command takes."""
+    """The command that writes a file or, for `more`, appends to it."""
     places = [shlex.quote("./" + "/".join(parts[:length])) for length in range(1, len(parts) + 1)]
     *folders, place = places
     steps = [f"test ! -L {folder}" for folder in folders]

@@ -3,8 +3,10 @@
 import asyncio
 import secrets
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -13,20 +15,17 @@ from codechat.base.domain import Build, Output
 from codechat.base.errors import InfrastructureError, UserError
 from codechat.datasets.tasks import Workspace
 from codechat.studies.cab.environments import ENVIRONMENTS, Environment, Worktree
-from codechat.studies.cab.environments.bundle import HOME_OF_PYTHON, PLACE, bundle, words
 from codechat.studies.cab.environments.checkout import Checkout
-from codechat.studies.cab.environments.images import Builder, Engine, Image
+from codechat.studies.cab.environments.commits import hold_commit
+from codechat.studies.cab.environments.images import HOME_OF_PYTHON, PLACE, Builder, Engine, Image, bundle, words
 from codechat.studies.cab.environments.inside import furnish
-from codechat.studies.cab.environments.limits import NOBODY, VARIABLES, Limits, Slots
-from codechat.studies.cab.environments.resident import Resident, ResidentWorktree
+from codechat.studies.cab.environments.resident import UNPRIVILEGED, VARIABLES, Limits, Resident, ResidentWorktree
 
-SPARE_PROCESSES, SPARE_MB = 16, 128  # of the container besides a command's own
+SPARE_PROCESSES, SPARE_MB = 16, 128  # of the container, in addition to a command's
 GIVEN = "FROM {image}\nWORKDIR " + furnish.REPOSITORY + "\nCOPY . .\n"
 
 
 class DockerConfig(Limits):
-    """Options of `docker`."""
-
     version: ClassVar[int] = 2
 
     kind: Literal["docker"] = result_option("docker", "a container of the image that the row's Dockerfile builds")
@@ -46,9 +45,8 @@ class DockerConfig(Limits):
     program: Literal["docker", "podman"] = run_option("docker", "the engine's command")
 
     def recipe_of(self, workspace: Workspace) -> str | None:
-        """The Dockerfile of a workspace's image: its own, else one over the image for such; None if it has none."""
-        given = None if self.image is None else GIVEN.format(image=self.image)
-        return workspace.dockerfile or given
+        """The workspace's Dockerfile, else one over the option `image`; None without both."""
+        return workspace.dockerfile or (None if self.image is None else GIVEN.format(image=self.image))
 
     def room_of(self, workspace: Workspace) -> str:
         return self.kind if self.fallback is None or self.recipe_of(workspace) is not None else self.fallback
@@ -57,7 +55,7 @@ class DockerConfig(Limits):
         return self.network is not None and self.room_of(workspace) == self.kind
 
     def builder(self, program: str) -> Builder:
-        """What builds by an engine's program, within the limits."""
+        """A builder within the limits that uses an engine's program."""
         return Builder(Engine(program), self, self.build_s, self.build_network, self.images)
 
     def lacking(self, workspace: Workspace) -> tuple[str, str] | None:
@@ -65,47 +63,6 @@ class DockerConfig(Limits):
             return None
         remedy = "environment.fallback=checkout lets such work without an engine, environment.image=NAME in an image"
         return "Dockerfile", remedy
-
-
-@dataclass(frozen=True)
-class Attempts:
-    """Attempts to build a worktree's image with a maintainer's files, which leave no image.
-
-    `image` is the one that stands, `test` the row's test command, and `run` runs it in an image that is fit for rooms.
-    """
-
-    builder: Builder
-    lower: Path
-    dockerfile: str
-    image: Image
-    test: str | None
-    run: Callable[[Image, str], Awaitable[Output]]
-
-    def __call__(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
-        """Build it with the files, and with another Dockerfile if one is given, and test what was built.
-
-        Raises `InfrastructureError`.
-        """
-        if not files and dockerfile is None:
-            return self._tested(Build(True, ""), self.image)
-        name, text = secrets.token_hex(8), self.dockerfile if dockerfile is None else dockerfile
-        tags = f"codechat-tried:{name}", f"codechat-tested:{name}"
-        try:
-            built = self.builder.build(self.lower, files, text, tags[0])
-            if built.ok and self.test is not None:
-                built = self._tested(built, self.builder.prepare(*tags, self.lower))
-            return built
-        finally:
-            for tag in reversed(tags):
-                self.builder.engine.run("image", "rm", "--force", tag)
-
-    def _tested(self, built: Build, image: Image) -> Build:
-        """The build with its test's output, if there is a test. It runs in a loop of this thread's own."""
-
-        async def run(command: str) -> Output:
-            return await self.run(image, command)
-
-        return built if self.test is None else replace(built, test=asyncio.run(run(self.test)))
 
 
 class Docker:
@@ -120,9 +77,9 @@ class Docker:
                 f"environment=docker needs the program {config.program}, which is not installed",
                 "or choose environment=checkout",
             )
-        self._config, self._slots = config, Slots(config.max_rooms)
+        self._config, self._free = config, asyncio.Semaphore(config.max_rooms)
         self._builder = config.builder(program)
-        self._plain = None if config.fallback is None else Checkout(config, slots=self._slots)
+        self._plain = None if config.fallback is None else Checkout(config, free=self._free)
 
     async def check(self) -> None:
         await asyncio.to_thread(self._check)
@@ -134,8 +91,6 @@ class Docker:
             engine.check()
             named = config.image and config.images.get(config.image, config.image)
             lacks = named is not None and not config.build_network and not engine.has(named)
-            if lacks:
-                engine.check()  # it could have gone meanwhile
         except InfrastructureError as away:
             raise UserError(
                 f"environment=docker needs an engine that answers: {away}",
@@ -154,25 +109,48 @@ class Docker:
         if dockerfile is None:
             what, remedy = self._config.lacking(workspace) or ("", "")
             raise UserError(f"{workspace.repository} at {workspace.commit[:12]} comes without a {what}", remedy)
-        slot = await self._slots.take()
-        try:
-            lower = await slot.hold(workspace, None)
+        await self._free.acquire()
+        with ExitStack() as held:
+            held.callback(self._free.release)
+            lower = await hold_commit(held, workspace, None)
             image = await asyncio.to_thread(self._builder.image, workspace, dockerfile, lower)
             resident = await self._start(image)
-        except BaseException:
-            slot.free()
-            raise
-        test = workspace.test if workspace.dockerfile is not None else None
-        attempts = Attempts(self._builder, lower, dockerfile, image, test, self._test)
-        return ResidentWorktree(self._config, resident, slot, attempts)
+            test = workspace.test if workspace.dockerfile is not None else None
+            build = partial(self._build, lower=lower, own=dockerfile, image=image, test=test)
+            return ResidentWorktree(self._config, resident, held.pop_all(), build)
 
-    async def _test(self, image: Image, command: str) -> Output:
-        """The output of a command in a container of an image, which is thrown away."""
-        resident = await self._start(image)
+    def _build(
+        self, files: Mapping[str, str], dockerfile: str | None, *, lower: Path, own: str, image: Image, test: str | None
+    ) -> Build:
+        """Build a worktree's image with a maintainer's files, and run the row's `test` in it; leaves no image.
+
+        `own` is the row's Dockerfile, and `image` the worktree's image, which counts as built without any change.
+        Raises `InfrastructureError`.
+        """
+        if not files and dockerfile is None:
+            return self._tested(Build(True, ""), image, test)
+        name = secrets.token_hex(8)
+        tags = f"codechat-tried:{name}", f"codechat-tested:{name}"
         try:
-            return await resident.run(command, self._config, self._config.test_s)
+            built = self._builder.build(lower, files, own if dockerfile is None else dockerfile, tags[0])
+            if built.ok and test is not None:
+                built = self._tested(built, self._builder.prepare(*tags, lower), test)
+            return built
         finally:
-            await resident.aclose()
+            for tag in reversed(tags):
+                self._builder.engine.run("image", "rm", "--force", tag)
+
+    def _tested(self, built: Build, image: Image, test: str | None) -> Build:
+        """The build with the output of the test, if there is one, in an event loop of this thread."""
+
+        async def run(command: str) -> Output:
+            resident = await self._start(image)
+            try:
+                return await resident.run(command, self._config, self._config.test_s)
+            finally:
+                await resident.aclose()
+
+        return built if test is None else replace(built, test=asyncio.run(run(test)))
 
     async def _start(self, image: Image) -> Resident:
         folder = await asyncio.to_thread(bundle)
@@ -188,23 +166,31 @@ class Docker:
             "lower": image.root,
             "uid": None,
             "overlay": True,
-            "shares_devices": False,
             "cover": [PLACE, "/sys"],
             "root": image.root,
             "networked": self._config.network is not None,
             "environment": {**VARIABLES, **image.variables, "HOME": furnish.HOME},
         }
-        return await Resident.start(command, PLACE, inside, meeting=f"{PLACE}/meeting/control")
+        return await Resident.meet(command, PLACE, inside, meeting=f"{PLACE}/meeting/control")
 
     def _options(self, name: str) -> list[str]:
-        """The engine's own filter and covers are off, because they forbid the namespaces of commands; ours are used."""
+        """The engine's options. Its filters are off, because they forbid the namespaces of commands; ours are used."""
         config = self._config
         options = ["--rm", "--name", name, "--pull", "never", "--read-only", "--hostname", "room"]
         options += ["--network", config.network or "none"]
-        # Of this machine, docker passes its name servers to a container, podman its table of names.
+        # docker passes this machine's name servers to a container, podman this machine's table of names
         if config.network is None:
             options += ["--dns", "127.0.0.1", "--dns-search", "."] if config.program == "docker" else ["--no-hosts"]
-        options += ["--cap-drop", "ALL", "--user", f"{NOBODY}:{NOBODY}", "--workdir", "/", "--env", HOME_OF_PYTHON]
+        options += [
+            "--cap-drop",
+            "ALL",
+            "--user",
+            f"{UNPRIVILEGED}:{UNPRIVILEGED}",
+            "--workdir",
+            "/",
+            "--env",
+            HOME_OF_PYTHON,
+        ]
         paths = "systempaths=unconfined" if config.program == "docker" else "unmask=ALL"
         for profile in ("no-new-privileges", "seccomp=unconfined", "apparmor=unconfined", paths):
             options += ["--security-opt", profile]

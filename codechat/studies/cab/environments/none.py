@@ -12,13 +12,11 @@ NOT_RUN = "(there is no environment: no command was run)"
 
 
 class NoneConfig(EnvironmentConfig):
-    """Options of `none`."""
-
     kind: Literal["none"] = result_option("none", "no commands")
 
 
 class NoWorktree:
-    """A worktree without a repository, in which nothing runs."""
+    """A worktree without a repository. Runs nothing."""
 
     async def run(self, command: str) -> Output:
         return Output(NOT_RUN, None, "killed")
@@ -31,8 +29,6 @@ class NoWorktree:
 
 
 class NoEnvironment:
-    """Opens worktrees in which nothing runs."""
-
     commands = builds = False
 
     async def check(self) -> None:
@@ -47,5 +43,5 @@ class NoEnvironment:
 
 @ENVIRONMENTS.register("none", NoneConfig)
 def none(config: NoneConfig) -> Environment:
-    """The maintainer answers without commands, and is told so."""
+    """The maintainer answers without commands, as its prompt says."""
     return NoEnvironment()

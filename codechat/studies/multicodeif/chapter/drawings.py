@@ -8,23 +8,13 @@ from codechat.report.comparison import Comparison
 from codechat.report.data import Drawing
 from codechat.report.drawing import Look, bars, heat_map, legend, panels, spread, strips, wrapped
 from codechat.report.metrics.measures import FEW, size_text, sizes_text
-from codechat.report.metrics.tally import size
-from codechat.studies.multicodeif.chapter.kept import (
-    ALL,
-    FEWEST,
-    Kept,
-    Models,
-    categories_of,
-    models_of,
-    sizes_of,
-    words,
-)
-from codechat.studies.multicodeif.chapter.published import Weights
-from codechat.studies.multicodeif.chapter.tables import LEVELS, REPAIR
-from codechat.studies.multicodeif.metrics_repair import BY_CATEGORY
+from codechat.report.metrics.sums import size
+from codechat.studies.multicodeif.chapter import published
+from codechat.studies.multicodeif.chapter.published import ALL, LEVELS, REPAIR, Kept, Models, words
+from codechat.studies.multicodeif.metrics import BY_CATEGORY
 
 SIZES = f"n: of how many; *: fewer than {FEW}. What is almost wholly undecided is left out."
-COLOURS: Mapping[Weights, str] = {"closed": "#0072B2", "open": "#D55E00"}
+COLOURS: Mapping[published.Weights, str] = {"closed": "#0072B2", "open": "#D55E00"}
 DODGE = 0.5  # of a category: how far its points are spread
 
 
@@ -36,34 +26,32 @@ def drawings(comparison: Comparison[Any]) -> Iterator[Drawing]:
     )  # fmt: skip
     yield Drawing(
         "figure_6_categories", "Accuracy by model and category (paper, Fig. 6)",
-        f"First replies: constraints met, of those decided, in per cent. {SIZES}", REPAIR, _by_model,
+        f"First replies: constraints met, of the decided ones, in per cent. {SIZES}", REPAIR, _by_model,
     )  # fmt: skip
-    for models in models_of(comparison):
+    for models in published.models_of(comparison):
         mark = f"_{models.dataset}" if len(comparison.datasets) > 1 else ""
         over = f"{len(models.cells)} models, {models.dataset}"
+        points = f"with intervals by task; small points: the models. {SIZES}"
         yield Drawing(
             f"figure_7_means{mark}", f"Mean accuracy by category (paper, Fig. 7): {over}",
-            f"Unweighted means over the models with intervals by task; small points: the models. {SIZES}", REPAIR,
-            partial(_means, models=models),
+            f"Unweighted means over the models {points}", REPAIR, partial(_means, models=models),
         )  # fmt: skip
         yield Drawing(
             f"figure_8_weights{mark}", f"Closed against open weights (paper, Fig. 8): {over}",
-            f"Unweighted means over the models of each kind with intervals by task; small points: the models. {SIZES}",
-            REPAIR,
-            partial(_weights, models=models),
+            f"Unweighted means over the models of each kind {points}", REPAIR, partial(_weights, models=models),
         )  # fmt: skip
     yield Drawing(
         "figure_12_rounds", "IFRepair by category and round (paper, Fig. 12)",
-        f"Tasks with all constraints met after at most so many repairs, of those decided, in per cent. {SIZES}",
+        f"Tasks with all constraints met after at most so many repairs, of the decided ones, in per cent. {SIZES}",
         REPAIR, _by_round,
     )  # fmt: skip
 
 
 def _sizes(comparison: Comparison[Any], look: Look) -> Any:
     """A panel per dataset: a bar for each type, in the order of categories; None if there is one type alone."""
-    known = {dataset: sizes_of(comparison, dataset) for dataset in comparison.datasets}
+    known = {dataset: published.sizes_of(comparison, dataset) for dataset in comparison.datasets}
     most = max(sum(map(len, found.values())) for found in known.values())
-    if most < FEWEST:
+    if most < published.FEWEST:
         return None
     titles = [dataset if len(known) > 1 else "" for dataset in known]
     figure, axes = panels(titles, width=8.0, height=1.2 + 0.26 * most, columns=1, one_scale=False)
@@ -117,7 +105,9 @@ def _by_model(comparison: Comparison[Kept], look: Look) -> Any:
     figure, axes = _maps(comparison, width=10.0)
     for panel, dataset in zip(axes, comparison.datasets, strict=True):
         cells = comparison.on(dataset)
-        names = [name for name in (*categories_of(cells), ALL) if any(size(found.kept(name)) for found in cells)]
+        names = [
+            name for name in (*published.categories_of(cells), ALL) if any(size(found.kept(name)) for found in cells)
+        ]
         kept = [[found.kept(name) for name in names] for found in cells]
         points = [[(figure.rate, size(figure)) for figure in row] for row in kept]
         _heat(panel, points, [found.cell.label for found in cells], [words(name) for name in names])
@@ -134,7 +124,7 @@ def _by_round(comparison: Comparison[Kept], look: Look) -> Any:
     figure, axes = panels([wrapped(title) for title in titles], width=4.4, height=3.6, columns=3, one_scale=False)
     for panel, found in zip(axes, cells, strict=True):
         metrics, sizes = found.cell.metrics, found.cell.metrics["n"]
-        names = [name for name in categories_of([found]) if name in metrics[BY_CATEGORY]]
+        names = [name for name in published.categories_of([found]) if name in metrics[BY_CATEGORY]]
         rows = [(metrics[BY_CATEGORY][name], sizes[BY_CATEGORY][name]) for name in names]
         rows.append((metrics["ifrepair"], sizes["ifrepair"]))
         points = [list(zip(*row, strict=True)) for row in rows]
@@ -144,15 +134,14 @@ def _by_round(comparison: Comparison[Kept], look: Look) -> Any:
 
 def types(comparison: Comparison[Any]) -> Drawing:
     """A map of the rates by type and entrant: there are too many types for points with intervals."""
-    caption = f"Constraints met, of those decided, in per cent. {SIZES}"
+    caption = f"Constraints met, of the decided ones, in per cent. {SIZES}"
     return Drawing(f"{comparison.protocol}_types", "By type", caption, comparison.protocol, _by_type)
 
 
 def _by_type(comparison: Comparison[Any], look: Look) -> Any:
     """A map per dataset: a row for each entrant, a column for each type; None if there is one type alone."""
-    metrics = [found.cell.metrics for found in comparison.cells]
-    names = sorted({name for each in metrics for name in each["by_type"]["accuracy"]})
-    if len(names) < FEWEST:
+    names = sorted({name for found in comparison.cells for name in found.cell.metrics["by_type"]["accuracy"]})
+    if len(names) < published.FEWEST:
         return None
     figure, axes = _maps(comparison, width=4.0 + 0.42 * len(names))
     for panel, dataset in zip(axes, comparison.datasets, strict=True):
@@ -200,10 +189,9 @@ def _compared(look: Look, models: Models, groups: Mapping[str, tuple[Sequence[Ke
         known = [(place, mean.value, mean.ends) for place, mean in found if mean is not None]
         bars(panel, known, color=colour, marker="D", linestyle="none", markersize=7, capsize=3, label=label)
         for place, name in enumerate(names):
-            rates = [each.kept(name).rate for each in cells]
-            own = [rate for rate in rates if rate is not None]
-            panel.plot([place + aside + 0.14] * len(own), own, color=colour, marker="o", markersize=3.5, alpha=0.6,
-                       linestyle="none")  # fmt: skip
+            rates = [rate for each in cells if (rate := each.kept(name).rate) is not None]
+            points = {"marker": "o", "markersize": 3.5, "alpha": 0.6, "linestyle": "none"}
+            panel.plot([place + aside + 0.14] * len(rates), rates, color=colour, **points)
     sizes = {name: [size(each.kept(name)) for each in models.cells] for name in names}
     heads = [f"{words(name)}\n{sizes_text([size for size in sizes[name] if size])}" for name in names]
     panel.set_xticks(range(len(names)), heads, rotation=30, ha="right")

@@ -5,20 +5,54 @@ module of an installed package under the entry-point group `codechat.constraint`
 code by itself; the others are decided elsewhere.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from typing import Literal
 
 from codechat.base.errors import UserError, nearest
 from codechat.base.plugins import import_all
-from codechat.sandbox.languages import too_much
-from codechat.studies.multicodeif.constraints.answers import Answer
+from codechat.sandbox.languages import language_of, too_much
+from codechat.sandbox.languages.grammar import Found, Grammar, Parsed, Tree
 
 RULES_VERSION = 2
-"""A count of the changes of rules that can change a verdict: cells of two versions are never pooled."""
+"""The number of changes of rules that can change a verdict: cells of two versions are never pooled."""
 Harness = Literal["official", "guarded"]
 By = Literal["rule", "judge", "classifier", "compiler"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A published answer, `language;value;…`: as written, the language's canonical name (empty if it names none), and
+    the values after that."""
+
+    raw: str
+    language: str = ""
+    values: tuple[str, ...] = ()
+
+    @property
+    def grammar(self) -> Grammar:
+        """The grammar of the language. Raises `ValueError` if it has none."""
+        language = language_of(self.language)
+        if not isinstance(language, Parsed):
+            raise ValueError(f"no grammar is known for the language '{self.language}'")
+        return language.grammar
+
+    def tree(self, code: str) -> Tree:
+        """The tree of a code in the language; open brackets are closed first, if more of the code can be read then.
+
+        They are closed at the code's end, so that places stay the same; a last line that prevents this is left out.
+        """
+        grammar = self.grammar
+        code = grammar.within(code)
+        tree = grammar.parse(code)
+        if not tree.broken:
+            return tree
+        kept = (code.rstrip(), code.rstrip().rpartition("\n")[0])
+        closed = [f"{each}{closing}\n" for each in kept if (closing := _closing(grammar.parse(each)))]
+        trees = (tree, *map(grammar.parse, closed))
+        return max(trees, key=lambda each: (not each.broken, len(each.functions) + len(each.classes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +70,11 @@ Rule = Callable[[Answer, str], Finding]
 class ConstraintType:
     """A type of constraint.
 
-    `published` is its category and type as the benchmark writes them. `solved`: its published answer is a whole
-    solution, which no model under test may see. `read` reads a published answer and raises `ValueError` if it is
-    none; `words` states the constraint. `guarded` checks code as is right, `official` as the published harness
-    does, faults included; None if nothing was published. `unknown` says why no rule knows an answer's language, so
-    that every code is undecided; empty if one does. `form` is that of an answer, and `examples` are some.
+    `published` is the category and type as the benchmark writes them. `solved`: the published answer is a whole
+    solution, which no model under test may see. `read` reads a published answer and raises `ValueError` for a
+    malformed one; `words` states the constraint. `guarded` checks code correctly, `official` as the published harness
+    does, faults included; None if nothing was published. `unknown` returns why no rule knows an answer's language, so
+    that every code is undecided; empty if one does. `form` is the form of an answer, `examples` are answers.
     """
 
     name: str
@@ -57,11 +91,11 @@ class ConstraintType:
     examples: tuple[str, ...] = ()
 
     def reads(self, language: str) -> bool:
-        """Whether something decides answers in a language, as its examples are: no model, but a rule or a compiler."""
+        """Whether a rule, a classifier or a compiler decides answers in a language, by the examples."""
         for example in self.examples if self.by != "judge" else ():
-            _, mark, rest = example.partition(";")
+            _, mark, values = example.partition(";")
             try:
-                if not self.unknown(self.read(f"{language}{mark}{rest}")):
+                if not self.unknown(self.read(f"{language}{mark}{values}")):
                     return True
             except ValueError:
                 continue
@@ -76,12 +110,12 @@ def register(kind: ConstraintType) -> ConstraintType:
 
     A type that is decided by a rule or by a classifier needs the rule `guarded`; others have none.
     """
-    if _REGISTERED.setdefault(kind.name, kind) != kind:
-        raise ValueError(f"the constraint type '{kind.name}' is registered twice")
     if (kind.guarded is not None) != (kind.by in ("rule", "classifier")):
         raise ValueError(f"the constraint type '{kind.name}' needs the rule guarded if rules decide it, else none")
     if kind.official is not None and kind.guarded is None:
         raise ValueError(f"the constraint type '{kind.name}' has the rule official, and no rules decide it")
+    if _REGISTERED.setdefault(kind.name, kind) != kind:
+        raise ValueError(f"the constraint type '{kind.name}' is registered twice")
     return kind
 
 
@@ -113,10 +147,18 @@ def constraint_type(name: str) -> ConstraintType:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A constraint on code: its type's name, and what it demands."""
+    """A constraint on code: the name of the type, and the demand."""
 
     type: str
     answer: Answer
+
+    @classmethod
+    def of(cls, name: str, answer: str) -> "Constraint":
+        """A type's constraint by its answer as written. Raises `ValueError` for an unknown type or malformed answer."""
+        try:
+            return cls(name, constraint_type(name).read(answer))
+        except UserError as error:
+            raise ValueError(", ".join(str(error).splitlines())) from None
 
     @property
     def words(self) -> str:
@@ -161,7 +203,93 @@ class Constraint:
             return Finding(None, f"the published harness has no rule for {self.answer.language}")
 
 
-__all__ = [
-    "RULES_VERSION", "Answer", "Constraint", "ConstraintType", "Finding", "Harness", "constraint_type",
-    "constraint_types", "register", "solved_types",
-]  # fmt: skip
+def read_values(raw: str, count: int, form: str) -> Answer:
+    """The answer with `count` values after its language. Raises `ValueError` that quotes the `form` of a right one."""
+    language, *values = (part.strip() for part in raw.strip().strip(";").split(";"))
+    if len(values) != count or not language or not all(values):
+        raise ValueError(f"the answer '{raw:.60}' is not of the form {form}")
+    if not isinstance(language_of(language), Parsed):
+        raise ValueError(f"no rule reads the language '{language}'")
+    return Answer(raw, language_of(language).names[0], tuple(values))
+
+
+def read_listed(raw: str, form: str) -> Answer:
+    """The answer whose values are a name and the entries of a list. Raises `ValueError` as `read_values`."""
+    answer = read_values(raw, 2, form)
+    name, text = answer.values
+    if not (text.startswith("[") and text.endswith("]")):
+        raise ValueError(f"'{text:.60}' is not a list in square brackets")
+    entries, depth = [""], 0
+    for character in text[1:-1]:  # commas within brackets divide nothing, as in `[int, map[string]bool]`
+        depth += (character in "[(<{") - (character in "])>}")
+        if character == "," and depth == 0:
+            entries.append("")
+        else:
+            entries[-1] += character
+    listed = [entry.strip().strip("'\"") for entry in entries]
+    if not all(listed):
+        raise ValueError(f"'{text:.60}' has an empty entry")
+    return replace(answer, values=(name, *listed))
+
+
+def one_of(answer: Answer, value: str, known: Iterable[str]) -> Answer:
+    """The answer, if the value is known. Raises `ValueError` otherwise."""
+    if value.lower() not in {each.lower() for each in known}:
+        raise ValueError(f"'{value}' is none of {', '.join(sorted(known))}")
+    return answer
+
+
+def lacks(*questions: str) -> Callable[[Answer], str]:
+    """A function that returns why no rule knows an answer's language: its grammar leaves one of the questions open."""
+
+    def reason(answer: Answer) -> str:
+        open_ = [question for question in questions if not answer.grammar.answers(question)]
+        return f"no rule knows {answer.language}'s {open_[0]}s" if open_ else ""
+
+    return reason
+
+
+@lru_cache(maxsize=8)
+def code_of(tree: Tree) -> bytes:
+    """The code's bytes with spaces in place of comments; lines and places stay."""
+    return _spaced(tree, tree.comments)
+
+
+@lru_cache(maxsize=8)
+def blanked(tree: Tree) -> str:
+    """The code with a space for each byte of comments and strings; lines stay."""
+    return _spaced(tree, (*tree.comments, *tree.strings)).decode("utf-8", "replace")
+
+
+def text_of(tree: Tree, start: int, end: int) -> str:
+    """The text between two places of the code, in bytes."""
+    return tree.data[max(0, start) : end].decode("utf-8", "replace")
+
+
+def _spaced(tree: Tree, left_out: Iterable[Found]) -> bytes:
+    data = bytearray(tree.data)
+    for found in left_out:
+        lines = data[found.start : found.end].split(b"\n")
+        data[found.start : found.end] = b"\n".join(b" " * len(line) for line in lines)
+    return bytes(data)
+
+
+def _closing(tree: Tree) -> str:
+    """The brackets that would close the open ones of a code."""
+    opened: list[str] = []
+    for character in blanked(tree):
+        if character in "([{":
+            opened.append({"(": ")", "[": "]", "{": "}"}[character])
+        elif opened and character == opened[-1]:
+            opened.pop()
+    return "".join(reversed(opened))
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a list with spaces between them."""
+    return frozenset(re.findall(r"\S+", text))
+
+
+def last_part(path: str) -> str:
+    """The last part of an imported path, which may have quotes: `array` of `numpy.array`, `http` of `"net/http"`."""
+    return re.split(r"\W+", path.strip("\"'`"))[-1]

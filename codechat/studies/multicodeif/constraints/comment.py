@@ -5,78 +5,17 @@ from collections.abc import Mapping
 from functools import cache
 
 from codechat.sandbox.languages import languages
-from codechat.sandbox.languages.customs import Customs
-from codechat.sandbox.languages.grammar import Found, Parsed, Tree
-from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, register
-from codechat.studies.multicodeif.constraints.answers import code_of, one_of, read_values
+from codechat.sandbox.languages.grammar import Customs, Found, Parsed, Tree
+from codechat.studies.multicodeif import constraints
+from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, code_of, register
 from codechat.studies.multicodeif.constraints.published import comments_kept
 
 _OPTIONAL = frozenset({"main", "toString", "equals", "hashCode", "fmt", "init"})
-
-
-def _undocumented(tree: Tree, customs: Customs) -> tuple[int, list[Found]]:
-    """The number of functions and types, and the names of those that have no documentation.
-
-    An entry point, a test, and a method that overrides one need none.
-    """
-    names = [*tree.classes, *(function.name for function in tree.functions)]
-    asked = [found for found in names if found.text not in _OPTIONAL and not _overrides(tree, found)] or names
-    if customs.docstrings:
-        missing = [found for found in asked if not _has_docstring(tree, found)]
-    else:
-        missing = [found for found in asked if not _has_comment(tree, found, customs)]
-    return len(asked), sorted(missing, key=lambda found: found.start)
-
-
-def _overrides(tree: Tree, name: Found) -> bool:
-    line = tree.data.rfind(b"\n", 0, name.start)
-    above = tree.data[:line][-200:].rstrip().rsplit(b"\n", 1)[-1]
-    here = tree.data[line + 1 : name.start]
-    return any(mark in above or mark in here.split() for mark in (b"@Override", b"#[test]", b"@Test", b"override"))
-
-
-def _has_docstring(tree: Tree, name: Found) -> bool:
-    """Whether the first statement behind the name's head is a documenting string."""
-    for doc in tree.docs:
-        if doc.start > name.end:
-            between = tree.data[name.end : doc.start].decode("utf-8", "replace")
-            return bool(re.search(r":\s*(?:#[^\n]*\s*)*\Z", between)) and not re.search(
-                r"\n\s*(?:def|class)\b", between
-            )
-    return False
-
-
-def _has_comment(tree: Tree, name: Found, customs: Customs) -> bool:
-    """Whether the last comment before the name is documentation, with nothing between but the name's own head."""
-    before = [found for found in tree.comments if found.end <= name.start]
-    if not before or not re.match(customs.documents, before[-1].text):
-        return False
-    between = tree.data[before[-1].end : name.start].decode("utf-8", "replace")
-    if re.search(r"[;{}]", between) or len(between) > 500:
-        return False
-    if not customs.named:
-        return True
-    if re.search(r"\n[ \t\r]*\n", between):
-        return False
-    start = next((found for found in reversed(before) if not _joined(tree, found, before)), before[-1])
-    return bool(re.match(rf"(?:{customs.documents})\s*(?:A |An |The )?{re.escape(name.text)}\b", start.text))
-
-
-def _joined(tree: Tree, comment: Found, before: list[Found]) -> bool:
-    """Whether a comment continues the one on the line above it."""
-    return any(
-        other.end <= comment.start
-        and not tree.data[other.end : comment.start].strip()
-        and other.line == comment.line - 1
-        for other in before
-    )
-
-
 _DOCUMENTED = (
     "a documentation comment of the language for each function and type, but for an entry point, a test and what"
     " overrides another"
 )
-_STYLES = {
+_COMMENTS = {
     "single-line comment": "at least one comment, and each comment must end with its line",
     "multi-line comment": "at least one comment, and each must be written so that it may span lines",
     "inline comment": "at least one comment, and each must stand in a line with code",
@@ -86,25 +25,20 @@ _STYLES = {
 
 @cache
 def _documentations() -> Mapping[str, str]:
-    """The names of documentation comments, each with the language that has it."""
+    """The names of documentation comments, each with its language."""
     parsed = [each for each in languages() if isinstance(each, Parsed)]
-    return {own: each.names[0] for each in parsed if (own := each.grammar.customs.documentation)}
+    return {name: each.names[0] for each in parsed if (name := each.grammar.customs.documentation)}
 
 
-def read(raw: str) -> Answer:
-    answer = read_values(raw, 1, "language;style of comments")
-    one_of(answer, answer.values[0], (*_STYLES, *_documentations()))
+def _read_comment(raw: str) -> Answer:
+    answer = constraints.read_values(raw, 1, "language;style of comments")
+    constraints.one_of(answer, answer.values[0], (*_COMMENTS, *_documentations()))
     if answer.language != _documentations().get(answer.values[0].lower(), answer.language):
         raise ValueError(f"{answer.language} has no {answer.values[0]}")
     return answer
 
 
-def words(answer: Answer) -> str:
-    style = answer.values[0]
-    return f"The code must have comments in the style {style}: {_STYLES.get(style.lower(), _DOCUMENTED)}."
-
-
-def official(answer: Answer, code: str) -> Finding:
+def _official_comment(answer: Answer, code: str) -> Finding:
     """Code without comments passes for inline ones, and code without functions for docstrings and GoDoc."""
     met = comments_kept(answer.values[0].lower(), code, answer.language)
     return Finding(met, f"the published harness sees {'' if met else 'no '}{answer.values[0]}")
@@ -137,6 +71,54 @@ def _problem(tree: Tree, comment: Found, style: str) -> str:
     return problems[style]
 
 
+def _documented(answer: Answer, tree: Tree) -> Finding:
+    """Whether all functions and types are documented, except an entry point, a test, and an overriding method."""
+    customs = answer.grammar.customs
+    names = [*tree.classes, *(function.name for function in tree.functions)]
+    if not names:
+        return Finding(False, "the code has no function or type that could be documented")
+    asked = [found for found in names if found.text not in _OPTIONAL and not _overrides(tree, found)] or names
+    for found in sorted(asked, key=lambda found: found.start):
+        if not (_has_docstring(tree, found) if customs.docstrings else _has_comment(tree, found, customs)):
+            return Finding(False, f"line {found.line}: {found.text} has no {answer.values[0]}")
+    return Finding(True, f"all {len(asked)} functions and types have their {answer.values[0]}")
+
+
+def _overrides(tree: Tree, name: Found) -> bool:
+    line = tree.data.rfind(b"\n", 0, name.start)
+    above = tree.data[:line][-200:].rstrip().rsplit(b"\n", 1)[-1]
+    here = tree.data[line + 1 : name.start].split()
+    return any(mark in above or mark in here for mark in (b"@Override", b"#[test]", b"@Test", b"override"))
+
+
+def _has_docstring(tree: Tree, name: Found) -> bool:
+    """Whether the first statement after the name's head is a documenting string."""
+    between = next((constraints.text_of(tree, name.end, doc.start) for doc in tree.docs if doc.start > name.end), "")
+    return bool(re.search(r":\s*(?:#[^\n]*\s*)*\Z", between)) and not re.search(r"\n\s*(?:def|class)\b", between)
+
+
+def _has_comment(tree: Tree, name: Found, customs: Customs) -> bool:
+    """Whether the last comment before the name is documentation, with only the name's own head between them."""
+    before = [found for found in tree.comments if found.end <= name.start]
+    if not before or not re.match(customs.documents, before[-1].text):
+        return False
+    between = constraints.text_of(tree, before[-1].end, name.start)
+    if re.search(r"[;{}]", between) or len(between) > 500:
+        return False
+    if not customs.named:
+        return True
+    if re.search(r"\n[ \t\r]*\n", between):
+        return False
+    start = next((found for found in reversed(before) if not _joined(tree, found, before)), before[-1])
+    return bool(re.match(rf"(?:{customs.documents})\s*(?:A |An |The )?{re.escape(name.text)}\b", start.text))
+
+
+def _joined(tree: Tree, comment: Found, before: list[Found]) -> bool:
+    """Whether a comment continues the one on the line above it."""
+    ended = [each for each in before if each.end <= comment.start and each.line == comment.line - 1]
+    return any(not tree.data[each.end : comment.start].strip() for each in ended)
+
+
 def _spanning(tree: Tree) -> list[Found]:
     """The comments and the documenting strings; comments on consecutive lines count as one."""
     joined: list[Found] = []
@@ -160,29 +142,18 @@ def _beside_code(tree: Tree, comment: Found) -> bool:
 
 def _above_code(tree: Tree, comments: list[Found]) -> Finding:
     for found in comments:
-        rest = tree.data[found.end :].lstrip(b" \t\r")
-        if rest.startswith(b"\n") and rest[1:].split(b"\n", 1)[0].strip() and not _beside_code(tree, found):
+        after = tree.data[found.end :].lstrip(b" \t\r")
+        if after.startswith(b"\n") and after[1:].split(b"\n", 1)[0].strip() and not _beside_code(tree, found):
             return Finding(True, f"line {found.line}: a comment stands above the code that it describes")
     return Finding(False, "no comment stands in lines of its own right above code")
 
 
-def _documented(answer: Answer, tree: Tree) -> Finding:
-    total, missing = _undocumented(tree, answer.grammar.customs)
-    if not total:
-        return Finding(False, "the code has no function or type that could be documented")
-    if missing:
-        return Finding(False, f"line {missing[0].line}: {missing[0].text} has no {answer.values[0]}")
-    return Finding(True, f"all {total} functions and types have their {answer.values[0]}")
-
-
-register(
-    ConstraintType(
-        *("comment", "coding_style", ("code_convention", "comment_formatting"), "rule"),
-        *(read, words, official, guarded),
-        form="language;Single-line, Multi-line, Inline or Block comment, or the language's documentation",
-        examples=(
-            "java;Single-line comment",
-            "python;Python docstring",
-        ),
-    )
-)
+register(ConstraintType(
+    "comment", "coding_style", ("code_convention", "comment_formatting"), "rule",
+    _read_comment,
+    lambda answer: f"The code must have comments in the style {answer.values[0]}: "
+    f"{_COMMENTS.get(answer.values[0].lower(), _DOCUMENTED)}.",
+    _official_comment, guarded,
+    form="language;Single-line, Multi-line, Inline or Block comment, or the language's documentation",
+    examples=("java;Single-line comment", "python;Python docstring"),
+))  # fmt: skip

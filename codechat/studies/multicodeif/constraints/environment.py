@@ -6,10 +6,9 @@ from functools import partial
 from codechat.base.errors import UserError
 from codechat.sandbox.languages import is_registered, language_of, languages, parses
 from codechat.sandbox.languages.classifier import Guess, guess, labels_of
-from codechat.sandbox.languages.compiling import Compiled, version_of
-from codechat.sandbox.languages.grammar import Found, Parsed, Tree
-from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, register
-from codechat.studies.multicodeif.constraints.answers import blanked, lacks, last_part, one_of, read_values
+from codechat.sandbox.languages.grammar import Compiled, Found, Parsed, Tree, version_of
+from codechat.studies.multicodeif import constraints
+from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, blanked, register
 from codechat.studies.multicodeif.constraints.published import construct_seen, imports_seen, operations_seen
 from codechat.studies.multicodeif.constraints.structures import on_another
 
@@ -68,16 +67,11 @@ def _said(guessed: Guess) -> str:
     return f"the classifier takes it for {guessed.label} ({guessed.score:.2f})"
 
 
-register(
-    ConstraintType(
-        *("language_type", "environment", ("syntax", "language_type"), "classifier"),
-        _read_language,
-        lambda answer: f"The code must be in {answer.raw.strip()}.",
-        *(_official_language, _guarded_language),
-        form="language",
-        examples=("Rust",),
-    )
-)
+register(ConstraintType(
+    "language_type", "environment", ("syntax", "language_type"), "classifier",
+    _read_language, lambda answer: f"The code must be in {answer.raw.strip()}.",
+    _official_language, _guarded_language, form="language", examples=("Rust",),
+))  # fmt: skip
 
 
 def _read_version(raw: str) -> Answer:
@@ -90,17 +84,11 @@ def _read_version(raw: str) -> Answer:
     return Answer(raw, language_of(language).names[0], (version,))
 
 
-register(
-    ConstraintType(
-        *("language_version", "environment", ("syntax", "language_version"), "compiler", _read_version),
-        lambda answer: f"The code must be valid in the version {answer.values[0]} of {answer.language}.",
-        form="language;version",
-        examples=(
-            "java;17",
-            "python;3.11",
-        ),
-    )
-)
+register(ConstraintType(
+    "language_version", "environment", ("syntax", "language_version"), "compiler", _read_version,
+    lambda answer: f"The code must be valid in the version {answer.values[0]} of {answer.language}.",
+    form="language;version", examples=("java;17", "python;3.11"),
+))  # fmt: skip
 
 
 def _official_library(answer: Answer, code: str) -> Finding:
@@ -125,32 +113,25 @@ def _guarded_library(answer: Answer, code: str) -> Finding:
     return Finding(False, f"nothing in the code imports {name}")
 
 
-register(
-    ConstraintType(
-        *("library", "environment", ("syntax", "library"), "rule"),
-        partial(read_values, count=1, form="language;library"),
-        lambda answer: f"The code must use the library {answer.values[0]}.",
-        *(_official_library, _guarded_library),
-        unknown=lacks("import"),
-        form="language;library",
-        examples=("python;requests",),
-    )
+register(ConstraintType(
+    "library", "environment", ("syntax", "library"), "rule",
+    partial(constraints.read_values, count=1, form="language;library"),
+    lambda answer: f"The code must use the library {answer.values[0]}.", _official_library, _guarded_library,
+    unknown=constraints.lacks("import"), form="language;library", examples=("python;requests",),
+))  # fmt: skip
+
+
+# Holders of functions that no other object has; before other names (`str.upper`, `Vec::push`) is a type of values.
+_HOLDERS = constraints.words_of(
+    "Collections Math JSON Object File Files Arrays Objects Integer Double System Reflect Console Convert Path "
+    "Directory Environment JsonSerializer console process fmt math strings os time"
 )
-
-
-# What precedes these names is their one holder; of others (`str.upper`, `Vec::push`) it is a type of values.
-_HOLDERS = frozenset({
-    "Collections", "Math", "JSON", "Object", "File", "Files", "Arrays", "Objects", "Integer", "Double", "System",
-    "Reflect", "Console", "Convert", "Path", "Directory", "Environment", "JsonSerializer", "console", "process",
-    "fmt", "math", "strings", "os", "time",
-})  # fmt: skip
-_STATIC = frozenset({
-    "Array.from", "Array.isArray", "Array.of", "Date.now", "Number.isInteger", "Number.parseInt", "Number.parseFloat",
-    "Promise.all", "Promise.allSettled", "Promise.any", "Promise.race", "Promise.resolve", "Promise.reject",
-    "String.format", "String.fromCharCode", "String.join", "String.valueOf", "Task.Delay", "Task.FromResult",
-    "Task.Run",
-    "Task.WhenAll", "Task.WhenAny", "Thread.sleep", "string.Format", "string.Join", "string.IsNullOrEmpty",
-})  # fmt: skip
+_STATIC = constraints.words_of(
+    "Array.from Array.isArray Array.of Date.now Number.isInteger Number.parseInt Number.parseFloat Promise.all "
+    "Promise.allSettled Promise.any Promise.race Promise.resolve Promise.reject String.format String.fromCharCode "
+    "String.join String.valueOf Task.Delay Task.FromResult Task.Run Task.WhenAll Task.WhenAny Thread.sleep "
+    "string.Format string.Join string.IsNullOrEmpty"
+)
 
 
 def _official_call(answer: Answer, code: str) -> Finding:
@@ -172,39 +153,35 @@ def _guarded_call(answer: Answer, code: str) -> Finding:
 
 def _held(call: Found, holder: str, tree: Tree) -> bool:
     """Whether a call belongs to the holder, to a value that may be one, or to nothing, as after a static import."""
-    before = tree.data[max(0, call.start - 200) : call.start].decode("utf-8", "replace").rstrip()
+    before = constraints.text_of(tree, call.start - 200, call.start).rstrip()
     if not holder or not before.endswith((".", "::", "->")):
         return True
     found = re.search(r"(\w+)\s*(?:(?:::)?<[^;(){}]*>)?\s*[?!]{0,2}(?:\.|::|->)\Z", before)
     receiver = found[1] if found else ""
-    if holder in (receiver, last_part(tree.aliases.get(receiver, ""))):
+    if holder in (receiver, constraints.last_part(tree.aliases.get(receiver, ""))):
         return True
-    imported = holder.islower() and any(last_part(each.text) == holder for each in tree.imports)
+    imported = holder.islower() and any(constraints.last_part(each.text) == holder for each in tree.imports)
     if imported or holder in _HOLDERS or f"{holder}.{call.text}" in _STATIC:
         return False
     return not (before.endswith("::") and receiver[:1].isupper()) and not on_another(call, holder.lower(), tree)
 
 
-register(
-    ConstraintType(
-        *("invocation", "environment", ("syntax", "function"), "rule"),
-        partial(read_values, count=1, form="language;function"),
-        lambda answer: f"The code must call {answer.values[0]}.",
-        *(_official_call, _guarded_call),
-        unknown=lacks("call"),
-        form="language;function",
-        examples=("csharp;Math.Abs",),
-    )
-)
+register(ConstraintType(
+    "invocation", "environment", ("syntax", "function"), "rule",
+    partial(constraints.read_values, count=1, form="language;function"),
+    lambda answer: f"The code must call {answer.values[0]}.",
+    _official_call, _guarded_call, unknown=constraints.lacks("call"),
+    form="language;function", examples=("csharp;Math.Abs",),
+))  # fmt: skip
 
 
 def _read_construct(raw: str) -> Answer:
-    answer = read_values(raw, 1, "language;construct")
+    answer = constraints.read_values(raw, 1, "language;construct")
     known = {each.names[0]: each.grammar.customs.constructs for each in languages() if isinstance(each, Parsed)}
     if not known.get(answer.language):
         having = ", ".join(name for name, constructs in known.items() if constructs)
         raise ValueError(f"no construct of {answer.language} is known, but of {having}")
-    return one_of(answer, answer.values[0], tuple(known[answer.language]))
+    return constraints.one_of(answer, answer.values[0], tuple(known[answer.language]))
 
 
 def _official_construct(answer: Answer, code: str) -> Finding:
@@ -225,19 +202,12 @@ def _guarded_construct(answer: Answer, code: str) -> Finding:
     return Finding(True, f"line {min(lines[feature] for feature in needed)} has {construct}")
 
 
-register(
-    ConstraintType(
-        *("advanced_syntax", "environment", ("syntax", "advanced_syntax"), "rule"),
-        _read_construct,
-        lambda answer: f"The code must use this construct of {answer.language}: {answer.values[0]}.",
-        *(_official_construct, _guarded_construct),
-        form="language;construct",
-        examples=(
-            "python;list comprehension",
-            "rust;closures",
-            "go;defer statement",
-            "kotlin;when expression",
-            "typescript;arrow functions",
-        ),
-    )
-)
+register(ConstraintType(
+    "advanced_syntax", "environment", ("syntax", "advanced_syntax"), "rule",
+    _read_construct, lambda answer: f"The code must use this construct of {answer.language}: {answer.values[0]}.",
+    _official_construct, _guarded_construct, form="language;construct",
+    examples=(
+        "python;list comprehension", "rust;closures", "go;defer statement", "kotlin;when expression",
+        "typescript;arrow functions",
+    ),
+))  # fmt: skip

@@ -1,4 +1,4 @@
-"""Examines code in processes that can be ended: a grammar or a lexer may never finish with a hostile reply."""
+"""Examine code in processes that can be ended: a grammar or a lexer may never finish with a hostile reply."""
 
 import asyncio
 import contextlib
@@ -10,40 +10,36 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from codechat.base.errors import InfrastructureError, UserError
 from codechat.sandbox.languages import parses
 from codechat.studies.multicodeif.constraints import Constraint, Finding, Harness, constraint_type
 
 CPU_S = 10.0
-"""Seconds of CPU of one examination: thousands of times what honest code takes."""
-WALL_S = 120.0
-"""Seconds after which a process that uses no CPU is ended."""
-MEMORY = 4 << 30
-"""Bytes of address space of a process."""
-
-GONE_S = 0.5
-"""Seconds that a process may take to end once it has been asked to."""
+"""Seconds of CPU of one examination: thousands of times the need of honest code."""
+WALL_S = 120.0  # after which a process that uses no CPU is ended
+GONE_S = 0.5  # that a process may take to end after its input is closed
+MEMORY = 4 << 30  # bytes of address space of a process
 LONGEST_REASON = 500  # characters
-
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {module} import serve; serve()"
 _READY = b"ready\n"
 
 
 class Inquiry(Protocol):
-    """A question about a code, which another process answers."""
+    """A question about a code, which another process answers.
+
+    `key` is everything that decides the answer, as JSON; `reads_code`: whether the answer needs the code. `find`
+    answers, and raises `UserError` if something is not installed.
+    """
 
     @property
-    def key(self) -> list[Any]:
-        """Everything that decides the answer, as JSON."""
+    def key(self) -> list[Any]: ...
 
     @property
-    def reads_code(self) -> bool:
-        """Whether the code has to be read for the answer."""
+    def reads_code(self) -> bool: ...
 
-    def find(self) -> Finding:
-        """The answer. Raises `UserError` if something that it needs is not installed."""
+    def find(self) -> Finding: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,24 +68,18 @@ class Parsing:
 
     language: str
     code: str
+    reads_code: ClassVar[bool] = True
 
     @property
     def key(self) -> list[Any]:
         return ["parses", self.language, self.code]
-
-    @property
-    def reads_code(self) -> bool:
-        return True
 
     def find(self) -> Finding:
         return Finding(parses(self.language, self.code), "")
 
 
 class Examiner:
-    """Up to `workers` processes, each started when it is first needed, and started anew after one was ended.
-
-    `cpu_s` bounds the seconds of CPU of one examination.
-    """
+    """Up to `workers` processes, started when needed; `cpu_s` bounds the seconds of CPU of one examination."""
 
     def __init__(self, workers: int, cpu_s: float = CPU_S) -> None:
         self._places, self._cpu_s = asyncio.Semaphore(workers), cpu_s
@@ -98,8 +88,7 @@ class Examiner:
     async def find(self, inquiries: Sequence[Inquiry]) -> list[Finding]:
         """The answers, in order: undecided for a code that no process finishes.
 
-        Raises `UserError` if something is not installed, and `InfrastructureError` if no process can be
-        started.
+        Raises `UserError` if something is not installed, and `InfrastructureError` if no process starts.
         """
         async with self._places:
             return [await self._ask(each) if each.reads_code else each.find() for each in inquiries]
@@ -120,13 +109,14 @@ class Examiner:
                 self._idle.append(process)
             else:
                 await _end(process)
-        return _finding(answer) if answer else Finding(None, self._why(process.returncode))
-
-    def _why(self, status: int | None) -> str:
-        """The reason why a process gave no answer."""
-        if status == -signal.SIGPROF:
-            return f"the code could not be examined within {self._cpu_s:g} s of CPU"
-        return "the code could not be examined: it took too long, or ended the process that read it"
+        if not answer:
+            slow = f" within {self._cpu_s:g} s of CPU" if process.returncode == -signal.SIGPROF else ""
+            why = slow or ": it took too long, or ended the process that read it"
+            return Finding(None, f"the code could not be examined{why}")
+        values = json.loads(answer)
+        if "mistake" in values:
+            raise UserError(*values["mistake"])
+        return Finding(values["met"], values["reason"])
 
     async def aclose(self) -> None:
         """End the processes."""
@@ -151,23 +141,16 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     if process.stdin is not None:
         process.stdin.close()
     try:
-        await asyncio.wait_for(process.wait(), GONE_S)  # one that ended by itself says how
+        await asyncio.wait_for(process.wait(), GONE_S)
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
 
 
-def _finding(answer: bytes) -> Finding:
-    values = json.loads(answer)
-    if "mistake" in values:
-        raise UserError(*values["mistake"])
-    return Finding(values["met"], values["reason"])
-
-
 def serve() -> None:
     """Answer the inquiries on standard input, one line of JSON each, until it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interruption of the cell; it closes the input when it is done
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupted cell closes the input at its end
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.write(1, _READY)
@@ -186,6 +169,6 @@ def _answer(inquiry: Inquiry) -> dict[str, Any]:
         found = inquiry.find()
     except UserError as error:
         return {"mistake": [error.message, error.remedy]}
-    except Exception as error:  # noqa: BLE001  for hostile code any error is possible, and none may end a session
+    except Exception as error:  # noqa: BLE001  hostile code may cause any error, and none may end a session
         found = Finding(None, f"the code could not be examined: {type(error).__name__}: {error}")
     return {"met": found.met, "reason": found.reason[:LONGEST_REASON]}

@@ -2,20 +2,10 @@
 
 from functools import partial
 
-from codechat.sandbox.languages.customs import Customs, parts
-from codechat.sandbox.languages.grammar import Function
-from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, register
-from codechat.studies.multicodeif.constraints.answers import lacks, read_listed, read_values
-from codechat.studies.multicodeif.constraints.published_types import (
-    SUPPORTED,
-    is_of,
-    returned_as,
-    seen,
-    takes,
-    values_seen,
-)
-from codechat.studies.multicodeif.constraints.python_values import fits, without_annotation
-from codechat.studies.multicodeif.constraints.types import Types, head_of
+from codechat.sandbox.languages.grammar import Customs, Function, parts
+from codechat.studies.multicodeif import constraints
+from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, published, register
+from codechat.studies.multicodeif.constraints.types import Types, fits, head_of, without_annotation
 
 _RECEIVERS = frozenset({"self", "cls", "this"})
 _BEGINS_TYPE = frozenset({"chan", "struct", "func", "interface"})
@@ -34,9 +24,10 @@ def _types(answer: Answer, code: str) -> Types:
 
 
 def _unknown(answer: Answer) -> str:
-    """Why nothing can be said of any code in the answer's language; empty if it can."""
+    """Why nothing is known of any code in the answer's language; empty if something is."""
     known = answer.grammar.customs.types is not None
-    return lacks("function")(answer) or ("" if known else f"no rule knows how {answer.language} writes types")
+    no_types = "" if known else f"no rule knows how {answer.language} writes types"
+    return constraints.lacks("function")(answer) or no_types
 
 
 def _types_of(function: Function) -> list[str]:
@@ -59,10 +50,10 @@ def _absent(answer: Answer) -> Finding:
 
 def _read_type(raw: str) -> Answer:
     """The answer, if its type is one that both rules know. Raises `ValueError` otherwise."""
-    answer = read_values(raw, 2, "language;function;type")
+    answer = constraints.read_values(raw, 2, "language;function;type")
     kind = answer.values[1]
-    if kind not in SUPPORTED and not kind.startswith("Struct:"):
-        raise ValueError(f"the type '{kind}' is none of {', '.join(sorted(SUPPORTED))} and Struct:NAME")
+    if kind not in published.SUPPORTED and not kind.startswith("Struct:"):
+        raise ValueError(f"the type '{kind}' is none of {', '.join(sorted(published.SUPPORTED))} and Struct:NAME")
     return answer
 
 
@@ -74,9 +65,9 @@ def _wanted_as_written(answer: Answer) -> str:
 def _official_parameter(answer: Answer, code: str) -> Finding:
     """A piece of a type's text is enough: `Point` is an integer."""
     wanted = _wanted_as_written(answer)
-    for function in seen(code, answer.language, answer.values[0]):
+    for function in published.seen(code, answer.language, answer.values[0]):
         for text, array in function.typed:
-            if is_of(text, wanted, answer.language, array=array):
+            if published.is_of(text, wanted, answer.language, array=array):
                 return Finding(True, f"the published harness takes {text} for {wanted}")
     return Finding(False, f"the published harness takes no parameter for {wanted}")
 
@@ -100,31 +91,22 @@ def _guarded_parameter(answer: Answer, code: str) -> Finding:
     return Finding(False, f"line {functions[0].name.line}: {name} takes {taken}, and no {wanted}")
 
 
-register(
-    ConstraintType(
-        *("parameter_type", "interface_specification", ("input_output", "input_type"), "rule"),
-        _read_type,
-        lambda answer: f"A parameter of {answer.values[0]} must be of the type {answer.values[1]}.",
-        *(_official_parameter, _guarded_parameter),
-        unknown=_unknown,
-        form=f"language;function;type, one of {', '.join(sorted(SUPPORTED))} or Struct:NAME",
-        examples=("typescript;countWords;Integer",),
-    )
-)
+register(ConstraintType(
+    "parameter_type", "interface_specification", ("input_output", "input_type"), "rule",
+    _read_type, lambda answer: f"A parameter of {answer.values[0]} must be of the type {answer.values[1]}.",
+    _official_parameter, _guarded_parameter, unknown=_unknown,
+    form=f"language;function;type, one of {', '.join(sorted(published.SUPPORTED))} or Struct:NAME",
+    examples=("typescript;countWords;Integer",),
+))  # fmt: skip
 
 
-_read_types = partial(read_listed, form="language;function;[type,…]")
-
-
-def _words_parameters(answer: Answer) -> str:
-    name, *wanted = answer.values
-    return f"{name} must take exactly these types of parameters, in this order: {', '.join(wanted)}."
+_read_types = partial(constraints.read_listed, form="language;function;[type,…]")
 
 
 def _official_parameters(answer: Answer, code: str) -> Finding:
     """The parameters of overloaded methods count as one list; `none` is a parameter without a type."""
     name, *wanted = answer.values
-    met = takes(code, answer.language, name, wanted)
+    met = published.takes(code, answer.language, name, wanted)
     return Finding(met, f"the published harness takes the parameters {'' if met else 'not '}for {', '.join(wanted)}")
 
 
@@ -146,21 +128,20 @@ def _guarded_parameters(answer: Answer, code: str) -> Finding:
     return Finding(False, f"line {functions[0].name.line}: {name} takes {taken}, and not {', '.join(wanted)}")
 
 
-register(
-    ConstraintType(
-        *("parameter_signature", "interface_specification", ("input_output", "input_order"), "rule"),
-        *(_read_types, _words_parameters, _official_parameters, _guarded_parameters),
-        unknown=_unknown,
-        form="language;function;[type,…]",
-        examples=("rust;paginate;[List,Integer]",),
-    )
-)
+register(ConstraintType(
+    "parameter_signature", "interface_specification", ("input_output", "input_order"), "rule",
+    _read_types,
+    lambda answer: f"{answer.values[0]} must take exactly these types of parameters, in this order: "
+    f"{', '.join(answer.values[1:])}.",
+    _official_parameters, _guarded_parameters, unknown=_unknown,
+    form="language;function;[type,…]", examples=("rust;paginate;[List,Integer]",),
+))  # fmt: skip
 
 
 def _official_result(answer: Answer, code: str) -> Finding:
     """A piece of the type's text is enough; of Rust's functions only the first with a return type is looked at."""
     wanted = _wanted_as_written(answer)
-    text = returned_as(code, answer.language, answer.values[0], wanted)
+    text = published.returned_as(code, answer.language, answer.values[0], wanted)
     said = "no return type" if text is None else text
     return Finding(text is not None, f"the published harness takes {said} for {wanted}")
 
@@ -182,33 +163,19 @@ def _guarded_result(answer: Answer, code: str) -> Finding:
     return Finding(False, f"line {functions[0].name.line}: {name} returns {returned}, and not {wanted}")
 
 
-def _fits_one(wanted: str, values: list[str]) -> bool | None:
-    """Whether the value of a `return` is of the type; None if that is unknown."""
-    return fits("tuple" if len(values) > 1 else values[0] if values else "None", wanted)
-
-
-register(
-    ConstraintType(
-        *("return_type", "interface_specification", ("input_output", "output_type"), "rule"),
-        _read_type,
-        lambda answer: f"{answer.values[0]} must return the type {answer.values[1]}.",
-        *(_official_result, _guarded_result),
-        unknown=_unknown,
-        form=f"language;function;type, one of {', '.join(sorted(SUPPORTED))} or Struct:NAME",
-        examples=("kotlin;load;Map",),
-    )
-)
-
-
-def _words_results(answer: Answer) -> str:
-    name, *wanted = answer.values
-    return f"{name} must return exactly these values, in this order: {', '.join(wanted)}."
+register(ConstraintType(
+    "return_type", "interface_specification", ("input_output", "output_type"), "rule",
+    _read_type, lambda answer: f"{answer.values[0]} must return the type {answer.values[1]}.",
+    _official_result, _guarded_result, unknown=_unknown,
+    form=f"language;function;type, one of {', '.join(sorted(published.SUPPORTED))} or Struct:NAME",
+    examples=("kotlin;load;Map",),
+))  # fmt: skip
 
 
 def _official_results(answer: Answer, code: str) -> Finding:
     """Of two types one must be a part of the other's text; commas within a type divide it too."""
     wanted = answer.raw.split(";")[2].strip("[]").split(",")
-    returned = values_seen(code, answer.language, answer.values[0])
+    returned = published.values_seen(code, answer.language, answer.values[0])
     met = (
         returned is not None
         and len(returned) == len(wanted)
@@ -237,11 +204,16 @@ def _guarded_results(answer: Answer, code: str) -> Finding:
     return Finding(False, f"line {functions[0].name.line}: {name} returns {returned}, and not {', '.join(wanted)}")
 
 
+def _fits_one(wanted: str, values: list[str]) -> bool | None:
+    """Whether the value of a `return` is of the type; None if that is unknown."""
+    return fits("tuple" if len(values) > 1 else values[0] if values else "None", wanted)
+
+
 def _one_value(returns: str, customs: Customs) -> str:
-    """The type of the only value that is returned, an error beside it left out as that of a `Result` is."""
-    values = (
-        _without_names(parts(returns.strip()[1:-1], ",")) if customs.results_named and returns.startswith("(") else []
-    )
+    """The type of the only returned value, without an error, which is left out as in a `Result`."""
+    if not (customs.results_named and returns.startswith("(")):
+        return returns
+    values = _without_names(parts(returns.strip()[1:-1], ","))
     return values[0] if len(values) == 1 or values[1:] == ["error"] else returns
 
 
@@ -270,11 +242,11 @@ def _without_names(parts: list[str]) -> list[str]:
 
 def _fit_all(wanted: list[str], values: list[str]) -> bool | None:
     """Whether the values of a `return` are the wanted ones; None if some are unknown."""
-    if values == ["tuple"]:  # of values that are not told
+    if values == ["tuple"]:  # of unknown values
         return None
     if len(values) != len(wanted):
         return False
-    fitting = [fits(kind, one) for kind, one in zip(values, wanted, strict=True)]
+    fitting = {fits(kind, one) for kind, one in zip(values, wanted, strict=True)}
     return False if False in fitting else None if None in fitting else True
 
 
@@ -283,12 +255,11 @@ def _is_value(types: Types, text: str, wanted: str) -> bool | None:
     return same or types.is_kind(text, wanted)
 
 
-register(
-    ConstraintType(
-        *("return_cardinality", "interface_specification", ("input_output", "output_order"), "rule"),
-        *(_read_types, _words_results, _official_results, _guarded_results),
-        unknown=_unknown,
-        form="language;function;[type,…]",
-        examples=("go;divide;[int,error]",),
-    )
-)
+register(ConstraintType(
+    "return_cardinality", "interface_specification", ("input_output", "output_order"), "rule",
+    _read_types,
+    lambda answer: f"{answer.values[0]} must return exactly these values, in this order: "
+    f"{', '.join(answer.values[1:])}.",
+    _official_results, _guarded_results, unknown=_unknown,
+    form="language;function;[type,…]", examples=("go;divide;[int,error]",),
+))  # fmt: skip

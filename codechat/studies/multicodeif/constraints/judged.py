@@ -1,4 +1,4 @@
-"""The types that a judge decides: their answers are free texts, or whole programs that keep them."""
+"""The types that a judge decides: the answers are free texts, or whole programs that keep the constraint."""
 
 from codechat.studies.multicodeif.constraints import Answer, ConstraintType, register
 
@@ -10,7 +10,7 @@ def _read(raw: str) -> Answer:
 
 
 def _register(described: str) -> None:
-    """Register a type by its name, category, published category and type, the meaning of what it bounds, an example."""
+    """Register a type by its name, category, published category and type, the demand in words, and an example."""
     name, category, published, kind, meaning, *example = described.split("|")
     words = f"The code must keep what the task asks of {meaning}"
     stated = published in ("algorithm", "input_output", "code_convention", "syntax")  # others' answers are solutions

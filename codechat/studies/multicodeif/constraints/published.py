@@ -1,17 +1,18 @@
-"""The published harness: the code it takes from a reply, and the comments, names, structures and constructs it sees."""
+"""The published harness: the code it takes from a reply, and the comments, names, structures and types it sees."""
 
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache, lru_cache
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from codechat.base.errors import UserError
 from codechat.base.files import from_yaml
-from codechat.sandbox.languages import language_of
-from codechat.sandbox.languages.grammar import REMEDY, Grammar, Parsed, Tree
+from codechat.sandbox.languages.grammar import REMEDY, Grammar, Tree
 from codechat.sandbox.languages.python.syntax import parse
+from codechat.studies.multicodeif.constraints import Answer, words_of
 
 _COMMENT_MARKS = ("//", "/*", "#", "--", "{-")  # what a comment of any language here begins with
 _FENCE = re.compile(r"```\w*(.*?)```", re.DOTALL)
@@ -21,7 +22,7 @@ TABLES: Mapping[str, Any] = from_yaml(Path(__file__).with_name("published.yaml")
 
 
 def extracted(reply: str) -> str:
-    """The code of a reply: the content of its first closed fence, whatever its tag, or the whole reply.
+    """The code of a reply: the content of its first closed fence with any tag, or the whole reply.
 
     `++` or `#` of a tag stay in the code.
     """
@@ -39,15 +40,13 @@ def _lexer(language: str) -> Any:
     return get_lexer_by_name(language)
 
 
+_name = cache(str)  # of a kind of tokens, of which there are few
+
+
 @lru_cache(maxsize=8)
 def tokens(code: str, language: str) -> tuple[tuple[str, str], ...]:
-    """The tokens of a code: their kinds, such as `Token.Comment.Single`, and texts. The latest codes are remembered."""
+    """The tokens of a code: the kinds, such as `Token.Comment.Single`, and texts. The latest codes are remembered."""
     return tuple((_name(kind), text) for kind, text in _lexer(language).get_tokens(code))
-
-
-@cache
-def _name(kind: Any) -> str:
-    return str(kind)
 
 
 @lru_cache(maxsize=16)
@@ -64,12 +63,9 @@ def without_comments(code: str, language: str) -> str:
     return without("Token.Comment", code, language)
 
 
-@cache
 def grammar_of(language: str) -> Grammar:
-    """The grammar of a language that has one."""
-    known = language_of(language)
-    assert isinstance(known, Parsed)
-    return known.grammar
+    """The grammar of a language. Raises `ValueError` if it has none."""
+    return Answer("", language).grammar
 
 
 def cut(code: str, node: Any) -> str:
@@ -92,38 +88,34 @@ def captured(language: str, query: str, code: str, name: str) -> list[Any]:
     return [node for match in grammar.matches(query, grammar.parse(code)) for node in match.get(name, [])]
 
 
-def calls(language: str, code: str) -> set[str]:
-    """The names that are called, cut by byte offsets (except in C#)."""
-    nodes = captured(language, TABLES["calls"][language], code, "name")
-    if language == "csharp":
-        return {node.text.decode("utf-8", "replace") for node in nodes}
-    names = {cut(code, node) for node in nodes}
-    return {name.split("::")[-1] for name in names} if language == "cpp" else names
+def _texts(language: str, query: str, code: str, name: str = "name") -> set[str]:
+    """The texts of the captured nodes."""
+    return {node.text.decode("utf-8", "replace") for node in captured(language, query, code, name)}
 
 
 _SINGLE, _MULTI = "Token.Comment.Single", "Token.Comment.Multiline"
 _DECLARED = re.compile(r"(?:func|type|var|const)\s+(\w+)")
-_BEGINNINGS = ("//", "#", "/*")
 
 
 def comments_kept(style: str, code: str, language: str) -> bool:
     """Whether the published harness finds comments in a style, which is given in lower case."""
-    checks: dict[str, Callable[[], bool]] = {
-        "single-line comment": lambda: _kinds(code, language) == {_SINGLE},
-        "multi-line comment": lambda: _kinds(code, language) == {_MULTI},
-        "inline comment": lambda: _inline(code, language),
-        "block comment": lambda: _block(code.splitlines()),
-        "python docstring": lambda: _docstrings(code),
-        "godoc": lambda: _godoc(code.split("\n")),
-        "rustdoc": lambda: _rustdoc(code),
-        "javadoc": lambda: _javadoc(code, language),
-        "kotlindoc": lambda: _javadoc(code, language),
+    checks: dict[str, Callable[[str, str], bool]] = {
+        "single-line comment": partial(_only, _SINGLE),
+        "multi-line comment": partial(_only, _MULTI),
+        "inline comment": _inline,
+        "block comment": _block,
+        "python docstring": _docstrings,
+        "godoc": _godoc,
+        "rustdoc": _rustdoc,
+        "javadoc": _javadoc,
+        "kotlindoc": _javadoc,
     }
-    return checks[style]()
+    return checks[style](code, language)
 
 
-def _kinds(code: str, language: str) -> set[str]:
-    return {kind for kind, _ in tokens(code, language)} & {_SINGLE, _MULTI}
+def _only(wanted: str, code: str, language: str) -> bool:
+    """Whether there are comments of the wanted kind, and no others."""
+    return {kind for kind, _ in tokens(code, language)} & {_SINGLE, _MULTI} == {wanted}
 
 
 def _inline(code: str, language: str) -> bool:
@@ -138,9 +130,9 @@ def _inline(code: str, language: str) -> bool:
     return all({_SINGLE, _MULTI}.isdisjoint(kinds) or set(kinds) - {_SINGLE, _MULTI} for kinds in lines.values())
 
 
-def _block(lines: list[str]) -> bool:
+def _block(code: str, language: str) -> bool:
     """Whether a line that is neither blank nor a comment follows a comment that begins its line."""
-    number = 0
+    lines, number = code.splitlines(), 0
     while number < len(lines) - 1:
         line = lines[number].strip()
         if line.startswith("/*"):
@@ -153,23 +145,27 @@ def _block(lines: list[str]) -> bool:
             number += 1
             continue
         following = lines[number + 1].strip() if number + 1 < len(lines) else ""
-        if following and not following.startswith(_BEGINNINGS):
+        if following and not following.startswith(("//", "#", "/*")):
             return True
         number += 1
     return False
 
 
-def _docstrings(code: str) -> bool:
+def _nodes(code: str) -> list[ast.AST]:
+    """The nodes of Python code; empty if it does not parse."""
     tree = parse(code)
-    return tree is not None and all(
-        ast.get_docstring(node)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-    )
+    return [] if tree is None else list(ast.walk(tree))
 
 
-def _godoc(lines: list[str]) -> bool:
+def _docstrings(code: str, language: str) -> bool:
+    documented = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    nodes = _nodes(code)
+    return bool(nodes) and all(ast.get_docstring(node) for node in nodes if isinstance(node, documented))
+
+
+def _godoc(code: str, language: str) -> bool:
     """Whether the line above each declared name begins with that name; methods are not examined."""
+    lines = code.split("\n")
     for before, line in zip(["", *lines], lines, strict=False):
         declared = _DECLARED.match(line.strip())
         above = before.strip()
@@ -178,7 +174,7 @@ def _godoc(lines: list[str]) -> bool:
     return True
 
 
-def _rustdoc(code: str) -> bool:
+def _rustdoc(code: str, language: str) -> bool:
     """Whether there is a documentation comment and no other."""
     found = tokens(code, "rust")
     documented = any(kind == "Token.Literal.String.Doc" and text.strip().startswith("///") for kind, text in found)
@@ -194,10 +190,7 @@ def _javadoc(code: str, language: str) -> bool:
 
 def names_seen(code: str, language: str) -> dict[str, set[str]]:
     """The names of classes, functions and variables in a code."""
-    classes, functions = (
-        {node.text.decode("utf-8", "replace") for node in captured(language, query, code, "name")}
-        for query in (TABLES[kind][language] for kind in ("classes", "functions"))
-    )
+    classes, functions = (_texts(language, TABLES[kind][language], code) for kind in ("classes", "functions"))
     if language == "python":
         functions = {name for name in functions if not re.fullmatch(r"__.*__", name)}
     if language == "javascript":
@@ -209,17 +202,14 @@ def names_seen(code: str, language: str) -> dict[str, set[str]]:
 
 def imports_seen(name: str, code: str, language: str) -> bool:
     """Whether the published harness sees an import of a library."""
-    if language == "python":
-        return name in _imported(code)
-    nodes = captured(language, TABLES["imports"][language], code, "name")
-    return any(name in node.text.decode("utf-8", "replace") for node in nodes)
-
-
-def _imported(code: str) -> set[str]:
-    tree = parse(code)
-    nodes = [] if tree is None else list(ast.walk(tree))
-    whole = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    return whole | {node.module.split(".")[0] for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    if language != "python":
+        return any(name in text for text in _texts(language, TABLES["imports"][language], code))
+    for node in _nodes(code):
+        if isinstance(node, ast.Import) and name in {alias.name for alias in node.names}:
+            return True
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == name:
+            return True
+    return False
 
 
 def structures_seen(code: str, language: str) -> set[str]:
@@ -228,24 +218,11 @@ def structures_seen(code: str, language: str) -> set[str]:
     In Python these are only calls of a few names, and imports from `collections`; elsewhere type names without
     their package or namespace. So it never finds Python's `[]` and `{}`, nor Go's own `map` and slices.
     """
-    if language == "python":
-        return {name.lower() for name in _python_seen(code)}
-    nodes = captured(language, "(type_identifier) @type", code, "type")
-    return {node.text.decode("utf-8", "replace").lower() for node in nodes}
-
-
-def _python_seen(code: str) -> set[str]:
-    tree = parse(code)
-    if tree is None:
-        return set()
-    nodes = list(ast.walk(tree))
-    aliases = {
-        alias.asname or alias.name: "collections"
-        for node in nodes
-        if isinstance(node, ast.Import)
-        for alias in node.names
-        if alias.name == "collections"
-    }
+    if language != "python":
+        return {text.lower() for text in _texts(language, "(type_identifier) @type", code, "type")}
+    nodes = _nodes(code)
+    imported = [alias for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    aliases = {alias.asname or alias.name: "collections" for alias in imported if alias.name == "collections"}
     found: set[str] = set()
     for node in nodes:
         match node:
@@ -255,27 +232,35 @@ def _python_seen(code: str) -> set[str]:
                 found.add(name)
             case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)):
                 found |= {f"{aliases.get(module, module)}.{name}"} & {*TABLES["python_library"]}
-    return found
+    return {name.lower() for name in found}
 
 
 def operations_seen(code: str, language: str, names: list[str]) -> bool:
     """Whether the published harness finds a call of every name."""
     code = without_comments(code, language)
-    if language != "python":
-        found = calls(language, code)
+    if language == "csharp":
+        found = _texts(language, TABLES["calls"][language], code)
+    elif language != "python":  # cut by byte offsets
+        found = {cut(code, node) for node in captured(language, TABLES["calls"][language], code, "name")}
+        found = {name.split("::")[-1] for name in found} if language == "cpp" else found
     else:
-        tree = parse(code)
-        nodes = [] if tree is None else [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        found = {node.id for node in nodes if isinstance(node, ast.Name)}
-        found |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-        if tree is None:
+        nodes = _nodes(code)
+        called = [node.func for node in nodes if isinstance(node, ast.Call)]
+        found = {node.id for node in called if isinstance(node, ast.Name)}
+        found |= {node.attr for node in called if isinstance(node, ast.Attribute)}
+        if not nodes:
             return False
     mark = ":" if language in ("rust", "cpp") else "."
     return all(name.split(mark)[-1] in found for name in names)
 
 
+def structure_named(answer: Answer, code: str) -> bool:
+    """Whether the structure of an answer is found in a code, whose comments are left out."""
+    return answer.values[0].lower() in structures_seen(without_comments(code, answer.language), answer.language)
+
+
 def structure_seen(name: str, code: str, language: str) -> bool:
-    """The same for a structure that is bounded: Rust's and Go's names are searched as they are written."""
+    """Whether a bounded structure is found: Rust's and Go's names are searched as written, among lower-case names."""
     return (name if language in ("rust", "go") else name.lower()) in structures_seen(code, language)
 
 
@@ -292,13 +277,158 @@ def construct_seen(construct: str, code: str, language: str) -> bool:
     code = without_comments(code, language)
     if construct in TABLES["tokens"]:
         words_of = tokens(code, language)
-        found = all(
+        return all(
             any(text == word and (kind.startswith(of) if of.endswith(".") else kind == of) for kind, text in words_of)
             for of, word in TABLES["tokens"][construct]
         )
-    elif construct in _PYTHON:
-        tree = parse(code)
-        found = tree is not None and any(isinstance(node, _PYTHON[construct]) for node in ast.walk(tree))
-    else:
-        found = bool(captured(language, TABLES["nodes"][construct], code, "name"))
+    if construct in _PYTHON:
+        return any(isinstance(node, _PYTHON[construct]) for node in _nodes(code))
+    return bool(captured(language, TABLES["nodes"][construct], code, "name"))
+
+
+SUPPORTED = words_of("List Set Map Tuple Matrix Tree Graph Struct String JSONObject Boolean Integer Float")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A function as the published harness sees it: the texts of its types; None if no return type is written."""
+
+    typed: tuple[tuple[str, bool], ...]
+    """The text of each parameter's type, and whether it is declared as an array, which only C++ has."""
+    returns: str | None
+
+
+def seen(code: str, language: str, name: str) -> list[Seen]:
+    """The functions of a name, in order. In C++ functions that return a pointer or a reference are not found."""
+    code = without_comments(code, language)
+    return _python_functions(code, name) if language == "python" else _other_functions(code, language, name)
+
+
+def _python_functions(code: str, name: str) -> list[Seen]:
+    found = []
+    for node in _nodes(code):
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            written = [ast.unparse(each.annotation) if each.annotation else "" for each in node.args.args]
+            typed = tuple((text, False) for text in written)
+            found.append(Seen(typed, ast.unparse(node.returns) if node.returns else None))
     return found
+
+
+_FUNCTIONS = {"java": "method_declaration", "cpp": "function_definition", "rust": "function_item"}
+_PARAMETERS = {"java": "formal_parameter", "cpp": "parameter_declaration", "rust": "parameter"}
+
+
+def _other_functions(code: str, language: str, name: str) -> list[Seen]:
+    found = []
+    for node in walk(grammar_of(language).parse(code)):
+        if node.type != _FUNCTIONS[language]:
+            continue
+        head, returns = node, node.child_by_field_name("return_type" if language == "rust" else "type")
+        if language == "cpp":
+            head = node.child_by_field_name("declarator")
+            if head is None or head.type != "function_declarator":
+                continue
+        named = head.child_by_field_name("declarator" if language == "cpp" else "name")
+        listed = head.child_by_field_name("parameters")
+        if named is None or cut(code, named) != name:
+            continue
+        inside = [] if listed is None else [each for each in listed.children if each.type == _PARAMETERS[language]]
+        kinds = [(each, each.child_by_field_name("type")) for each in inside]
+        typed = tuple((cut(code, kind).strip(), _is_array(each)) for each, kind in kinds if kind is not None)
+        found.append(Seen(typed, cut(code, returns) if returns is not None else None))
+    return found
+
+
+def _is_array(parameter: Any) -> bool:
+    """Whether any part of a C++ parameter's declarator is of an array."""
+    waiting = [parameter.child_by_field_name("declarator")]
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node.type == "array_declarator":
+            return True
+        waiting.extend(node.children if node is not None else ())
+    return False
+
+
+def is_of(text: str, wanted: str, language: str, *, array: bool = False) -> bool:
+    """Whether the published harness takes a type's text for the wanted type."""
+    lower = text.lower()
+    if wanted == "Matrix":
+        nested = text.count("[" if language == "python" else "<") >= 2
+        kinds = {"python": "list" in lower, "java": "List" in text or "Array" in text, "cpp": "vector" in text}
+        return (kinds.get(language, "Vec" in text) and nested) or array or (language == "java" and "[][]" in text)
+    if wanted == "Tree":
+        return "tree" in lower
+    if wanted == "Graph":
+        return "graph" in lower or "adj" in lower
+    if wanted.startswith("Struct:"):
+        return wanted.removeprefix("Struct:") in text
+    pieces = TABLES["pieces"][language].get(wanted.lower(), ())
+    if language == "python":
+        return text.startswith(tuple(pieces))
+    return any(piece in text for piece in pieces) or (array and wanted == "List")
+
+
+def values_seen(code: str, language: str, name: str) -> list[str] | None:
+    """The texts of the returned values that the published harness finds; None if it finds no function."""
+    if language == "go":
+        return _go_returned(without_comments(code, language), name)
+    returns = [each.returns for each in seen(code, language, name) if each.returns is not None]
+    if language == "python":
+        inner = next((found for text in returns if (found := re.search(r"\[(.*?)\]", text))), None)
+        return None if inner is None else [part.strip() for part in inner[1].split(",")]
+    return [part.strip() for part in returns[0].strip().strip("()").split(",")] if returns else None
+
+
+def _go_returned(code: str, name: str) -> list[str] | None:
+    for node in walk(grammar_of("go").parse(code)):
+        named = node.child_by_field_name("name") if node.type == "function_declaration" else None
+        if named is None or cut(code, named) != name:
+            continue
+        result = node.child_by_field_name("result")
+        if result is None or result.type == "type_identifier":
+            return [] if result is None else [cut(code, result)]
+        if result.type == "parameter_list":
+            listed = [each for each in result.children if each.type == "parameter_declaration"]
+            return [cut(code, each.child_by_field_name("type")) for each in listed]
+    return None
+
+
+def takes(code: str, language: str, name: str, wanted: list[str]) -> bool:
+    """Whether the published harness takes a function's parameters for these types; in Java a `[][]` is no matrix."""
+    functions = seen(code, language, name)[: 1 if language == "python" else None]
+    texts = [typed for each in functions for typed in each.typed]
+    return len(texts) == len(wanted) and all(
+        _is_parameter_of(text, kind.lower(), language, array) for (text, array), kind in zip(texts, wanted, strict=True)
+    )
+
+
+def _is_parameter_of(text: str, wanted: str, language: str, array: bool) -> bool:
+    """Whether the published harness takes a type's text for the wanted one, in lower case; kinds precede pieces."""
+    lower, further = text.lower(), TABLES["further_pieces"].get(language, {})
+    pieces = [*TABLES["pieces"][language].get(wanted, ()), *further.get(wanted, ())]
+    nested = text.count("[" if language == "python" else "<") >= 2
+    kinds = {
+        ("python", "map"): lower.startswith(("dict", "map")),
+        ("python", "matrix"): lower.startswith("list") and nested,
+        ("python", "graph"): "graph" in lower or "adj" in lower,
+        ("java", "matrix"): ("List" in text or "Array" in text) and nested and "[][]" not in text,
+        ("java", "graph"): "graph" in lower and "adj" not in lower,
+        ("cpp", "linkedlist"): lower.startswith(("node", "linkedlist", "list")),
+        ("cpp", "matrix"): ("vector" in text and nested) or array,
+    }
+    for (of, kind), met in kinds.items():
+        if of == language and kind in wanted:
+            return met
+    if language == "python":
+        return (lower or "none").startswith(wanted)
+    return any(piece.lower() in lower for piece in pieces)
+
+
+def returned_as(code: str, language: str, name: str, wanted: str) -> str | None:
+    """The return type of a function that the published harness takes for the wanted one; None if it takes none."""
+    returns = [each.returns for each in seen(code, language, name) if each.returns is not None]
+    for text in returns[:1] if language == "rust" else returns:
+        if is_of(text.strip(), wanted, language) or (language == "cpp" and wanted == "Matrix" and "[][]" in text):
+            return text
+    return None

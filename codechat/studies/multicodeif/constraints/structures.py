@@ -5,33 +5,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
-from codechat.sandbox.languages.customs import Written
-from codechat.sandbox.languages.grammar import Found, Tree
-from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, register
-from codechat.studies.multicodeif.constraints.answers import (
+from codechat.sandbox.languages.grammar import Found, Tree, Written
+from codechat.studies.multicodeif import constraints
+from codechat.studies.multicodeif.constraints import (
+    Answer,
+    ConstraintType,
+    Finding,
     blanked,
     code_of,
-    lacks,
-    last_part,
-    read_listed,
-    read_values,
-)
-from codechat.studies.multicodeif.constraints.published import (
-    operations_seen,
-    structure_seen,
-    structures_seen,
-    without_comments,
+    published,
+    register,
 )
 from codechat.studies.multicodeif.constraints.types import Types
 
-# Data structures with a name of their own; what is declared as an interface, such as `List`, may be any of several.
-CONCRETE = frozenset({
-    "arraylist", "linkedlist", "hashmap", "linkedhashmap", "treemap", "concurrenthashmap", "hashset",
-    "linkedhashset", "treeset", "arraydeque", "priorityqueue", "stack", "vector", "vec", "vecdeque", "btreemap",
-    "btreeset", "binaryheap", "smallvec", "arrayvec", "deque", "list", "map", "unordered_map", "set",
-    "unordered_set", "queue", "priority_queue", "multimap", "multiset", "dict", "tuple", "counter", "defaultdict",
-    "ordereddict", "string",
-})  # fmt: skip
+# Concrete data structures; a variable declared as an interface, such as `List`, may hold any of several.
+CONCRETE = constraints.words_of(
+    "arraylist linkedlist hashmap linkedhashmap treemap concurrenthashmap hashset linkedhashset treeset arraydeque "
+    "priorityqueue stack vector vec vecdeque btreemap btreeset binaryheap smallvec arrayvec deque list map "
+    "unordered_map set unordered_set queue priority_queue multimap multiset dict tuple counter defaultdict ordereddict "
+    "string"
+)
 _NAME = r"\b(?P<name>[^\W\d]\w{0,80})\b"
 _PATH = r"(?:\w{1,80}(?:::|\.)){0,9}"
 _WORD = r"(?P<word>[^\W\d]\w{0,80})\b"
@@ -48,42 +41,40 @@ _DECLARED = (
 _BEFORE = re.compile(
     r"(?<![\w.)\]>])(?:(?:self|this|cls)\s*(?:\.|->)\s*)?(?P<name>[^\W\d]\w*)\s*(?:\?|!!?)?(?:\.|->)\s*\Z"
 )
-_LITERALS = {"list", "dict", "set", "tuple"}
 
 
 def on_another(call: Found, wanted: str, tree: Tree) -> bool:
     """Whether a call is on a variable that surely holds another structure than the wanted one, given in lower case.
 
-    Of two interfaces it is another one if they are of different kinds, as a list and a set are.
+    Two interfaces differ if their kinds do, as of a list and a set.
     """
     before = code_of(tree)[max(0, call.start - 200) : call.start].decode("utf-8", "replace")
     receiver = _BEFORE.search(before)
     held = _held(tree).get(receiver["name"], set()) if receiver else set()
     if not held or wanted in held:
         return False
-    kinds = [_kinds(tree, name) for name in held]
-    return (wanted in CONCRETE and not held.isdisjoint(CONCRETE)) or (
-        bool(_kinds(tree, wanted)) and all(kinds) and _kinds(tree, wanted).isdisjoint(set().union(*kinds))
-    )
+    if wanted in CONCRETE and not held.isdisjoint(CONCRETE):
+        return True
+    own, kinds = _kinds(tree, wanted), [_kinds(tree, name) for name in held]
+    return bool(own) and all(kinds) and own.isdisjoint(set().union(*kinds))
 
 
 def _is_bare(call: Found, tree: Tree, packages: Sequence[str]) -> bool:
-    """Whether a function is called by its name alone, or as one of the packages."""
-    before = re.search(
-        r"(\w*)\s*\.\s*\Z", code_of(tree)[max(0, call.start - 80) : call.start].decode("utf-8", "replace")
-    )
+    """Whether a function is called by its bare name, or in one of the packages."""
+    text = code_of(tree)[max(0, call.start - 80) : call.start].decode("utf-8", "replace")
+    before = re.search(r"(\w*)\s*\.\s*\Z", text)
     return before is None or before[1] in packages
 
 
 def _kinds(tree: Tree, name: str) -> set[str]:
-    """The kinds of collections that a structure is of, by its name in lower case; empty if none is known."""
+    """The kinds of collections of a structure, by its name in lower case; empty if none is known."""
     types = Types(tree.grammar.customs.types or Written())
     return {kind for kind in ("list", "set", "map", "tuple", "string") if name in types.names(kind)}
 
 
 @lru_cache(maxsize=8)
 def _held(tree: Tree) -> dict[str, set[str]]:
-    """The words of the types that each variable is declared with or set to, if these are concrete."""
+    """The concrete types that each variable is declared with or set to."""
     held: dict[str, set[str]] = {}
     own, builders = {found.text.lower() for found in tree.classes}, tree.grammar.customs.builders
     text = blanked(tree)
@@ -96,13 +87,13 @@ def _held(tree: Tree) -> dict[str, set[str]]:
             if any(word not in own and (word in CONCRETE or _kinds(tree, word)) for word in words):
                 within = re.split(r"[;={(\n]", text[found.start("word") : found.start("word") + 300], maxsplit=1)[0]
                 words |= set(re.findall(r"\w+", within.lower()))
-                held.setdefault(found["name"], set()).update(
-                    word for word in words if word in CONCRETE or _kinds(tree, word)
-                )
+                words = {word for word in words if word in CONCRETE or _kinds(tree, word)}
+                held.setdefault(found["name"], set()).update(words)
     for mark, made in tree.marked("makes"):
-        before = tree.data[max(0, made.start - 200) : made.start].decode("utf-8", "replace")
-        variable = re.search(r"([^\W\d]\w*)\s*(?::[^=\n]*)?=\s*\Z", before)
-        if variable and mark in _LITERALS:
+        variable = re.search(
+            r"([^\W\d]\w*)\s*(?::[^=\n]*)?=\s*\Z", constraints.text_of(tree, made.start - 200, made.start)
+        )
+        if variable and mark in ("list", "dict", "set", "tuple"):
             held.setdefault(variable[1], set()).add(mark)
     return held
 
@@ -117,7 +108,7 @@ def plain(name: str) -> str:
 
 
 def use_of(name: str, answer: Answer, code: str) -> Found | None:
-    """The first place where a program uses a structure: by a type's name, a literal, or its own class of that name."""
+    """The first use of a structure in a program: a type's name, a literal, or the program's own class of that name."""
     tree, customs = answer.tree(code), answer.grammar.customs
     if customs.structures_qualified:
         return _qualified_use(_SAME.get(name.lower(), name).rpartition("/")[2], tree, customs.packages)
@@ -125,7 +116,10 @@ def use_of(name: str, answer: Answer, code: str) -> Found | None:
     if wanted in customs.modules:
         imported = any(found.text == wanted for found in tree.imports)
         return next((call for call in tree.calls if imported and re.match(customs.modules[wanted], call.text)), None)
-    names = {wanted, *(called.lower() for called, own in tree.aliases.items() if last_part(own).lower() == wanted)}
+    names = {
+        wanted,
+        *(called.lower() for called, own in tree.aliases.items() if constraints.last_part(own).lower() == wanted),
+    }
     named = [found for found in (*tree.types, *tree.classes) if found.text.lower() in names]
     made = [found for mark, found in tree.marked("makes") if mark == wanted]
     made += [call for call in tree.calls if call.text in customs.builders.get(wanted, "").split()]
@@ -133,12 +127,12 @@ def use_of(name: str, answer: Answer, code: str) -> Found | None:
 
 
 def _qualified_use(name: str, tree: Tree, packages: Sequence[str]) -> Found | None:
-    """The same, if a language's own `map` differs from `sync.Map` only by what precedes the name."""
-    wanted = name.lower()
+    """The first use in a language whose own `map` differs from `sync.Map` only by the package."""
+    wanted, qualified = name.lower(), [found for _, found in tree.marked("qualified")]
     if "." in wanted:
-        named = [found for _, found in tree.marked("qualified") if found.text.lower() == wanted]
+        named = [found for found in qualified if found.text.lower() == wanted]
     elif wanted in packages:
-        named = [found for _, found in tree.marked("qualified") if found.text.lower().startswith(f"{wanted}.")]
+        named = [found for found in qualified if found.text.lower().startswith(f"{wanted}.")]
     else:
         named = [found for found in (*tree.types, *tree.classes) if found.text == name]
         named += [found for mark, found in tree.marked("makes") if mark == wanted]
@@ -148,8 +142,8 @@ def _qualified_use(name: str, tree: Tree, packages: Sequence[str]) -> Found | No
 def operation_of(name: str, answer: Answer, code: str) -> int | None:
     """The line of an operation in a program: a call of that name, in any case, or the language's own form of it.
 
-    Calls on variables that surely hold another structure do not count. A function that the program itself defines
-    counts if the structure is a class of the program, or has no method of that name.
+    Calls on variables that surely hold another structure do not count. A function of the program itself counts if the
+    structure is a class of the program, or has no method of that name.
     """
     tree = answer.tree(code)
     wanted, structure = re.split(r"\.|::", name.lower())[-1], plain(answer.values[0])
@@ -159,9 +153,7 @@ def operation_of(name: str, answer: Answer, code: str) -> int | None:
     packages = customs.built_in.get(answer.values[0].lower())
     if packages is not None:
         places = [found for found in places if _is_bare(found, tree, packages.split())]
-    elif (
-        customs.built_in
-    ):  # what is called by its name alone is the language's own function, unless the program has one
+    elif customs.built_in:  # a bare call is of the language's own function, unless the program defines one
         defined = {function.name.text for function in tree.functions}
         places = [found for found in places if found.text in defined or not _is_bare(found, tree, ())]
     if own or not customs.has_method(structure, wanted):
@@ -184,7 +176,7 @@ def _is_declared(tree: Tree, name: str, structure: str) -> bool:
 
 def _official_type(answer: Answer, code: str) -> Finding:
     """A name with a package, such as `sync.Map`, equals no type's name: only four of Python's are seen with theirs."""
-    found = answer.values[0].lower() in structures_seen(without_comments(code, answer.language), answer.language)
+    found = published.structure_named(answer, code)
     return Finding(found, f"the published harness sees {'' if found else 'no '}{answer.values[0]}")
 
 
@@ -194,30 +186,20 @@ def _guarded_type(answer: Answer, code: str) -> Finding:
     return Finding(use is not None, f"line {use.line} uses {name}" if use else f"nothing in the code uses {name}")
 
 
-register(
-    ConstraintType(
-        *("data_structure_type", "data_structure", ("data_structure", "type"), "rule"),
-        partial(read_values, count=1, form="language;structure"),
-        lambda answer: f"The code must use the data structure {answer.values[0]} of {answer.language}.",
-        *(_official_type, _guarded_type),
-        unknown=lacks("type"),
-        form="language;structure",
-        examples=("typescript;Map",),
-    )
-)
-
-
-def _words_operation(answer: Answer) -> str:
-    name, *operations = answer.values
-    together = " and ".join(operations)
-    return f"The code must use the data structure {name} of {answer.language} with its operations {together}."
+register(ConstraintType(
+    "data_structure_type", "data_structure", ("data_structure", "type"), "rule",
+    partial(constraints.read_values, count=1, form="language;structure"),
+    lambda answer: f"The code must use the data structure {answer.values[0]} of {answer.language}.",
+    _official_type, _guarded_type, unknown=constraints.lacks("type"),
+    form="language;structure", examples=("typescript;Map",),
+))  # fmt: skip
 
 
 def _official_operation(answer: Answer, code: str) -> Finding:
     """A name without its package, such as `deque`, is never one of Python's, which are seen with theirs."""
     name, *operations = answer.values
-    used = name.lower() in structures_seen(without_comments(code, answer.language), answer.language)
-    called = operations_seen(code, answer.language, operations)
+    used = published.structure_named(answer, code)
+    called = published.operations_seen(code, answer.language, operations)
     return Finding(used and called, f"the published harness sees {name}: {used}, all its operations: {called}")
 
 
@@ -234,21 +216,19 @@ def _guarded_operation(answer: Answer, code: str) -> Finding:
     return Finding(True, f"line {use.line} uses {name}: {done}")
 
 
-register(
-    ConstraintType(
-        *("data_structure_operation", "data_structure", ("data_structure", "operation"), "rule"),
-        partial(read_listed, form="language;structure;['operation', …]"),
-        *(_words_operation, _official_operation, _guarded_operation),
-        unknown=lacks("type", "call"),
-        form="language;structure;['operation', …]",
-        examples=("rust;Vec;['push', 'pop']",),
-    )
-)
+register(ConstraintType(
+    "data_structure_operation", "data_structure", ("data_structure", "operation"), "rule",
+    partial(constraints.read_listed, form="language;structure;['operation', …]"),
+    lambda answer: f"The code must use the data structure {answer.values[0]} of {answer.language} with its operations "
+    f"{' and '.join(answer.values[1:])}.",
+    _official_operation, _guarded_operation, unknown=constraints.lacks("type", "call"),
+    form="language;structure;['operation', …]", examples=("rust;Vec;['push', 'pop']",),
+))  # fmt: skip
 
 
 _NUMBER = re.compile(r"(?<![\w.])(\d[\d_']*)(?:[uUlL]{1,3}|[iu](?:8|16|32|64|128|size))?(?![\w.]|'\d)")
 
-# What stands before a number that says nothing about a size: it is compared with a value, is waited for, or is put in.
+# Text before a number that bounds no size: a value to compare with, a time to wait, an element to insert.
 _NO_SIZE = re.compile(
     r"\b(?:input|sum|score|grade|value|val|age|price|amount|year|percent\w*|temp\w*|\w*(?:Score|Price|Value|_score|_price"
     r"|_value))\s*(?:[<>]=?|[=!]=)\s*\Z"
@@ -267,7 +247,7 @@ _SIZED = (
     r"\b\w{0,40}(?:size|length|len|count|capacity)\w{0,9}(?:\.\w{1,20})?\s*(?:\(\s*\))?\)?)"
 )
 _COMPARISON = r"\s*(?:[<>]=?|[=!]==?)\s*"
-# What stands before a number that bounds a size: what is compared with it, or is called so.
+# Text before a number that bounds a size: a size to compare with, or a name for a size.
 _LIMITED = re.compile(
     rf"{_SIZED}{_COMPARISON}\Z"
     rf"|\b\w{{0,40}}{_SIZE}\w{{0,40}}\s*(?::[^=\n;{{}}]{{0,60}})?(?::?=|:|\(|\s)\s*\Z|\b[nN]\s*=\s*\Z"
@@ -283,15 +263,10 @@ _NAMED = re.compile(r"\b([^\W\d]\w*)\s*(?::[^=\n;{}]{0,60})?:?=\s*\Z|#\s*define\
 
 
 def _read_size(raw: str) -> Answer:
-    answer = read_values(raw, 2, "language;structure;size")
+    answer = constraints.read_values(raw, 2, "language;structure;size")
     if not answer.values[1].isascii() or not answer.values[1].isdigit():
         raise ValueError(f"the size '{answer.values[1]}' is not a whole number")
     return replace(answer, values=(answer.values[0], str(int(answer.values[1]))))
-
-
-def _words_size(answer: Answer) -> str:
-    name, size = answer.values
-    return f"The code must use the data structure {name} of {answer.language}, and bound its size by {size}."
 
 
 def _official_size(answer: Answer, code: str) -> Finding:
@@ -300,8 +275,8 @@ def _official_size(answer: Answer, code: str) -> Finding:
     Those are searched among names in lower case, so that `HashMap` is never found.
     """
     name, size = answer.values
-    code = without_comments(code, answer.language)
-    found, bounded = structure_seen(name, code, answer.language), size in code
+    code = published.without_comments(code, answer.language)
+    found, bounded = published.structure_seen(name, code, answer.language), size in code
     return Finding(found and bounded, f"the published harness sees {name}: {found}, the digits {size}: {bounded}")
 
 
@@ -334,9 +309,14 @@ _KIND_MADE = re.compile(r"\bmake\s*\(\s*(map\b|chan\b|\[)[^;\n]*,\s*\Z")
 _LENGTH_OF = re.compile(rf"\b(?:len|cap)\s*\(\s*(?:\w{{1,80}}\.)?(\w{{1,80}})\s*\){_COMPARISON}\Z")
 
 
+def _around(text: str, start: int, end: int) -> tuple[str, str]:
+    """The 120 characters before a place in a text, and the 80 after it."""
+    return text[max(0, start - 120) : start], text[end : end + 80]
+
+
 def _of_another(text: str, number: re.Match[str], wanted: str) -> bool:
     """Whether a number surely bounds another of the language's own structures, made with it or of its length."""
-    before, after = text[max(0, number.start() - 120) : number.start()], text[number.end() : number.end() + 80]
+    before, after = _around(text, *number.span())
     kind = found[1] if (found := _KIND_MADE.search(before)) else ""
     if not kind and (compared := _LENGTH_OF.search(before)):
         declared = re.search(rf"\b{compared[1]}\s*(?::?=\s*(?:make\s*\(\s*)?|\s)\s*(map\b|chan\b|\[)", text)
@@ -347,44 +327,36 @@ def _of_another(text: str, number: re.Match[str], wanted: str) -> bool:
 
 
 def _bounds(text: str, number: re.Match[str], others: frozenset[str], made_by: set[str]) -> bool | None:
-    """Whether a number bounds a structure, by its surroundings: what is compared with it, or made or named with it.
+    """Whether a number bounds a structure, by its surroundings; None if these do not show it.
 
-    A plain value and the size of other structures do not; None if the surroundings do not tell. A name that is set to
-    the number bounds it wherever it stands.
+    A plain value and the size of other structures do not. A name with this value bounds the structure at every use.
     """
-    before, after = text[max(0, number.start() - 120) : number.start()], text[number.end() : number.end() + 80]
+    before, after = _around(text, *number.span())
     made, declares = _MADE.search(before), _DECLARES.search(before)
     one_of_many = re.search(r"\d\s*,\s*\Z", before) and re.match(r"\s*,\s*\d|\s*[}\]]", after)
     if _NO_SIZE.search(before) or _COMPUTED.search(before) or one_of_many or (made and made[1].lower() in others):
         return False
     method = made is not None and before[: made.start()].endswith(".")
-    if (made and (made[1].lower() in made_by or (made[1][0].isupper() and not method))) or (
-        declares and declares[1].lower() in made_by
-    ):
+    if made and (made[1].lower() in made_by or (made[1][0].isupper() and not method)):
         return True
-    if _LIMITED.search(before) or _LIMITS.match(after):
+    if (declares and declares[1].lower() in made_by) or _LIMITED.search(before) or _LIMITS.match(after):
         return True
     named = _NAMED.search(before)
     if named is None:
         return False if re.search(r"[=!]=\s*\Z", before) else None
-    end, used = number.end(), re.finditer(rf"\b{named[1] or named[2]}\b", text[number.end() :])
-    return any(_bounds_by_name(text, end + name.start(), end + name.end(), made_by) for name in used)
+    for name in re.compile(rf"\b{named[1] or named[2]}\b").finditer(text, number.end()):
+        before, after = _around(text, *name.span())
+        made = _MADE.search(before)
+        if _LIMITED.search(before) or _LIMITS.match(after) or (made and made[1].lower() in made_by):
+            return True
+    return False
 
 
-def _bounds_by_name(text: str, start: int, end: int, made_by: set[str]) -> bool:
-    """Whether a name for a number stands as a number would that bounds a structure."""
-    before = text[max(0, start - 120) : start]
-    made = _MADE.search(before)
-    limits = _LIMITED.search(before) or _LIMITS.match(text[end : end + 80])
-    return bool(limits or (made and made[1].lower() in made_by))
-
-
-register(
-    ConstraintType(
-        *("data_structure_size", "data_structure", ("data_structure", "size"), "rule"),
-        *(_read_size, _words_size, _official_size, _guarded_size),
-        unknown=lacks("type"),
-        form="language;structure;size",
-        examples=("java;HashMap;100",),
-    )
-)
+register(ConstraintType(
+    "data_structure_size", "data_structure", ("data_structure", "size"), "rule",
+    _read_size,
+    lambda answer: f"The code must use the data structure {answer.values[0]} of {answer.language}, and bound "
+    f"its size by {answer.values[1]}.",
+    _official_size, _guarded_size, unknown=constraints.lacks("type"),
+    form="language;structure;size", examples=("java;HashMap;100",),
+))  # fmt: skip

@@ -1,8 +1,7 @@
-"""How tasks of MultiCodeIF's kind are made, and how finished ones are checked (ConstraGen, the paper's section III).
+"""How tasks of MultiCodeIF's kind are made (ConstraGen, the paper's section III).
 
-A stage is a file: `seeds.py`, `writing.py` (concepts, write), `drawing.py`, `expanding.py`, `filtering.py` (redundancy,
-chains), `witness.py`, `review.py`. `task.py` is what they know of a task, `demands.py` what a constraint demands in
-words, `pools.py` and `pools/` the values, `checking.py` holds published tasks to the same.
+The stages are in `writing.py` (concepts, draw, write, expand, witness) and `review.py` (redundancy, review, chains).
+`sources.py` reads snippets and the values in `pools/`, `task.py` has the task and its demands.
 """
 
 from collections import Counter
@@ -22,31 +21,31 @@ from codechat.models import ModelConfig
 from codechat.models.roles import role
 from codechat.run.construct import RECIPES, Distributions, Item, Kit, Recipe, RecipeConfig, RecipeRoles, Stage
 from codechat.run.protocols import Ask
+from codechat.studies.multicodeif.checking import examine
 from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 from codechat.studies.multicodeif.constraints.examining import Examination
-from codechat.studies.multicodeif.construct.checking import FAULTS, Check, Fault
-from codechat.studies.multicodeif.construct.drawing import Draw
-from codechat.studies.multicodeif.construct.expanding import Expand
-from codechat.studies.multicodeif.construct.filtering import Filter, chains
-from codechat.studies.multicodeif.construct.pools import Pool, choose_pools, read_pools
-from codechat.studies.multicodeif.construct.prompts import ConstraintsPrompts
-from codechat.studies.multicodeif.construct.redundancy import THRESHOLD
-from codechat.studies.multicodeif.construct.review import Review, Reviews
-from codechat.studies.multicodeif.construct.seeds import Snippets, read_snippets
+from codechat.studies.multicodeif.construct.review import THRESHOLD, Filter, Review, Reviews, chains
+from codechat.studies.multicodeif.construct.sources import Pool, Snippets, choose_pools, read_pools, read_snippets
 from codechat.studies.multicodeif.construct.task import Made
-from codechat.studies.multicodeif.construct.witness import Witness
-from codechat.studies.multicodeif.construct.writing import Author, Concepts, Written
+from codechat.studies.multicodeif.construct.writing import (
+    Author,
+    Concepts,
+    ConstraintsPrompts,
+    Draw,
+    Expand,
+    Witness,
+    Written,
+)
 from codechat.studies.multicodeif.dataset import read_prompts
-from codechat.studies.multicodeif.verbs import examine
 
 EXPANDED = ["interface_specification", "data_structure", "code_quality"]
-"""The categories that the paper expands."""
+"""The categories that become chains in the paper."""
 ESSENTIAL = {"draw", "write", "witness", "chains"}
 """Stages that cannot be left out."""
 
 
 class ConstraintsRoles(RecipeRoles):
-    """Who makes the tasks."""
+    """The models that make the tasks."""
 
     author: SerializeAsAny[ModelConfig] = role("gpt4_turbo", "model that names concepts and writes tasks")
     solver: SerializeAsAny[ModelConfig] = role("gpt5", "model whose programs show that a task can be passed")
@@ -70,15 +69,13 @@ class ConstraintsConfig(RecipeConfig):
     rounds: int = result_option(3, "times that what is missing of the number is asked for, the first included", ge=1)
     tries: int = result_option(3, "programs that the solver may write for a witness, and as many to be refused", ge=1)
     pools: str | None = place_option(None, "a folder of pools of your own, which come before the package's")
-    against: str | None = place_option(None, "a file of tasks beside which a prompt may be redundant too")
+    against: str | None = place_option(None, "a file of tasks that new prompts must not resemble either")
     reviews: list[str] = run_option([], "label files of people: reviews=[FILE,FILE]")
-    check: str | None = place_option(None, "check the tasks of this file instead, without a call")
-    faults: list[Fault] = result_option([*FAULTS], "the faults for which check=FILE puts a task on its list")
     roles: ConstraintsRoles = original_option(..., "who makes the tasks")
     prompts: ConstraintsPrompts = original_option(..., "each as a text or @FILE")
 
     def identity(self, older: int = 0) -> dict[str, Any]:
-        """The options, with the content of the pools and of the tasks that it is held against."""
+        """The options, with the content of the pools and of the tasks to compare with."""
         own = super().identity(older)
         if self.pools is not None:
             own["pools"] = content_hash([pool.model_dump() for pool in read_pools(self.pools).values()])
@@ -96,7 +93,8 @@ class Constraints:
         self._config, pools = config, read_pools(config.pools)
         self._wanted = choose_pools(pools, config.types, config.languages)
         grown = _grown(pools, config) if config.levels > 1 else {}
-        grown = grown if {*grown} & {*self._wanted} else {}
+        if grown.keys().isdisjoint(self._wanted):
+            grown = {}
         self._pools = {**grown, **self._wanted}
         self.kinds = [pool.kind for pool in self._pools.values()]
         judged = [kind.name for kind in self.kinds if kind.by == "judge"]
@@ -124,17 +122,15 @@ class Constraints:
     def snippets(self) -> Snippets:
         """The user's snippets."""
         if self._config.seeds is None:
-            raise UserError(
-                "recipe=constraints thinks of tasks by snippets of code", "seeds=FILE, as docs/multicodeif.md says"
-            )
+            raise UserError("recipe=constraints makes tasks from snippets of code", "seeds=FILE (docs/multicodeif.md)")
         return read_snippets(Path(self._config.seeds).expanduser())
 
     def seeds(self) -> Sequence[Item]:
-        """The items of the first round: of every type so many tasks, the snippets in turns."""
+        """The items of the first round: `number` tasks of every type, with the snippets in turns."""
         return [*self._items(Counter(dict.fromkeys(self._wanted, self._config.number)), [], 1)]
 
     def more(self, begun: Sequence[Item], kept: Sequence[Item]) -> Sequence[Item]:
-        """The items of another round: what is missing of the number, until the rounds are used up."""
+        """The items of another round: what is missing of the number, until all rounds are used."""
         round_ = max(int(item.data["round"]) for item in begun)
         have = Counter(made.type for made in map(Made.of, kept) if made.level == 1)
         missing = Counter({name: self._config.number - have[name] for name in self._wanted})
@@ -150,14 +146,14 @@ class Constraints:
     async def prepare(self, items: Sequence[Item], kit: Kit) -> None:
         """Raises `UserError` if something is not installed that a rule or the classifier needs."""
         for pool in self._pools.values():
-            for value, language in {language: (value, language) for value, language in pool.pairs()}.values():
-                constraint = Constraint(pool.name, pool.kind.read(pool.answer_to(value, language)))
+            for language, value in {language: value for value, language in pool.pairs()}.items():
+                constraint = Constraint.of(pool.name, pool.answer_to(value, language))
                 constraint.require()
             if pool.kind.by == "classifier":
                 await examine(kit, kit.stage, [Examination(constraint, "x = 1", "guarded")])
 
     def row(self, item: Item) -> Mapping[str, Any]:
-        """The line of a task: the paper's seven fields (III-A), and what `dataset=multicodeif` needs beside them."""
+        """The line of a task: the paper's seven fields (III-A), and what else `dataset=multicodeif` needs."""
         made, kind = Made.of(item), constraint_type(Made.of(item).own.type)
         solved = [constraint_type(each.type).solved for each in made.demanded]
         answers = [made.witness if own else each.answer for own, each in zip(solved, made.demanded, strict=True)]
@@ -181,18 +177,17 @@ class Constraints:
 
     def distributions(self, rows: Sequence[Mapping[str, Any]]) -> Distributions:
         """Counts for the card."""
-        counted = {
-            name: Counter(str(row[name]) for row in rows)
+        counts: dict[str, Mapping[str, int]] = {
+            name: dict(sorted(Counter(str(row[name]) for row in rows).items()))
             for name in ("constraint_type", "language", "level", "reviewed")
         }
-        counts = {name: dict(sorted(count.items())) for name, count in counted.items()}
-        if self._config.seeds is None:  # it goes on from items
+        if self._config.seeds is None:  # the construction continues from items
             return counts
         left_out = {f"left out: {reason}": count for reason, count in self.snippets.left_out.items()}
         return {**counts, "snippets": {"used": len(self.snippets.used), **left_out}}
 
     def asks(self, item: Item) -> Iterator[Ask]:
-        """The calls that a task is expected to need: every reply is readable, and the first program is accepted."""
+        """The expected calls of a task: every reply is readable, and the first program is accepted."""
         made, prompts = Made.of(item), self._config.prompts
         code, prompt, program = len(made.snippet["code"]), 700, 2500
         grows = self._config.levels > 1 and {*self._pools} != {*self._wanted}
@@ -207,33 +202,21 @@ class Constraints:
 def _grown(pools: Mapping[str, Pool], config: ConstraintsConfig) -> Mapping[str, Pool]:
     """The pools of the types that are expanded, in the chosen languages. Raises `UserError` for an unknown name."""
     names = {name: {name, pool.kind.category, *pool.kind.published} for name, pool in pools.items()}
+    known = set[str]().union(*names.values())
     for wanted in config.expand:
-        if not any(wanted in known for known in names.values()):
-            raise UserError(
-                f"expand: no category or type of constraints is called '{wanted:.60}'",
-                nearest(wanted, {name for known in names.values() for name in known}),
-            )
-    found = {name: pool for name, pool in pools.items() if names[name] & {*config.expand}}
-    return choose_pools(found, None, config.languages)
+        if wanted not in known:
+            problem = f"expand: no category or type of constraints is called '{wanted:.60}'"
+            raise UserError(problem, nearest(wanted, known))
+    expanded = {name: pool for name, pool in pools.items() if names[name] & {*config.expand}}
+    return choose_pools(expanded, None, config.languages)
 
 
 @RECIPES.register("constraints", ConstraintsConfig)
 def constraints(config: ConstraintsConfig) -> Recipe:
-    """Tasks with constraints on the code, each shown to be passable; or a check of tasks (MultiCodeIF's ConstraGen)."""
-    if config.check is not None:
-        check = Check(Path(config.check).expanduser(), config.faults)
-        return Recipe(check.items, [Stage("check", check.work)], distributions=None)
+    """Tasks with constraints on the code, each shown to be passable (MultiCodeIF's ConstraGen)."""
     made = Constraints(config)
     return Recipe(
-        seeds=made.seeds,
-        stages=made.stages,
-        row=made.row,
-        roles=made.roles,
-        schemas=(Concepts, Written),
-        sandbox=any(kind.by == "compiler" for kind in made.kinds),
-        distributions=made.distributions,
-        asks=made.asks,
-        prepare=made.prepare,
-        more=made.more,
-        cell=("dataset=multicodeif", "protocol=repair"),
-    )
+        made.seeds, made.stages, row=made.row, roles=made.roles, schemas=(Concepts, Written),
+        sandbox=any(kind.by == "compiler" for kind in made.kinds), distributions=made.distributions,
+        asks=made.asks, prepare=made.prepare, more=made.more, cell=("dataset=multicodeif", "protocol=repair"),
+    )  # fmt: skip

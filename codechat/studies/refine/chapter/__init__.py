@@ -11,14 +11,13 @@ from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
 from codechat.report.chapters import Chapter, register
 from codechat.report.data import Column, Drawing, Headline, Interval, Section, Table, Value
+from codechat.report.drawing import write_cell_figures
 from codechat.report.formats import as_csv
 from codechat.report.generic import NONE, TextLine, ends_text, outcomes_text, repeats, sessions_text, value_text
-from codechat.report.generic.figures import write_cell_figures
 from codechat.report.generic.paired import pairs
 from codechat.report.generic.tables import costs, counts
 from codechat.report.metrics import Measures
-from codechat.report.metrics.counts import DECIDED, REPLIES
-from codechat.report.metrics.loaded import LOADED
+from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES
 from codechat.report.metrics.measures import FIELD
 from codechat.studies.refine.chapter import comparisons, outcomes, tables
 from codechat.studies.refine.chapter.comparisons import AXES, ablation_table

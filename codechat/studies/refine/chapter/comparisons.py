@@ -8,10 +8,10 @@ from codechat.base.domain import SCOPES
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.generic import paired
 from codechat.report.generic.tables import named_table
+from codechat.report.loading import RESCORED
 from codechat.report.metrics.powered import FEWEST, JudgeLabels, Powered, powered, powered_difference
 from codechat.report.metrics.statistics import TaskRatio, percent_change, sustained
-from codechat.report.metrics.tally import size
-from codechat.report.variants import RESCORED
+from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison
 
 NAMES: Mapping[str, str] = {"agenda": "Agenda", "turns": "N", "judge": "Judge", "prompts": "Prompts"}

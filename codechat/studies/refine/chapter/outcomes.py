@@ -26,7 +26,7 @@ from codechat.report.metrics.statistics import (
     phi,
     sustained,
 )
-from codechat.report.metrics.tally import size
+from codechat.report.metrics.sums import size
 from codechat.studies.refine.metrics import ByType
 
 MEAN = "mean of all"  # in place of a dataset's name

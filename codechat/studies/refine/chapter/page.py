@@ -23,9 +23,8 @@ from codechat.report.data import (
     Shown,
     Table,
 )  # fmt: skip
-from codechat.report.drawing import Look, Point
+from codechat.report.drawing import Look, Point, points_of
 from codechat.report.generic import overview
-from codechat.report.generic.figures import points_of
 from codechat.report.metrics.statistics import TaskRatio, mean_of, rate
 from codechat.studies.refine.chapter import comparisons
 from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison, setups_of

@@ -1,4 +1,4 @@
-"""The chapter of requirements that come step by step: the tables of SR-Eval's paper, beside what it prints."""
+"""The chapter of requirements that come step by step: the tables of SR-Eval's paper, next to its printed figures."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -8,35 +8,26 @@ from codechat.report.chapters import Chapter, register
 from codechat.report.comparison import Comparison, LoadedCell
 from codechat.report.data import Chart, Headline, Section, Table
 from codechat.report.generic import NONE, TextLine, value_text
-from codechat.report.generic.beside import PUBLISHED
 from codechat.report.generic.overview import board_of, charts_of, rivals_of, section_of, standing
+from codechat.report.generic.published import PUBLISHED
 from codechat.report.metrics import Measures
-from codechat.studies.sreval.chapter.published import setting_of, told
-from codechat.studies.sreval.chapter.tables import GROUP, paper_tables
+from codechat.studies.sreval.chapter.tables import GROUP, paper_tables, setting_of, variant_of
 from codechat.studies.sreval.metrics import STEPWISE
 
 Asked = tuple[str, str]  # prompting and context
 WORDS = {"full_history": "full history", "code_edit": "code edits", "cumulative": "cumulative instructions"}
 ORDER = (*WORDS, "basic", "golden")
-TOTAL = "tokens"  # the board's column of all tokens, beside those per task
+TOTAL = "tokens"  # the board's column of all tokens, next to the tokens per task
 
 
 def claim(comparison: Comparison[Any]) -> Headline:
-    """Who leads in the setting that most models share, with the counts of the whole comparison."""
+    """The leading model in the setting that most models share, with the counts of the whole comparison."""
     rivals = rivals_of(comparison.loaded)
     settings = settings_in(comparison.loaded)
     leading = max(settings, key=lambda setting: sum(_asked(cell) == setting for cell in rivals))  # the first of equals
     found = standing(_within(comparison, leading))
     said = f" All of these {named(leading)}." if len(settings) > 1 else ""
     return replace(found, text=f"{found.text}{said}", facts=standing(comparison).facts)
-
-
-def _section(comparison: Comparison[Any], groups: Sequence[str]) -> Section:
-    """The generic section, but its charts are drawn setting by setting."""
-    settings, whole = settings_in(comparison.loaded), board_of(comparison)
-    board = replace(whole, columns=[column for column in whole.columns if column.title != TOTAL])
-    charts = [chart for setting in settings for chart in _charts(comparison, setting, several=len(settings) > 1)]
-    return section_of(comparison, groups, claim=claim(comparison), board=board, charts=charts)
 
 
 def settings_in(cells: Sequence[LoadedCell]) -> list[Asked]:
@@ -50,15 +41,10 @@ def named(setting: Asked) -> str:
     return f"with {WORDS[prompting]} and {context} context"
 
 
-def _charts(comparison: Comparison[Any], setting: Asked, *, several: bool) -> Iterator[Chart]:
-    for chart in charts_of(_within(comparison, setting)):
-        yield replace(chart, title=f"{chart.title}, {named(setting)}") if several else chart
-
-
 def _within(comparison: Comparison[Any], setting: Asked) -> Comparison[Any]:
-    """The comparison of one setting, which the cells' names then need not tell."""
+    """The comparison of one setting, without the setting in the cells' names."""
     cells = [cell for cell in comparison.loaded if _asked(cell) == setting]
-    return replace(comparison, loaded=tuple(replace(cell, variant=", ".join(told(cell))) for cell in cells))
+    return replace(comparison, loaded=tuple(replace(cell, variant=", ".join(variant_of(cell))) for cell in cells))
 
 
 def _asked(cell: LoadedCell) -> Asked:
@@ -71,7 +57,7 @@ class StepwiseChapter(Chapter):
     leads = False
 
     def summary(self, measures: Measures, metrics: Mapping[str, Any]) -> Iterator[TextLine]:
-        """As of any protocol, but Acc with every round: they are few, and each is a figure of the paper."""
+        """The generic summary, but Acc with every round, since each is a figure of the paper."""
         for name, text in super().summary(measures, metrics):
             if name.startswith("Acc(k)"):
                 yield f"Acc, round 1 → {len(metrics['acc'])}", " → ".join(map(value_text, metrics["acc"])) or NONE
@@ -97,4 +83,13 @@ class StepwiseChapter(Chapter):
         return claim(comparison)
 
     def sections(self, comparison: Comparison[Any]) -> list[Section]:
-        return [_section(comparison, (GROUP, comparison.protocol))]
+        """The generic section, but with charts setting by setting."""
+        settings, whole = settings_in(comparison.loaded), board_of(comparison)
+        board = replace(whole, columns=[column for column in whole.columns if column.title != TOTAL])
+        charts: list[Chart] = []
+        for setting in settings:
+            suffix = f", {named(setting)}" if len(settings) > 1 else ""
+            drawn = charts_of(_within(comparison, setting))
+            charts += [replace(chart, title=f"{chart.title}{suffix}") for chart in drawn]
+        groups = (GROUP, comparison.protocol)
+        return [section_of(comparison, groups, claim=claim(comparison), board=board, charts=charts)]

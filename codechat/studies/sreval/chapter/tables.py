@@ -1,32 +1,155 @@
-"""The tables of SR-Eval's paper, over the report's cells, with the paper's own figures beside them."""
+"""The tables of SR-Eval's paper over the report's cells, next to its printed figures (`published.yaml`)."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from codechat.base.files import from_yaml
-from codechat.report.comparison import Comparison, LoadedCell
-from codechat.report.data import Column, Table, Value
-from codechat.report.generic.beside import MEASURED, NOWHERE, PUBLISHED, said_apart
+from codechat.report.comparison import REPLAYED, Comparison, LoadedCell
+from codechat.report.data import Column, Table, Value, columns_of
+from codechat.report.generic.published import MEASURED, NOWHERE, PUBLISHED, beside, said_apart
 from codechat.report.generic.tables import best_in
-from codechat.report.metrics.loaded import LOADED
-from codechat.studies.sreval.chapter.published import (
-    DATA,
-    LEVELS,
-    OWN,
-    Entry,
-    Setting,
-    apart,
-    comparable,
-    entries,
-    in_paper,
-    level_of,
-    paper,
-    setting_of,
-    told,
-    unmarked,
-)
+from codechat.report.metrics.counts import LOADED
+from codechat.studies.sreval.dataset import PUBLISHED as PUBLISHED_TASKS
+from codechat.studies.sreval.protocol import paper_context
+
+DATA = Path(__file__).with_name("published.yaml")
+LEVELS: Mapping[str, Mapping[str, str]] = {
+    "function": {"sreval_python": "Python", "sreval_java": "Java"},
+    "repository": {"sreval_python_repository": "Python", "sreval_java_repository": "Java"},
+}
+"""The paper's datasets by level, each with its language."""
+
+
+class Setting(NamedTuple):
+    """The setting of a model's figure: `prompting` and `context` are options of the protocol."""
+
+    dataset: str
+    prompting: str
+    context: str
+
+
+class Figures(NamedTuple):
+    """A model's figures in a setting: Acc by round, empty if unknown, AvgAcc, complete rate, and tokens per task."""
+
+    rounds: Sequence[float | None]
+    avg_acc: float | None
+    complete_rate: float | None
+    atc: float | None
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The paper's figures. Models go by its abbreviations, such as `OSS-20-T`, in its order.
+
+    `names` has their full names with the reasoning level; `tasks` is Table 1 by dataset, and `total` its last row;
+    `marks` is Table 2 by model, with codechat's `preset`.
+    """
+
+    names: Mapping[str, str]
+    tasks: Mapping[str, Mapping[str, Any]]
+    figures: Mapping[str, Mapping[Setting, Figures]]
+    marks: Mapping[str, Mapping[str, Any]]
+
+
+@cache
+def paper() -> Paper:
+    data = from_yaml(DATA.read_text(encoding="utf-8"))
+    found: dict[str, dict[Setting, Figures]] = {model: {} for model in data["models"]}
+    for dataset, lines in data["rounds"].items():
+        for line, (*rounds, avg_acc, complete_rate) in lines.items():
+            model, context = line.split()
+            found[model][Setting(dataset, "full_history", context)] = Figures(rounds, avg_acc, complete_rate, None)
+    for dataset, lines in data["prompting"].items():
+        for line, (avg_acc, complete_rate, atc) in lines.items():
+            model, context, prompting = line.split()
+            setting = Setting(dataset, prompting, context)
+            known = found[model].get(setting, Figures((), avg_acc, complete_rate, None))
+            found[model][setting] = known._replace(atc=atc)
+    names = {model: about["name"] for model, about in data["models"].items()}
+    return Paper(names, data["tasks"], found, data["models"])
+
+
+OWN = "own"  # the level of all datasets outside the paper
+COLUMNS = {"protocol.prompting", "protocol.context"}  # options with columns, which names of rows leave out
+
+
+@dataclass
+class Entry:
+    """A model's figures by setting, measured or published. A `rival` is measured and no baseline."""
+
+    name: str
+    source: str
+    rival: bool = False
+    figures: dict[Setting, Figures] = field(default_factory=dict)
+
+
+def level_of(cell: LoadedCell) -> str:
+    """The level of a cell's dataset."""
+    return next((level for level, datasets in LEVELS.items() if unmarked(cell) in datasets), OWN)
+
+
+def setting_of(cell: LoadedCell) -> Setting:
+    """The setting of a cell's figures."""
+    protocol = cell.config["protocol"]
+    return Setting(cell.dataset, str(protocol["prompting"]), str(protocol["context"]))
+
+
+def entries(comparison: Comparison[Any], level: str) -> list[Entry]:
+    """The measured models of a level, each followed by its published figures, then the paper's other models.
+
+    Published figures need a cell with their setting, all tasks of their dataset and the paper's own harness.
+    """
+    cells = [found.cell for found in comparison.in_order() if level_of(found.cell) == level]
+    measured: dict[str, Entry] = {}
+    names: dict[str, str] = {}
+    for cell in sorted(cells, key=lambda cell: comparison.labels.index(cell.label)):
+        name = ", ".join(filter(None, [cell.model, *variant_of(cell)]))
+        entry = measured.setdefault(name, Entry(name, MEASURED, not cell.is_baseline))
+        figures = (cell.metrics[key] for key in ("acc", "avg_acc", "complete_rate", "atc"))
+        entry.figures[setting_of(cell)] = Figures(*figures)
+        names[name] = in_paper(cell)
+    settings, published = {setting_of(cell) for cell in cells if not apart(cell)}, dict[str, Entry]()
+    for model, known in paper().figures.items():
+        if shown := {setting: each for setting, each in known.items() if setting in settings}:
+            named = paper().names[model]
+            published[named] = Entry(named, PUBLISHED, figures=shown)
+    return beside([(names[name], [entry]) for name, entry in measured.items()], published)
+
+
+def apart(cell: LoadedCell) -> list[str]:
+    """The differences, in words, between a cell and the cells of the paper's figures: tasks, context and harness."""
+    size, protocol = paper().tasks.get(cell.dataset), cell.config["protocol"]
+    whole = size is not None and cell.metrics["sessions"] == size["tasks"] and cell.content in PUBLISHED_TASKS
+    wanted = "not of the paper" if size is None else f"not the published {size['tasks']}"
+    found = [] if whole else [f"{cell.metrics['sessions']} tasks, {wanted}"]
+    where = protocol.get("local_context") or paper_context(cell.dataset)
+    if cell.dataset not in LEVELS["function"] and where != paper_context(cell.dataset):
+        found.append(f"protocol.local_context={where}")
+    harness = protocol.get("harness")
+    return found if harness == "official" else [*found, f"protocol.harness={harness}"]
+
+
+def variant_of(cell: LoadedCell) -> Iterator[str]:
+    """The differences between a cell and others of its model, without prompting and context."""
+    return (words for key, words in cell.differences.items() if key not in COLUMNS)
+
+
+def in_paper(cell: LoadedCell) -> str:
+    """The name of a cell's model in these tables; empty if the paper has no such model."""
+    preset, effort = cell.model.removesuffix(REPLAYED), (cell.config.get("model") or {}).get("reasoning_effort")
+    known = {about["preset"]: model for model, about in paper().marks.items()}
+    model = known.get(f"{preset}_{effort}") or known.get(preset)
+    return paper().names[model] if model is not None else ""
+
+
+def unmarked(cell: LoadedCell) -> str:
+    """The dataset's name without the mark of its content."""
+    return cell.dataset.removesuffix(f" ({cell.mark})") if cell.mark else cell.dataset
+
 
 GROUP = "stepwise_paper"
 FULL = "full_history"
@@ -46,7 +169,7 @@ BEST = " Bold: the best that was measured, baselines apart."
 
 @dataclass(frozen=True)
 class Level:
-    """The cells of one level: their datasets and settings, and whose figures there are."""
+    """The cells of one level: their datasets, settings and entries."""
 
     name: str
     cells: Sequence[LoadedCell]
@@ -54,37 +177,37 @@ class Level:
 
     @property
     def datasets(self) -> list[str]:
-        """The datasets, those of the paper in its order."""
+        """The datasets, in the paper's order."""
         order = [*LEVELS.get(self.name, {})]
         known = {cell.dataset: unmarked(cell) for cell in self.cells}
         return sorted(known, key=lambda name: (order.index(known[name]) if order else 0, name))
 
     def within(self, prompting: str) -> list[str]:
-        """The datasets that have cells of a prompting."""
+        """The datasets with cells of a prompting."""
         found = {cell.dataset for cell in self.cells if setting_of(cell).prompting == prompting}
         return [dataset for dataset in self.datasets if dataset in found]
 
     def contexts(self, prompting: str) -> list[str]:
-        """The contexts that cells of a prompting have."""
+        """The contexts of cells of a prompting."""
         found = {setting.context for cell in self.cells if (setting := setting_of(cell)).prompting == prompting}
         return [context for context in SHORT if context in found]
 
     def titled(self, dataset: str) -> str:
-        """The dataset as a column names it: its language, if it is one of the paper's."""
+        """The dataset's name in a column: the language, for a dataset of the paper."""
         known = next(unmarked(cell) for cell in self.cells if cell.dataset == dataset)
         return dataset.replace(known, LEVELS.get(self.name, {}).get(known, known), 1)
 
     @property
     def note(self) -> str:
-        """Whose figures the tables hold."""
+        """The note on the sources of figures."""
         if self.name == OWN:
             return BEST
         lacking = NOWHERE + said_apart((cell.label, apart(cell)) for cell in self.cells)
-        return f" {SOURCES}{'' if any(map(comparable, self.cells)) else lacking}{BEST}"
+        return f" {SOURCES}{lacking if all(map(apart, self.cells)) else ''}{BEST}"
 
 
 def paper_tables(comparison: Comparison[Any]) -> Iterator[Table]:
-    """Those of every level that has cells, then the sizes of the datasets."""
+    """The tables of every level with cells, then the sizes of the datasets."""
     cells = [found.cell for found in comparison.in_order()]
     for name in TITLES:
         own = [cell for cell in cells if level_of(cell) == name]
@@ -128,7 +251,7 @@ def rounds(level: Level, dataset: str) -> Table:
     return _table(
         picks, _lines(level.entries, picks), name=f"stepwise_rounds_{_word(dataset)}",
         title=f"Acc by round, {dataset}, full history (as SR-Eval's Table {NUMBERED[level.name][0]})",
-        note=f"Round k is turn k − 1 of the records; its tasks are those that have it. {MEANING}{level.note}",
+        note=f"Round k is turn k − 1 of the records; its tasks have that round. {MEANING}{level.note}",
     )  # fmt: skip
 
 
@@ -197,9 +320,8 @@ def _lengths_of(comparison: Comparison[Any], dataset: str) -> list[Value]:
 
 def models(comparison: Comparison[Any]) -> Table:
     """The paper's models with the marks of its Table 2, and the cells of this report that ask each."""
-    columns = [Column("model", "Model"), Column("short", "Abbreviation"), Column("category", "Category")]
-    columns += [Column("size", "Size"), Column("open", "Open weights"), Column("preset", "Preset")]
-    columns += [Column("cells", "Cells here", "d")]
+    columns = columns_of(model="Model", short="Abbreviation", category="Category", size="Size")
+    columns += columns_of(open="Open weights", preset="Preset") + columns_of("d", cells="Cells here")
     asked = [in_paper(found.cell) for found in comparison.in_order()]
     rows = tuple(
         (paper().names[model], model, *(paper().marks[model][key] for key in ("category", "size", "open", "preset")),
@@ -207,24 +329,24 @@ def models(comparison: Comparison[Any]) -> Table:
         for model in paper().names
     )  # fmt: skip
     return Table(
-        "stepwise_paper_models", "The paper's models (SR-Eval's Table 2)", tuple(columns), rows,
+        "stepwise_paper_models", "The paper's models (SR-Eval's Table 2)", columns, rows,
         "Category and size are as the paper prints them. What an API serves under a name may have changed since.",
         GROUP,
     )  # fmt: skip
 
 
 def _counted(by_round: Sequence[int]) -> tuple[int, int, int, float, int]:
-    """Of the numbers of tasks that have a round: the tasks, their least and most turns, the mean and the sum."""
+    """From the numbers of tasks with each round: the tasks, their least and most turns, the mean and the sum."""
     tasks, turns = by_round[0], sum(by_round)
     return tasks, sum(count == tasks for count in by_round), len(by_round), turns / tasks, turns
 
 
-Line = tuple[Entry, tuple[Value, ...], list[Value]]  # whose figures, what else names the row, and the figures
+Line = tuple[Entry, tuple[Value, ...], list[Value]]  # the entry, further names of the row, and the figures
 RATES = {"avg_acc": "AvgAcc", "complete_rate": "CR"}
 
 
 class Pick(NamedTuple):
-    """A column by its key and title, and what it shows of an entry: a figure by name, or Acc of a round."""
+    """A column by its key and title, and its value of an entry: a figure by name, or Acc of a round."""
 
     key: str
     title: str
@@ -241,29 +363,27 @@ class Pick(NamedTuple):
         return found.rounds[what] if what < len(found.rounds) else None
 
 
-def _lines(of: Iterable[Entry], picks: Sequence[Pick], told: tuple[Value, ...] = ()) -> Iterator[Line]:
-    """The entries that have any of the figures."""
+def _lines(of: Iterable[Entry], picks: Sequence[Pick], names: tuple[Value, ...] = ()) -> Iterator[Line]:
     for entry in of:
         values = [pick.of(entry) for pick in picks]
         if any(value is not None for value in values):
-            yield entry, told, values
+            yield entry, names, values
 
 
 def _table(picks: Sequence[Pick], lines: Iterable[Line], named: Sequence[Column] = (), **about: str) -> Table:
-    """The lines as rows, each under its model and where its figures come from; the best rivals of a block are bold."""
+    """The lines as rows, each with its model and the source of its figures; the best rivals of a block are bold."""
     lines = list(lines)
     heads = (Column("model", "Model"), Column("source", "Source"), *named)
     columns = [Column(pick.key, pick.title, ",.2f" if pick.what == "atc" else ".4f") for pick in picks]
-    blocks = [told if entry.rival else None for entry, told, _ in lines]
+    blocks = [names if entry.rival else None for entry, names, _ in lines]
     best = best_in(blocks, [values for *_, values in lines], [pick.what != "atc" for pick in picks])
     return Table(
         columns=(*heads, *columns), group=GROUP, strong=frozenset((row, len(heads) + place) for row, place in best),
-        rows=tuple((entry.name, entry.source, *told, *values) for entry, told, values in lines), **about,
+        rows=tuple((entry.name, entry.source, *names, *values) for entry, names, values in lines), **about,
     )  # fmt: skip
 
 
 def _word(text: str) -> str:
-    """The text as part of a column's key."""
     return re.sub(r"\W+", "_", text).strip("_").lower()
 
 
@@ -274,9 +394,9 @@ METHODS = (OURS, *SUFFIXES.values())
 
 
 def ablation_tables(comparison: Comparison[Any]) -> Iterator[Table]:
-    """Tables 7 and 8: what stages of validation do to a benchmark, and what people say of the tasks.
+    """Tables 7 and 8: the effect of stages of validation on a benchmark, and people's ratings of the tasks.
 
-    There are any if the report has cells over tasks made with all stages, and over the same made without some.
+    They need cells over tasks made with all stages, and over the same made without some.
     """
     found: dict[tuple[str, str, str], dict[str, tuple[float | None, float | None]]] = {}
     for cell in (each.cell for each in comparison.in_order() if level_of(each.cell) == OWN):
@@ -284,7 +404,7 @@ def ablation_tables(comparison: Comparison[Any]) -> Iterator[Table]:
         for suffix, named in SUFFIXES.items():
             if name.endswith(suffix):
                 name, method = name.removesuffix(suffix), named
-        model = ", ".join([cell.model, *told(cell), *(part.replace("_", " ") for part in setting_of(cell)[1:])])
+        model = ", ".join([cell.model, *variant_of(cell), *(part.replace("_", " ") for part in setting_of(cell)[1:])])
         figures = (cell.metrics["avg_acc"], cell.metrics["complete_rate"])
         found.setdefault((model, name, MEASURED), {})[method] = figures
     measured = {key: methods for key, methods in found.items() if OURS in methods and len(methods) > 1}
@@ -295,8 +415,8 @@ def ablation_tables(comparison: Comparison[Any]) -> Iterator[Table]:
         for language, methods in languages.items():
             measured[paper().names[model], language, PUBLISHED] = {each: tuple(methods[each]) for each in METHODS}
     yield _ablations(measured)
-    columns = (Column("level", "Level"), Column("dimension", "Dimension"), Column("source", "Source"))
-    counts = (Column("count", "Ratings", "d"), Column("mean", "Mean", ".3f"), Column("deviation", "SD", ".3f"))
+    columns = columns_of(level="Level", dimension="Dimension", source="Source")
+    counts = (Column("count", "Ratings", "d"), *columns_of(".3f", mean="Mean", deviation="SD"))
     rows = tuple(
         (level, dimension, PUBLISHED, *figures)
         for level, dimensions in data["people"].items()
@@ -308,24 +428,20 @@ def ablation_tables(comparison: Comparison[Any]) -> Iterator[Table]:
     )
 
 
-def _ablations(
-    found: Mapping[tuple[str, str, str], Mapping[str, tuple[float | None, float | None]]],
-) -> Table:
-    texts = [Column("model", "Model"), Column("tasks", "Tasks"), Column("source", "Source"), Column("method", "Method")]
+def _ablations(found: Mapping[tuple[str, str, str], Mapping[str, tuple[float | None, float | None]]]) -> Table:
+    texts = columns_of(model="Model", tasks="Tasks", source="Source", method="Method")
     columns = [Column("avg_acc", "AvgAcc", ".4f"), Column("delta_1", "Δ₁", ".2f")]
     columns += [Column("complete_rate", "CR", ".4f"), Column("delta_2", "Δ₂", ".2f")]
     rows: list[tuple[Value, ...]] = []
     for names, methods in found.items():
         for method in filter(methods.__contains__, METHODS):
-            pairs = zip(methods[method], methods[OURS], strict=True)
-            rows.append((*names, method, *(part for one, ours in pairs for part in (one, _points(one, ours)))))
+            values: list[Value] = []
+            for value, ours in zip(methods[method], methods[OURS], strict=True):
+                values += [value, None if value is None or ours is None else 100 * (value - ours)]
+            rows.append((*names, method, *values))
     note = (
         "Δ₁, Δ₂: points of a hundred above the tasks that all stages let through: the more, the less the tests of the "
         "others discriminate. Evaluator: semantic alignment; DC: distinctiveness. The published tasks are the paper's."
     )
     title = "Tasks made without stages of validation (as SR-Eval's Table 7)"
     return Table("stepwise_ablations", title, (*texts, *columns), tuple(rows), note, GROUP)
-
-
-def _points(one: float | None, ours: float | None) -> float | None:
-    return None if one is None or ours is None else 100 * (one - ours)

@@ -1,7 +1,7 @@
-"""How tasks of SR-Eval's kind are made: one requirement becomes several, each with a program and tests of its own.
+"""Construction of tasks of SR-Eval's kind: one requirement becomes several, each with its program and tests.
 
-Sections 3.1.2 and 3.1.3 of the paper. `seeds.py` has what it begins with, `agents.py` who is asked, `order.py` the
-graph of the steps, `algorithm.py` Algorithm 1 and `checking.py` Algorithm 2.
+Sections 3.1.2 and 3.1.3 of the paper. `seeds.py` reads the seeds, `agents.py` asks models, `algorithm.py` has the graph
+of the steps and Algorithms 1 and 2.
 """
 
 import asyncio
@@ -34,16 +34,13 @@ from codechat.studies.sreval.construct.seeds import filtered, place_of, read_see
 
 NO_ANSWER = "no readable answer"
 LOADS = {"python": "pass", "java": "class LoadsTest {\n    @org.junit.jupiter.api.Test void loads() { }\n}\n"}
-"""Tests that every program passes which can be run here at all, for seeds without tests."""
+"""Tests that every runnable program passes, for seeds without tests."""
 
 
 class StepsConfig(RecipeConfig):
-    """Options of `recipe=steps`."""
-
     kind: Literal["steps"] = original_option("steps", "which recipe")
     rounds: int = result_option(6, "decompositions of a seed: six in the paper's 4.5, five in its 3.1.2", ge=1)
     attempts: int = result_option(10, "programs and tests that the coder may write for a turn", ge=1)
-    orders: int = result_option(3, "times that new tests must pass, each in another order and a fresh process", ge=1)
     earlier: Literal["all", "previous"] = result_option(
         "all", "the solutions that new tests must not pass: of all turns before, or as in the paper the previous one"
     )
@@ -52,7 +49,7 @@ class StepsConfig(RecipeConfig):
 
 
 class Steps:
-    """The stages. The journal has the results of all that they ask and run, so that each can be run again."""
+    """The stages. The journal has the results of all requests and runs, so that each stage can be run again."""
 
     def __init__(self, config: StepsConfig) -> None:
         self._config = config
@@ -61,14 +58,13 @@ class Steps:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The roles that are asked."""
+        """The roles in use."""
         converted = self._items is None or any(not item.data["instruction"] for item in self._items)
         aligned = ALIGNMENT not in self._config.skip
         always = ("decomposer", "evaluator", "analyzer", "coder")
         return (*["converter"] * converted, *always, *["alignment"] * aligned, *self._recalls)
 
     def seeds(self) -> Sequence[Item]:
-        """The seeds of the file."""
         return self._items or ()
 
     def _read(self) -> Iterator[Item]:
@@ -77,8 +73,8 @@ class Steps:
         return read_seeds(Path(self._config.seeds).expanduser())
 
     async def prepare(self, items: Sequence[Item], kit: Kit) -> None:
-        """Raises `UserError` if a seed that stands alone fails its own tests, or does not even load, and if a
-        repository lacks a function: one that is there and fails is dropped instead."""
+        """Raises `UserError` if a seed that stands alone fails its tests, or does not load, and if a repository lacks a
+        function. An existing function that fails is dropped later."""
 
         async def tested(item: Item) -> tuple[str, Verdict]:
             place, solution = place_of(item.data), item.data["solution"]
@@ -106,7 +102,7 @@ class Steps:
         return filtered(item.data) or Kept(item)
 
     async def recall(self, item: Item, kit: Kit) -> Outcome:
-        """A repository's function that a model writes without the repository is known by heart (3.1.1)."""
+        """Drops a repository's function that a model writes without the repository (3.1.1)."""
         agents = self._agents(item, kit)
         for role in self._recalls if "place" in item.data else ():
             if await agents.knows_by_heart(role, item.data["signature"], item.data["docstring"]):
@@ -114,7 +110,7 @@ class Steps:
         return Kept(item)
 
     async def convert(self, item: Item, kit: Kit) -> Outcome:
-        """A repository's function gets the instruction by which one would ask for it."""
+        """A repository's function gets an instruction that asks for it."""
         if item.data["instruction"]:
             return Kept(item)
         agents = self._agents(item, kit)
@@ -122,13 +118,10 @@ class Steps:
         return Kept(item.having(instruction=found)) if found else Dropped(NO_ANSWER, "of the converter")
 
     async def decompose(self, item: Item, kit: Kit) -> Outcome:
-        """The instruction becomes steps, which the evaluator retains, in an order that their graph allows (3.1.2).
-
-        After the last round people revise the steps, as in the paper.
-        """
+        """The instruction becomes steps in an order (3.1.2). After the last round people revise them."""
         agents, instruction = self._agents(item, kit), item.data["instruction"]
         steps, feedback = list[str](), ""
-        for number in range(1, self._config.rounds + 1):  # noqa: B007  it is noted
+        for number in range(1, self._config.rounds + 1):  # noqa: B007  the provenance has it
             parts = await agents.decompose(instruction, (steps, feedback) if steps else None)
             evaluated = await agents.evaluate(instruction, parts) if parts else None
             if parts is None or evaluated is None:
@@ -151,7 +144,7 @@ class Steps:
         """Every step gets a program and tests (Algorithm 1)."""
         config = self._config
         skip: list[Skippable] = [part for part in (ALIGNMENT, DISTINCTIVENESS) if part in config.skip]
-        limits = Limits(config.attempts, config.orders, config.earlier, skip)
+        limits = Limits(config.attempts, config.earlier, skip)
         made = await make_turns(item.data["steps"], self._agents(item, kit), limits)
         if isinstance(made, Dropped):
             return made
@@ -162,21 +155,17 @@ class Steps:
         return Kept(item.having(turns=turns).noting(attempts=attempts, told_by=told_by, skip=skip))
 
     def row(self, item: Item) -> Mapping[str, Any]:
-        """The line of a task, as `dataset=jsonl` reads it for `protocol=stepwise`."""
+        """The line of a task for `dataset=jsonl` with `protocol=stepwise`."""
         place = place_of(item.data)
-        turns = [
-            {
-                "instruction": turn["instruction"],
-                "solution": turn["solution"],
-                "suite": place.suite_fields(turn["tests"], turn["solution"]),
-            }
-            for turn in item.data["turns"]
-        ]
+        turns = []
+        for turn in item.data["turns"]:
+            suite = place.suite_fields(turn["tests"], turn["solution"])
+            turns.append({"instruction": turn["instruction"], "solution": turn["solution"], "suite": suite})
         name = {"entry_point": place.entry_point} if place.entry_point else {}
         return {"task_id": item.id, "language": place.language, **name, "turns": turns}
 
     def distributions(self, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Mapping[str, int]]:
-        """Counts for the card: turns of a task, the coder's attempts at a turn, and how tests told a step."""
+        """Counts for the card: turns of a task, the coder's attempts at a turn, and the ends of tests before a step."""
         made = [row["provenance"] for row in rows]
         counts: dict[str, Counter[str]] = {
             "turns of a task": Counter(str(len(row["turns"])) for row in rows),
@@ -187,10 +176,7 @@ class Steps:
         return {title: dict(sorted(count.items())) for title, count in counts.items()}
 
     def asks(self, item: Item) -> Iterator[Ask]:
-        """The calls that a seed is expected to need: 27 for an average one, as for the paper's (docs/sreval.md).
-
-        The program grows over the steps, and half of the coder's calls see a defect.
-        """
+        """The expected calls for a seed: 27 on average, as in the paper. The program grows over the steps."""
         whole, solution = len(item.data["instruction"]), len(item.data["solution"])
         steps, step, code, tests = whole + 400, 230, solution * 3 // 4, 2000
         if "place" in item.data:
@@ -212,7 +198,7 @@ class Steps:
 
 @RECIPES.register("steps", StepsConfig)
 def steps(config: StepsConfig) -> Recipe:
-    """Tasks whose requirements come step by step, each with a program and tests of its own (SR-Eval)."""
+    """Tasks whose requirements come step by step, each with its program and tests (SR-Eval)."""
     made = Steps(config)
     works = {"filter": made.filter, "recall": made.recall, "convert": made.convert, "decompose": made.decompose}
     return Recipe(

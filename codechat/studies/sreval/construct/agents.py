@@ -1,6 +1,6 @@
-"""The agents of SR-Eval's pipeline: what each is asked, and how its answer is read (sections 3.1.2 and 3.1.3)."""
+"""The agents of SR-Eval's pipeline: their prompts, and the reading of answers (sections 3.1.2 and 3.1.3)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import (
@@ -15,7 +15,6 @@ from pydantic import (
 )
 
 from codechat.base.config import Config, original_option
-from codechat.base.domain import Program, Verdict
 from codechat.base.errors import ContextOverflow
 from codechat.base.template import require
 from codechat.judging.deciding import Form, quote
@@ -24,10 +23,18 @@ from codechat.models.roles import role
 from codechat.run.construct import Dropped, Kit, RecipeRoles
 from codechat.sandbox.languages import language_of, without_thinking
 from codechat.sandbox.languages.replies import Fences, split
-from codechat.sandbox.suites import Suite
-from codechat.studies.sreval.construct.algorithm import Decision, Judged, Round
-from codechat.studies.sreval.construct.checking import Checked, Draft, Place, unified_check
-from codechat.studies.sreval.construct.order import Edge, graph_problem, order_steps
+from codechat.studies.sreval.construct.algorithm import (
+    Checked,
+    Decision,
+    Draft,
+    Edge,
+    Judged,
+    Place,
+    Round,
+    graph_problem,
+    order_steps,
+    unified_check,
+)
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Mark = Literal["pass", "fail"]
@@ -42,14 +49,12 @@ M = TypeVar("M", bound="Reply")
 
 
 class Reply(BaseModel):
-    """An agent's answer: one JSON object. Fields that nobody asked for are passed over."""
+    """An agent's answer: one JSON object. Further fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class Converted(Reply):
-    """The converter's instruction."""
-
     instruction: Text
 
 
@@ -80,7 +85,7 @@ class Evaluated(Reply):
 
 
 class Analyzed(Reply):
-    """The analyzer's dependencies and order; whether they hold is checked by itself (`order.py`)."""
+    """The analyzer's dependencies and order, which `graph_problem` and `order_steps` check."""
 
     edges: list[Edge]
     order: list[int] = []
@@ -116,7 +121,7 @@ class Aligned(Reply):
 
 
 class StepsRoles(RecipeRoles):
-    """Who makes the tasks. The models that may know a repository by heart may be left out."""
+    """The models. The ones that may know a repository by heart are optional."""
 
     converter: SerializeAsAny[ModelConfig] = role("qwen3_235b", "model that asks for a repository's function in words")
     decomposer: SerializeAsAny[ModelConfig] = role("qwen3_235b", "model that takes a requirement apart")
@@ -146,11 +151,11 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "alignment": ("requirement", "earlier", "code", "tests"),
     "recall": ("signature", "docstring"),
     "reask": ("problem",),
-}  # of each prompt the fields that it must have
+}  # of each prompt the required fields
 
 
 class StepsPrompts(Config):
-    """The prompts; `{{name}}` is filled in. `{{language}}`, `{{turn}}` and the mark `{{boundary}}` may stand in any."""
+    """The prompts, with fields `{{name}}`. Any may have `{{language}}`, `{{turn}}` and the mark `{{boundary}}`."""
 
     converter: str = original_option(..., "asks for one instruction; fills {{signature}}, {{docstring}} and {{body}}")
     decomposer: str = original_option(..., "asks for the parts; fills {{instruction}} and {{solution}}")
@@ -178,43 +183,39 @@ class StepsPrompts(Config):
 
 
 class Agents:
-    """The agents of one task; `kit` asks them. A method returns None if no answer of the right form came."""
+    """The agents of one task. Methods return None without a readable answer. `tests` come from the seed."""
 
     def __init__(self, kit: Kit, prompts: StepsPrompts, place: Place, reference: str = "", tests: str = "") -> None:
-        """`reference` and `tests` are those of the seed."""
         self._kit, self._prompts, self._place = kit, prompts, place
         self._reference, self._tests = reference, tests
 
     async def convert(self, signature: str, docstring: str, body: str) -> str | None:
-        """The instruction by which one would ask for a repository's function."""
-        prompts = self._prompts
-        form = self._form(Converted, [prompts.converter], signature=signature, docstring=docstring, body=body)
-        found = (await self._kit.fill_in("converter", form)).value
-        return found.instruction if found else None
+        """An instruction that asks for a repository's function."""
+        parts = {"signature": signature, "docstring": docstring, "body": body}
+        converted = await self._fill_in("converter", Converted, [self._prompts.converter], parts)
+        return converted.instruction if converted else None
 
     async def decompose(self, instruction: str, refused: tuple[Sequence[str], str] | None) -> list[str] | None:
-        """The parts of an instruction; `refused` has the last ones, and why they were."""
+        """The parts of an instruction; `refused` has the last ones, and the feedback."""
         prompts, parts = self._prompts, {"instruction": instruction, "solution": self._reference}
         asks = [prompts.decomposer]
         if refused is not None:
             asks.append(prompts.refused)
             parts |= {"attempt": numbered(refused[0]), "feedback": refused[1]}
-        form = self._form(Decomposed, [*asks, prompts.decomposed], **parts)
-        found = (await self._kit.fill_in("decomposer", form)).value
-        return found.instructions if found else None
+        decomposed = await self._fill_in("decomposer", Decomposed, [*asks, prompts.decomposed], parts)
+        return decomposed.instructions if decomposed else None
 
     async def evaluate(self, instruction: str, steps: Sequence[str]) -> Evaluated | None:
         """Marks and decision on the parts of an instruction."""
         parts = {"instruction": instruction, "solution": self._reference, "steps": numbered(steps)}
-        return (await self._kit.fill_in("evaluator", self._form(Evaluated, [self._prompts.evaluator], **parts))).value
+        return await self._fill_in("evaluator", Evaluated, [self._prompts.evaluator], parts)
 
     async def arrange(self, steps: Sequence[str]) -> tuple[tuple[int, ...], list[Edge]] | Dropped:
-        """The order of the steps and their dependencies. A graph that is none goes back once."""
+        """The order of the steps and their dependencies. An invalid graph goes back once."""
         prompts, asks, parts = self._prompts, [self._prompts.analyzer], {"steps": numbered(steps)}
         problem = ""
         for _ in range(2):
-            form = self._form(Analyzed, [*asks, prompts.analyzed], **parts)
-            found = (await self._kit.fill_in("analyzer", form)).value
+            found = await self._fill_in("analyzer", Analyzed, [*asks, prompts.analyzed], parts)
             problem = graph_problem(len(steps), found.edges) if found else "the answer is no graph"
             if found and not problem:
                 return order_steps(len(steps), found.edges, found.order), found.edges
@@ -252,11 +253,8 @@ class Agents:
             parts |= {"reference": self._reference, "tests": self._tests}
         if asked.defect is not None:
             asks.append(prompts.again)
-            parts |= {
-                "defect_code": asked.defect.code,
-                "defect_test": asked.defect.test,
-                "feedback": asked.feedback,
-            }
+            defect = asked.defect
+            parts |= {"defect_code": defect.code, "defect_test": defect.test, "feedback": asked.feedback}
         own = {"turn": str(asked.turn), "framework": FRAMEWORKS[kind]}
         prompt = self._quoted([*asks, prompts.coded], own, **parts)
         if asked.defect is None and asked.feedback:  # the last answer could not be read
@@ -268,38 +266,32 @@ class Agents:
         blocks = self._blocks(reply.text)
         return Draft(*blocks[-2:]) if len(blocks) > 1 else None
 
-    async def check(self, code: str | None, draft: Draft, order: int = 0) -> Checked:
-        """See `Team`."""
-        return await self._checked(self._place.stub if code is None else code, draft, order)
+    async def check(self, code: str | None, draft: Draft) -> Checked:
+        return await self._checked(self._place.stub if code is None else code, draft)
 
     async def align(self, asked: Round, draft: Draft) -> Judged | None:
-        """See `Team`."""
         earlier = numbered([turn.requirement for turn in asked.trajectory]) or "(none)"
         parts = {"requirement": asked.requirement, "earlier": earlier, "code": draft.code, "tests": draft.test}
-        form = self._form(Aligned, [self._prompts.alignment], **parts)
-        found = (await self._kit.fill_in("alignment", form)).value
-        return Judged(found.decision, found.reasons, found.instruction.strip()) if found else None
+        aligned = await self._fill_in("alignment", Aligned, [self._prompts.alignment], parts)
+        return Judged(aligned.decision, aligned.reasons, aligned.instruction.strip()) if aligned else None
 
     async def settle(self, asked: Round, judged: Judged) -> str | None:
-        """See `Team`."""
         reason = f"Is this requirement of turn {asked.turn} clear? {judged.feedback}"
         return self._kit.people(f"{reason}\n\n{asked.requirement}", judged.requirement)
 
-    async def _checked(self, code: str, draft: Draft, order: int = 0) -> Checked:
-        async def check(program: Program, suite: Suite) -> Verdict:
-            return await self._kit.check(program, suite, again=order)
+    async def _checked(self, code: str, draft: Draft) -> Checked:
+        return await unified_check(self._kit.check, self._place, code, draft)
 
-        return await unified_check(check, self._place, code, draft, order)
-
-    def _form(self, schema: type[M], asks: Sequence[str], **parts: str) -> Form[M]:
-        return Form(self._quoted(asks, None, **parts), schema, self._prompts.reask)
+    async def _fill_in(self, role: str, schema: type[M], asks: Sequence[str], parts: Mapping[str, str]) -> M | None:
+        form = Form(self._quoted(asks, None, **parts), schema, self._prompts.reask)
+        return (await self._kit.fill_in(role, form)).value
 
     def _quoted(self, asks: Sequence[str], own: dict[str, str] | None = None, **parts: str) -> str:
         template = "\n\n".join(each.strip("\n") for each in asks)
         return quote(template, {"language": self._place.language, **(own or {})}, **parts)
 
     def _blocks(self, reply: str) -> list[str]:
-        """The blocks of code of a reply in the task's language, or without one."""
+        """A reply's blocks of code in the task's language, or without a language."""
         names = language_of(self._place.language).names
         blocks = split(without_thinking(reply), Fences(lambda tag: tag.lower() in names)).blocks
         return [block.text for block in blocks if block.closed and (block.tag in names or not block.tag)]

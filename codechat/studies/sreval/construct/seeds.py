@@ -1,4 +1,4 @@
-"""Seeds: finished programs from which steps are made, and the filters of those from repositories (SR-Eval, 3.1.1)."""
+"""Seeds: finished programs from which steps are made, and the filters of functions of repositories (SR-Eval, 3.1.1)."""
 
 import ast
 import textwrap
@@ -14,18 +14,15 @@ from codechat.datasets.reading.lines import read_values
 from codechat.datasets.reading.rows import as_list
 from codechat.run.construct import Dropped, Item
 from codechat.sandbox.languages import language_of
-from codechat.sandbox.languages.python.assembly import assemble
-from codechat.sandbox.languages.python.syntax import parse
-from codechat.studies.sreval.construct.checking import Place
-from codechat.studies.sreval.placing import read_source
+from codechat.sandbox.languages.python.syntax import assemble, parse
+from codechat.studies.sreval.construct.algorithm import Place
 
 SETTING = "seeds"
 REMEDY = (
     "a line is one JSON object with id, instruction, solution, language and optional tests, entry_point; or a task of "
     "BigCodeBench or HumanEval+; or a function of a repository with id, signature, docstring, body, tests, place"
 )
-LEAST_LINES = 10
-"""Lines of code in the body of a repository's function: shorter ones are completed in one go."""
+LEAST_LINES = 10  # least lines of code in the body of a repository's function: shorter ones are completed in one go
 Tests = Annotated[list[str], BeforeValidator(as_list)]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -35,7 +32,7 @@ class _Row(BaseModel):
 
 
 class OwnRow(_Row):
-    """A seed in words of one's own; `tests` are those of the whole program."""
+    """A user's own seed; `tests` are for the whole program."""
 
     id: str = Field(min_length=1)
     instruction: str = Field(min_length=1)
@@ -45,14 +42,13 @@ class OwnRow(_Row):
     entry_point: str = ""
 
     def data(self) -> dict[str, Any]:
-        """The item's data."""
         return self.model_dump(exclude={"id"})
 
 
 class BigCodeBenchRow(_Row):
-    """A task of BigCodeBench: the instruction as one gives it to a chat model, and tests of unittest."""
+    """A task of BigCodeBench: the instruction for a chat model, and tests of unittest."""
 
-    task_id: str = Field(min_length=1)
+    id: str = Field(min_length=1, validation_alias="task_id")
     instruct_prompt: str = Field(min_length=1)
     complete_prompt: str
     code_prompt: str = ""
@@ -60,35 +56,23 @@ class BigCodeBenchRow(_Row):
     test: str = Field(min_length=1)
     entry_point: str = Field(min_length=1)
 
-    @property
-    def id(self) -> str:
-        """The task's id."""
-        return self.task_id
-
     def data(self) -> dict[str, Any]:
-        """The item's data."""
         solution = (self.code_prompt or self.complete_prompt) + self.canonical_solution
         known = {"language": "python", "entry_point": self.entry_point}
         return {"instruction": self.instruct_prompt, "solution": solution, "tests": [self.test], **known}
 
 
 class HumanEvalRow(_Row):
-    """A task of HumanEval's form; its calls (`base_input`) are no tests of their reference, which gives the results."""
+    """A task of HumanEval's form. Its calls (`base_input`) are no tests, since the reference gives their results."""
 
-    task_id: str = Field(min_length=1)
+    id: str = Field(min_length=1, validation_alias="task_id")
     prompt: str = Field(min_length=1)
     canonical_solution: str = Field(min_length=1)
     entry_point: str = Field(min_length=1)
     test: str = ""
     tests: Tests = []
 
-    @property
-    def id(self) -> str:
-        """The task's id."""
-        return self.task_id
-
     def data(self) -> dict[str, Any]:
-        """The item's data. Raises `ValueError` if prompt and solution make no program."""
         solution = assemble(self.prompt, self.canonical_solution, self.entry_point)
         tests = self.tests or ([self.test] if self.test.strip() else [])
         known = {"language": "python", "entry_point": self.entry_point}
@@ -96,7 +80,7 @@ class HumanEvalRow(_Row):
 
 
 class Dependencies(BaseModel):
-    """Names that a function uses, as DevEval lists them: of its class, of its file, and of other files."""
+    """Names that a function uses, in DevEval's form: of its class, of its file, and of other files."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -108,7 +92,7 @@ class Dependencies(BaseModel):
 class RepositoryRow(_Row):
     """A function of a repository. `place` has the fields of the suite `inserted` (Python) or `maven` (Java).
 
-    Its `tests`, which `place` lacks, are those of the whole function. Without an instruction the converter writes one.
+    `tests` are for the whole function; `place` has none. Without an instruction the converter writes one.
     """
 
     id: str = Field(min_length=1)
@@ -129,7 +113,6 @@ class RepositoryRow(_Row):
         return self
 
     def data(self) -> dict[str, Any]:
-        """The item's data."""
         python = self.place["kind"] == "inserted"
         head, body = textwrap.dedent(self.signature).strip(), textwrap.dedent(self.body).strip("\n")
         if python:
@@ -142,23 +125,21 @@ class RepositoryRow(_Row):
         return {"instruction": self.instruction, "solution": solution, "tests": self.tests, **known, **shown, **found}
 
 
+FORMS: Mapping[str, type[OwnRow | BigCodeBenchRow | HumanEvalRow | RepositoryRow]] = {
+    "place": RepositoryRow, "instruct_prompt": BigCodeBenchRow, "canonical_solution": HumanEvalRow,
+}  # fmt: skip
+"""The forms of rows, each by a field that only it has. Other rows are a user's own."""
+
+
 def read_seeds(path: Path) -> Iterator[Item]:
     """The seeds of a file, `.jsonl` or `.jsonl.gz`, in order, each in one of the four forms.
 
-    Raises `UserError` with file and line for a row that is none, a solution without a function, and an id that is there
-    twice.
+    Raises `UserError` with file and line for an invalid row, a solution without a function, and a repeated id.
     """
     seen = set[str]()
 
     def read(value: Mapping[str, Any]) -> Item:
-        form: type[OwnRow] | type[BigCodeBenchRow] | type[HumanEvalRow] | type[RepositoryRow] = OwnRow
-        if "place" in value:
-            form = RepositoryRow
-        elif "instruct_prompt" in value:
-            form = BigCodeBenchRow
-        elif "canonical_solution" in value:
-            form = HumanEvalRow
-        row = form.model_validate(value)
+        row = next((form for key, form in FORMS.items() if key in value), OwnRow).model_validate(value)
         if row.id in seen:
             raise ValueError(f"the seed {row.id} is there twice")
         seen.add(row.id)
@@ -172,10 +153,7 @@ def read_seeds(path: Path) -> Iterator[Item]:
 
 
 def function_of(data: Mapping[str, Any]) -> str:
-    """The name that every step's program must define; empty in Java, and if there are several without a choice.
-
-    Raises `ValueError` if the solution does not parse, or has no such function.
-    """
+    """The name that every step must define; empty in Java, and for several. Raises `ValueError` without any."""
     solution, wanted = data["solution"], data["entry_point"]
     if data["language"] == "java":
         if "place" not in data and not language_of("java").defines(solution):
@@ -193,12 +171,12 @@ def function_of(data: Mapping[str, Any]) -> str:
 
 
 def place_of(data: Mapping[str, Any]) -> Place:
-    """Where the programs of an item stand."""
+    """The place of an item's programs."""
     return Place(data["language"], data["entry_point"], data.get("place"))
 
 
 def refuse_failing(ends: Iterable[tuple[str, Verdict]]) -> None:
-    """Raises `UserError` that names the seeds whose solution does not pass its own tests."""
+    """Raises `UserError` that names the seeds whose solution fails its own tests."""
     wrong = [(name, verdict) for name, verdict in ends if not verdict.passed]
     if not wrong:
         return
@@ -210,7 +188,7 @@ def refuse_failing(ends: Iterable[tuple[str, Verdict]]) -> None:
 
 
 def lines_of_code(body: str, language: str) -> int:
-    """The lines of a body that hold code: not blank, no brace, comment or docstring alone."""
+    """The lines of a body with code: not blank, no brace, comment or docstring alone."""
     marks, lines = ("#",) if language == "python" else ("//", "/*", "*"), body.splitlines()
     tree = parse("def f():\n" + textwrap.indent(textwrap.dedent(body), " ")) if language == "python" else None
     first = next(iter(tree.body[0].body), None) if tree and isinstance(tree.body[0], ast.FunctionDef) else None
@@ -220,65 +198,17 @@ def lines_of_code(body: str, language: str) -> int:
 
 
 def filtered(data: Mapping[str, Any]) -> Dropped | None:
-    """Why a repository's function is no seed, though it passes its tests in place; None if it is one.
+    """The reason to drop a repository's function that passes its tests in place; None if there is none.
 
-    As in the paper: the body is long enough, and it depends on its class or its file, and on no other file. Without a
-    list of dependencies only Python's are found.
+    As in the paper: the body must be long enough and, if its dependencies are given, depend on its class or its file,
+    and on no other file.
     """
     lines = lines_of_code(data["body"], data["language"])
     if lines < LEAST_LINES:
         return Dropped("short body", f"{lines} lines of code, and {LEAST_LINES} are the least")
-    if "dependencies" in data:
-        found = Dependencies.model_validate(data["dependencies"])
-    elif data["language"] == "python":
-        found = dependencies_of(data["place"])
-    else:
+    if "dependencies" not in data:
         return None
-    if found.cross_file:
-        return Dropped("needs other files", ", ".join(found.cross_file))
-    return None if found.intra_class or found.intra_file else Dropped("stands alone", "it uses nothing of its file")
-
-
-def dependencies_of(place: Mapping[str, Any]) -> Dependencies:
-    """What a function in Python uses of its class, of its file, and of the repository's other files."""
-    root = Path(place["folder"]).expanduser()
-    tree = read_source(root / place["file"]).tree
-    imported, own = dict[str, bool](), set[str]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            for alias in node.names:
-                module = node.module if isinstance(node, ast.ImportFrom) else alias.name
-                inside = getattr(node, "level", 0) > 0 or _is_of(root, module or "")
-                imported[(alias.asname or alias.name).partition(".")[0]] = inside
-    for statement in tree.body:
-        if isinstance(statement, Function | ast.ClassDef):
-            own.add(statement.name)
-        own |= {each.id for each in ast.walk(statement) if isinstance(statement, ast.Assign | ast.AnnAssign)
-                and isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}  # fmt: skip
-    function, owner = _function_in(tree, place["function"], place["lines"][0])
-    used = {each.id for each in ast.walk(function) if isinstance(each, ast.Name)}
-    receiver = function.args.args[0].arg if owner is not None and function.args.args else ""
-    attributes = [each for each in ast.walk(function) if isinstance(each, ast.Attribute)]
-    members = {each.attr for each in attributes if isinstance(each.value, ast.Name) and each.value.id == receiver}
-    return Dependencies(
-        intra_class=sorted(members - {function.name}),
-        intra_file=sorted((used & own) - {function.name} - set(imported)),
-        cross_file=sorted(name for name in used if imported.get(name)),
-    )
-
-
-def _is_of(root: Path, module: str) -> bool:
-    top = module.partition(".")[0]
-    return bool(top) and any(
-        (folder / top).is_dir() or (folder / f"{top}.py").is_file() for folder in (root, root / "src")
-    )
-
-
-def _function_in(tree: ast.Module, name: str, line: int) -> tuple[Function, ast.ClassDef | None]:
-    owners: list[ast.Module | ast.ClassDef] = [tree]
-    owners += [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    for owner in owners:
-        for node in owner.body:
-            if isinstance(node, Function) and (node.name, node.lineno) == (name, line):
-                return node, owner if isinstance(owner, ast.ClassDef) else None
-    raise UserError(f"there is no function {name} at line {line}", "mend the seed's place")
+    uses = Dependencies.model_validate(data["dependencies"])
+    if uses.cross_file:
+        return Dropped("needs other files", ", ".join(uses.cross_file))
+    return None if uses.intra_class or uses.intra_file else Dropped("stands alone", "it uses nothing of its file")

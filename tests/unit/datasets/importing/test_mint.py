@@ -11,6 +11,7 @@ from codechat.base.errors import UserError
 from codechat.base.records import SessionRecord, read_sessions
 from codechat.cli.app import main
 from codechat.datasets.importing import FORMATS
+from support.mistakes import mistake
 
 DOUBLE = "def double(x):\n    return 2 * x"
 SUM = "def sum(a, b):\n    return a * b"
@@ -84,7 +85,7 @@ def test_a_folder_will_do_and_what_is_no_dialogue_is_named_by_its_line(results: 
     with pytest.raises(UserError, match=r"results\.jsonl:2: .*history"):
         sessions(results)
     results.write_text(json.dumps(ROWS[0]) + "\n" + json.dumps(ROWS[0]) + "\n")
-    with pytest.raises(UserError, match=r"results\.jsonl:2: a second dialogue of mbpp/0"):
+    with mistake("results.jsonl:2", "mbpp/0"):
         sessions(results)
 
 

@@ -10,23 +10,27 @@ import httpx2
 import pytest
 
 from codechat.base.domain import Usage
-from codechat.models.calls import batch_queue, batches
-from codechat.models.calls.batch_queue import MOST_FAILED_POLLS, BatchQueue, batches_in_words
+from codechat.models.calls import batches
 from codechat.models.calls.batches import (
     BATCH_SCHEDULER,
+    MOST_FAILED_POLLS,
     REQUEST_KEY,
     Batch,
     BatchPolicy,
     BatchProtocol,
+    BatchQueue,
     BatchScheduler,
     Declined,
     Lost,
-    NoStore,
     RequestKey,
     Result,
     State,
     Unreached,
     Unsure,
+    batches_in_words,
+)
+from codechat.models.calls.batches import (
+    Store as NoStore,
 )
 from codechat.models.calls.brake import BRAKE, Brake
 from codechat.models.calls.limits import COUNTERS
@@ -290,7 +294,7 @@ async def test_an_equal_request_is_asked_once_while_it_waits() -> None:
 
 async def test_the_oldest_request_says_how_old_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(batch_queue.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(batches.time, "monotonic", lambda: now[0])
     one, _ = queue(Provider(), size=9)
     assert not one.is_old
     now[0] = 1000.0
@@ -463,8 +467,10 @@ async def test_a_closed_queue_has_no_scheduler_and_follows_nothing() -> None:
     assert provider.looks == looks > 0
 
 
-class Noted:
+class Noted(BatchQueue):
     """A model's requests, as a scheduler sees them."""
+
+    is_old = False
 
     def __init__(self, *, is_old: bool = False) -> None:
         self.is_old, self.flushed, self.given = is_old, asyncio.Event(), list[str]()

@@ -1,7 +1,6 @@
 """Coroutines that are run to their end, from a script as from a notebook."""
 
 import asyncio
-import threading
 
 import pytest
 
@@ -82,14 +81,8 @@ async def test_what_fails_while_it_is_waited_for_fails_the_wait() -> None:
 
 
 async def test_an_interruption_in_a_notebook_pulls_the_brake_and_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Interrupted(threading.Thread):
-        joins = 0
-
-        def join(self, timeout: float | None = None) -> None:
-            Interrupted.joins += 1
-            if Interrupted.joins == 1:
-                raise KeyboardInterrupt
-            super().join(timeout)
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
 
     brake = Brake()
 
@@ -98,5 +91,5 @@ async def test_an_interruption_in_a_notebook_pulls_the_brake_and_waits(monkeypat
             await asyncio.sleep(0.001)
         return brake.reason
 
-    monkeypatch.setattr(threading, "Thread", Interrupted)
+    monkeypatch.setattr("codechat.models.calls.brake.futures.wait", interrupted)
     assert run_coroutine(until_pulled, brake) == "interrupted" and brake.interrupted

@@ -12,14 +12,19 @@ from codechat.base.errors import UserError
 from codechat.base.records import SessionRecord, TurnRecord, write_sessions
 from codechat.cli.commands.audit import run_audit
 from codechat.cli.commands.report import run_report
-from codechat.report.audit.kinds import draw
-from codechat.report.audit.labels import read_labels
+from codechat.report.audit.kinds import draw, read_labels
 from codechat.report.metrics.measures import FIELD
 from codechat.studies.multicodeif.audit import CONSTRAINTS
-from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord
-from codechat.studies.multicodeif.metrics_levels import LEVELS, levels_metrics
-from codechat.studies.multicodeif.metrics_repair import REPAIR, repair_metrics
+from codechat.studies.multicodeif.metrics import (
+    LEVELS,
+    REPAIR,
+    ConstrainedTurn,
+    ConstraintRecord,
+    levels_metrics,
+    repair_metrics,
+)
 from support.audit_cells import of, session, turn, write_cell
+from support.mistakes import mistake
 from support.multicodeif_rows import chain, constrained
 
 CODE = "fn join(words: &[&str]) -> String {\n    words.concat()\n}\n"
@@ -171,11 +176,11 @@ def test_an_altered_row_is_told(runs: Path, tmp_path: Path) -> None:
 
 def test_cells_without_constraints_and_a_changed_dataset_are_told(runs: Path, tmp_path: Path) -> None:
     write_cell(tmp_path / "refine", [session("c", "t/0", [turn(1, of("cosmetic", "add")[0])])])
-    with pytest.raises(UserError, match="no verdict on a constraint"):
+    with mistake("constraint"):
         draw(CONSTRAINTS, [tmp_path / "refine"], 9, 0)
     with pytest.raises(UserError, match="decisions on instructions"):
         run_audit(["export", f"runs={runs}", f"out={tmp_path / 'a'}", "constraints=3", "n=4"])
     path = tmp_path / "tasks.jsonl"
     path.write_text(json.dumps(constrained(task_id="syntax_function/0")) + "\n")
-    with pytest.raises(UserError, match="syntax_function/1 has other constraints"):
+    with mistake("syntax_function/1"):
         draw(CONSTRAINTS, [runs / "repair"], 9, 0)

@@ -9,11 +9,11 @@ import pytest
 
 from codechat.base.errors import UserError
 from codechat.base.spreadsheet import escape_formula, unescape_formula
-from codechat.report.audit.kinds import Row
-from codechat.report.audit.labels import read_labels, sample_csv
-from codechat.report.audit.result import audit, markdown, write_audit
+from codechat.report.audit.kinds import Row, read_labels, sample_csv
+from codechat.report.audit.scoring import audit, markdown, write_audit
 from codechat.studies.refine.audit import DECISIONS, draw_apart, draw_sample
 from support.audit_cells import of, session, turn, write_cell
+from support.mistakes import mistake
 
 COSMETIC = of("cosmetic", "add")
 HOSTILE = '=HYPERLINK("http://x")\n"quoted", and\r\n,,\n'
@@ -110,7 +110,7 @@ def test_adherence_needs_a_judged_change_and_an_applicable_instruction(
 def test_an_altered_or_strange_row_is_told(tmp_path: Path, decisions: tuple[Row, ...]) -> None:
     path = labelled(tmp_path / "a.csv", decisions)
     path.write_text(path.read_text().replace(decisions[0]["sample"], "0" * 16))
-    with pytest.raises(UserError, match=r"a\.csv:2: no export drew this row"):
+    with mistake("a.csv:2"):
         read_labels(path)
     flipped = replaced(labelled(tmp_path / "b.csv", decisions), ",yes,rules,", ",no,rules,")
     with pytest.raises(UserError, match="altered"):
@@ -119,9 +119,9 @@ def test_an_altered_or_strange_row_is_told(tmp_path: Path, decisions: tuple[Row,
 
 def test_rows_twice_missing_columns_and_no_file_are_told(tmp_path: Path, decisions: tuple[Row, ...]) -> None:
     twice = labelled(tmp_path / "a.csv", (*decisions, decisions[0]))
-    with pytest.raises(UserError, match="the row of line 2 again"):
+    with mistake("line 2"):
         read_labels(twice)
-    with pytest.raises(UserError, match=r"b\.csv:1: the column sample is missing"):
+    with mistake("b.csv:1", "sample"):
         read_labels(replaced(labelled(tmp_path / "b.csv", decisions), "sample,dataset", "simple,dataset"))
     with pytest.raises(UserError, match="cannot read"):
         read_labels(tmp_path / "nowhere.csv")
@@ -187,7 +187,7 @@ def test_two_annotators_and_the_files(tmp_path: Path, decisions: tuple[Row, ...]
 def test_two_samples_do_not_mix(tmp_path: Path, decisions: tuple[Row, ...]) -> None:
     half = labelled(tmp_path / "a.csv", decisions[:6])
     whole = labelled(tmp_path / "b.csv", decisions)
-    with pytest.raises(UserError, match=r"b\.csv:\d+: .*a\.csv has no such row"):
+    with mistake("b.csv:", "a.csv"):
         audit([half, whole])
     both = (tmp_path / "agreed.csv", tmp_path / "x" / "b.csv")
     both[1].parent.mkdir()

@@ -2,16 +2,13 @@
 
 import math
 from statistics import NormalDist
-from typing import Any
 
 import pymannkendall
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import norm
 
 from codechat.base.seeding import generator
-from codechat.report.metrics.mann_kendall import original_test
 from codechat.report.metrics.statistics import (
     RESAMPLES,
     TaskBootstrap,
@@ -81,21 +78,6 @@ def test_mann_kendall_is_pymannkendalls_original_test(values: list[float]) -> No
     assert found is not None
     assert (found.s, found.var_s, found.z, found.trend) == (expected.s, expected.var_s, expected.z, expected.trend)
     assert found.p == expected.p
-
-
-@given(st.floats(0, 40), st.floats(0.001, 0.999))
-def test_the_two_functions_in_place_of_scipys_distribution_are_its_own(z: float, share: float) -> None:
-    stand_in = original_test().__globals__["norm"]
-    assert stand_in is not norm
-    assert (stand_in.cdf(z), stand_in.ppf(share)) == (norm.cdf(z), norm.ppf(share))
-
-
-def test_the_library_and_scipy_stay_as_they_are_for_everybody_else() -> None:
-    original_test()
-    assert pymannkendall.original_test.__globals__["norm"] is norm
-    anew: Any = original_test
-    assert anew.__wrapped__().__globals__["norm"] is not norm, "scipy.stats is not imported for it"
-    assert pymannkendall.original_test.__code__.co_code == original_test().__code__.co_code
 
 
 def test_mann_kendall_drops_nulls_and_is_null_below_two_values() -> None:

@@ -13,9 +13,7 @@ from codechat.report.metrics.repeats import (
     all_of,
     any_of,
     components,
-    longest_of,
     mean_over_tasks,
-    shortest_of,
     sign_flips,
     sizes,
 )
@@ -31,15 +29,6 @@ def test_pass_at_k_and_pass_to_the_k_by_hand() -> None:
     assert any_of(2, 1, 3) == (0, 0)  # no choice of 3 of 2
 
 
-def test_the_longest_and_the_shortest_of_k_by_hand() -> None:
-    """Lengths 1, 4, 2: pairs (1,4), (1,2), (4,2) have the longest 4, 2, 4 and the shortest 1, 1, 2."""
-    assert longest_of([1, 4, 2], 2) == (10, 3)
-    assert shortest_of([1, 4, 2], 2) == (4, 3)
-    assert longest_of([1, 4, 2], 3) == (4, 1)
-    assert shortest_of([1, 4, 2], 3) == (1, 1)
-    assert longest_of([1, 4, 2], 1) == shortest_of([1, 4, 2], 1) == (7, 3)
-
-
 @pytest.mark.parametrize("samples", [2, 3, 5, 7])
 def test_estimates_are_the_means_over_all_choices(samples: int) -> None:
     luck = random.Random(samples)
@@ -49,8 +38,6 @@ def test_estimates_are_the_means_over_all_choices(samples: int) -> None:
         choices = list(itertools.combinations(values, k))
         assert Fraction(*any_of(samples, passed, k)) == Fraction(sum(max(c) > 2 for c in choices), len(choices))
         assert Fraction(*all_of(samples, passed, k)) == Fraction(sum(min(c) > 2 for c in choices), len(choices))
-        assert longest_of(values, k) == (sum(map(max, choices)), len(choices))
-        assert shortest_of(values, k) == (sum(map(min, choices)), len(choices))
 
 
 def test_the_estimates_are_unbiased() -> None:

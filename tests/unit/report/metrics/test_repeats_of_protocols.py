@@ -15,8 +15,7 @@ from codechat.report.loading import load_cells
 from codechat.studies.cab.metrics import assist_metrics
 from codechat.studies.cab.turns import AssistJudgement
 from codechat.studies.codeif.metrics import conversation_metrics
-from codechat.studies.multicodeif.metrics_levels import levels_metrics
-from codechat.studies.multicodeif.metrics_repair import repair_metrics
+from codechat.studies.multicodeif.metrics import levels_metrics, repair_metrics
 from codechat.studies.sreval.metrics import stepwise_metrics
 from support.assist_cells import Assisted, write_assisted
 from support.constrained_cells import Constrained, write_constrained

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from codechat.report.metrics.sequences import FRACTIONS, difference_interval, in_order, log_capital, mean_interval
+from codechat.report.metrics.statistics import FRACTIONS, difference_interval, in_order, log_capital, mean_interval
 
 
 def capital(values: list[int], total: int, size: int) -> list[float]:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from mlflow.exceptions import MlflowException, RestException
 
-from codechat.report.tracking import TrackingError, locks
+from codechat.report.tracking import TrackingError
+from codechat.report.tracking import store as locks
 from codechat.report.tracking.address import Address
 
 REFUSED = RestException({"error_code": "BAD_REQUEST", "message": 'duplicate key violates "dataset_pk"'})

@@ -253,25 +253,6 @@ def test_a_torn_file_of_items_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "o").exists()
 
 
-def test_a_line_that_was_edited_by_hand_is_refused_until_it_says_so(tmp_path: Path) -> None:
-    def edit(folder: str, *, keeps: bool) -> str:
-        row = rows(tmp_path / "half" / "items.jsonl")[0]
-        row["data"]["number"] = 7
-        row["provenance"] = {k: v for k, v in row["provenance"].items() if keeps or k != "seal"}
-        (tmp_path / folder).write_text(json.dumps(row) + "\n")
-        return str(tmp_path / folder)
-
-    async def keep(item: Item, kit: Kit) -> Outcome:
-        return Kept(item)
-
-    stages = [Stage("first", keep), Stage("second", keep)]
-    run(tmp_path / "half", stages, seeds(2), until="first")
-    with pytest.raises(UserError, match=r"edited:1: .* was edited by hand"):
-        run(tmp_path / "o", stages, (), rows=edit("edited", keeps=True))
-    assert run(tmp_path / "o", stages, (), rows=edit("own", keeps=False)).status == 0
-    assert rows(tmp_path / "o" / "items.jsonl")[0]["number"] == 7
-
-
 def test_programs_are_tested_once_unless_again(tmp_path: Path) -> None:
     suite = SUITES.build(SUITES.validate({"kind": "assertions", "tests": ["assert f(1) == 2"]}))
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, Spread, Stage, Waits
+from codechat.studies.multicodeif.checking import examine
 from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 from codechat.studies.multicodeif.constraints.examining import Examination
-from codechat.studies.multicodeif.verbs import examine
 from support.constructing import run, written
 
 

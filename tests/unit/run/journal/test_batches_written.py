@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from codechat.models.calls.batches import Batch
-from codechat.run.journal.batches import BatchStore
 from codechat.run.journal.ledger import Ledger
+from codechat.run.journal.store import BatchStore
 
 BATCH = Batch("name", 2, 0.0)
 WORK: dict[str, Callable[[BatchStore], Coroutine[Any, Any, None]]] = {

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from codechat.base.config import part_of
 from codechat.base.errors import UserError
-from codechat.cli.launching import split_launcher
+from codechat.cli.run import split_launcher
 from codechat.cli.sweep import different, sweep_name
 from codechat.models.hardware import CELLS_AT_ONCE, HARDWARE, cores
-from codechat.run.launchers import LAUNCHERS, Job, TurnCounts
+from codechat.run.launchers import LAUNCHERS, Job
 from codechat.run.launchers.slurm import Array, grouped
 from codechat.run.settings.compose import compose
 from codechat.run.settings.config import GROUPS, CellConfig
@@ -116,7 +116,3 @@ def test_elements_keep_their_numbers(tmp_path: Path) -> None:
     assert array.elements() == [first, second, third]
     assert array.status_of(second[0]) is None, "it was submitted again"
     assert array.cells.read_text().count("\n") == 3
-
-
-def test_counts_are_added() -> None:
-    assert TurnCounts(1, 2, 3, 4) + TurnCounts(10, 20, 30, 40) == TurnCounts(11, 22, 33, 44)

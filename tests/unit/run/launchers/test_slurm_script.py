@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codechat.cli.commands import cells
+from codechat.cli import sweep
 from codechat.run.launchers.slurm import Array, requeue, script
 
 
@@ -66,9 +66,9 @@ def test_an_element_that_is_asked_to_end_before_its_cell_begins_goes_back(
     def interrupted(words: Sequence[str]) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(cells, "compose", interrupted)
+    monkeypatch.setattr(sweep, "compose", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        cells.run_cells([f"file={array.cells}", "element=2"])
+        sweep.run_cells([f"file={array.cells}", "element=2"])
     assert (element / "scontrol.done").read_text() == "requeue 7_2\n"
 
 

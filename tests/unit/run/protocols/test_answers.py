@@ -4,7 +4,7 @@ import pytest
 
 from codechat.base.domain import Message, Reply, Usage
 from codechat.models import UNDER_TEST
-from codechat.run.protocols.answers import Overflowed, by_role, call_record
+from codechat.run.protocols.services import Overflowed, by_role, call_record
 
 ONE, TWO, THREE = (Message("user", text) for text in ("one", "two", "three"))
 

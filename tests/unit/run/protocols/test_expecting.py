@@ -5,7 +5,7 @@ import pytest
 from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST
 from codechat.run.protocols import Ask
-from codechat.run.protocols.expecting import PROSE, UNKNOWN_CODE, growing_dialogue
+from codechat.run.protocols.dialogue import PROSE, UNKNOWN_CODE, growing_dialogue
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from codechat.base.errors import InfrastructureError
 from codechat.base.records import TurnRecord
-from codechat.run.protocols.grading import Graded, grade_in_order
+from codechat.run.protocols.dialogue import Graded, grade_in_order
 
 
 async def test_what_fails_outside_fails_the_session_after_the_turns_before_it() -> None:

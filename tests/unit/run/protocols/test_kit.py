@@ -14,7 +14,7 @@ from codechat.judging import ConstraintQuestion
 from codechat.run.journal import Journal
 from codechat.run.protocols.kit import Kit
 from codechat.run.protocols.services import Asked, CheckOnce, Services
-from codechat.studies.multicodeif.verbs import comply
+from codechat.studies.multicodeif.checking import comply
 from codechat.studies.refine.verbs import applicable
 
 ASKED = ConstraintQuestion("t", 0, 2, "prompt", "no loops", "x = 1")
@@ -97,6 +97,7 @@ async def test_recorded_calls_stay_but_those_of_roles_that_are_asked_anew(journa
     calls: list[dict[str, Any]] = [
         {"role": role, "request": [], "response": role} for role in ("model", "user", "judge")
     ]
-    one.recall(TurnRecord.model_validate({"turn": 0, "calls": calls}), anew=("judge",))
+    one.anew = ("judge",)
+    one.recall(TurnRecord.model_validate({"turn": 0, "calls": calls}))
     one.finish_turn(TurnRecord(turn=0))
     assert [call.response for call in one.log.turns[0].calls()] == ["model", "user"]

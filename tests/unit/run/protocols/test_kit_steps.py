@@ -35,8 +35,8 @@ from codechat.run.protocols.kit import Kit
 from codechat.run.protocols.services import Asked, CheckOnce, Player, Services
 from codechat.sandbox import Command, Ran
 from codechat.studies.cab.verbs import build, enter, environment_of, run_command
+from codechat.studies.multicodeif.checking import comply, examine
 from codechat.studies.multicodeif.constraints import Finding
-from codechat.studies.multicodeif.verbs import comply, examine
 from codechat.studies.refine.verbs import adherence, applicable, applicable_together
 
 ONE, TWO = Message("user", "one"), Message("user", "two")

@@ -12,16 +12,20 @@ from codechat.datasets.tasks import Task
 from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS
 from codechat.run.protocols.recorded import MEASURES, Recorded, RecordedConfig, recorded_metrics
+from codechat.run.protocols.services import reply_of
 
 
 class Kept:
     """A kit that passes every answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, recording: SessionRecord | None = None) -> None:
+        self.recording = recording
         self.turns: list[TurnRecord] = []
         self.checked: list[str | None] = []
 
     async def ask(self, role: str, turn: int, messages: tuple[Message, ...]) -> Reply:
+        if self.recording is not None:
+            return reply_of(self.recording.turns[turn])
         return Reply(f"turn {turn} of {len(messages)}")
 
     async def check(self, turn: int, extraction: Extraction, suite: Any) -> Verdict:
@@ -49,7 +53,8 @@ async def test_a_reply_is_read_again_as_it_was_recorded(tmp_path: Path) -> None:
         assert isinstance(config, RecordedConfig)
         kit: Any = Kept()
         task = Task("t", "p", suite=suite, target=Target("python"))
-        await Recorded(config, MEASURES, recorded_metrics).score(task, kit, session)
+        kit.recording = session
+        await Recorded(config, MEASURES, recorded_metrics).run(task, kit)
         assert [each.response for each in kit.turns] == [turns[0].response, None]
         assert [(each or "").strip() for each in kit.checked] == [read, "x = 3"]
         kit = Kept()
@@ -119,23 +124,23 @@ async def test_a_skipped_turn_has_the_code_and_the_verdict_of_the_one_before(tmp
         TurnRecord(turn=2),
     ]
     suite: Any = object()
-    kit: Any = Kept()
+    kit: Any = Kept(session(turns))
     one = Recorded(config(tmp_path / "x"), MEASURES, recorded_metrics)
-    await one.score(Task("t", "p", suite=suite), kit, session(turns))
+    await one.run(Task("t", "p", suite=suite), kit)
     first, second, third = kit.turns
     assert kit.checked == ["x = 1", None]
     assert (second.skipped, second.code, second.outcome, second.passed) == (True, "x = 1", "pass", True)
     assert (first.skipped, third.skipped, third.code) == (False, False, None)
     extra = first.model_extra or {}
     assert extra["official"] == {"passed": True} and extra["executed"] == 1 and "other" not in extra
-    kit = Kept()
-    await one.score(Task("t", "p"), kit, session(turns[:1]))
+    kit = Kept(session(turns[:1]))
+    await one.run(Task("t", "p"), kit)
     assert kit.checked == [] and kit.turns[0].passed is None
 
 
 async def test_a_turn_that_is_skipped_first_is_read_as_any_other(tmp_path: Path) -> None:
-    kit: Any = Kept()
+    kit: Any = Kept(session([TurnRecord(turn=0, skipped=True, code="x")]))
     suite: Any = object()
     one = Recorded(config(tmp_path / "x"), MEASURES, recorded_metrics)
-    await one.score(Task("t", "p", suite=suite), kit, session([TurnRecord(turn=0, skipped=True, code="x")]))
+    await one.run(Task("t", "p", suite=suite), kit)
     assert kit.checked == ["x"] and not kit.turns[0].skipped

@@ -3,7 +3,7 @@
 import pytest
 
 from codechat.sandbox.languages import language_of
-from codechat.sandbox.languages.compiling import Compiled, Compiler, version_of
+from codechat.sandbox.languages.grammar import Compiled, Compiler, version_of
 
 
 def compiler(language: str) -> Compiler:

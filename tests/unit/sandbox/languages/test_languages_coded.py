@@ -7,8 +7,7 @@ import pytest
 
 from codechat.base.domain import Target
 from codechat.base.errors import UserError
-from codechat.sandbox.languages import extract, parses
-from codechat.sandbox.languages.coded import Coded
+from codechat.sandbox.languages import Coded, extract, parses
 from codechat.sandbox.languages.grammar import Grammar
 from codechat.studies.multicodeif.constraints.published import extracted
 

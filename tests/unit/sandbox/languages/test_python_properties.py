@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from codechat.base.domain import Target
 from codechat.sandbox.languages import extract, without_thinking
-from codechat.sandbox.languages.python.source import Strength, strength
+from codechat.sandbox.languages.python.extraction import Strength, strength
 
 FRAGMENTS = st.sampled_from(
     [

@@ -8,7 +8,7 @@ import pytest
 
 from codechat.base.domain import Failure, Program, Target, Verdict
 from codechat.base.errors import InfrastructureError
-from codechat.run.protocols.session_log import EqualTurns
+from codechat.run.protocols.services import EqualTurns
 from codechat.sandbox import SANDBOXES
 from codechat.sandbox.suites.checker import Checker, NoSandbox, key_of
 

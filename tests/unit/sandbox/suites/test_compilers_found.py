@@ -8,7 +8,7 @@ import pytest
 
 from codechat.sandbox import PYTHON, SANDBOXES
 from codechat.sandbox.languages import language_of
-from codechat.sandbox.languages.compiling import Compiled
+from codechat.sandbox.languages.grammar import Compiled
 from codechat.sandbox.suites import compilers
 from codechat.sandbox.suites.compilers import Absent, Found, find_compiler, seen_from
 
@@ -33,7 +33,7 @@ def tool(folder: Path, name: str, script: str) -> Path:
 
 @pytest.fixture(autouse=True)
 def nothing_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(compilers, "_asked", {})
+    compilers._ask.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
 
 

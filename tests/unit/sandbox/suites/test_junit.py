@@ -14,11 +14,22 @@ import pytest
 from codechat.base.domain import Program, Target, Verdict
 from codechat.base.errors import BrokenTask, InfrastructureError, UserError
 from codechat.sandbox import SANDBOXES, Command, Ended, Job, Ran, Reader
-from codechat.sandbox.suites.jdk import JavaConfig, find_home
-from codechat.sandbox.suites.junit import JUnit, compiler
-from codechat.sandbox.suites.junit.compiler import Compiled, Kind
-from codechat.sandbox.suites.junit.toolchain import CALLS, PARTS, RUNNER, Toolchain, _Build, find_jars, toolchain
+from codechat.sandbox.suites.compilers import JavaConfig, find_home
+from codechat.sandbox.suites.junit import JUnit
+from codechat.sandbox.suites.junit.toolchain import (
+    CALLS,
+    PARTS,
+    RUNNER,
+    Compiled,
+    Compiler,
+    Kind,
+    Toolchain,
+    _Build,
+    find_jars,
+    toolchain,
+)
 from support.java import needs_java
+from support.mistakes import mistake
 
 TESTS = """
 import static org.junit.jupiter.api.Assertions.*;
@@ -253,7 +264,7 @@ class TestCompiler:
             made.compile(SHOP, TESTS, (), limit_s=20)
 
     def test_it_is_renewed_after_many_units(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(compiler, "RENEWED_AFTER", 1)
+        monkeypatch.setitem(Compiler._started.__globals__, "RENEWED_AFTER", 1)
         made = toolchain(JavaConfig()).compiler()
         try:
             pids = []
@@ -283,7 +294,7 @@ class TestMachine:
 
     @pytest.mark.parametrize(("version", "number"), [("11.0.2", 11), ("1.8.0_292", 8)])
     def test_an_old_jdk(self, tmp_path: Path, version: str, number: int) -> None:
-        with pytest.raises(UserError, match=f"is a JDK {number}, and the tests need 17 or later"):
+        with mistake(f"JDK {number}", "17"):
             find_home(jdk(tmp_path, version))
 
     def test_a_runtime_is_no_jdk(self, tmp_path: Path) -> None:
@@ -359,7 +370,7 @@ class TestMachine:
 
     def test_a_jar_that_is_none(self, tmp_path: Path) -> None:
         (tmp_path / "own.jar").write_text("x")
-        with pytest.raises(UserError, match=r"own\.jar is no jar file"):
+        with mistake("sandbox.java.classpath", "own.jar"):
             find_jars([str(tmp_path / "own.jar")])
 
     @needs_java

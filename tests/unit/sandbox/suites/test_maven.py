@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Command, Ran
 from codechat.studies.sreval.suite_maven import LEAST, Maven, Part, judge_build
+from support.mistakes import mistake
 
 PART = Part("A.java", (1, 1), "")
 SUITE = Maven("shop", None, PART, PART, "", ("test", "-Dtest=a.ATest#b"))
@@ -39,7 +39,7 @@ def test_a_repository_that_programs_cannot_read_is_refused_at_the_start(tmp_path
     for place in (tmp_path / "missing", tmp_path / "closed"):
         (tmp_path / "closed").mkdir(mode=0o700, exist_ok=True)
         if os.getuid() == 0 or not place.exists():
-            with pytest.raises(UserError, match=f"programs cannot read a folder {place}"):
+            with mistake(str(place)):
                 SUITE.make_ready(config(place), print)
 
 

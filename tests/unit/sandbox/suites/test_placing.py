@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from codechat.base.errors import UserError
-from codechat.studies.sreval.placing import function_at, insert_tests, names_of_tests, place_function
-from codechat.studies.sreval.suite_inserted import Inserted
+from codechat.studies.sreval.suite_inserted import Inserted, function_at, insert_tests, names_of_tests, place_function
+from support.mistakes import mistake
 
 FILE = b"""# caf\xc3\xa9 \x0c a page\r\nRATE = 2\r
 \r
@@ -72,14 +72,14 @@ def test_the_code_above_ends_before_the_decorators(file: Path) -> None:
     ("name", "lines"), [("other", (8, 9)), ("total", (7, 9)), ("total", (8, 12)), ("total", (8, 8)), ("total", (8, 99))]
 )
 def test_a_file_whose_lines_do_not_hold_the_function_is_told(file: Path, name: str, lines: tuple[int, int]) -> None:
-    with pytest.raises(UserError, match=f"basket.py has no function {name} at the lines {lines[0]} to {lines[1]}"):
+    with mistake("basket.py", name, str(lines[0]), str(lines[1])):
         function_at(file, name, lines)
 
 
 @pytest.mark.parametrize("content", [b"def total(:\n", b"x = '\xff'\n", b"\0"])
 def test_a_file_that_is_no_python_is_told(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "odd.py").write_bytes(content)
-    with pytest.raises(UserError, match=r"odd\.py is no Python in UTF-8"):
+    with mistake("odd.py"):
         function_at(tmp_path / "odd.py", "total", (1, 2))
 
 

@@ -11,7 +11,7 @@ from codechat.base.errors import BrokenTask
 from codechat.sandbox import SANDBOXES, Ended
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.encode import canonical, encode
-from codechat.sandbox.suites.assertions.reader import AssertionsReader, SharedProcess
+from codechat.sandbox.suites.assertions import AssertionsReader, SharedProcess
 from codechat.sandbox.suites.calls.oracle import Comparison
 from codechat.sandbox.suites.calls.python import Calls
 from codechat.sandbox.suites.calls.reader import CallsReader

@@ -11,8 +11,7 @@ from codechat.base.domain import Program, Target
 from codechat.base.errors import UserError
 from codechat.sandbox import PYTHON, Ran
 from codechat.sandbox.suites import repository as suite
-from codechat.sandbox.suites.checkout import WRITABLE_MB, packed_with, read_contents, root_of, writable_mb
-from codechat.sandbox.suites.repository import Repository
+from codechat.sandbox.suites.repository import WRITABLE_MB, Repository, packed_with, read_contents, root_of, writable_mb
 from codechat.sandbox.suites.run_pytest import main
 
 SOURCE = "import a\n\nclass C:\n    def f(self):\n        return 1\n\nlast = 2\n"
@@ -139,7 +138,7 @@ def test_a_run_may_write_as_much_as_its_archive_and_more(size: int, mb: int) -> 
 
 
 def test_a_repository_that_is_too_large_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codechat.sandbox.suites.checkout.MOST_MB", 1)
+    monkeypatch.setattr("codechat.sandbox.suites.repository.MOST_MB", 1)
     rest = sum(path.stat().st_size for path in folder.iterdir())
     for more, refused in ((0, False), (1, True)):
         (folder / "large").write_bytes(bytes((1 << 20) - rest + more))

@@ -118,7 +118,7 @@ def test_a_check_needs_an_entry_point() -> None:
 async def test_a_test_that_would_never_run_is_broken_and_fails_no_program() -> None:
     no_sandbox: Any = None
     suite = Assertions(("def test_it(tmp_path): assert solve()",))
-    with pytest.raises(BrokenTask, match="the tests of solve cannot be run: "):
+    with pytest.raises(BrokenTask, match="solve"):
         await suite.check(Program("def solve(): ...", Target(entry_point="solve")), no_sandbox)
 
 

@@ -8,7 +8,7 @@ import pytest
 from codechat.base.domain import Program, Target, Verdict
 from codechat.sandbox import SANDBOXES, Command, Ran
 from codechat.sandbox.languages import language_of
-from codechat.sandbox.languages.compiling import Compiled
+from codechat.sandbox.languages.grammar import Compiled
 from codechat.sandbox.suites.compilers import Absent, Found, find_compiler
 from codechat.studies.multicodeif import versions
 from codechat.studies.multicodeif.versions import LanguageVersion

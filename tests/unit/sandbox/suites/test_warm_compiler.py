@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from codechat.base.errors import InfrastructureError
-from codechat.sandbox.suites.junit import compiler
-from codechat.sandbox.suites.junit.compiler import Compiler, Kind
+from codechat.sandbox.suites.junit.toolchain import Compiler, Kind
 
 # Reads units and answers each by its program; the program `die` ends the process once, and `always die` every time.
 SERVER = """
@@ -81,7 +80,7 @@ def test_a_unit_that_takes_too_long_ends_its_process_alone(make: Callable[..., C
 def test_a_process_is_renewed_before_it_has_grown(
     make: Callable[..., Compiler], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compiler, "RENEWED_AFTER", 2)
+    monkeypatch.setitem(Compiler._started.__globals__, "RENEWED_AFTER", 2)
     one = make()
     for _ in range(5):
         assert one.compile("program", "", [], limit_s=10.0).kind is Kind.COMPILED

@@ -8,10 +8,9 @@ from codechat.base.errors import UserError
 from codechat.base.records import read_sessions
 from codechat.run.run import run
 from codechat.run.settings.compose import compose
-from codechat.studies.cab.config import AssistConfig, AssistPrompts
-from codechat.studies.cab.judging import form, read_judge
+from codechat.studies.cab.judging import form, read_judge, read_user
+from codechat.studies.cab.stage import AssistConfig, AssistPrompts
 from codechat.studies.cab.turns import AssistJudgement
-from codechat.studies.cab.user import read_user
 from support.assisting import judges, says
 
 STARTER = ("protocol=assist", "dataset=assist_starter")

@@ -2,10 +2,9 @@
 
 import pytest
 
-from codechat.studies.cab.judging import Parts, implied, read_judge
+from codechat.studies.cab.judging import Parts, implied, passable, read_judge, read_user
 from codechat.studies.cab.maintainer import Changes, read_changes, read_reply
-from codechat.studies.cab.sampling import thread_turns
-from codechat.studies.cab.user import passable, read_user
+from codechat.studies.cab.tasks import thread_turns
 from support.assisting import CONDITIONS, FORM, ISSUE, judges, says
 
 # -- the maintainer ------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codechat.datasets import DATASETS
-from codechat.studies.cab.references import references_for
+from codechat.studies.cab.judging import references_for, scores_of
 from codechat.studies.cab.tasks import AssistTask, Reference
 
 PUBLISHED = Path(os.environ.get("CODECHAT_TEST_DATA", "")) / "cab_recent.jsonl.gz"
@@ -32,12 +32,10 @@ def test_scores_worked_out_by_hand() -> None:
     1 · 2.5 / (1 + 1.5 · (0.25 + 0.75 · 1)) = 1. In b, twice among 4 words: 2 · 2.5 / (2 + 1.5 · (0.25 + 0.75 · 4/3)) =
     5 / 3.875. `restart` is in one of three: ln(1 + 2.5 / 1.5) = ln (8/3), and only a has it.
     """
-    from codechat.studies.cab.references import _index_of
-
-    scores = _index_of(REPLIES).scores("Server, server restart?", "u/d")
+    scores = scores_of([reply for reply in REPLIES if reply.url != "u/d"], "Server, server restart?")
     assert scores == {
-        0: pytest.approx(math.log(1.6) + math.log(8 / 3)),
-        1: pytest.approx(math.log(1.6) * 5 / 3.875),
+        REPLIES[0]: pytest.approx(math.log(1.6) + math.log(8 / 3)),
+        REPLIES[1]: pytest.approx(math.log(1.6) * 5 / 3.875),
     }
     assert ids(TASK, "Server, server restart?") == ["a/a#1:2", "b/b#1:2"]
     assert ids(TASK, "server") == ["b/b#1:2", "a/a#1:2"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from codechat.studies.cab.construct.dockerfiles import describe, refusal_of
+from codechat.studies.cab.construct.roles import describe, refusal_of
 from codechat.studies.cab.environments.docker import DockerConfig
 
 COMMIT, OTHER = "a" * 40, "b" * 40

@@ -1,23 +1,19 @@
-"""GitHub asked: which repositories are chosen, slices of a search, limits, and what an answer means."""
+"""GitHub asked: which repositories are chosen, limits, and what an answer means."""
 
 import re
 import time
-from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from codechat.base.errors import UserError
 from codechat.models.calls.site import Page
 from codechat.run.construct.run import construct
-from codechat.studies.cab.construct import github as module
 from codechat.studies.cab.construct.github import GithubConfig, _limit_of
 from codechat.testing import Fault
-from codechat.testing import github as standin
-from codechat.testing.github import GithubServer, Hosted, HostedIssue
+from codechat.testing.github import GithubServer, Hosted
 from support.constructing import Quiet
-from support.hosting import TOKEN, VARIABLE, WITHOUT_MODELS, config_of, lines, reasons, run
+from support.hosting import TOKEN, VARIABLE, config_of, lines, reasons, run
 
 ONLY = {"until": "repositories", "languages": ["python"]}
 
@@ -66,25 +62,6 @@ def test_repositories_of_ones_own_choice_keep_the_rules(tmp_path: Path) -> None:
         "o/few": "too few stars", "o/old": "too old", "o/java": "another language", "o/none": "another language",
         "o/gpl": "licence", "o/lost": "blocked", "o/renamed": "moved",
     }  # fmt: skip
-
-
-def test_a_search_is_split_by_stars_then_by_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten results are shown: 4 with 40 stars, 14 with 30 of two days, 5 with 20; 12 with 12 of one moment are cut."""
-    monkeypatch.setattr(module, "ENDS", 10)
-    monkeypatch.setattr("codechat.studies.cab.construct.repositories.ENDS", 10)
-    monkeypatch.setattr(standin, "SHOWN", 10)
-    made = [Hosted(f"o/a{n}", stars=40) for n in range(4)]
-    made += [Hosted(f"o/b{n}", stars=30, created_at=f"2025-02-0{1 + n % 2}T00:00:00Z") for n in range(14)]
-    made += [Hosted(f"o/c{n}", stars=20) for n in range(5)] + [Hosted(f"o/d{n:02}", stars=12) for n in range(12)]
-    with GithubServer(made, token=TOKEN, page=4) as github:
-        run(tmp_path / "o", github, **ONLY, looked_at=1000)
-    found = {*chosen(tmp_path / "o")}
-    ended = reasons(tmp_path / "o")
-    assert found == {each.name for each in made if each.stars > 12} | {f"o/d{n:02}" for n in range(10)}
-    ((name, end),) = ended.items()
-    assert (
-        end == ("repositories", "slice cut") and "stars:12 created:" in name and "has 12 results, 10 are shown" in name
-    )
 
 
 def test_only_as_many_as_wanted_are_looked_at(tmp_path: Path) -> None:
@@ -139,33 +116,3 @@ def test_another_address_gets_no_token_and_a_wrong_one_is_the_users_mistake(tmp_
         with pytest.raises((UserError, ValueError)) as refused:
             GithubConfig.model_validate({option: value})
         assert "ghp_1" not in str(refused.value)
-
-
-def with_issues(name: str, apart: int) -> Hosted:
-    """Twelve issues, opened at noon every so many days, and a commit at six and at noon every day."""
-    began, said = datetime(2025, 3, 1), (("ann", "2025-09-01T10:00:00Z", "Set the variable."),)
-
-    def at(day: int, hour: int) -> str:
-        return f"{began + timedelta(days=day, hours=hour):%Y-%m-%dT%H:%M:%SZ}"
-
-    issues = [HostedIssue(n, "It fails", "It does.", "ben", at(n * apart, 12), said) for n in range(12)]
-    commits = [(at(day, hour), f"{day:038}{hour:02}") for day in range(12 * apart) for hour in (6, 12)]
-    return Hosted(name, issues=issues, commits=sorted(commits, reverse=True))
-
-
-def test_commits_come_by_page_while_that_takes_fewer_requests(tmp_path: Path) -> None:
-    """A page has four commits: those of two issues a day apart, and of one if they are further apart."""
-    hosted = [with_issues("o/often", 1), with_issues("o/seldom", 3)]
-    with GithubServer(hosted, token=TOKEN, page=4) as github:
-        options: dict[str, Any] = {"languages": ["python"], "skip": WITHOUT_MODELS}
-        run(tmp_path / "o", github, **options, until="issues")
-        run(tmp_path / "o", github, **options, until="commits")
-        asked = [path for path in github.requests if "/commits?" in path]
-        assert {*github.times.values()} == {1}, "none is asked for twice"
-    by_page = [path for path in asked if path.endswith("per_page=100")]
-    assert sum("o/often" in path for path in by_page) == sum("o/often" in path for path in asked) == 6
-    assert sum("o/seldom" in path for path in by_page) == 1 and sum("o/seldom" in path for path in asked) == 12
-    made = {row["id"]: row["data"]["commit_id"] for row in lines(tmp_path / "o" / "items.jsonl")}
-    assert made == {
-        f"{each.name}#{n}": f"{n * apart:038}06" for each, apart in zip(hosted, (1, 3), strict=True) for n in range(12)
-    }

@@ -11,7 +11,6 @@ from codechat.base.domain import Message
 from codechat.judging.deciding import Question, decide, fill_in, read_object
 from codechat.models import Request
 from codechat.models.scripted import Scripted
-from codechat.studies.cab.construct.dockerfiles import read_dockerfile
 from codechat.studies.cab.construct.roles import (
     CRITERIA,
     Asking,
@@ -19,6 +18,7 @@ from codechat.studies.cab.construct.roles import (
     Extracted,
     IssuesPrompts,
     founded,
+    read_dockerfile,
     read_removed,
     thread_of,
 )

@@ -8,11 +8,9 @@ import pytest
 
 from codechat.run.construct import Item
 from codechat.studies.cab.construct import row_of
-from codechat.studies.cab.construct.github import Account
-from codechat.studies.cab.construct.threads import MAIL_MASK, TOKEN_MASK, anonymized, mask, media_in, turns_of
-from codechat.studies.cab.references import references_for
-from codechat.studies.cab.sampling import paper_sample, thread_turns
-from codechat.studies.cab.tasks import issue_of, with_replies
+from codechat.studies.cab.construct.github import MAIL_MASK, TOKEN_MASK, Account, mask, media_in, turns_of
+from codechat.studies.cab.judging import references_for
+from codechat.studies.cab.tasks import issue_of, paper_sample, thread_turns, with_replies
 from support.cab_rows import issue
 from support.hosting import PUBLISHED, published
 
@@ -99,16 +97,6 @@ def test_turns_are_as_many_as_the_dataset_counts() -> None:
 def test_bots() -> None:
     assert Account(login="a[bot]").is_bot and Account(login="a", type="Bot").is_bot
     assert not Account(login="JCrobots").is_bot
-
-
-def test_names_are_replaced_in_texts_too() -> None:
-    said = [("Ann", "@Ben, see x@Ben.example and @benny"), ("Ben", "mail/@ann (@ANN)"), ("Ann", "ok")]
-    comments = [{"user": who, "created_at": "", "body": text} for who, text in said]
-    made = anonymized({"author": "Ben", "title": "@ann?", "body": None, "comments": comments, "number": 1})
-    assert (made["author"], made["title"], made["body"], made["number"]) == ("user", "@person_1?", None, 1)
-    assert [(each["user"], each["body"]) for each in made["comments"]] == [
-        ("person_1", "@user, see x@Ben.example and @benny"), ("user", "mail/@ann (@person_1)"), ("person_1", "ok"),
-    ]  # fmt: skip
 
 
 def test_pairs_and_scores_worked_out_by_hand() -> None:

@@ -13,8 +13,7 @@ from codechat.base.errors import UserError
 from codechat.datasets import DATASETS, select
 from codechat.datasets.tasks import Dataset
 from codechat.studies.cab.chapter.tables import paper
-from codechat.studies.cab.sampling import cohort_of, thread_replies, thread_turns
-from codechat.studies.cab.tasks import AssistTask, Comment
+from codechat.studies.cab.tasks import AssistTask, Comment, cohort_of, thread_replies, thread_turns
 from support.cab_rows import issue, write
 
 DATA = Path(os.environ.get("CODECHAT_TEST_DATA", ""))
@@ -145,7 +144,7 @@ def test_turns_of_published_threads_by_both_definitions() -> None:
         "python": 50, "javascript": 37, "cpp": 31, "typescript": 26, "csharp": 25, "c": 20, "java": 8
     }  # fmt: skip
     assert round(mean(map(thread_turns, sample)), 2) == 1.68 and round(mean(map(thread_replies, sample)), 2) == 2.22
-    shares, turns, _ = paper().figures["recent"]["GPT-4.1 mini"]
+    shares, turns, _ = paper()["recent"]["GPT-4.1 mini"]
     assert round(sum(share * each for share, each in zip(shares, turns, strict=True)) / 100, 2) == 2.10
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from codechat.report import drawing
 from codechat.report.build import build_report, comparisons_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Board, ReportData
 from codechat.report.drawing import Look, styled
-from codechat.report.generic import figures
 from codechat.report.loading import load_cells
 from codechat.report.metrics import Breakdown, Measures, points_of
-from codechat.studies.cab.chapter.tables import COHORTS, paper
+from codechat.studies.cab.chapter.tables import COHORTS, paper, paper_name
 from codechat.studies.cab.metrics import ASSIST, GRADES
 from support.assist_cells import LANGUAGES, Assisted, write_assisted
 
@@ -129,15 +129,6 @@ def test_user_and_judge(comparison: Path) -> None:
         assert float(row["same"]) == pytest.approx(100 * (counts[0] + counts[3]) / 36)
 
 
-def test_satisfaction_by_round(comparison: Path) -> None:
-    rows = [row for row in rows_of(comparison, "assist_satisfaction") if row["model"] == "mine"]
-    assert [row["round"] for row in rows] == [str(place + 1) for place in range(len(rows))]
-    left = [int(row["n"]) for row in rows]
-    assert left[0] == 42 and left == sorted(left, reverse=True)
-    share = float(rows[0]["fully_satisfied_at"])
-    assert left[1] == round(42 * (1 - share / 100)), "who is not satisfied replies again"
-
-
 def test_figures_and_the_page(built: tuple[Path, ReportData]) -> None:
     folder, data = built
     (comparison,) = comparisons_of(load_cells([folder / "runs"]))
@@ -146,7 +137,7 @@ def test_figures_and_the_page(built: tuple[Path, ReportData]) -> None:
             each.name: each.draw(comparison, Look(comparison))
             for each in chapter_of(comparison.protocol).drawings(comparison)
         }
-    for name in ("figure_6_verdicts", "figure_7_verbosity", "assist_satisfaction", "assist_by_language"):
+    for name in ("figure_6_verdicts", "figure_7_verbosity", "assist_by_language"):
         assert drawn[name] is not None
     assert [table.name for table in data.opening] == ["assist_correctness", "assist_user_judge"]
     (section,) = data.sections
@@ -193,13 +184,13 @@ def test_every_role_has_its_tokens_and_its_money_in_tables_on_the_page_and_in_ml
 
 def test_a_cells_own_figures_are_few(comparison: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[str] = []
-    panels = figures.panels
+    panels = drawing.panels
 
     def counted(titles: Sequence[str], *words: Any, **options: Any) -> Any:
         drawn.extend(titles)
         return panels(titles, *words, **options)
 
-    monkeypatch.setattr(figures, "panels", counted)
+    monkeypatch.setattr(drawing, "panels", counted)
     chapter_of("assist").write_figures(ASSIST, metrics_of(comparison, "mine"), "mine", tmp_path)
     names = {path.stem for path in tmp_path.glob("*.png")}
     assert names == {"turns", "by_verdict", "by_language", "by_cohort", "by_thread"}
@@ -208,20 +199,20 @@ def test_a_cells_own_figures_are_few(comparison: Path, tmp_path: Path, monkeypat
 
 def test_numbers_have_a_scale_of_their_own_beside_shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Any] = []
-    panels = figures.panels
+    panels = drawing.panels
 
     def kept(*words: Any, **options: Any) -> Any:
         figure, axes = panels(*words, **options)
         drawn.extend(axes)
         return figure, axes
 
-    monkeypatch.setattr(figures, "panels", kept)
+    monkeypatch.setattr(drawing, "panels", kept)
     parts = (
         Breakdown("rate", "Rate", "kind", "by_kind"),
         Breakdown("rounds", "Rounds", "kind", "rounds", unit="number"),
     )
     metrics = {"by_kind": {"a": 0.5, "b": 0.7}, "rounds": {"a": 4.0, "b": 6.5}}
-    figures.write_cell_figures(Measures("own", "Own", breakdowns=parts), metrics, "m", tmp_path)
+    drawing.write_cell_figures(Measures("own", "Own", breakdowns=parts), metrics, "m", tmp_path)
     rate, rounds = (panel.get_ylim()[1] for panel in drawn)
     assert rate <= 1.02 and rounds > 6.5, "no point lies outside its panel, and shares are not pressed to its floor"
 
@@ -230,24 +221,24 @@ def test_numbers_have_a_scale_of_their_own_beside_shares(tmp_path: Path, monkeyp
 def test_a_breakdown_by_very_many_groups_is_not_drawn(tmp_path: Path, groups: int, there: bool) -> None:
     part = Breakdown("rate", "Rate", "kind", "by_kind")
     metrics = {"by_kind": {f"k{number}": 0.5 for number in range(groups)}}
-    figures.write_cell_figures(Measures("own", "Own", breakdowns=(part,)), metrics, "m", tmp_path)
+    drawing.write_cell_figures(Measures("own", "Own", breakdowns=(part,)), metrics, "m", tmp_path)
     assert (tmp_path / "by_kind.png").is_file() == there
 
 
 def test_the_published_shares_are_those_of_the_sample() -> None:
     """A slip of a digit would break a sum, or be no share of the sample: but one model has fewer issues."""
     fewer = {("recent", "Llama 3.3 70B"): 193, ("all_time", "Llama 3.3 70B"): 346}
-    for cohort, models in paper().figures.items():
-        assert len(models) == 6 and set(models) == set(paper().known.values())
+    for cohort, models in ((cohort, paper()[cohort]) for cohort in COHORTS):
+        assert len(models) == 6 and set(models) == set(paper()["models"])
         for model, (shares, *_) in models.items():
-            size = fewer.get((cohort, model), paper().issues[cohort])
+            size = fewer.get((cohort, model), paper()["issues"][cohort])
             assert sum(shares) == pytest.approx(100, abs=0.021), (cohort, model)
             for share in shares:
                 assert share == pytest.approx(100 * round(share * size / 100) / size, abs=0.011), (cohort, model)
 
 
 def test_models_are_known_by_their_names() -> None:
-    assert paper().name_of("openai/gpt-4.1-mini (replay)") == "GPT-4.1 mini"
-    assert paper().name_of("llama33_70b") == "Llama 3.3 70B"
-    assert paper().name_of("claude-3-7-sonnet-20250219") == "Sonnet 3.7"
-    assert paper().name_of("gpt5") == ""
+    assert paper_name("openai/gpt-4.1-mini (replay)") == "GPT-4.1 mini"
+    assert paper_name("llama33_70b") == "Llama 3.3 70B"
+    assert paper_name("claude-3-7-sonnet-20250219") == "Sonnet 3.7"
+    assert paper_name("gpt5") == ""

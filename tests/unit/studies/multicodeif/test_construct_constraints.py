@@ -11,8 +11,7 @@ import pytest
 
 from codechat import compose, run
 from codechat.cli.app import main
-from codechat.testing.behaviour import Call
-from codechat.testing.server import OpenAIServer
+from codechat.testing.server import Call, OpenAIServer
 from support.constraint_agents import ROLES, Agents, fenced, snippet, story
 
 PLACE = "construct.roles"
@@ -230,8 +229,6 @@ def test_unreviewed_tasks_load_with_a_caution(
         (["skip=[witness]"], "without the stage witness"),
         (["against=missing.jsonl"], "missing.jsonl"),
         (["reviews=[seeds.jsonl]"], "seeds.jsonl"),
-        (["check=seeds.jsonl"], "seeds.jsonl:1"),
-        (["faults=[ugly]", "check=seeds.jsonl"], "faults"),
     ],
 )
 def test_what_cannot_be_is_told_before_any_call(

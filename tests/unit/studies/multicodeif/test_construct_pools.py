@@ -8,7 +8,7 @@ import yaml
 
 from codechat.base.errors import UserError
 from codechat.studies.multicodeif.constraints import constraint_types
-from codechat.studies.multicodeif.construct.pools import choose_pools, read_pools
+from codechat.studies.multicodeif.construct.sources import choose_pools, read_pools
 
 POOLS = read_pools()
 OWN: dict[str, Any] = {
@@ -81,7 +81,7 @@ def test_a_pool_of_ones_own_comes_first(tmp_path: Path) -> None:
         ({"languages": ["cobol"]}, "no language is called 'cobol'"),
         ({"values": [{"values": ["Allman"], "languages": ["cobol"]}]}, "no language is called 'cobol'"),
         ({"values": [{"values": ["Whitesmiths"]}]}, "Whitesmiths"),
-        ({"name": "comment"}, "not that of the file"),
+        ({"name": "comment"}, "the name of the file"),
         ({"examples": []}, "examples"),
     ],
 )

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codechat.datasets.reading.lines import read_values
-from codechat.studies.multicodeif.construct.redundancy import Kept, Near, rouge_l, tokens_of
+from codechat.studies.multicodeif.construct.review import Near, Texts, rouge_l, tokens_of
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "rouge_l.json"
 PUBLISHED = Path(os.environ.get("CODECHAT_TEST_DATA", "")) / "multicodeif_tasks.jsonl.gz"
@@ -64,7 +64,7 @@ def test_scores_are_those_of_the_table(one: str, other: str) -> None:
 @given(st.lists(TEXTS, max_size=8), TEXTS, st.sampled_from([0.0, 0.5, 0.7, 1.0]))
 def test_neighbours_are_those_of_all_scores(kept: list[str], text: str, least: float) -> None:
     """Pairs whose lengths or tokens cannot reach the bound are skipped; no other pair is."""
-    texts = Kept()
+    texts = Texts()
     for number, each in enumerate(kept):
         texts.add(str(number), each)
     scores = [Near(str(number), rouge_l(each, text)) for number, each in enumerate(kept)]
@@ -73,25 +73,25 @@ def test_neighbours_are_those_of_all_scores(kept: list[str], text: str, least: f
 
 
 def test_the_threshold_itself_is_redundant() -> None:
-    kept = Kept(0.7)
+    kept = Texts(0.7)
     kept.add("a", "one two three four five six seven x y z")
     assert kept.nearest("one two three four five six seven p q r") == Near("a", 0.7)
     assert kept.nearest("one two three four five six o p q r") is None
 
 
 def test_the_first_of_equally_near_ones_is_named_and_some_are_skipped() -> None:
-    kept = Kept()
+    kept = Texts()
     for name in ("a", "b", "c"):
         kept.add(name, "Sort a list.")
     assert kept.nearest("sort A list") == Near("a", 1.0)
     assert kept.nearest("sort A list", skip={"a"}) == Near("b", 1.0)
     assert kept.nearest("sort A list", skip={"a", "b", "c"}) is None
-    assert kept.nearest("") is None and len(kept) == 3
+    assert kept.nearest("") is None
 
 
 def dropped(texts: list[str]) -> int:
     """The number of texts that are redundant beside earlier ones."""
-    kept, count = Kept(), 0
+    kept, count = Texts(), 0
     for number, text in enumerate(texts):
         if kept.nearest(text):
             count += 1

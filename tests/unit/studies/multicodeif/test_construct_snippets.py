@@ -11,10 +11,9 @@ import pytest
 from codechat.base.errors import UserError
 from codechat.run.construct import Item, Kept, Kit
 from codechat.run.construct.kit import People
-from codechat.studies.multicodeif.construct.drawing import Draw
-from codechat.studies.multicodeif.construct.pools import choose_pools, read_pools
-from codechat.studies.multicodeif.construct.seeds import read_snippets
+from codechat.studies.multicodeif.construct.sources import choose_pools, read_pools, read_snippets
 from codechat.studies.multicodeif.construct.task import Demanded, Made
+from codechat.studies.multicodeif.construct.writing import Draw
 
 BODY = "def double(values):\n    found = [2 * each for each in values]\n    return found\n"
 

@@ -57,7 +57,7 @@ def test_the_language_is_given_or_that_of_the_constraints(
     [
         (
             {"constraints": [{"type": "namings", "answer": "x"}]},
-            "the task own/1: no constraint type is called 'namings'",
+            "the task own/1: the constraint namings: .*'namings'",
         ),
         (
             {"constraints": [{"type": "naming", "answer": "rust"}]},

@@ -209,7 +209,7 @@ def test_a_hole_counts_as_an_empty_reply_if_asked_and_others_have_the_turn(folde
         ([reply(0, True, round=None)], "x.jsonl:1: a reply has either a round"),
         ([on_level(1, True, chain=None)], "x.jsonl:1: a reply has either a round"),
         ([reply(0, True), LEVELS[0]], "x.jsonl:2: replies to levels and to tasks"),
-        ([reply(0, True), reply(1, True, model="gpt-8")], "x.jsonl:2: a reply of gpt-8 among those of gpt-9"),
+        ([reply(0, True), reply(1, True, model="gpt-8")], "x.jsonl:2: a reply of gpt-8 among replies of gpt-9"),
         ([reply(0, True), reply(0, True)], "x.jsonl:2: a second reply for turn 0 of syntax_function/1"),
         ([reply(0, True, task_id="syntax_function/2")], "x.jsonl:1: there is no task syntax_function/2 in"),
         ([on_level(1, True, chain=7)], "x.jsonl:1: there is no task chain/7 in"),

@@ -7,7 +7,7 @@ import pytest
 from codechat.base.records import SessionRecord
 from codechat.report.metrics import points_of
 from codechat.report.metrics.measures import interval_of, size_of, value_of
-from codechat.studies.multicodeif.metrics_levels import LEVELS, levels_metrics
+from codechat.studies.multicodeif.metrics import LEVELS, levels_metrics
 from support.constraints import session, turn
 
 

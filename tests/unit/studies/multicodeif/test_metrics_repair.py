@@ -12,8 +12,7 @@ from codechat.report.generic import summary_lines
 from codechat.report.metrics import caution_of, points_of
 from codechat.report.metrics.measures import interval_of, size_of, value_of
 from codechat.report.metrics.spending import Effort
-from codechat.studies.multicodeif.metrics import ConstrainedTurn
-from codechat.studies.multicodeif.metrics_repair import BY_CATEGORY, REPAIR, repair_metrics, states_of
+from codechat.studies.multicodeif.metrics import BY_CATEGORY, REPAIR, ConstrainedTurn, repair_metrics, states_of
 from support.constraints import session, turn
 
 

@@ -238,7 +238,8 @@ def test_a_session_that_is_continued_or_scored_again_is_the_same(tmp_path: Path,
         agenda = protocol.agenda
 
         async def run(self, task: ConstrainedTask, kit: Kit) -> None:
-            await protocol.score(task, kit, recorded)
+            kit.recording = recorded
+            await protocol.run(task, kit)
 
     scored, model, _ = asyncio.run(
         converse(Scored(), task, tmp_path, replies, judge=Quoting(), journal_name="scored.db")  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from codechat.report.build import build_report, comparisons_of, headline_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Board, Chart, FigureFile, Table
 from codechat.report.loading import load_cells
-from codechat.studies.multicodeif.chapter.kept import words
+from codechat.studies.multicodeif.chapter.published import words
 from support.constrained_cells import SIZES, Constrained, write_constrained
 
 pytestmark = pytest.mark.long

@@ -10,7 +10,7 @@ import pytest
 from codechat.base.errors import UserError
 from codechat.cli.commands.audit import run_audit
 from codechat.cli.commands.report import options_of, run_report
-from codechat.report.audit.labels import sample_csv
+from codechat.report.audit.kinds import sample_csv
 from codechat.report.loading import load_cells
 from codechat.report.metrics.powered import FEWEST, JudgeLabels
 from codechat.studies.refine.audit import (

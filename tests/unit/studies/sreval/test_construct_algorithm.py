@@ -12,8 +12,17 @@ from codechat.run.construct import Dropped
 from codechat.run.construct.interface import Settled
 from codechat.sandbox import SANDBOXES
 from codechat.sandbox.suites import Suite
-from codechat.studies.sreval.construct.algorithm import Judged, Limits, Round, Turn, make_turns
-from codechat.studies.sreval.construct.checking import Checked, Draft, Place, shuffled, unified_check
+from codechat.studies.sreval.construct.algorithm import (
+    Checked,
+    Draft,
+    Judged,
+    Limits,
+    Place,
+    Round,
+    Turn,
+    make_turns,
+    unified_check,
+)
 from support.java import needs_java
 
 Answer = Judged | None
@@ -67,14 +76,14 @@ class Script:
         self.played.rounds.append(asked)
         return self.trace.drafts[len(self.played.rounds) - 1]
 
-    async def check(self, code: str | None, draft: Draft, order: int = 0) -> Checked:
+    async def check(self, code: str | None, draft: Draft) -> Checked:
         place = self.trace.place
 
         async def verdict(program: Program, suite: Suite) -> Verdict:
             found = self.verdict(program, suite)
             return await found if inspect.isawaitable(found) else found
 
-        return await unified_check(verdict, place, place.stub if code is None else code, draft, order)
+        return await unified_check(verdict, place, place.stub if code is None else code, draft)
 
     async def align(self, asked: Round, draft: Draft) -> Answer:
         self.played.aligned += 1
@@ -188,7 +197,7 @@ class TestPython:
     @pytest.mark.long
     def test_a_previous_solution_that_hangs_says_nothing_of_the_tests(self, run: Run) -> None:
         hangs = Draft("def area(w, h):\n    while w < 0:\n        pass\n    return w * h\n", ONE.test)
-        played = run(Trace([hangs, TWO], limits=Limits(attempts=1, orders=1)))
+        played = run(Trace([hangs, TWO], limits=Limits(attempts=1)))
         assert isinstance(played.made, Dropped) and "do not simply fail" in played.made.detail
 
     def test_first_tests_that_check_nothing(self, run: Run) -> None:
@@ -207,11 +216,6 @@ class TestPython:
     def test_no_test_is_neither_right_nor_wrong(self, run: Run, test: str) -> None:
         played = run(Trace([Draft(AREA, test), ONE, TWO]))
         assert played.attempts == [2, 1] and "tests" in played.feedback[0].lower()
-
-    def test_tests_that_hang_on_their_order(self, run: Run) -> None:
-        chained = suite("TestArea.w = 2", *["self.assertEqual(area(TestArea.w, 3), 6)"] * 4)
-        played = run(Trace([Draft(AREA, chained), ONE, TWO]))
-        assert played.attempts == [2, 1] and "in another order" in played.feedback[0]
 
     def test_a_program_that_does_not_parse(self, run: Run) -> None:
         played = run(Trace([Draft("def area(w, h)\n", ONE.test), ONE, TWO]))
@@ -235,34 +239,30 @@ def other(price: int, *, method: str = "price", test: str = "") -> Draft:
 @needs_java
 @pytest.mark.long
 class TestJava:
-    @pytest.fixture
-    def limits(self) -> Limits:
-        return Limits(orders=1)
-
-    def test_a_new_value_fails_and_a_new_name_does_not_fit(self, run: Run, limits: Limits) -> None:
+    def test_a_new_value_fails_and_a_new_name_does_not_fit(self, run: Run) -> None:
         asks = ["price()", "3", "cost()"]
-        played = run(Trace([SHOP, other(3), other(3, method="cost")], asks=asks, place=JAVA, limits=limits))
+        played = run(Trace([SHOP, other(3), other(3, method="cost")], asks=asks, place=JAVA))
         assert isinstance(played.made, tuple)
         assert [turn.told_by for turn in played.made] == [None, "fails", "unfit"]
 
-    def test_wrong_then_right(self, run: Run, limits: Limits) -> None:
+    def test_wrong_then_right(self, run: Run) -> None:
         wrong = Draft(SHOP.code, other(3).test)
-        played = run(Trace([SHOP, wrong, other(3)], place=JAVA, limits=limits))
+        played = run(Trace([SHOP, wrong, other(3)], place=JAVA))
         assert played.attempts == [1, 2] and "expected: <3> but was: <2>" in played.feedback[0]
 
-    def test_tests_that_do_not_discriminate(self, run: Run, limits: Limits) -> None:
+    def test_tests_that_do_not_discriminate(self, run: Run) -> None:
         any_price = other(3, test="assertTrue(new Shop().price() > 0);")
-        played = run(Trace([SHOP, any_price, other(3)], place=JAVA, limits=limits))
+        played = run(Trace([SHOP, any_price, other(3)], place=JAVA))
         assert played.attempts == [1, 2] and "also pass with the previous solution" in played.feedback[0]
 
-    def test_what_does_not_compile_exits_or_has_no_test_is_told_apart(self, run: Run, limits: Limits) -> None:
+    def test_what_does_not_compile_exits_or_has_no_test_is_told_apart(self, run: Run) -> None:
         broken = replace(SHOP, code=SHOP.code.replace("2;", "two;"))
         exits = replace(SHOP, code=SHOP.code.replace("return 2", "System.exit(0); return 2"))
         none = replace(SHOP, test=SHOP.test.replace("@Test ", ""))
         skips = replace(SHOP, test=SHOP.test.replace("@Test ", "@Test @org.junit.jupiter.api.Disabled "))
         nothing = replace(SHOP, test=SHOP.test.replace("assertEquals(2, new Shop().price())", "assertTrue(true)"))
         drafts = [broken, exits, none, skips, nothing, replace(SHOP, test="class {"), SHOP]
-        played = run(Trace(drafts, asks=["price()"], place=JAVA, limits=limits))
+        played = run(Trace(drafts, asks=["price()"], place=JAVA))
         assert played.attempts == [7]
         for words, feedback in zip(
             ["does not compile", "", "no test runs", "skipped", "has nothing yet", "not valid Java"],
@@ -270,22 +270,3 @@ class TestJava:
             strict=True,
         ):
             assert words in feedback, (words, feedback)
-
-    def test_tests_that_hang_on_their_order(self, run: Run) -> None:
-        steps = "".join(f"    @Test void t{n}() {{ assertEquals({n}, seen++); }}\n" for n in range(5))
-        order = "import org.junit.jupiter.api.*;\n@TestMethodOrder(MethodOrderer.MethodName.class)\nclass ShopTest"
-        chained = SHOP.test.replace("}\n}\n", f"}}\n    static int seen;\n{steps}}}\n")
-        by_name = chained.replace("class ShopTest", order)
-        assert run(Trace([replace(SHOP, test=by_name)], asks=["price()"], place=JAVA)).attempts == [1]
-        made = run(Trace([replace(SHOP, test=chained)], asks=["price()"], place=JAVA, limits=Limits(attempts=1))).made
-        assert isinstance(made, Dropped)
-
-
-def test_shuffled_tests_of_a_repository_keep_their_texts() -> None:
-    source = "import x\n\n\ndef test_a():\n    pass\n\n\n# of b\n@x.mark\ndef test_b():\n    pass\n\n\ndef helper():\n    pass\n"
-    place = Place("python", suite={"kind": "inserted"})
-    found = {shuffled(source, place, order) for order in range(9)}
-    assert len(found) == 2 and source in found
-    moved = (found - {source}).pop()
-    assert moved.index("test_b") < moved.index("test_a") and "# of b\n@x.mark\ndef test_b" in moved
-    assert sorted(filter(None, moved.splitlines())) == sorted(filter(None, source.splitlines()))

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from codechat.studies.sreval.construct.order import Edge, graph_problem, order_steps
+from codechat.studies.sreval.construct.algorithm import Edge, graph_problem, order_steps
 
 
 def orders(steps: int, edges: list[Edge]) -> list[tuple[int, ...]]:

@@ -9,7 +9,7 @@ import pytest
 
 from codechat.base.errors import UserError
 from codechat.run.construct import Item
-from codechat.studies.sreval.construct.seeds import dependencies_of, filtered, lines_of_code, place_of, read_seeds
+from codechat.studies.sreval.construct.seeds import filtered, lines_of_code, place_of, read_seeds
 
 OWN = {"id": "own/1", "instruction": "Write f.", "solution": "def f(x):\n    return x\n", "language": "python"}
 JAVA = {
@@ -134,33 +134,20 @@ def test_only_lines_of_code_count(body: str, language: str, lines: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "line", "found"),
+    ("lines", "given", "reason"),
     [
-        ("cost", 9, ([], ["RATE", "helper"], [])),
-        ("helper", 13, ([], [], [])),
-        ("total", 18, (["tax"], [], [])),
-        ("tax", 21, ([], [], [])),
-        ("priced", 24, ([], [], ["prices"])),
+        (10, None, None),
+        (9, None, "short body"),
+        (10, {"intra_class": ["a"]}, None),
+        (10, {}, "stands alone"),
+        (10, {"intra_file": ["a"], "cross_file": ["b"]}, "needs other files"),
     ],
 )
-def test_dependencies_are_found_in_the_file(
-    tmp_path: Path, name: str, line: int, found: tuple[list[str], list[str], list[str]]
+def test_the_filters_of_repositories(
+    tmp_path: Path, lines: int, given: dict[str, list[str]] | None, reason: str | None
 ) -> None:
-    known = dependencies_of(function(tmp_path, name, line)["place"])
-    assert (known.intra_class, known.intra_file, known.cross_file) == found
-
-
-@pytest.mark.parametrize(
-    ("name", "line", "lines", "reason"),
-    [
-        ("cost", 9, 10, None),
-        ("cost", 9, 9, "short body"),
-        ("helper", 13, 10, "stands alone"),
-        ("priced", 24, 10, "needs other files"),
-    ],
-)
-def test_the_filters_of_repositories(tmp_path: Path, name: str, line: int, lines: int, reason: str | None) -> None:
-    (item,) = seeds_of(tmp_path, function(tmp_path, name, line, "\n".join(["x += 1"] * lines)))
+    known = {} if given is None else {"dependencies": given}
+    (item,) = seeds_of(tmp_path, function(tmp_path, "cost", 9, "\n".join(["x += 1"] * lines), **known))
     dropped = filtered(item.data)
     assert (dropped and dropped.reason) == reason
 

@@ -16,12 +16,11 @@ from codechat import compose, run
 from codechat.base.domain import Program, Verdict
 from codechat.cli.app import main
 from codechat.run.construct import Item, Kit
-from codechat.run.construct.config import compose_construction
+from codechat.run.construct.recipe import compose_construction
 from codechat.sandbox.suites import Suite
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.studies.sreval.construct import Steps, StepsConfig, StepsRoles
-from codechat.testing.behaviour import Call
-from codechat.testing.server import OpenAIServer
+from codechat.testing.server import Call, OpenAIServer
 from support.java import needs_java
 
 QUOTED = re.compile(r"<<<BEGIN (\w+) (\w+)>>>\n(.*?)\n<<<END \1 \2>>>", re.DOTALL)
@@ -257,7 +256,7 @@ def test_each_check_stops_its_own_kind_of_defect(
     construct: Construct, tmp_path: Path, skip: str, lets_through: set[int]
 ) -> None:
     planted = Planted()
-    assert construct(planted.agents, seeds(MANY), f"skip={skip}", "construct.attempts=2", "construct.orders=1") == 0
+    assert construct(planted.agents, seeds(MANY), f"skip={skip}", "construct.attempts=2") == 0
     kept = {int(item["task_id"][1:]) for item in read(tmp_path / "out" / "items.jsonl")}
     stopped = {0, 1} - lets_through
     assert kept == {seed for seed in range(MANY) if seed % SHARE not in stopped}
@@ -443,7 +442,7 @@ def test_a_task_in_java_is_made_and_loads(construct: Construct, tmp_path: Path) 
         return blocks(code, test).replace("```python", "```java")
 
     seed = {"id": "s0", "instruction": "s0", "language": "java", "solution": "class Adder { }\n"}
-    assert construct(Agents(others={"coder": coder}), [seed], "construct.orders=1") == 0
+    assert construct(Agents(others={"coder": coder}), [seed]) == 0
     (item,) = read(tmp_path / "out" / "items.jsonl")
     assert item["provenance"]["told_by"] == [None, "unfit"] and item["turns"][0]["suite"]["declares"] == ["Adder"]
     cell = ["model=reference", "protocol=stepwise", "dataset=jsonl", "dataset.path=out/items.jsonl", "tracking=none"]

@@ -15,11 +15,11 @@ from codechat.base.domain import Target
 from codechat.base.files import from_yaml
 from codechat.cli.commands.listing import options_of
 from codechat.datasets import DATASETS
-from codechat.report.metrics.loaded import count_loaded
+from codechat.report.metrics.counts import count_loaded
 from codechat.run.settings.compose import compose
 from codechat.sandbox.languages import fence
 from codechat.sandbox.suites.assertions import Assertions
-from codechat.studies.sreval.chapter.published import DATA, LEVELS, Figures, Setting, paper
+from codechat.studies.sreval.chapter.tables import DATA, LEVELS, Figures, Setting, paper
 from codechat.studies.sreval.protocol import StepwiseConfig, layout
 from codechat.studies.sreval.rows import Step, StepTask
 from support.stepwise_cells import TURNS
@@ -45,11 +45,12 @@ def in_rounds() -> Iterator[tuple[str, Setting, Figures]]:
 def test_every_model_and_setting_is_there() -> None:
     datasets = [dataset for level in LEVELS.values() for dataset in level]
     assert set(datasets) == set(TURNS) == set(RAW["tasks"]) - {"total"}
-    assert len(paper().figures) == len(paper().names) == len(paper().presets) == 11
+    assert len(paper().figures) == len(paper().names) == 11
     assert len(list(in_rounds())) == 11 * 4 * 2
     with_tokens = [(model, each) for model, found in paper().figures.items() for each in found.values() if each.atc]
     assert len(with_tokens) == 4 * 4 * 5 and len({model for model, _ in with_tokens}) == 4
-    assert set(paper().presets) <= set(options_of("model"))
+    presets = {marks["preset"] for marks in paper().marks.values()}
+    assert len(presets) == 11 and presets <= set(options_of("model"))
 
 
 def test_a_mean_is_that_of_its_rounds() -> None:

@@ -4,11 +4,11 @@ A driver makes a command of a program. The command reads arguments from the file
 writes frames to its standard output (`codechat.sandbox.inside.wire`): LOADED once the program is, a VALUE for every
 call in turn, DONE; or instead of any of them MISSING, SYNTAX, or ERROR. Values are the plain data of marshal, version
 2, both ways: `N T F`, `i` 32 bits, `l` digits of 15 bits, `g` a double, `u` UTF-8 after its size, `[ ( <` after their
-sizes, `{` up to `0`, all of them little-endian. A call that gives no value may say so by `.` alone, which is not `N`.
-That is all that the command knows: results are compared elsewhere.
+sizes, `{` up to `0`, all of them little-endian. A call without a value may send `.` alone, which is not `N`. The
+command knows nothing else: results are compared elsewhere.
 
-To add a language, write one file with a class that has the members of `Driver`, and `register(TheClass())` below it.
-Put the file into this folder, or name it as a module of an installed package under the entry point `codechat.driver`.
+To add a language, write one file with a class that has the members of `Driver`, and `register(TheClass())` below it, in
+this folder, or as a module of an installed package under the entry point `codechat.driver`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,21 +22,17 @@ from codechat.base.plugins import import_all
 from codechat.sandbox import Box, Command, SandboxConfig
 from codechat.sandbox.languages import language_of
 
-ARGUMENTS = "arguments"
-"""The file with a list of tuples of arguments."""
+ARGUMENTS = "arguments"  # the file with a list of tuples of arguments
 PRINTED = 2048
 """Bytes that are kept of what a program prints: a command writes them to its standard error, after `SAID`."""
-SAID = b"\f"
-"""Comes after what an interpreter itself has to say."""
+SAID = b"\f"  # comes after what an interpreter itself has to say
 
 
 @dataclass(frozen=True)
 class Called:
-    """A program to be called: its source, the function, and the `signature` that a typed language takes types from.
-
-    `timed`: before each VALUE the command writes CPU, what the call took in seconds. `arguments` are what the file
-    `ARGUMENTS` will hold, unless the driver's command brings it in a form of its own.
-    """
+    """A program to be called: its source, the function, and the `signature` that gives a typed language the types.
+    `timed`: before each VALUE the command writes CPU, the seconds of the call. `arguments` is the content of the file
+    `ARGUMENTS`, unless the driver's command brings it in another form."""
 
     source: str
     entry_point: str
@@ -47,10 +43,8 @@ class Called:
 
 @dataclass(frozen=True)
 class Ready:
-    """The command that calls a program, and the CPU seconds that it took to make it.
-
-    It is `alone`, unless it compiles the program first: it can start no other process (`Command`).
-    """
+    """The command that calls a program, and the CPU seconds that it took to make it. It is `alone`, unless it compiles
+    the program first: it can start no other process (`Command`)."""
 
     command: Command
     cpu_s: float = 0.0
@@ -69,10 +63,8 @@ class Driver(Protocol):
         """From 1."""
 
     def tools(self, config: SandboxConfig, note: Callable[[str], None]) -> Sequence[str]:
-        """The paths that a box must show; `note` gets a message if they must be made first.
-
-        Raises `UserError` that says what to install.
-        """
+        """The paths that a box must show; `note` gets a message if they must be made first. Raises `UserError` that
+        says what to install."""
 
     def inexpressible(self, arguments: Sequence[Any], signature: str) -> str:
         """Why the language cannot express the arguments of a call; empty if it can. Raises `ValueError`, if the

@@ -8,10 +8,9 @@ from typing import Any, Self
 from codechat.base.domain import Failure, Verdict
 from codechat.sandbox import Box, Command, SandboxConfig
 from codechat.sandbox.suites.calls.drivers import ARGUMENTS, Called, Ready, leaves, register
-from codechat.sandbox.suites.jdk import JavaOptions
+from codechat.sandbox.suites.compilers import JavaOptions
 from codechat.sandbox.suites.junit import REFUSED, THREADS, refuse_little
-from codechat.sandbox.suites.junit.compiler import Compiler, Kind
-from codechat.sandbox.suites.junit.toolchain import toolchain
+from codechat.sandbox.suites.junit.toolchain import Compiler, Kind, toolchain
 
 MODIFIERS = re.compile("public|protected|private|static|final|synchronized")
 PIECES = re.compile(r"[\w.]+|[<>,()]|\[\s*\]|\S")
@@ -91,7 +90,7 @@ class Typed:
 
 @dataclass(frozen=True)
 class Signature:
-    """A method's head: its name, the type that it returns, and those of its parameters."""
+    """A method's head: its name, the type that it returns, and the types of its parameters."""
 
     name: str
     returns: Typed

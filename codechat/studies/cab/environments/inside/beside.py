@@ -1,9 +1,9 @@
-"""Commands of a worktree where there are no namespaces: they run beside other processes of the machine.
+"""Commands of a worktree without namespaces: they run among the other processes of the machine.
 
-Landlock and a supervisor confine them to a folder, which they take for /workspace/repository.
+Landlock and a supervisor confine them to a folder, which is shown as /workspace/repository.
 """
 
-# No pathlib: every module loaded here is memory that each fork copies.
+# No pathlib: every module loaded here is memory that each command's process copies.
 # ruff: noqa: PTH102, PTH106, PTH115, PTH123, PTH208
 
 import contextlib
@@ -15,25 +15,34 @@ import shutil
 import socket
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
-from codechat.sandbox.inside import isolate, landlock
-from codechat.sandbox.inside.beside import clear, used
+from codechat.sandbox.inside import isolate
+from codechat.sandbox.inside.beside import Ruleset, allow_reading, clear, landlock_version, used
 from codechat.sandbox.inside.supervise import INITS, Supervisor, descendants
 from codechat.studies.cab.environments.inside.furnish import HOME, REPOSITORY
 
-DISK_S, SHARE = 0.5, 10  # the least time between two looks at the files, and how many times as long as one takes
+DISK_S, SHARE = 0.5, 10  # minimum time between two measurements of the files, also as a multiple of a measurement's
 ASKER = 9  # the descriptor of the socket to the resident process, until the shell begins
 QUEUE, PIPE = 2 * 212992, 2 << 12  # bytes that a socket may hold, and any other file, which may be a pipe
 NO_END = 1 << 62
 
 
-class Output(Protocol):
-    """The first and the last bytes of an output, and how many bytes it had."""
+class HeadAndTail:
+    """The first and the last `size` bytes of an output, and its `total` of bytes."""
 
-    head: bytearray
-    tail: bytearray
-    total: int
+    def __init__(self, size: int) -> None:
+        self._size, self.total = size, 0
+        self.head, self.tail = bytearray(), bytearray()
+
+    def add(self, data: bytes) -> None:
+        """Take the next bytes."""
+        self.total += len(data)
+        free = self._size - len(self.head)
+        self.head += data[:free]
+        self.tail += data[max(free, len(data) - self._size) :] if free < len(data) else b""
+        if len(self.tail) > self._size:
+            del self.tail[: -self._size]
 
 
 class Beside:
@@ -54,8 +63,8 @@ class Beside:
         isolate.lock_down()
         isolate.open_more_files()
         own = [f"{self._own}/{name}" for name in ("repository", "home", "tmp")]
-        self._ruleset = landlock.Ruleset(own, landlock.version())
-        landlock.show([self._ruleset], config["visible"], config["cover"])
+        self._ruleset = Ruleset(own, landlock_version())
+        allow_reading([self._ruleset], config["visible"], config["cover"])
         self._supervisor: Supervisor | None = None
         self._before = used(self._own, NO_END)  # bytes that the commit's own files take
         self._disk_at = 0.0
@@ -73,10 +82,7 @@ class Beside:
         self._asking.close()
 
     def become_shell(self, shell: Callable[[int], tuple[str, list[Any]]], limits: Mapping[int, int]) -> NoReturn:
-        """For the forked process: wait for its command and become the shell that runs it. Raises `OSError`.
-
-        `shell` gives the shell and its arguments once the command is there, and keeps one descriptor open.
-        """
+        """For the forked process: wait for the command, by `shell`, and become its shell. Raises `OSError`."""
         os.chdir(f"{self._own}/repository")
         self._ruleset.restrict()
         os.dup2(self._asking.detach(), ASKER, inheritable=False)
@@ -85,17 +91,17 @@ class Beside:
         open_files = own.pop(resource.RLIMIT_NOFILE)
         isolate.renounce(own, "landlock")
         environment = {**self._config["environment"], "HOME": f"{self._own}/home", "TMPDIR": f"{self._own}/tmp"}
-        environment["GIT_CONFIG_NOSYSTEM"] = "1"  # git ends where it may not look for /etc/gitconfig
+        environment["GIT_CONFIG_NOSYSTEM"] = "1"  # git fails if it may not read /etc/gitconfig
         isolate.be_supervised("landlock", socket.socket(fileno=ASKER), b"L", open_files, reaps=False)
         os.execve(program, arguments, environment)
 
     def register(self, poll: "select.poll") -> None:
-        """Have the poll wait for the command's listener."""
+        """Add the command's listener to the poll."""
         self._poll = poll
         poll.register(self._asker, select.POLLIN)
 
     def handle(self, ready: int, event: int) -> bool:
-        """Take the listener, or answer a call; whether the descriptor was for either."""
+        """Receive the listener, or answer a call. Returns whether the descriptor was for either."""
         if self._supervisor is not None and ready == self._supervisor.listener:
             if event & select.POLLIN:
                 self._supervisor.answer()
@@ -125,7 +131,7 @@ class Beside:
         return "disk" if full else ""
 
     def end(self, status: int) -> int:
-        """End all that the command started. Its exit status, as an init process says it of its shell."""
+        """End all processes of the command. Returns its exit status, as an init process would."""
         self._asker.close()
         if self._supervisor is not None:
             os.close(self._supervisor.listener)
@@ -134,18 +140,18 @@ class Beside:
         return status if status >= 0 else 128 - status
 
     def leave(self) -> None:
-        """End all that is left, and remove the worktree's files: its parent, whose folder this is, is gone."""
+        """End all remaining processes, and remove the worktree's files, since the parent is gone."""
         self.end(0)
         clear(self._own)
-        with contextlib.suppress(OSError):  # it lies in a folder of the parent's user
+        with contextlib.suppress(OSError):  # the folder above belongs to the parent's user
             os.rmdir(self._own)
 
     def as_here(self, command: bytes) -> bytes:
         """A command with the real paths of the worktree."""
         return self._named.sub(lambda found: self._names[found[1]], command)
 
-    def as_elsewhere(self, output: Output) -> None:
-        """Show the paths of an output as every other worktree has them."""
+    def as_elsewhere(self, output: HeadAndTail) -> None:
+        """Show the paths of an output as every worktree shows them."""
         missing = output.total - len(output.head) - len(output.tail)
         for shown, real in self._names.items():
             output.head, output.tail = output.head.replace(real, shown), output.tail.replace(real, shown)
@@ -153,7 +159,7 @@ class Beside:
 
 
 def memory_of(pid: int) -> int:
-    """The bytes of a process with its page tables, pages of files apart; 0 if it has ended."""
+    """The bytes of a process with its page tables, without pages of files; 0 if it has ended."""
     with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/status", "rb") as stream:
         lines = (line for line in stream if line.startswith((b"RssAnon:", b"RssShmem:", b"VmPTE:")))
         return sum(int(line.split()[1]) << 10 for line in lines)

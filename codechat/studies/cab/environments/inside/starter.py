@@ -1,17 +1,14 @@
 """The resident process of a worktree: starts its commands, one after the other, until its parent hangs up.
 
-Every command gets a PID namespace of its own, whose end is the end of all its processes. In a container the process
-starts by `main`. In a checkout it is forked (`fork`) out of one process that has loaded this code, since loading takes
-longer than everything else.
+Every command gets its own PID namespace. All its processes end with the namespace.
 """
 
-# No pathlib: every module loaded here is memory that each fork copies.
+# No pathlib: every module loaded here is memory that each command's process copies.
 # ruff: noqa: PTH116, PTH123, PTH208
 
 import contextlib
 import fcntl
 import functools
-import gc
 import marshal
 import os
 import resource
@@ -25,31 +22,29 @@ from typing import Any, NamedTuple, NoReturn
 
 from codechat.sandbox.inside import isolate
 from codechat.studies.cab.environments.inside import furnish
-from codechat.studies.cab.environments.inside.beside import PIPE, Beside, Output, memory_of
+from codechat.studies.cab.environments.inside.beside import PIPE, Beside, HeadAndTail, memory_of
 
 LENGTH = struct.Struct("<I")
 BLOCK = 1 << 20
 PIPE_SIZE = 1031  # F_SETPIPE_SZ
-WATCH_S = 0.05  # between two looks at a command's memory
+WATCH_S = 0.05  # between two measurements of a command's memory
 SHELLS = ("/bin/bash", "/bin/sh")
 NOT_STARTED = 126
-OWN = 2  # processes of the worktree besides a command's: this one, and the init process
+OWN = 2  # processes of the worktree that belong to no command: this one, and the init process
 
 
 def main(meeting: str) -> NoReturn:
-    """Run until the parent hangs up, which waits at the socket `meeting`, or else at standard input."""
+    """Furnish a worktree and run commands until the parent hangs up.
+
+    The parent waits at the socket `meeting`, or at standard input if that is empty. The first message has the options;
+    the answer has the `problem`, empty if there is none.
+    """
     if meeting:
         control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         control.connect(meeting)
     else:
         control = socket.socket(fileno=os.dup(0))
-    nothing = os.open("/dev/null", os.O_RDWR)
-    os.dup2(nothing, 0)
-    furnish_and_serve(control)
-
-
-def furnish_and_serve(control: socket.socket) -> NoReturn:
-    """Furnish the worktree as the parent's first message says, report how that went, and run commands."""
+    os.dup2(os.open("/dev/null", os.O_RDWR), 0)
     try:
         starter = Starter(control, receive(control))
     except OSError as error:
@@ -58,10 +53,9 @@ def furnish_and_serve(control: socket.socket) -> NoReturn:
     except EOFError:
         os._exit(0)
     send(control, {"problem": ""})
-    try:
+    with contextlib.suppress(EOFError):
         starter.serve()
-    except EOFError:
-        starter.leave()
+    starter.leave()
 
 
 def send(control: socket.socket, message: dict[str, Any]) -> None:
@@ -71,7 +65,7 @@ def send(control: socket.socket, message: dict[str, Any]) -> None:
 
 
 def receive(control: socket.socket) -> dict[str, Any]:
-    """The parent's next message. Raises `EOFError` if there is none: the parent is gone."""
+    """The parent's next message. Raises `EOFError` if the parent is gone."""
     data = b""
     while len(data) < LENGTH.size or len(data) < LENGTH.size + LENGTH.unpack_from(data)[0]:
         block = control.recv(BLOCK)
@@ -82,25 +76,8 @@ def receive(control: socket.socket) -> dict[str, Any]:
     return message
 
 
-class HeadAndTail:
-    """The first and the last `size` bytes of an output, and how many bytes it had."""
-
-    def __init__(self, size: int) -> None:
-        self._size, self.total = size, 0
-        self.head, self.tail = bytearray(), bytearray()
-
-    def add(self, data: bytes) -> None:
-        """Take the next bytes."""
-        self.total += len(data)
-        free = self._size - len(self.head)
-        self.head += data[:free]
-        self.tail += data[max(free, len(data) - self._size) :] if free < len(data) else b""
-        if len(self.tail) > self._size:
-            del self.tail[: -self._size]
-
-
 class Prepared(NamedTuple):
-    """A process that waits for its command: where to write that, and where its output can be read."""
+    """A process that waits for its command: the pipes for the command and for its output."""
 
     child: int
     pidfd: int
@@ -122,19 +99,18 @@ class Starter:
         }
 
     def serve(self) -> NoReturn:
-        """Run each command that the parent sends, and answer how it ended."""
+        """Run each command that the parent sends, and answer with its end. Raises `EOFError` if the parent is gone."""
         while True:
-            prepared = self._prepare()  # while nobody waits
+            prepared = self._prepare()  # before the command comes
             order = receive(self._control)
             send(self._control, self._run(prepared, order["command"], order["seconds"]))
 
     def leave(self) -> NoReturn:
-        """End, and all that is left."""
+        """End this process and all remaining ones."""
         self._place.leave()
         os._exit(0)
 
-    def _prepare(self) -> "Prepared":
-        """Start the process that will become the next command's shell."""
+    def _prepare(self) -> Prepared:
         (command_reader, command), (output, output_writer) = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
         with contextlib.suppress(OSError):
             fcntl.fcntl(output, PIPE_SIZE, BLOCK)
@@ -148,7 +124,7 @@ class Starter:
         os.set_blocking(output, False)
         return Prepared(child, os.pidfd_open(child), command, output)
 
-    def _run(self, prepared: "Prepared", command: bytes, seconds: float) -> dict[str, Any]:
+    def _run(self, prepared: Prepared, command: bytes, seconds: float) -> dict[str, Any]:
         began = time.monotonic()
         with contextlib.suppress(BrokenPipeError), open(prepared.command, "wb") as stream:
             stream.write(self._place.as_here(command))
@@ -170,25 +146,25 @@ class Starter:
             "seconds": time.monotonic() - began,
         }
 
-    def _follow(self, prepared: "Prepared", output: HeadAndTail, until: float) -> str:
-        """Read the output until the command's first process ends; why it was killed, empty if it was not."""
+    def _follow(self, prepared: Prepared, output: HeadAndTail, until: float) -> str:
+        """Read the output until the command's first process ends. Returns the limit it was killed for, or empty."""
         reader, pidfd = prepared.output, prepared.pidfd
         poll = select.poll()
         for number in (reader, pidfd, self._control.fileno()):
             poll.register(number, select.POLLIN)
-        why, look = "", time.monotonic() + WATCH_S
+        why, next_check = "", time.monotonic() + WATCH_S
         self._place.register(poll)
         while True:
             now = time.monotonic()
             if not why and now >= until:
                 why = "timeout"
-            elif not why and now >= look:
-                look = now + WATCH_S
+            elif not why and now >= next_check:
+                next_check = now + WATCH_S
                 why = self._place.over()
             if why:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-            for ready, event in poll.poll(max(0, min(look, until) - now) * 1000 + 1 if not why else 1000):
+            for ready, event in poll.poll(max(0, min(next_check, until) - now) * 1000 + 1 if not why else 1000):
                 if ready == pidfd:
                     return why
                 if self._place.handle(ready, event):
@@ -198,14 +174,14 @@ class Starter:
                     output.add(data)
                     if not data:
                         poll.unregister(reader)
-                else:  # the parent is gone, or broke the order
+                else:  # the parent is gone, or sends out of turn
                     raise EOFError
 
     def _child(self, command: int, writer: int) -> NoReturn:
-        """Never returns. This is the first process of a command."""
+        """Become the first process of a command."""
         try:
             os.setsid()
-            for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # what Python made of them
+            for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # Python has changed them
                 signal.signal(number, signal.SIG_DFL)
             os.dup2(writer, 1)
             os.dup2(1, 2)
@@ -217,10 +193,7 @@ class Starter:
 
 
 class Parted:
-    """Confines the commands of one worktree by namespaces: what a command leaves ends with its own PID namespace.
-
-    `Beside` has the same methods, for systems without namespaces.
-    """
+    """Confines the commands of one worktree by namespaces. The other class of `_place` has the same methods."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         """Furnish the worktree. Raises `OSError`."""
@@ -235,14 +208,14 @@ class Parted:
         """After it was forked."""
         isolate.back_to(self._handle)
 
-    def become_shell(self, shell: "Callable[[], Shell]", limits: Mapping[int, int]) -> NoReturn:
+    def become_shell(self, shell: Callable[[], tuple[str, list[str | bytes]]], limits: Mapping[int, int]) -> NoReturn:
         """For the forked process, which is the init process of a namespace: start the shell, and wait for its end.
 
         The shell is spawned, not forked: a fork would copy this interpreter once more.
         """
         isolate.own_mounts()
         isolate.own_proc()
-        os.chdir(self._config["root"])  # whatever a command made of its rights
+        os.chdir(self._config["root"])  # before rights are dropped: a command may have changed the folder's
         isolate.renounce(limits)
         program, arguments = shell()
         started = os.posix_spawn(program, arguments, self._config["environment"], setsid=True)
@@ -250,40 +223,33 @@ class Parted:
         _reap(started)
 
     def register(self, poll: "select.poll") -> None:
-        """No process asks for anything."""
+        """No process sends requests."""
 
     def handle(self, ready: int, event: int) -> bool:
-        """No descriptor is this one's."""
+        """Whether the descriptor was handled: never."""
         return False
 
     def over(self) -> str:
-        """The limit that the command's processes exceed; empty if they exceed none."""
+        """The limit that the command's processes exceed; empty if none."""
         return "memory" if memory_used() > self._config["memory"] else ""
 
     def end(self, status: int) -> int:
-        """The command's exit status. All that it started ended with its first process."""
+        """The command's exit status. All its processes ended with its first one."""
         return status
 
     def as_here(self, command: bytes) -> bytes:
-        """The command: its worktree has the paths that every other one has."""
+        """The command with the worktree's real paths, which are the shown ones."""
         return command
 
-    def as_elsewhere(self, output: Output) -> None:
+    def as_elsewhere(self, output: HeadAndTail) -> None:
         """Outputs stay as they are."""
 
     def leave(self) -> None:
         """All that is left ends with this process."""
 
 
-Shell = tuple[str, list[str | bytes]]
-"""A shell and its arguments."""
-
-
-def shell_of(command: int, keep: int = 3) -> Shell:
-    """The shell and its arguments, once the command has come by the pipe `command`.
-
-    All descriptors from 3 on are closed but `keep`: the pipe's other end too, else it would never end.
-    """
+def shell_of(command: int, keep: int = 3) -> tuple[str, list[str | bytes]]:
+    """The shell and its arguments, once `command` has delivered the command. Closes all descriptors but `keep`."""
     program = next(path for path in SHELLS if os.access(path, os.X_OK))
     os.dup2(command, 3)
     os.closerange(4, keep)
@@ -301,58 +267,18 @@ def _reap(shell: int) -> NoReturn:
             os._exit(code if code >= 0 else 128 - code)
 
 
-def fork() -> NoReturn:
-    """Fork a worktree's process for each request at standard input.
-
-    A request is one byte, with the handles of the worktree's control socket and of a file for its errors; the answer is
-    a handle of the new process. When the parent hangs up, this process ends. Each worktree ends when its own socket is
-    hung up: an engine that is killed leaves none.
-    """
-    control = socket.socket(fileno=os.dup(0))
-    os.dup2(os.open("/dev/null", os.O_RDWR), 0)
-    gc.disable()  # a collection would copy memory that worktrees share with this process
-    while True:
-        request, handles, _, _ = socket.recv_fds(control, 1, 2)
-        if not request:
-            os._exit(0)
-        with contextlib.suppress(ChildProcessError):  # none is left to wait for
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        child = os.fork()
-        if child == 0:
-            control.close()
-            _become(*handles)
-        ended = os.pidfd_open(child)  # not reaped before the next request, so it is still there
-        socket.send_fds(control, [request], [ended])
-        for handle in (*handles, ended):
-            os.close(handle)
-
-
-def _become(control: int, errors: int) -> NoReturn:
-    """Never returns: from here on this process is a worktree's."""
-    try:
-        os.dup2(errors, 2)
-        os.close(errors)
-        furnish_and_serve(socket.socket(fileno=control))
-    except BaseException:  # noqa: BLE001  nothing may run past this point
-        import traceback
-
-        traceback.print_exc()
-        os._exit(1)
-
-
 def memory_used() -> int:
-    """The bytes that the other processes of this one's namespace use, with their page tables, pages of files apart.
+    """The bytes that the other processes of this namespace use, with their page tables, without pages of files.
 
-    Memory that several processes share, as forks do, counts for each of them. The queues of sockets, which belong to no
-    process, count as if each was full, and an open file as a small pipe, which a file may be.
+    Memory that several processes share counts for each of them. The queues of sockets, which belong to no process,
+    count as full, and an open file as a small pipe.
     """
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1")
     return queues() + sum(memory_of(pid) + _files(pid) * PIPE for pid in pids)
 
 
 def queues() -> int:
-    """The bytes that the sockets of this network may hold, also those that no process has open any more."""
+    """The bytes that the sockets of this network may hold, also sockets that no process has open any more."""
     total = 0
     with contextlib.suppress(OSError, ValueError), open("/proc/net/protocols", "rb") as stream:
         for name, _, sockets, *_ in (line.split() for line in stream.readlines()[1:]):
@@ -364,8 +290,8 @@ def queues() -> int:
 def _most(family: str) -> int:
     """The bytes that both queues of a socket may hold."""
     if family == "unix":
-        with socket.socket(socket.AF_UNIX) as one:
-            return 2 * one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+        with socket.socket(socket.AF_UNIX) as probe:
+            return 2 * probe.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
     total = 0
     for name in ("tcp_rmem", "tcp_wmem"):
         with contextlib.suppress(OSError), open(f"/proc/sys/net/ipv4/{name}", "rb") as stream:
@@ -374,7 +300,7 @@ def _most(family: str) -> int:
 
 
 def _files(pid: int) -> int:
-    """How many files a process has open, which Linux says since 6.2."""
+    """The number of open files of a process; 0 before Linux 6.2."""
     try:
         return os.stat(f"/proc/{pid}/fd").st_size
     except OSError:

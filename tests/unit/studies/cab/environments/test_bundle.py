@@ -2,16 +2,16 @@
 
 import subprocess
 
-from codechat.studies.cab.environments.bundle import bundle
+from codechat.studies.cab.environments.images import bundle
 from codechat.studies.cab.environments.resident import boot
 
 
 def test_it_holds_all_that_the_code_of_a_worktree_imports() -> None:
     folder = bundle()
     program = [folder / "loader", "--library-path", folder / "lib", folder / "python"]
-    *options, code = boot("main", root=str(folder))
-    assert code.count("main()") == 1
-    named = code.replace("main()", "print(main.__code__.co_filename)")
+    *options, code = boot("", root=str(folder))
+    assert code.count("main('')") == 1
+    named = code.replace("main('')", "print(main.__code__.co_filename)")
     done = subprocess.run(
         [*program, *options, named], env={"PYTHONHOME": str(folder)}, capture_output=True, text=True, check=False
     )

@@ -16,7 +16,7 @@ from codechat.run.protocols.kit import Kit
 from codechat.run.protocols.services import Player, Services
 from codechat.studies.cab.environments import Worktree
 from codechat.studies.cab.environments.build_files import Refused, commands_writing, recipe
-from codechat.studies.cab.environments.limits import legible
+from codechat.studies.cab.environments.resident import legible
 from codechat.studies.cab.verbs import build, environment_of, run_command
 from support.conversing import Script, Words
 

@@ -12,8 +12,8 @@ pytest.importorskip("tree_sitter_c", reason="needs codechat[constraints]")
 ROOT = Path(__file__).parents[5]
 LANGUAGE = '''
 from codechat.sandbox.languages import register
-from codechat.sandbox.languages.coded import Coded
-from codechat.sandbox.languages.customs import Customs
+from codechat.sandbox.languages import Coded
+from codechat.sandbox.languages.grammar import Customs
 from codechat.sandbox.languages.grammar import Grammar
 
 QUESTIONS = """
@@ -27,7 +27,7 @@ register(Coded(("toyc", "tc"), Grammar("tree_sitter_c", QUESTIONS, "c", customs=
 '''
 KIND = """
 from codechat.studies.multicodeif.constraints import ConstraintType, Finding, register
-from codechat.studies.multicodeif.constraints.answers import read_values
+from codechat.studies.multicodeif.constraints import read_values
 
 def rule(answer, code):
     functions = answer.tree(code).functions
