@@ -49,6 +49,7 @@ KEEPERS = {
     "pandas": {"cli", "report", "studies"},
     "mlflow": {"report"},
     "sqlalchemy": {"report"},
+    "openai": {"models"},
     "pydantic_ai": {"models"},
     "boto3": {"models"},
     "botocore": {"models"},
@@ -67,6 +68,7 @@ KEEPERS = {
 }
 HEAVY = {
     "mlflow",
+    "openai",
     "boto3",
     "botocore",
     "evalplus",
@@ -91,6 +93,7 @@ HEAVY = {
 # Modules that consist of what they do with a slow library, and import it at their top: others import them late.
 LATE = {
     "codechat.models.calls.transport",
+    "codechat.models.openai.client",
     "codechat.studies.refine.baselines.refactoring.cosmetic",
     "codechat.studies.refine.baselines.refactoring.structural",
     "codechat.studies.refine.baselines.refactoring.trees",

@@ -17,7 +17,7 @@ from codechat.testing.cells import without_times
 FORKING = f"""
 import asyncio, itertools, json, os, sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-import codechat.models.calls.transport, pydantic_ai.direct, pydantic_ai.models.anthropic, pydantic_ai.providers.anthropic
+import codechat.models.calls.transport, openai, pydantic_ai.direct, pydantic_ai.models.anthropic, pydantic_ai.providers.anthropic
 from codechat.models.calls import batches
 from codechat.cli.app import main
 from codechat.testing.cells import register_instant

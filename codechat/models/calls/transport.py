@@ -1,4 +1,4 @@
-"""Clients over aiohttp's connections; httpx2's take a third of the CPU time of a call.
+"""aiohttp's connections for the SDKs' clients, whose connections take a third of the CPU time of a call.
 
 Imported late, because the libraries are slow to import.
 """

@@ -1,6 +1,6 @@
 """Any endpoint that speaks the OpenAI protocol: hosted, vLLM, or another server, by its base URL.
 
-This file makes one attempt; `codechat.models.remote` has everything around it.
+This file makes one attempt; the SDK's own retries are off. `codechat.models.remote` has everything around it.
 
 A reply without text (null content, a tool call, a token limit used up by reasoning) has empty text, and a refusal has
 the refusal's text, because the model did answer. A body that is not JSON, has no choice or reports an error is
@@ -24,10 +24,13 @@ from codechat.models.calls.batches import RequestKey
 from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, EndpointInfo, info_of
 from codechat.models.prices import listed_prices
 from codechat.models.remote import SERVERS, Refused, Remote, RemoteConfig, Unreachable, key_from_environment
-from codechat.models.remote.failures import Failures, Refusal, SupportedParameters
+from codechat.models.remote.failures import Failures, Refusal, SupportedParameters, cause_of
 
 if TYPE_CHECKING:
+    import httpx2
+
     from codechat.models.calls.transport import Client
+    from codechat.models.openai.client import SdkClient
 
 Api = Literal["chat", "responses"]
 PATHS: Mapping[Api, str] = {"chat": "/chat/completions", "responses": "/responses"}
@@ -87,8 +90,8 @@ class OpenAIApi:
     def __init__(self, config: OpenAIConfig) -> None:
         self.config = config
         self.failures = Failures(config, unknown_model="is there a /v1 missing in base_url?")
-        self._client: Client | None = None
-        self._headers: dict[str, str] = {}
+        self._client: SdkClient | None = None
+        self._transport: Client | None = None
         self._base_url = config.base_url  # after `_find` the address of the server that codechat started
         known = listed_prices(config)
         retention = config.prompt_cache or (known.keeps if known else None)
@@ -114,40 +117,41 @@ class OpenAIApi:
             body |= {"reasoning": {"effort": effort}} if responses else {"reasoning_effort": effort}
         return body | config.neutral | config.extra_body
 
-    def _connect(self) -> "Client":
+    def _connect(self) -> "SdkClient":
         if self._client is None:
+            import httpx2
+
             from codechat.models.calls.batch_protocols import OpenAIBatches
             from codechat.models.calls.transport import BatchClient, Client
+            from codechat.models.openai.client import SdkClient
 
-            key = key_from_environment(self.config) or NO_KEY
-            self._headers = {"authorization": f"Bearer {key}", "accept": "application/json", "user-agent": "codechat"}
-            batched = self.config.tier == BATCH
-            self._client = (
-                BatchClient(self._base_url, OpenAIBatches, self.config.pace) if batched else Client(self._base_url)
+            key = key_from_environment(self.config)
+            self._transport = (
+                BatchClient(self._base_url, OpenAIBatches, self.config.pace)
+                if self.config.tier == BATCH
+                else Client(self._base_url)
+            )
+            self._client = SdkClient(
+                base_url=self._base_url,
+                api_key=key or NO_KEY,
+                max_retries=0,
+                # The whole attempt has its own limit, which a slowly dripping server cannot extend.
+                timeout=httpx2.Timeout(None, connect=min(CONNECT_TIMEOUT_S, self.config.timeout_s)),
+                http_client=self._transport,
             )
         return self._client
 
-    async def _request(self, method: str, address: str, wait: Any, content: bytes | None = None) -> bytes:
-        """The body of a good answer; `wait` is a timeout of httpx2. Raises `Refused`, and httpx2's errors."""
-        client = self._connect()
-        headers = {**self._headers, "content-type": "application/json"} if content is not None else self._headers
-        request = client.build_request(method, address, content=content, headers=headers, timeout=wait)
-        response = await client.send(request)
-        if not response.is_success:
-            raise Refused(refusal_of(response.status_code, response.text), response.headers)
-        return response.content
-
     async def describe(self, seconds: float) -> EndpointInfo:
         """The model's entry in the endpoint's list; for vLLM also the version, and arguments that codechat gave it."""
-        import httpx2
+        import openai
 
         await self._find()
         limit = min(seconds, self.config.timeout_s)
         try:
-            listed = json.loads(await self._request("GET", f"{self._base_url}/models", limit))
-        except httpx2.RequestError as error:
-            raise Unreachable(str(error) or type(error).__name__) from None
-        except (Refused, ValueError):
+            listed = (await self._get(f"{self._base_url}/models", limit)).json()
+        except openai.APIConnectionError as error:
+            raise Unreachable(cause_of(error)) from None
+        except (openai.APIStatusError, ValueError):
             return EndpointInfo(self.config.base_url)
         try:
             self.failures.served = tuple(str(model["id"]) for model in listed["data"])
@@ -155,6 +159,11 @@ class OpenAIApi:
             self.failures.served = ()
         info = info_of(self.config.base_url, self.config.name, listed, time.time())
         return replace(info, facts={**info.facts, **await self._about_vllm(limit)})
+
+    async def _get(self, address: str, seconds: float) -> "httpx2.Response":
+        import httpx2
+
+        return await self._connect().get(address, cast_to=httpx2.Response, options={"timeout": seconds})
 
     async def _find(self) -> None:
         """Wait until the model's server is ready, if codechat starts it, and take over its address."""
@@ -165,14 +174,14 @@ class OpenAIApi:
             self._base_url = address
 
     async def _about_vllm(self, seconds: float) -> dict[str, str]:
-        import httpx2
+        import openai
 
         if self.config.served_by != "vllm":
             return {}
         try:
             address = self._base_url.removesuffix("/v1") + "/version"
-            version = str(json.loads(await self._request("GET", address, seconds))["version"])
-        except (Refused, httpx2.RequestError, ValueError, KeyError, TypeError):
+            version = str((await self._get(address, seconds)).json()["version"])
+        except (openai.OpenAIError, ValueError, KeyError, TypeError):
             return {}
         servers = SERVERS.get()
         arguments = servers.arguments(self.config) if servers is not None else None
@@ -180,32 +189,35 @@ class OpenAIApi:
 
     async def send(self, body: dict[str, Any], tier: Tier, *, final: bool = False) -> Reply:
         more = {"service_tier": tier} if tier == FLEX else self._batched if tier == BATCH else {}
-        content = await self._post(encoded(self.config.api, body | more))
+        response = await self._post(body | more)
         try:
-            return reply_of(self.config.api, content)
+            return reply_of(self.config.api, response.content)
         except Unreadable as error:
             raise self.failures.of_answer(str(error)) from None
 
-    async def _post(self, content: bytes) -> bytes:
+    async def _post(self, body: dict[str, Any]) -> "httpx2.Response":
         import httpx2
+        import openai
 
-        # The whole attempt has a time limit, which a slowly dripping server cannot extend.
-        timeout = httpx2.Timeout(None, connect=min(CONNECT_TIMEOUT_S, self.config.timeout_s))
         try:
-            return await self._request("POST", self._base_url + PATHS[self.config.api], timeout, content)
-        except httpx2.RequestError as error:
-            unreachable = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
-            failed = self.failures.of_unreachable if unreachable else self.failures.of_connection
-            raise failed(str(error) or type(error).__name__) from None
+            address = self._base_url + PATHS[self.config.api]
+            return await self._connect().call(address, encoded(self.config.api, body))
+        except openai.APIStatusError as error:
+            refused = Refused(refusal_of(error.status_code, error.response.text), error.response.headers)
+        except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout):
+                raise self.failures.of_unreachable(cause_of(error)) from None
+            raise self.failures.of_connection(cause_of(error)) from None
+        raise refused
 
     async def reject(self, call: RequestKey) -> None:
-        if self._client is not None:
-            await self._client.reject(call)
+        if self._transport is not None:
+            await self._transport.reject(call)
 
     async def aclose(self) -> None:
         client, self._client = self._client, None
         if client is not None:
-            await client.aclose()
+            await client.close()
 
 
 class Unreadable(Exception):

@@ -172,3 +172,9 @@ class Failures:
             remedy = f"set {key_of(config, 'base_url')} to the final address"
             return UserError(f"{config.address} answers with a redirect", remedy)
         return UserError(message, "the endpoint refuses the request: change the model's options")
+
+
+def cause_of(error: BaseException) -> str:
+    """The cause of an error, in words that may hold the key."""
+    cause = error.__cause__ or error
+    return f"{cause}" or type(cause).__name__
