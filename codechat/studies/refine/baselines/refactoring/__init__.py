@@ -1,7 +1,7 @@
 """Refactorings: source-to-source transformations that keep behaviour, one per instruction. Pure; nothing is executed.
 
-A transformation is a function under the decorator `transforms`, keyed by the instruction's id: a change that a person might
-make. It refuses if it cannot be sure: a baseline that sometimes does nothing is honest, one that guesses is not.
+A transformation is a function under the decorator `transforms`, keyed by the instruction's id: a change that a person
+might make. It refuses if it cannot be sure: a baseline that sometimes does nothing is honest, one that guesses is not.
 
 `add_defect` adds a small, real slip, by which code runs and gives wrong results. Sites where a result cannot show the
 slip, or where it hangs the program, are left out: `while` loops, branches that leave a loop, assertions and messages.
