@@ -44,7 +44,7 @@ def run_import(words: list[str]) -> int:
 
 
 def _keys(words: Sequence[str]) -> dict[str, str]:
-    """The settings that the chosen format has, with their descriptions. Raises `UserError` for an unknown format."""
+    """The settings of the chosen format, with their descriptions. Raises `UserError` for an unknown format."""
     chosen = next((word.removeprefix("format=") for word in words if word.startswith("format=")), "")
     keys: dict[str, str] = {}
     for name, option in (FORMATS[chosen].config if chosen else ImportConfig).model_fields.items():

@@ -143,7 +143,7 @@ class TaskRow(BaseModel):
         ids = [each.id for each in self.named_requirements()]
         for name in ids:
             if name == RESERVED or ids.count(name) > 1:
-                raise ValueError(f"requirements: the id '{name}' is taken; give each an id of its own")
+                raise ValueError(f"requirements: the id '{name}' is taken; give each a unique id")
         reference = self.canonical_solution
         require_results("base_output", self.base_input, self.base_output, "canonical_solution", reference)
         require_results("plus_output", self.plus_input, self.plus_output, "canonical_solution", reference)

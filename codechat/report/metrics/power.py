@@ -79,7 +79,7 @@ class Spread:
 
 def spread_of(pilots: Sequence[Parts]) -> Spread | None:
     """The variance in the pilot cells, one for each model: the mean over the models, and over pairs of them. With a
-    single model two like it are assumed, for which the tasks are equally hard. None if there are too few sessions."""
+    single model, two equal models are assumed, with tasks equally hard for both. None if there are too few sessions."""
     found = _mean([_sources([[*own.values()] for own in parts.values()]) for parts in pilots])
     if found is None:
         return None

@@ -40,7 +40,7 @@ def problem_of(uri: str) -> str | None:
         parts = urlsplit(uri)
         _ = parts.port  # parsed only when read
     except ValueError as error:
-        # Python's message shows the text in the place of the port, which can be a part of a password.
+        # Python's message shows the text where a port is expected, which can be a part of a password.
         return "Port could not be read: a '/' in a password is written %2F" if "Port" in str(error) else str(error)
     return "there is no host in it" if scheme in {"http", "https"} and not parts.hostname else None
 

@@ -182,19 +182,15 @@ class Counts:
 
 
 class Watcher(Protocol):
-    """The terminal, or another observer of a construction."""
+    """An observer of a construction: as `codechat.run.running.observer.Observer`, of items instead of sessions."""
 
-    def begin(self, made: Construction, budget: Budget) -> None:
-        """A construction begins."""
+    def begin(self, made: Construction, budget: Budget) -> None: ...
 
-    def note(self, text: str) -> None:
-        """Show a remark."""
+    def note(self, text: str) -> None: ...
 
-    def watching(self, counts: Counts, ledger: Ledger) -> AbstractContextManager[object]:
-        """Surrounds the items; both arguments have running sums."""
+    def watching(self, counts: Counts, ledger: Ledger) -> AbstractContextManager[object]: ...
 
-    def interruptible(self, brake: Brake) -> AbstractContextManager[object]:
-        """Surrounds the items within the event loop: pulling the brake ends them."""
+    def interruptible(self, brake: Brake) -> AbstractContextManager[object]: ...
 
 
 @dataclass

@@ -116,11 +116,8 @@ def _estimate(made: Construction, budget: Budget) -> Estimate:
         with contextlib.closing(Journal(made.folder / "journal.db")) as journal:
             units = [made.unit(0, item.id, item.data) for item in missing]
             known = [journal.outline(unit, completed=True) for unit in units]
-            upto = made.parts[0][-1].name
-            missing = [
-                item for item, outline in zip(missing, known, strict=True)
-                if outline is None or ItemResult.model_validate_json(outline).upto != upto
-            ]  # fmt: skip
+            ends = [outline and ItemResult.model_validate_json(outline).upto for outline in known]
+            missing = [item for item, upto in zip(missing, ends, strict=True) if upto != made.parts[0][-1].name]
     expected = [(asks(item) if asks else (), 0) for item in missing]
     return sum_of(expected, len(missing), Sizes.of(made.roles, {}), budget.tariff)
 

@@ -240,7 +240,7 @@ class Maintainer:
         unrun = len(said.commands) - len(commands)
         explored = (*found.explored, *map(_record, commands, outputs))
         self._add(steps=found.steps + 1, explored=explored, unrun=found.unrun + unrun)
-        return told_outputs(prompts.outputs, commands, outputs, unrun)
+        return format_outputs(prompts.outputs, commands, outputs, unrun)
 
     def _add(self, **fields: object) -> None:
         self.found = replace(self.found, **fields)  # type: ignore[arg-type]
@@ -271,7 +271,7 @@ class Maintainer:
         return "\n\n".join([prompts.again.strip("\n"), end]) if later and prompts.again else end
 
 
-def told_outputs(template: str, commands: Sequence[str], outputs: Sequence[Output], unrun: int) -> str:
+def format_outputs(template: str, commands: Sequence[str], outputs: Sequence[Output], unrun: int) -> str:
     """The outputs of a step, each quoted below its command and its end."""
     texts: dict[str, str] = {}
     parts: dict[str, str] = {}

@@ -43,7 +43,7 @@ def test_an_endpoint_that_says_less_than_before_is_remarked(now: dict[str, str |
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (None, "http://b/v1 does not answer at once, so it is not compared: the figures are those of http://a/v1"),
+        (None, "http://b/v1 does not answer at once, so it is not compared: the figures come from http://a/v1"),
         ({}, "http://b/v1 was not asked for any reply, and http://b/v1 gives nothing to compare by: the figures"),
         (BEFORE, "http://b/v1 gives the same id and root, and was not asked for any reply: the figures"),
     ],

@@ -24,18 +24,13 @@ from codechat.studies.refine.instructions import INSTRUCTIONS, PYTHON, Pool, Rej
 from codechat.studies.refine.patterns import rule_of
 
 _VERBS: dict[Change, str] = {
-    "add": """
-        add adopt annotate apply attach create declare define describe document ensure explain implement include insert
-        introduce log memoise provide put state use
-    """,
-    "remove": """
-        avoid delete discard drop eliminate exclude forbid limit minimise omit prevent prohibit reduce remove strip
-    """,
-    "modify": """
-        change combine convert extract inline invert merge move optimise refactor reformat rename reorder replace
-        rewrite shorten simplify split swap switch transform turn
-    """,
-}
+    "add": "add adopt annotate apply attach create declare define describe document ensure explain implement include "
+           "insert introduce log memoise provide put state use",
+    "remove": "avoid delete discard drop eliminate exclude forbid limit minimise omit prevent prohibit reduce remove "
+              "strip",
+    "modify": "change combine convert extract inline invert merge move optimise refactor reformat rename reorder "
+              "replace rewrite shorten simplify split swap switch transform turn",
+}  # fmt: skip
 
 VERBS: Mapping[str, Change] = {verb: change for change, verbs in _VERBS.items() for verb in verbs.split()}
 """The 59 verbs. Words in -ise are also known in -ize."""

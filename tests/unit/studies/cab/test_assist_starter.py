@@ -20,6 +20,7 @@ from codechat.run.settings.compose import compose
 from codechat.studies.cab.judging import references_for
 from codechat.studies.cab.tasks import AssistTask
 from support.cab_rows import git
+from support.mistakes import mistake
 
 AGAIN = (data_folder("conf") / "prompts/assist/paper/again.md").read_text()
 
@@ -114,7 +115,7 @@ async def test_the_whole_answer_and_one_comment_after_another(tasks: list[Assist
 async def test_without_a_maintainer_there_is_no_answer(tasks: list[AssistTask]) -> None:
     alone = AssistTask("a/b#1", "Help", author="user", thread=tasks[0].thread[1:2])
     for task in (AssistTask("a/b#1", "Help"), Task("T/0", "Add."), alone):
-        with pytest.raises(UserError, match="has no thread in which a maintainer answers"):
+        with mistake(task.task_id, "model=maintainer"):
             await said_by("maintainer", task, 0, 0, "")
 
 
@@ -169,7 +170,5 @@ async def test_another_question_is_refused() -> None:
 
 @pytest.mark.parametrize("word", ["model=rehearsed_judge", "model=rehearsed_user"])
 def test_they_play_in_the_embedded_issues_alone(word: str) -> None:
-    with pytest.raises(
-        UserError, match=r"is no language model and plays only in assist_starter\nchoose another: model="
-    ):
+    with mistake("assist_starter", "model="):
         build_cell(compose([word]))

@@ -23,6 +23,7 @@ from codechat.studies.cab.chapter.tables import LISTS, paper
 from support.assist_cells import Assisted, write_assisted
 from support.audit_cells import of, session, turn, write_cell
 from support.cab_rows import issue
+from support.mistakes import mistake
 
 
 @pytest.fixture
@@ -126,10 +127,10 @@ def test_cells_without_conditions_and_a_changed_dataset_are_told(runs: Path, tmp
         run_audit(["export", f"runs={runs}", f"out={tmp_path / 'a'}", "conditions=3", "constraints=4"])
     url = "https://github.com/own/tool/issues/1"
     (tmp_path / "issues.jsonl.gz").write_bytes(gzip.compress(json.dumps(issue(url=url)).encode()))
-    with pytest.raises(UserError, match="own/tool#1 has other conditions"):
+    with mistake("own/tool#1", "conditions"):
         draw(CONDITIONS, [runs], 9, 0)
     write_cell(tmp_path / "refine", [session("c", "t/0", [turn(1, of("cosmetic", "add")[0])])])
-    with pytest.raises(UserError, match="no decision on a satisfaction condition"):
+    with mistake("satisfaction condition"):
         draw(CONDITIONS, [tmp_path / "refine"], 9, 0)
 
 
@@ -189,7 +190,7 @@ def test_scored_labels_need_a_cell_that_has_them(runs: Path, tmp_path: Path) -> 
         "scores": {"ada": {"constraint": {"accuracy": {"count": 1, "of": 2}, "by_category": {}, "by_language": {}}}}
     }
     (tmp_path / "of_code" / "audit.json").write_text(json.dumps(scores))
-    with pytest.raises(UserError, match="no cell of this report has a constraint"):
+    with mistake("constraint"):
         run_report([f"runs={runs}", f"out={tmp_path / 'report'}", f"audit={tmp_path / 'of_code'}"])
 
 

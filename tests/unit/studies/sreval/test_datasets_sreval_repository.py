@@ -14,6 +14,7 @@ from codechat.datasets import DATASETS
 from codechat.datasets.tasks import Dataset
 from codechat.studies.sreval.rows import StepTask
 from codechat.studies.sreval.suite_inserted import Inserted, environment_at
+from support.mistakes import mistake
 from support.repository_rows import FILES, PLACE, PROJECT, TOTAL, write_files, write_lines
 
 DATA = Path(os.environ.get("CODECHAT_TEST_DATA", ""))
@@ -83,7 +84,7 @@ def test_without_repositories_the_chosen_tasks_say_what_they_need(tmp_path: Path
 
 def test_a_place_that_is_there_twice_is_told(tmp_path: Path) -> None:
     path, places = write_lines(tmp_path / "t.jsonl", TOTAL), write_lines(tmp_path / "p.jsonl", PLACE, PLACE)
-    with pytest.raises(UserError, match=r"p.jsonl:2: the place of shop.basket.Basket.total is there twice"):
+    with mistake("p.jsonl:2", "shop.basket.Basket.total"):
         build(path=str(path), places=str(places))
 
 
@@ -105,7 +106,7 @@ def test_an_environment_without_pytest_is_told(tmp_path: Path, monkeypatch: pyte
     bare = environment_at(sys.executable)
     object.__setattr__(bare, "packages", frozenset())
     monkeypatch.setattr("codechat.studies.sreval.suite_inserted.environment_at", lambda python: bare)
-    with pytest.raises(UserError, match=f"the tests of {PROJECT} need pytest, which"):
+    with mistake(PROJECT, "pytest"):
         load(tmp_path, environments={"shop": sys.executable})
     environment_at.cache_clear()
 

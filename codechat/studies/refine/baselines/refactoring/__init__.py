@@ -1,13 +1,10 @@
 """Refactorings: source-to-source transformations that keep behaviour, one per instruction. Pure; nothing is executed.
 
-A transformation is a function under the decorator `transforms`, keyed by the instruction's id. Every one is a change
-that a developer asked for it might make. It refuses if it cannot be sure: a baseline that sometimes does nothing is
-honest, one that guesses is not.
+A transformation is a function under the decorator `transforms`, keyed by the instruction's id: a change that a person might
+make. It refuses if it cannot be sure: a baseline that sometimes does nothing is honest, one that guesses is not.
 
-`add_defect` is the opposite, for a baseline that makes mistakes: small, real slips that make code run and give wrong
-results. Six kinds: an off-by-one, a flipped comparison, a dropped branch, a wrong operator, a lost return, a wrong
-initial value. Sites where a result cannot show the slip, or where it hangs the program, are left out: `while` loops,
-branches that leave a loop, assertions and messages.
+`add_defect` adds a small, real slip, by which code runs and gives wrong results. Sites where a result cannot show the
+slip, or where it hangs the program, are left out: `while` loops, branches that leave a loop, assertions and messages.
 
 The transformations import libcst (0.15 s), so their modules are imported at the first use and not before.
 """

@@ -63,12 +63,9 @@ def if_with_else(code: Code) -> Iterable[tuple[Occurrence, bool]]:
             yield at(node), bool(last.orelse)
 
 
-@pattern("else_after_exit", "else branch after an exit", "else branches after an exit")
-def else_after_exit(code: Code) -> Iterable[Occurrence]:
-    """`else` and `elif` branches after a block that always leaves by return, raise, continue or break."""
-    for node in code.find(ast.If):
-        if node.orelse and isinstance(node.body[-1], _EXITS):
-            yield at(node.orelse[0])
+pattern("else_after_exit", "else branch after an exit", "else branches after an exit")(
+    lambda code: (at(node.orelse[0]) for node in code.find(ast.If) if node.orelse and isinstance(node.body[-1], _EXITS))
+)
 
 
 each_of("mergeable_if", "pair of nested conditions", ast.If, plural="pairs of nested conditions",
@@ -105,13 +102,9 @@ of_functions("single_return", "function with one return at its end", "functions 
              when=lambda _, one: _returns(one) == one.body[-1:])  # fmt: skip
 
 
-@pattern("early_return", "early return")
-def early_return(code: Code) -> Iterable[Occurrence]:
-    """Return statements other than their function's last statement."""
-    for function in code.functions:
-        for node in _returns(function):
-            if node is not function.body[-1]:
-                yield at(node)
+pattern("early_return", "early return")(
+    lambda code: (at(node) for one in code.functions for node in _returns(one) if node is not one.body[-1])
+)
 
 
 @pattern("guard", "guard clause")

@@ -87,12 +87,10 @@ def return_hint(code: Code) -> Iterable[tuple[Occurrence, bool]]:
         yield at(function, function.name), _is_hinted(function.returns) or commented
 
 
-@pattern("local_hint", "annotated local variable")
-def local_hint(code: Code) -> Iterable[Occurrence]:
-    """Annotated assignments to names inside functions."""
-    for node in code.find(ast.AnnAssign):
-        if isinstance(node.target, ast.Name) and code.function_of(node):
-            yield at(node, f"'{node.target.id}'")
+pattern("local_hint", "annotated local variable")(lambda code: (
+    at(node, f"'{node.target.id}'") for node in code.find(ast.AnnAssign)
+    if isinstance(node.target, ast.Name) and code.function_of(node)
+))  # fmt: skip
 
 
 @pattern("bare_local", "local variable without a type hint", "local variables without a type hint")
@@ -158,12 +156,10 @@ def _annotations(code: Code) -> Iterator[ast.expr]:
 def type_alias(code: Code) -> Iterable[Occurrence]:
     """Module-level names for a type: `Row = list[int]`, `Row: TypeAlias = …`, `type Row = …`."""
     for statement in code.tree.body if code.tree else []:
-        if type(statement).__name__ == "TypeAlias":
-            yield at(statement)
-        elif isinstance(statement, ast.AnnAssign):
-            if code.origin(statement.annotation).rpartition(".")[2] == "TypeAlias":
-                yield at(statement)
-        elif isinstance(statement, ast.Assign) and _is_type(code, statement.value):
+        hint = statement.annotation if isinstance(statement, ast.AnnAssign) else None
+        named = hint is not None and code.origin(hint).rpartition(".")[2] == "TypeAlias"
+        plain = isinstance(statement, ast.Assign) and _is_type(code, statement.value)
+        if named or plain or type(statement).__name__ == "TypeAlias":
             yield at(statement)
 
 

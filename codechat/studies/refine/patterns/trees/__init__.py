@@ -355,11 +355,10 @@ def long_function(code: TreeCode, *, statements: int) -> Iterator[Occurrence]:
     return (at(n, name) for name, n in code.functions.items() if len(list(code.within(n, *kinds))) > statements)
 
 
-@tree_pattern("recursion", "recursive function")
-def recursion(code: TreeCode) -> Iterator[Occurrence]:
-    for name, node in code.functions.items():
-        if any(called(code, each) == name for each in code.within(node, "call")):
-            yield at(node, name)
+tree_pattern("recursion", "recursive function")(lambda code: (
+    at(node, name) for name, node in code.functions.items()
+    if any(called(code, each) == name for each in code.within(node, "call"))
+))  # fmt: skip
 
 
 @tree_pattern("magic_number", "number without a name", "numbers without names")

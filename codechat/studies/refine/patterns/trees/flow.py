@@ -138,11 +138,10 @@ tree_pattern("several_returns", "function with several returns", "functions with
 )
 
 
-@tree_pattern("early_return", "early return")
-def early_return(code: TreeCode) -> Iterator[Occurrence]:
-    for function in code.all("function"):
-        found, last = _exits(code, function)
-        yield from (at(node) for node in found if node != last)
+tree_pattern("early_return", "early return")(lambda code: (
+    at(node) for function in code.all("function") for found, last in [_exits(code, function)]
+    for node in found if node != last
+))  # fmt: skip
 
 
 def _returned(code: TreeCode) -> Iterator[tuple[Any, Any]]:
@@ -192,11 +191,10 @@ def _conditions(code: TreeCode) -> Iterator[Any]:
             yield bare(code, condition)
 
 
-@tree_pattern("condition", "spelled-out condition")
-def condition(code: TreeCode) -> Iterator[Occurrence]:
-    for node in _conditions(code):
-        if code.is_a(node, "binary") and operator_of(code, node) in {*_COMPARISONS, "&&", "||"}:
-            yield at(node)
+tree_pattern("condition", "spelled-out condition")(lambda code: (
+    at(node) for node in _conditions(code)
+    if code.is_a(node, "binary") and operator_of(code, node) in {*_COMPARISONS, "&&", "||"}
+))  # fmt: skip
 
 
 @tree_pattern("named_condition", "named condition")
@@ -260,12 +258,9 @@ def self_assignment(code: TreeCode) -> Iterator[Occurrence]:
                 yield at(node)
 
 
-@tree_pattern("string_concatenation", "string built with +", "strings built with +")
-def string_concatenation(code: TreeCode) -> Iterator[Occurrence]:
-    for node in code.all("binary"):
-        sides = (node.child_by_field_name("left"), node.child_by_field_name("right"))
-        if operator_of(code, node) == "+" and any(code.is_a(bare(code, side), "string") for side in sides):
-            yield at(node)
+each_of("string_concatenation", "string built with +", "binary", plural="strings built with +",
+        when=lambda code, node: operator_of(code, node) == "+" and any(
+            code.is_a(bare(code, node.child_by_field_name(side)), "string") for side in ("left", "right")))  # fmt: skip
 
 
 @tree_pattern("assert", "assertion")
