@@ -16,22 +16,8 @@ from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.sandbox.languages import extract, without_thinking
-from codechat.studies.codeif.conversation import (
-    CONTEXT_FULL,
-    Check,
-    Prompts,
-    Round,
-    RoundKind,
-    checks_of,
-    expected_asks,
-    fail_all,
-    failure_text,
-    recorded_instruction,
-    requirements_of,
-    task_requirement,
-    turn_record,
-    verdict_on,
-)
+from codechat.studies.codeif import conversation
+from codechat.studies.codeif.conversation import CONTEXT_FULL, Check, Prompts, Round, checks_of, fail_all, turn_record
 from codechat.studies.codeif.metrics import DYNAMIC, TASK, Exchange, conversation_metrics
 
 
@@ -71,7 +57,7 @@ class Dynamic:
         return 2 * len(_instructions(task))
 
     def asks(self, task: Task) -> Iterator[Ask]:
-        return expected_asks(self._prompts, task, self.turns(task))
+        return conversation.expected_asks(self._prompts, task, self.turns(task))
 
     def agenda(self, generator: random.Random) -> list[str]:
         return []
@@ -79,7 +65,7 @@ class Dynamic:
     async def run(self, task: Task, kit: Kit) -> None:
         instructions = _instructions(task)
         current = instructions[0]
-        kind: RoundKind = "initial"
+        kind: conversation.RoundKind = "initial"
         asked, closed = {current.id}, set[str]()
         standing: list[Check] = []
         code = ""
@@ -88,7 +74,7 @@ class Dynamic:
         for turn in range(turns):
             recorded = kit.recorded(turn)
             if recorded is not None:  # rounds stay as recorded, and so do the discarded instructions
-                current, kind = recorded_instruction(recorded, instructions), Exchange.of(recorded).round
+                current, kind = conversation.recorded_instruction(recorded, instructions), Exchange.of(recorded).round
                 asked.add(current.id)
             round_ = Round(turn, kind, current, history)
             try:
@@ -100,7 +86,7 @@ class Dynamic:
             extraction = extract(reply.text, task.target)
             code = extraction.code or code
             checks = await checks_of(kit, turn, extraction, instructions, asked)
-            met = verdict_on(checks, current).passed
+            met = conversation.verdict_on(checks, current).passed
             given_up = not met and kind == "feedback" if recorded is None else Exchange.of(recorded).discarded
             kit.finish_turn(turn_record(task, round_, checks, (reply, extraction), discarded=given_up))
             history += (Message("assistant", without_thinking(reply.text)),)
@@ -129,8 +115,8 @@ class Dynamic:
         return fill(self._prompts.requirement, requirement=instruction.text)
 
     def _feedback(self, instruction: Requirement, checks: Sequence[Check]) -> str:
-        failure = verdict_on(checks, instruction).failure
-        return fill(self._prompts.feedback, requirement=instruction.text.strip("\n"), feedback=failure_text(failure))
+        text = conversation.failure_text(conversation.verdict_on(checks, instruction).failure)
+        return fill(self._prompts.feedback, requirement=instruction.text.strip("\n"), feedback=text)
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
         return conversation_metrics(sessions, self.measures, converses=True, seed=seed, effort=effort)
@@ -144,7 +130,7 @@ def dynamic(config: DynamicConfig, parts: Parts) -> Dynamic:
 
 def _instructions(task: Task) -> tuple[Requirement, ...]:
     """The task, then the instructions of its conversation. Raises `UserError` if there are none."""
-    return (task_requirement(task), *(each for each in requirements_of(task) if each.asked))
+    return (conversation.task_requirement(task), *(each for each in conversation.requirements_of(task) if each.asked))
 
 
 def _unmet(checks: Sequence[Check], closed: Collection[str]) -> list[Requirement]:

@@ -29,19 +29,8 @@ from codechat.sandbox.languages import extract, without_thinking
 from codechat.sandbox.languages.python.syntax import parse
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.exit_status import ExitStatus
-from codechat.studies.codeif.conversation import (
-    CONTEXT_FULL,
-    Check,
-    Prompts,
-    Round,
-    checks_of,
-    expected_asks,
-    fail_all,
-    recorded_instruction,
-    requirements_of,
-    task_requirement,
-    turn_record,
-)
+from codechat.studies.codeif import conversation
+from codechat.studies.codeif.conversation import CONTEXT_FULL, Check, Prompts, Round, checks_of, fail_all, turn_record
 from codechat.studies.codeif.metrics import conversation_metrics, static_measures
 
 Mode = Literal["base", "single_round", "multi_round", "n_round"]
@@ -107,16 +96,16 @@ class Static:
                 f"{task.task_id} has no assertion tests, which CodeIF-Bench's harness needs",
                 "set protocol.harness=guarded, or choose the function-level tasks of dataset=codeif_bench",
             )
-        task_requirement(task)
+        conversation.task_requirement(task)
         return 1 + len(self._asked(task))
 
     def asks(self, task: Task) -> Iterator[Ask]:
         continued = self._config.context == "full"
-        return expected_asks(self._config.prompts, task, self.turns(task), continued=continued)
+        return conversation.expected_asks(self._config.prompts, task, self.turns(task), continued=continued)
 
     def _asked(self, task: Task) -> tuple[Requirement, ...]:
         """The requirements to ask. If turns are independent, also the ones left out of the data's conversation."""
-        return tuple(each for each in requirements_of(task) if each.asked or not self._converses)
+        return tuple(each for each in conversation.requirements_of(task) if each.asked or not self._converses)
 
     def agenda(self, generator: random.Random) -> list[str]:
         return []
@@ -143,8 +132,8 @@ class Static:
 
     def _refuse_other_order(self, task: Task, turn: int, recorded: TurnRecord) -> None:
         """Raises `UserError` if the recorded turn asks for another instruction than the task does now."""
-        instructions = (task_requirement(task), *self._asked(task))
-        if recorded_instruction(recorded, instructions).id != instructions[turn].id:
+        instructions = (conversation.task_requirement(task), *self._asked(task))
+        if conversation.recorded_instruction(recorded, instructions).id != instructions[turn].id:
             raise UserError(f"{task.task_id} asks in another order now", "set dataset.path to the recorded file")
 
     def _before(self, codes: Sequence[str]) -> str | None:
@@ -154,14 +143,16 @@ class Static:
         return (codes[0] if self._config.context == "multi" else codes[-1]) or None
 
     def _round(self, task: Task, turn: int, request: tuple[Message, ...]) -> Round:
-        instruction = self._asked(task)[turn - 1] if turn else task_requirement(task)
+        instruction = self._asked(task)[turn - 1] if turn else conversation.task_requirement(task)
         return Round(turn, "instruction" if turn else "initial", instruction, request)
 
     def _tested(self, task: Task, turn: int) -> Tested:
         """The task, the turn's requirement and, if turns build on each other, the earlier ones that accumulate."""
         given = self._asked(task)[:turn]
         earlier = given[:-1] if self._converses else ()
-        return Tested(given, (task_requirement(task), *(each for each in earlier if each.accumulates), *given[-1:]))
+        return Tested(
+            given, (conversation.task_requirement(task), *(each for each in earlier if each.accumulates), *given[-1:])
+        )
 
     async def _grade(self, kit: Kit, task: Task, round_: Round, reply: Reply, earlier: Graded | None) -> TurnRecord:
         scope = self._tested(task, round_.turn)

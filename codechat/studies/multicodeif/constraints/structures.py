@@ -7,15 +7,7 @@ from functools import lru_cache, partial
 
 from codechat.sandbox.languages.grammar import Found, Tree, Written
 from codechat.studies.multicodeif import constraints
-from codechat.studies.multicodeif.constraints import (
-    Answer,
-    ConstraintType,
-    Finding,
-    blanked,
-    code_of,
-    published,
-    register,
-)
+from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, blanked, published, register
 from codechat.studies.multicodeif.constraints.types import Types
 
 # Concrete data structures; a variable declared as an interface, such as `List`, may hold any of several.
@@ -48,7 +40,7 @@ def on_another(call: Found, wanted: str, tree: Tree) -> bool:
 
     Two interfaces differ if their kinds do, as of a list and a set.
     """
-    before = code_of(tree)[max(0, call.start - 200) : call.start].decode("utf-8", "replace")
+    before = constraints.code_of(tree)[max(0, call.start - 200) : call.start].decode("utf-8", "replace")
     receiver = _BEFORE.search(before)
     held = _held(tree).get(receiver["name"], set()) if receiver else set()
     if not held or wanted in held:
@@ -61,7 +53,7 @@ def on_another(call: Found, wanted: str, tree: Tree) -> bool:
 
 def _is_bare(call: Found, tree: Tree, packages: Sequence[str]) -> bool:
     """Whether a function is called by its bare name, or in one of the packages."""
-    text = code_of(tree)[max(0, call.start - 80) : call.start].decode("utf-8", "replace")
+    text = constraints.code_of(tree)[max(0, call.start - 80) : call.start].decode("utf-8", "replace")
     before = re.search(r"(\w*)\s*\.\s*\Z", text)
     return before is None or before[1] in packages
 

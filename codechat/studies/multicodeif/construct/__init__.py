@@ -24,18 +24,10 @@ from codechat.run.protocols import Ask
 from codechat.studies.multicodeif.checking import examine
 from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 from codechat.studies.multicodeif.constraints.examining import Examination
+from codechat.studies.multicodeif.construct import writing
 from codechat.studies.multicodeif.construct.review import THRESHOLD, Filter, Review, Reviews, chains
 from codechat.studies.multicodeif.construct.sources import Pool, Snippets, choose_pools, read_pools, read_snippets
 from codechat.studies.multicodeif.construct.task import Made
-from codechat.studies.multicodeif.construct.writing import (
-    Author,
-    Concepts,
-    ConstraintsPrompts,
-    Draw,
-    Expand,
-    Witness,
-    Written,
-)
 from codechat.studies.multicodeif.dataset import read_prompts
 
 EXPANDED = ["interface_specification", "data_structure", "code_quality"]
@@ -72,7 +64,7 @@ class ConstraintsConfig(RecipeConfig):
     against: str | None = place_option(None, "a file of tasks that new prompts must not resemble either")
     reviews: list[str] = run_option([], "label files of people: reviews=[FILE,FILE]")
     roles: ConstraintsRoles = original_option(..., "who makes the tasks")
-    prompts: ConstraintsPrompts = original_option(..., "each as a text or @FILE")
+    prompts: writing.ConstraintsPrompts = original_option(..., "each as a text or @FILE")
 
     def identity(self, older: int = 0) -> dict[str, Any]:
         """The options, with the content of the pools and of the tasks to compare with."""
@@ -106,14 +98,14 @@ class Constraints:
         self.roles = ("author", "solver", *["judge"] * bool(judged))
         published = {} if config.against is None else read_prompts(Path(config.against).expanduser())
         reviews = Reviews(config.reviews)
-        draw, author = Draw(self._pools), Author(config.prompts, self._pools)
+        draw, author = writing.Draw(self._pools), writing.Author(config.prompts, self._pools)
         self.stages = [
             Stage("concepts", author.concepts),
             Stage("draw", draw.work),
             Stage("write", author.write),
-            Stage("expand", Expand(author, draw, [*grown], config.levels).work),
+            Stage("expand", writing.Expand(author, draw, [*grown], config.levels).work),
             Stage("redundancy", together=Filter(config.threshold, published, reviews).together),
-            Stage("witness", Witness(config.prompts, config.tries).work),
+            Stage("witness", writing.Witness(config.prompts, config.tries).work),
             Stage("review", together=Review(reviews, published).together),
             Stage("chains", together=chains),
         ]
@@ -216,7 +208,7 @@ def constraints(config: ConstraintsConfig) -> Recipe:
     """Tasks with constraints on the code, each shown to be passable (MultiCodeIF's ConstraGen)."""
     made = Constraints(config)
     return Recipe(
-        made.seeds, made.stages, row=made.row, roles=made.roles, schemas=(Concepts, Written),
+        made.seeds, made.stages, row=made.row, roles=made.roles, schemas=(writing.Concepts, writing.Written),
         sandbox=any(kind.by == "compiler" for kind in made.kinds), distributions=made.distributions,
         asks=made.asks, prepare=made.prepare, more=made.more, cell=("dataset=multicodeif", "protocol=repair"),
     )  # fmt: skip
