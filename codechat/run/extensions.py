@@ -1,16 +1,14 @@
 """Additions of studies to commands, in files `commands.py`: topics of `codechat list`, folders of `codechat cache`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from codechat.base.plugins import import_study_files
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """A part of a listing: a heading with words after it, rows below named columns or pairs, and plain `lines`."""
 
     heading: str = ""
@@ -20,16 +18,14 @@ class Section:
     lines: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(NamedTuple):
     """The sections of a topic; `faulty` if they show mistakes, so that the command exits with 2."""
 
     sections: Sequence[Section]
     faulty: bool = False
 
 
-@dataclass(frozen=True)
-class CacheContents:
+class CacheContents(NamedTuple):
     """The contents of a cache, present or removed: bytes, and numbers of things by name."""
 
     path: Path
@@ -37,16 +33,14 @@ class CacheContents:
     counts: Mapping[str, int]
 
 
-@dataclass(frozen=True)
-class StudyCache:
+class StudyCache(NamedTuple):
     """A folder of a study below the cache's root."""
 
     contents: Callable[[], CacheContents]
     clear: Callable[[], CacheContents]
 
 
-@dataclass(frozen=True)
-class Extensions:
+class Extensions(NamedTuple):
     """Additions by name. A topic makes a listing of composed values, None without settings."""
 
     topics: dict[str, Callable[[Mapping[str, Any] | None], Listing]]
