@@ -314,6 +314,7 @@ def _csv(columns: Sequence[ExportColumn], chunks: Iterable[list[list[Any]]]) -> 
 
 def _parquet(columns: Sequence[ExportColumn], chunks: Iterable[list[list[Any]]]) -> Iterator[bytes]:
     """Parquet with the columns' types, their meaning as the fields' metadata."""
+    import pandas as pd
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -324,7 +325,9 @@ def _parquet(columns: Sequence[ExportColumn], chunks: Iterable[list[list[Any]]])
     with tempfile.TemporaryFile() as stream:
         with parquet.ParquetWriter(stream, schema) as writer:
             for chunk in chunks:
-                writer.write_table(pa.table(list(zip(*chunk, strict=True)), schema=schema))
+                frame = pd.DataFrame(chunk, columns=schema.names, dtype=object)
+                table = pa.Table.from_pandas(frame, schema, preserve_index=False)
+                writer.write_table(table.replace_schema_metadata())  # without pandas' notes on its types
         stream.seek(0)
         yield from iter(lambda: stream.read(1 << 20), b"")
 
