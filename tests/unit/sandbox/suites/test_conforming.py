@@ -128,23 +128,23 @@ def test_maven_needs_its_repository_and_more_of_the_machine(tmp_path: Path, monk
     asked = list[Any]()
     monkeypatch.setattr(maven, "toolchain", asked.append)
     with pytest.raises(UserError, match="without network"):
-        suite()._require(limits())
+        suite().make_ready(limits(), print)
     with pytest.raises(UserError, match="cannot read"):
-        suite()._require(limits(maven_repository=str(tmp_path / "nowhere")))
+        suite().make_ready(limits(maven_repository=str(tmp_path / "nowhere")), print)
     monkeypatch.setattr(maven.os, "getuid", lambda: 0)
     for mode, readable in ((0o755, True), (0o751, False), (0o754, False), (0o750, False)):
         tmp_path.chmod(mode)
         if readable:
-            suite()._require(limits(maven_repository=str(tmp_path)))
+            suite().make_ready(limits(maven_repository=str(tmp_path)), print)
         else:
             with pytest.raises(UserError, match="cannot read"):
-                suite()._require(limits(maven_repository=str(tmp_path)))
+                suite().make_ready(limits(maven_repository=str(tmp_path)), print)
     monkeypatch.setattr(maven.os, "getuid", lambda: 1)
-    suite()._require(limits(maven_repository=str(tmp_path)))
+    suite().make_ready(limits(maven_repository=str(tmp_path)), print)
     tmp_path.chmod(0o755)
     for name, least in maven.LEAST.items():
         with pytest.raises(UserError, match=name):
-            suite()._require(limits(maven_repository=str(tmp_path), **{name: least - 1}))
+            suite().make_ready(limits(maven_repository=str(tmp_path), **{name: least - 1}), print)
     assert asked == [None, None]
 
 
