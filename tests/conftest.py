@@ -19,7 +19,7 @@ import hypothesis
 import pytest
 
 from codechat.base.environment import cache_root
-from support import engines, namespaces
+from support import machine
 from support.undrawn import copied_stores
 
 LOCATION = "CODECHAT_CACHE_DIR"
@@ -76,7 +76,7 @@ def marks_of(item: pytest.Item) -> Iterator[str]:
         yield "engines"
     if "data" in fixtures and "data" not in params:
         yield "data"
-    if not BY_BUBBLEWRAP.isdisjoint(values) and namespaces.lacking():
+    if not BY_BUBBLEWRAP.isdisjoint(values) and machine.lacking_namespaces():
         yield "namespaces"
     for mark in item.iter_markers("skipif"):
         reason = mark.kwargs.get("reason", "")
@@ -140,17 +140,17 @@ def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def engine() -> Iterator[None]:
     """A real container engine with the image `tiny`, one for all tests of the process."""
-    if why := engines.lacking():
+    if why := machine.lacking_engine():
         pytest.skip(why)
-    with engines.engine():
+    with machine.engine():
         yield
 
 
 @pytest.fixture(scope="session")
 def python_image(engine: None) -> str:
     """An image of the engine that has this machine's Python."""
-    engines.make_python_image()
-    return engines.PYTHON
+    machine.make_python_image()
+    return machine.PYTHON
 
 
 @pytest.fixture(scope="module")

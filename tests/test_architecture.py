@@ -318,6 +318,10 @@ def test_no_room_is_named_for_odds_and_ends() -> None:
     assert not {path.stem for path in MODULES} & {"utils", "util", "helpers", "misc", "common"}
 
 
+def test_helpers_of_tests_are_few_modules() -> None:
+    assert len([*(ROOT / "tests/support").glob("*.py")]) <= 25, "a helper of several tests belongs to one of these"
+
+
 def test_the_engine_knows_no_test_server() -> None:
     assert not [path for path in MODULES if room_of(path) != "testing" and "codechat.testing" in path.read_text()]
 

@@ -15,17 +15,23 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "codechat"
 WORDS = (
     "whence|whoever|whichever|told|tells?|besides?|no more than|nobody|somebody|as it is|of its own|of their own|"
-    "of one that|by one that|made ready|lest|hangs? on|whatever|wherever|nor do(?:es)?|of those|that of|those of|"
+    "of one that|by one that|made ready|lest|hangs? on|whatever|wherever|nor do(?:es)?|that of|those of|"
     "those that|those which|those with|with those|goes on|takes? it for|taken for|what is not|what was|as far as|"
     "is due|has come to|in the place of"
 )
 PLAIN = re.compile(rf"\b(?:{WORDS})\b", re.IGNORECASE)
 ROOMS = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__")
 EXEMPT: dict[str, tuple[str, ...]] = {
+    "datasets/__init__.py": ("tasks of your own have", ": compare no figure", " are not "),
+    "report/audit/made.py": ("Can this task be done",),
+    "report/generic/repeats.py": ("What repeated samples tell", "The variance of one", "Told apart"),
     "sandbox/inside/encode.py": ("a set of what is not plain data",),
     "sandbox/languages/python/source.py": ("ended by a fence that has no line of its own",),
     "sandbox/suites/assertions/__init__.py": ("a class or a variable in the place", "an exception with attributes, a"),
-    "studies/codeif/metrics.py": ("instructions not met now", "IFE of what", "turns that pass the benchmark"),
+    "studies/cab/construct/roles.py": ("what it clones", "Did somebody", "solved by nobody", "Does the thread hold"),
+    "studies/cab/environments/build_files.py": (": the base cannot be told", ": the image cannot be told"),
+    "studies/cab/stage.py": ("The repository builds as it is",),
+    "studies/codeif/metrics.py": ("IFE of what",),
     "studies/multicodeif/constraints/coding_style.py": (
         "an opening brace stands in a line",
         "in a line of its own",
@@ -36,16 +42,12 @@ EXEMPT: dict[str, tuple[str, ...]] = {
     "studies/multicodeif/constraints/interface.py": (": nothing tells",),
     "studies/multicodeif/constraints/structures.py": (", but nothing tells",),
     "studies/multicodeif/constraints/types.py": (" returns something else", " returns has no written type"),
-    "studies/multicodeif/metrics.py": (
-        *("tasks with all constraints", "constraints met, of those", "first replies: constraints met"),
-        *("tasks whose first reply", "constraints that first replies"),
-    ),
     "studies/refine/baselines/drifting/changes.py": ("NOTE: an empty input",),
-    "studies/refine/metrics.py": (
-        *("follow-up turns that break", "follow-up turns that mend", "instructions followed at", "nobody could decide"),
-    ),
+    "studies/refine/metrics.py": ("nobody could decide",),
     "studies/refine/patterns/rules.py": ("nothing uses what", "what was there", "the decorator may do"),
     "studies/refine/patterns/trees/flow.py": ("loop without an end", "loops without an end"),
+    "studies/sreval/construct/agents.py": ("They are functions of pytest",),
+    "studies/sreval/construct/algorithm.py": ("Nobody could judge", "The requirement stays as it is"),
 }
 """By file, beginnings of texts that reach a model, a record or an id."""
 

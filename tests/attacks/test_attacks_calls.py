@@ -16,8 +16,7 @@ from attacks.attack_calls_java import FOLDERS, LEFT
 from codechat.base.domain import Program, Target, Verdict
 from codechat.sandbox import SANDBOXES, Sandbox
 from codechat.sandbox.suites.calls import Calls, Driven
-from support.java import needs_java
-from support.node import needs_node
+from support.machine import needs_java, needs_node
 
 RIGHT = "function square(n) { return n * n }"
 RIGHT_IN_JAVA = "class Solution { public int square(int n) { return n * n; } }"

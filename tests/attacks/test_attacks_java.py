@@ -16,7 +16,7 @@ from codechat.base.domain import Program, Target, Verdict
 from codechat.sandbox import SANDBOXES, Sandbox
 from codechat.sandbox.suites.junit import INSIDE, JUnit
 from codechat.sandbox.suites.junit import REFUSED as REASONS
-from support.java import needs_java
+from support.machine import needs_java
 
 pytestmark = needs_java
 TESTS = JUnit("""

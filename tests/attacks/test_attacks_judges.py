@@ -8,7 +8,7 @@ from codechat.judging.deciding import VERDICT, Question, decide
 from codechat.models import Request
 from codechat.models.scripted import Scripted
 from codechat.studies.cab.judging import read_judge
-from support.assisting import judges
+from support.cab import judges
 
 WORDS = {VERDICT: ("ADHERED", "VIOLATED")}
 

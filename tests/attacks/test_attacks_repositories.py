@@ -11,7 +11,7 @@ import pytest
 from codechat.base.errors import UserError
 from codechat.datasets.tasks import Workspace
 from codechat.studies.cab.environments import commits
-from support.driven import Driven, in_kind, lacking
+from support.benches import Driven, in_kind, lacking
 from support.repositories import FIX, Repository, git, make_repository
 
 Kind = str

@@ -17,7 +17,7 @@ import pytest
 
 from attacks.attack_rooms import CLEAN, PYTHON, SHELL
 from codechat.base.domain import Output
-from support.driven import BESIDE, Driven, DrivenRoom, in_kind, lacking
+from support.benches import BESIDE, Driven, DrivenRoom, in_kind, lacking
 from support.repositories import Repository, make_repository
 
 LIMITS = {"command_s": 4, "room_s": 100_000, "memory_mb": 256, "processes": 40, "disk_mb": 48, "output_kb": 8}

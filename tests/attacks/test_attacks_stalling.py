@@ -22,7 +22,7 @@ from codechat.sandbox.suites.calls import Calls
 from codechat.sandbox.suites.endings import explain_end, judge_status
 from codechat.sandbox.suites.exit_status import ExitStatus
 from codechat.sandbox.watch import Run, Usage
-from support.descriptors import open_handles
+from support.processes import open_handles
 
 CALLS = Calls("f", "def f(n):\n    return n * 2\n", base=((1,), (2,)), plus=((3,),), name="stalling/0")
 LIMITS = {"min_cpu_s": 0.5, "load_cpu_s": 0.6, "total_cpu_s": 1.0, "idle_s": 0.7, "memory_mb": 512, "processes": 16}

@@ -18,9 +18,9 @@ from codechat.base.domain import Build
 from codechat.base.errors import InfrastructureError
 from codechat.studies.cab.environments import ENVIRONMENTS
 from codechat.studies.cab.environments.docker import DockerConfig
-from support.assisting import ISSUE, hold, judges, says
-from support.driven import DOCKERFILE, Driven, in_kind
-from support.engines import Images, asked
+from support.benches import DOCKERFILE, Driven, in_kind
+from support.cab import ISSUE, hold, judges, says
+from support.machine import Images, asked
 from support.repositories import Repository, make_repository
 
 pytestmark = pytest.mark.engines

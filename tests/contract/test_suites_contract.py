@@ -15,8 +15,8 @@ from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.sandbox.suites import SUITES, HasCost, Suite
 from codechat.sandbox.suites.checker import Checker, NoSandbox
 from codechat.studies.sreval import suite_maven as maven
-from support import java_rows
-from support.java import needs_java
+from support import repositories
+from support.machine import needs_java
 
 TARGET = Target(entry_point="double")
 RIGHT = "def double(x):\n    return 2 * x\n"
@@ -118,10 +118,10 @@ EXAMPLES: dict[str, Example] = {
             "project": "own/shop",
             "file": "src/main/java/shop/Twice.java",
             "lines": [4, 6],
-            "code": java_rows.METHOD,
+            "code": repositories.METHOD,
             "test_file": "src/test/java/shop/TwiceTest.java",
             "test_lines": [7, 10],
-            "test_code": java_rows.TEST,
+            "test_code": repositories.TEST,
             "tests": "@Test void more() {}",
             "words": ["test"],
         },
@@ -193,7 +193,7 @@ def sandbox() -> Iterator[Any]:
 @pytest.fixture
 def make(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes a suite of the kind from its example's row with changes; a stand-in runs tests of Java repositories."""
-    monkeypatch.setattr(maven, "toolchain", lambda jdk: java_rows.STAND_IN)
+    monkeypatch.setattr(maven, "toolchain", lambda jdk: repositories.STAND_IN)
     monkeypatch.setattr(maven, "LEAST", {})
 
     def made(folder: str = "own", /, **changes: Any) -> Suite:
@@ -201,7 +201,7 @@ def make(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         if kind in ("repository", "inserted"):
             row["folder"] = str(repository(tmp_path / folder, REPOSITORY))
         if kind == "maven":
-            row["folder"] = str(repository(tmp_path / folder, java_rows.FILES))
+            row["folder"] = str(repository(tmp_path / folder, repositories.JAVA_FILES))
         config = SUITES.validate(row)
         return SUITES.build(config)
 

@@ -12,9 +12,8 @@ from codechat.base.domain import Program, Target, Verdict
 from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox
 from codechat.sandbox.suites.calls import Calls, Driven
-from support.java import needs_java
+from support.machine import needs_java, needs_node
 from support.mistakes import mistake
-from support.node import needs_node
 
 LIMITS = {"min_cpu_s": 0.3, "idle_s": 2.0, "total_cpu_s": 3.0, "load_cpu_s": 1.0}
 ECHO = "const same = (...all) => all.length > 1 ? all : all[0]\n"

@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 from codechat.base.config import is_identity
 from codechat.report.metrics import Point
 from codechat.report.tracking import TRACKING, FinishedCell, TrackedRun
-from support.mlflow_server import mlflow_server
+from support.stores import mlflow_server
 
 pytestmark = pytest.mark.long
 

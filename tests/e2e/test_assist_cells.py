@@ -22,8 +22,7 @@ from codechat.run.settings.compose import compose
 from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.cab.turns import AssistTurn
 from codechat.testing import Call, OpenAIServer, Result, error
-from support.assisting import Rooms, hold, judges, says
-from support.cab_rows import issue, repository, write
+from support.cab import Rooms, hold, issue, judges, repository, says, write
 
 pytestmark = pytest.mark.long
 

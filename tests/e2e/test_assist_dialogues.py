@@ -13,7 +13,7 @@ from codechat.studies.cab.environments.build_files import commands_writing
 from codechat.studies.cab.stage import OWN_BUILD
 from codechat.studies.cab.turns import AssistTurn
 from codechat.testing import overflow
-from support.assisting import (
+from support.cab import (
     FORM,
     ISSUE,
     NUMBERED,

@@ -18,9 +18,8 @@ from codechat.studies.cab.chapter.tables import differences
 from codechat.studies.cab.maintainer import NETWORK, NO_NETWORK
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn
 from codechat.testing import Call, OpenAIServer
-from support import engines
-from support.assisting import judges, says
-from support.cab_rows import issue, repository, write
+from support import machine
+from support.cab import issue, judges, repository, says, write
 
 pytestmark = pytest.mark.engines
 
@@ -181,7 +180,7 @@ def test_table_2_by_one_command_in_small(
 
 
 def test_an_image_for_rows_without_a_dockerfile_alone(engine: None, server: OpenAIServer, tmp_path: Path) -> None:
-    engines.make_python_image()
+    machine.make_python_image()
     made = issues(tmp_path, 2)
     said = [
         "environment.image=own-python",
@@ -219,11 +218,11 @@ def test_an_engine_that_does_not_answer(
 def test_an_engine_that_dies_later_makes_sessions_errored(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if (why := engines.lacking()) or os.getuid() != 0 or shutil.which("dockerd") is None:
+    if (why := machine.lacking_engine()) or os.getuid() != 0 or shutil.which("dockerd") is None:
         pytest.skip(why or "needs dockerd and root")
     folder = tmp_path_factory.mktemp("engine")
     monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/socket")
-    process = engines.start(folder)
+    process = machine.start(folder)
 
     def speak_and_kill(call: Call) -> str:
         process.kill()
@@ -231,7 +230,7 @@ def test_an_engine_that_dies_later_makes_sessions_errored(
         return speak(call)
 
     try:
-        engines.make_image()
+        machine.make_image()
         with OpenAIServer(speak_and_kill, models=["model", "user", "judge"]) as server:
             outcome = run(compose(words(server, folder / "runs", "environment.image=tiny")))
         assert outcome.metrics is not None and outcome.status == 3 and outcome.metrics["errored"] == 3
@@ -240,4 +239,4 @@ def test_an_engine_that_dies_later_makes_sessions_errored(
     finally:
         process.kill()
         process.wait()
-        engines.end_leftovers(folder)
+        machine.end_leftovers(folder)

@@ -13,8 +13,8 @@ import pytest
 
 from codechat.base.files import content_hash
 from codechat.testing import Call, OpenAIServer
-from support import forked
-from support.assisting import judges, says
+from support import processes
+from support.cab import judges, says
 
 pytestmark = pytest.mark.long
 
@@ -59,7 +59,7 @@ def start(server: OpenAIServer, folder: Path) -> BaseProcess:
         words += [f"{place}.base_url={server.base_url}", f"{place}.api_key_env=null", f"{place}.name={name}"]
         words += [f"{place}.max_concurrency={SLOTS}", f"{place}.cache=false"]
     folder.mkdir(exist_ok=True)
-    return forked.start(folder, *words)
+    return processes.start(folder, *words)
 
 
 def sessions(folder: Path) -> list[Any]:
@@ -69,7 +69,7 @@ def sessions(folder: Path) -> list[Any]:
 
 def test_nothing_is_paid_twice_and_nothing_differs(tmp_path: Path) -> None:
     with OpenAIServer(speak, models=["model", "user", "judge"]) as server:
-        assert forked.ended(start(server, tmp_path / "whole")) == 0
+        assert processes.ended(start(server, tmp_path / "whole")) == 0
         needed = len(server.calls)
         assert needed == 3 * (7 + 3 + 1)
         server.calls.clear()
@@ -85,7 +85,7 @@ def test_nothing_is_paid_twice_and_nothing_differs(tmp_path: Path) -> None:
             process.join()
             kills += 1
         assert kills >= 3, "it was killed in its midst"
-        assert forked.ended(start(server, tmp_path / "killed")) == 0
+        assert processes.ended(start(server, tmp_path / "killed")) == 0
         asked_for = Counter(content_hash([call.body["model"], call.messages]) for call in server.calls)
     repeated = sum(asked_for.values()) - len(asked_for)
     assert len(asked_for) == needed, "the same requests, commands and their files included"

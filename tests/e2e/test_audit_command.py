@@ -15,7 +15,7 @@ from codechat.cli.commands.audit import run_audit
 from codechat.run.run import run
 from codechat.run.settings.compose import compose
 from codechat.testing import Call, OpenAIServer
-from support.audit_cells import of, session, turn, write_cell
+from support.refine_cells import of, session, turn, write_audit_cell
 
 
 def contrary(call: Call) -> str:
@@ -76,7 +76,7 @@ def test_from_a_run_to_its_figures(runs: Path, tmp_path: Path, capsys: pytest.Ca
 
 def test_the_same_draw_gives_the_same_files_and_labels_are_never_lost(tmp_path: Path) -> None:
     turns = [turn(1, of("cosmetic", "add")[0], of("cosmetic", "add")[1:4])]
-    cell = write_cell(tmp_path / "cell", [session("c", f"t/{n}", turns) for n in range(9)])
+    cell = write_audit_cell(tmp_path / "cell", [session("c", f"t/{n}", turns) for n in range(9)])
     words = [f"runs={cell}", "n=12"]
     for name in ("one", "two", "one"):
         assert run_audit(["export", *words, f"out={tmp_path / name}"]) == 0
@@ -89,7 +89,7 @@ def test_the_same_draw_gives_the_same_files_and_labels_are_never_lost(tmp_path: 
 def test_the_papers_audit_draws_each_question_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Section IV-D, smaller: 30 decisions and 8 judged changes of 36 and 9."""
     turns = [turn(1, of("cosmetic", "add")[0], of("cosmetic", "add")[1:4])]
-    cell = write_cell(tmp_path / "cell", [session("c", f"t/{n}", turns) for n in range(9)])
+    cell = write_audit_cell(tmp_path / "cell", [session("c", f"t/{n}", turns) for n in range(9)])
     words = ["export", f"runs={cell}", f"out={tmp_path / 'audit'}"]
     assert run_audit([*words, "applicability=30", "adherence=8"]) == 0
     printed = capsys.readouterr().out
@@ -120,7 +120,7 @@ def test_no_program_makes_the_page_slow(tmp_path: Path) -> None:
     texts = ["\n".join(random.Random(seed).sample(lines, len(lines))) for seed in range(2)]
     [instruction, *_] = of("cosmetic", "add")
     turns = [turn(number, instruction, code=text) for number, text in enumerate(texts, 1)]
-    write_cell(tmp_path / "cell", [session("c", "t/0", turns)])
+    write_audit_cell(tmp_path / "cell", [session("c", "t/0", turns)])
     begin = time.process_time()
     assert run_audit(["export", f"runs={tmp_path / 'cell'}", f"out={tmp_path / 'audit'}"]) == 0
     assert time.process_time() - begin < 5

@@ -15,8 +15,8 @@ from codechat.report.audit.kinds import read_labels
 from codechat.report.audit.page import labelling_page
 from codechat.studies.cab.audit import CONDITIONS
 from codechat.studies.multicodeif.audit import CONSTRAINTS
-from support.audit_cells import CODE, of, session, turn, write_cell
-from support.browser import chromium, requested, until
+from support.pages import chromium, requested, until
+from support.refine_cells import CODE, of, session, turn, write_audit_cell
 
 pytestmark = pytest.mark.browser
 
@@ -42,7 +42,7 @@ def sessions() -> list[SessionRecord]:
 
 @pytest.fixture
 def page(tmp_path: Path) -> Path:
-    write_cell(tmp_path / "cell", sessions())
+    write_audit_cell(tmp_path / "cell", sessions())
     assert run_audit(["export", f"runs={tmp_path / 'cell'}", f"out={tmp_path / 'audit'}"]) == 0
     return tmp_path / "audit" / "label.html"
 
@@ -138,7 +138,7 @@ def test_labels_survive_the_browser_and_are_exported(page: Path, opened: Callabl
 
 def test_rows_ask_what_they_were_drawn_for(tmp_path: Path, opened: Callable[[Path], Any]) -> None:
     """All 12 decisions for applicability, but 2 changes alone for adherence: 10 rows have one question."""
-    write_cell(tmp_path / "cell", sessions())
+    write_audit_cell(tmp_path / "cell", sessions())
     words = [f"runs={tmp_path / 'cell'}", f"out={tmp_path / 'apart'}", "applicability=12", "adherence=2"]
     assert run_audit(["export", *words]) == 0
     driver = opened(tmp_path / "apart" / "label.html")

@@ -25,7 +25,7 @@ from codechat.testing import (
     error,
     fading_solver,
 )
-from support.batched import Runner, records, runner, words
+from support.processes import Runner, records, runner, words
 from support.provider_servers import AnthropicServer, MessageBatches
 
 solve = fading_solver(dataset_tasks("starter"))

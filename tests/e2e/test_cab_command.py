@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from codechat.cli.app import main
-from support.cab_rows import NOWHERE, issue, repository, write
+from support.cab import NOWHERE, issue, repository, write
 
 pytestmark = pytest.mark.long
 

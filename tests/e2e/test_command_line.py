@@ -12,7 +12,7 @@ from codechat.cli.app import main
 from codechat.cli.sweep import SweepView
 from codechat.run.launchers import Job
 from codechat.run.settings.compose import compose
-from support import commands
+from support import processes
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 def codechat(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("OPENAI_API_KEY", raising=False)
-        return commands.codechat(folder, *arguments)
+        return processes.codechat(folder, *arguments)
 
 
 def started(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

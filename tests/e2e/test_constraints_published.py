@@ -14,8 +14,8 @@ import pytest
 from codechat.base.records import SessionRecord, read_sessions
 from codechat.cli.app import main
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
-from support.codeif_rows import write_rows
-from support.multicodeif_rows import chain, constrained
+from support.codeif import write_rows
+from support.multicodeif import chain, constrained
 
 pytestmark = pytest.mark.long
 

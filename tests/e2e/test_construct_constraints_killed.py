@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from codechat.testing import Call, OpenAIServer
-from support import forked
-from support.constraint_agents import ROLES, Agents, snippet
-from support.constructing import written
+from support import processes
+from support.construction import ROLES, Agents, snippet, written
 
 pytestmark = pytest.mark.long
 
@@ -29,7 +28,7 @@ def start(server: OpenAIServer, folder: Path, out: str) -> BaseProcess:
     models = [f"model@{place}.{role}=openai" for role in ROLES]
     words = ["types=[library,data_structure_size]", "expand=[data_structure_size]", "languages=[python]", "number=3"]
     words += ["levels=2", "rounds=2", f"seeds={folder / 'seeds.jsonl'}", f"out={folder / out}", "tracking=none"]
-    return forked.start(folder, "construct", "recipe=constraints", *words, *models, *at)
+    return processes.start(folder, "construct", "recipe=constraints", *words, *models, *at)
 
 
 def test_it_makes_the_same_file(tmp_path: Path) -> None:
@@ -41,7 +40,7 @@ def test_it_makes_the_same_file(tmp_path: Path) -> None:
 
     (tmp_path / "seeds.jsonl").write_text("".join(json.dumps(snippet(number)) + "\n" for number in range(9)))
     with OpenAIServer(answer, models=ROLES) as server:
-        assert forked.ended(start(server, tmp_path, "whole")) == 0
+        assert processes.ended(start(server, tmp_path, "whole")) == 0
         paid = Counter(json.dumps(call.messages) for call in server.calls)
         items = (tmp_path / "whole" / "items.jsonl").read_text().splitlines()
         assert {json.loads(line)["provenance"]["snippet"]["id"] for line in items} >= {"snippet/6", "snippet/7"}, (
@@ -60,7 +59,7 @@ def test_it_makes_the_same_file(tmp_path: Path) -> None:
             process.join()
             kills += 1
         assert kills == KILLS, "it ended before the last kill: nothing is shown by that"
-        assert forked.ended(start(server, tmp_path, "killed")) == 0
+        assert processes.ended(start(server, tmp_path, "killed")) == 0
         again = Counter(json.dumps(call.messages) for call in server.calls) - paid
         assert again.total() <= KILLS * SLOTS * len(ROLES), "only calls under way when it was killed"
     assert written(tmp_path / "killed") == written(tmp_path / "whole")

@@ -13,8 +13,8 @@ import pytest
 
 from codechat.testing import Call, Fault, OpenAIServer
 from codechat.testing.github import GithubServer, Hosted, HostedIssue
-from support.cab_rows import repository
-from support.constructing import written
+from support.cab import repository
+from support.construction import written
 from support.hosting import ROLES, TOKEN, VARIABLE, Models, words_of
 
 pytestmark = pytest.mark.long

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from codechat.testing import Call, OpenAIServer
-from support.constructing import written
+from support.construction import written
 from support.plugins import ROOT, install
 
 pytestmark = pytest.mark.long

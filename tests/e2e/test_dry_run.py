@@ -18,7 +18,7 @@ from codechat.run.cell.estimate import Need, estimate_of, total
 from codechat.run.settings.compose import compose
 from codechat.testing import Answer, Call, OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import command
-from support.commands import codechat
+from support.processes import codechat
 
 UNPRIVILEGED = "http://127.0.0.1:9/v1"
 PRICED = ("model.prices={input: 1, output: 10}", "judge=llm")

@@ -20,10 +20,10 @@ from codechat.run.run import run as run_composed
 from codechat.run.settings.compose import compose, presets_of
 from codechat.studies.cab.chapter.tables import paper as cab_paper
 from codechat.testing import Answer, OpenAIServer, dataset_tasks, reference_solver
-from support.codeif_rows import write_rows
-from support.multicodeif_rows import chain, constrained
+from support.codeif import write_rows
+from support.multicodeif import chain, constrained
 from support.provider_servers import AWS, SERVERS
-from support.sreval_rows import growing
+from support.sreval import growing
 
 STARTER = dataset_tasks("starter")
 PRESETS = sorted(path.stem for path in (data_folder("conf") / "model").glob("*.yaml"))

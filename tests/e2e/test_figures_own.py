@@ -14,8 +14,7 @@ import pytest
 from codechat.base.records import dataset_in
 from codechat.cli.app import main
 from codechat.datasets import DATASETS, load
-from support.assist_cells import Assisted, write_assisted
-from support.cab_rows import issue
+from support.cab import Assisted, issue, write_assisted
 
 WORDS = ["agenda.turns=2", "tracking=none", "model=echo", "hardware.workers=1"]
 TASK = {"prompt": "def f(x):\n", "entry_point": "f", "canonical_solution": "    return 2\n", "base_input": [[1]],

@@ -13,8 +13,8 @@ from codechat.run.run import Outcome
 from codechat.run.run import run as run_composed
 from codechat.run.settings.compose import compose
 from codechat.testing import Call, OpenAIServer
-from support.java import needs_java
-from support.sreval_rows import growing_java
+from support.machine import needs_java
+from support.sreval import growing_java
 
 pytestmark = pytest.mark.long
 

@@ -23,8 +23,7 @@ from codechat.run.run import run as run_composed
 from codechat.run.settings.compose import compose
 from codechat.sandbox.languages import grammar
 from codechat.testing import OpenAIServer
-from support.java import needs_java
-from support.node import needs_node
+from support.machine import needs_java, needs_node
 from support.plugins import ROOT
 from support.spoken import refactoring_solver, words_for
 

@@ -14,9 +14,8 @@ import pytest
 from codechat.cli.app import main
 from codechat.testing import OpenAIServer
 from codechat.testing.cells import command
-from support import commands
-from support.launched import Slow, cells_in, metrics_of, records_of, sweeps_of, wait_until
-from support.processes import below, descendants
+from support import processes
+from support.processes import Slow, below, cells_in, descendants, metrics_of, records_of, sweeps_of, wait_until
 
 pytestmark = pytest.mark.long
 
@@ -46,7 +45,7 @@ def test_three_cells_by_each_launcher(tmp_path: Path) -> None:
         folder = tmp_path / launcher
         folder.mkdir()
         options = ["launcher.jobs=2"] if launcher == "joblib" else []
-        done = (codechat if options else commands.codechat)(folder, "-m", *SMALL, f"launcher={launcher}", *options)
+        done = (codechat if options else processes.codechat)(folder, "-m", *SMALL, f"launcher={launcher}", *options)
         assert done.returncode == 0, done.stdout + done.stderr
         tags |= sweeps_of(folder, 3)
         table = done.stdout.partition("\nsweep adhoc-")[2]
@@ -85,7 +84,7 @@ def test_a_launcher_takes_a_single_cell(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_starts_no_process(tmp_path: Path) -> None:
-    done = commands.codechat(tmp_path, "-m", *SMALL, "launcher=joblib", "dry_run=true")
+    done = processes.codechat(tmp_path, "-m", *SMALL, "launcher=joblib", "dry_run=true")
     assert done.returncode == 0
     assert "3 cells, each as if run alone" in done.stdout
     assert not (tmp_path / "runs").exists()

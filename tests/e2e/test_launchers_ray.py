@@ -12,7 +12,7 @@ import pytest
 
 from codechat.testing import OpenAIServer
 from codechat.testing.cells import command
-from support.launched import Slow, metrics_of, records_of, sweeps_of, wait_until
+from support.processes import Slow, metrics_of, records_of, sweeps_of, wait_until
 
 pytestmark = [pytest.mark.ray, pytest.mark.skipif(find_spec("ray") is None, reason="needs codechat[ray]")]
 LONG = 240

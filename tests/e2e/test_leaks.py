@@ -21,8 +21,8 @@ from codechat.run.settings.compose import compose
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
 from codechat.studies.multicodeif.rows import ConstrainedTask
 from codechat.testing import Answer, Call, OpenAIServer, Result
-from support.codeif_rows import write_rows
-from support.multicodeif_rows import constrained
+from support.codeif import write_rows
+from support.multicodeif import constrained
 
 pytestmark = pytest.mark.long
 

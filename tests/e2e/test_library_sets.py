@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codechat.cli.app import main
-from support.sreval_rows import unit_test
+from support.sreval import unit_test
 
 pytestmark = pytest.mark.long
 

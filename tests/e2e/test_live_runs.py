@@ -23,10 +23,8 @@ from codechat.report.tracking.mlflow_run import INCOMPLETE
 from codechat.report.tracking.runs import find_cells
 from codechat.testing import Call, OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import without_times
-from support.launched import wait_until
-from support.mlflow_server import mlflow_server
-from support.mlflow_store import client_at, client_of
-from support.watched import Seen, seen, started
+from support.processes import Seen, seen, started, wait_until
+from support.stores import client_at, client_of, mlflow_server
 
 pytestmark = pytest.mark.long
 

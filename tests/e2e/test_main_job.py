@@ -16,7 +16,7 @@ import pytest
 
 from codechat.datasets import DATASETS
 from codechat.testing import Answer, Call, OpenAIServer, error, overflow, reference_solver
-from support.commands import codechat
+from support.processes import codechat
 
 DATA = os.environ.get("CODECHAT_TEST_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="CODECHAT_TEST_DATA names no folder with the benchmark data")

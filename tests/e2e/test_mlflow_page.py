@@ -10,7 +10,7 @@ import pytest
 from codechat.report.metrics import Point, headline_of
 from codechat.report.tracking import TRACKING, DatasetInfo, FinishedCell, TrackedRun, read_tracking, write_tracking
 from codechat.studies.refine.metrics import REFINE
-from support.mlflow_store import client_of
+from support.stores import client_of
 
 pytestmark = pytest.mark.long
 

@@ -16,9 +16,8 @@ from codechat.report.metrics import Point
 from codechat.report.tracking import TRACKING, FinishedCell, TrackedRun, TrackingError
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, Stage
 from codechat.testing import OpenAIServer
-from support.constructing import run, seeds
-from support.mlflow_server import MlflowServer, mlflow_server
-from support.mlflow_store import client_at, client_of
+from support.construction import run, seeds
+from support.stores import MlflowServer, client_at, client_of, mlflow_server
 
 pytestmark = pytest.mark.long
 

@@ -13,8 +13,8 @@ import pytest
 
 from codechat.testing import Call, OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import command, digest, records
-from support.commands import codechat, in_process
-from support.mounts import write_mounts
+from support.machine import write_mounts
+from support.processes import codechat, in_process
 
 pytestmark = pytest.mark.long
 

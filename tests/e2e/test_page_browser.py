@@ -12,8 +12,7 @@ import pytest
 
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.report.page import write_page
-from support.browser import chromium, requested, until
-from support.page_input import cell_of, made_cell, made_report, made_session
+from support.pages import cell_of, chromium, made_cell, made_report, made_session, requested, until
 
 pytestmark = pytest.mark.browser
 

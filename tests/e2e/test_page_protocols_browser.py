@@ -9,9 +9,8 @@ import pytest
 
 from codechat.report.loading import load_cells
 from codechat.report.page import write_page
-from support.browser import chromium, requested, until
-from support.conversation_cells import Talk, write_talk
-from support.page_input import made_report
+from support.codeif import Talk, write_talk
+from support.pages import chromium, made_report, requested, until
 from support.refine_cells import Made, write_cell
 
 pytestmark = pytest.mark.browser

@@ -9,9 +9,8 @@ import pytest
 
 from codechat.cli.app import main
 from codechat.report.page import write_page
-from support.browser import chromium, until
-from support.constrained_cells import Constrained, write_constrained
-from support.page_input import made_cell, made_report
+from support.multicodeif import Constrained, write_constrained
+from support.pages import chromium, made_cell, made_report, until
 
 pytestmark = pytest.mark.browser
 

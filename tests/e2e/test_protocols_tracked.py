@@ -12,7 +12,7 @@ from codechat.cli.commands.report import run_report
 from codechat.cli.commands.upload import upload
 from codechat.run.run import run
 from codechat.run.settings.compose import compose
-from support.mlflow_store import client_of
+from support.stores import client_of
 
 pytestmark = pytest.mark.long
 

@@ -19,9 +19,9 @@ from codechat.report.tracking.runs import find_cells
 from codechat.run.run import run
 from codechat.run.settings.compose import compose
 from codechat.testing import OpenAIServer, fading_solver
-from support.mlflow_store import client_of
 from support.recount import near, recount
 from support.refine_cells import Made, write_cell
+from support.stores import client_of
 
 DRAWN = True
 STARTER = DATASETS.build(DATASETS.validate({"kind": "starter"})).tasks

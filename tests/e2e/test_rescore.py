@@ -15,7 +15,7 @@ from codechat.cli.commands.rescore import run_rescore
 from codechat.run.run import run
 from codechat.run.settings.compose import compose
 from codechat.testing import Call, OpenAIServer, dataset_tasks, error, overflow
-from support.mlflow_store import client_of
+from support.stores import client_of
 
 TASKS = dataset_tasks("starter")[:4]
 UNSEALED = shutil.ignore_patterns("seal.json")  # what a test edits is a recording of its own

@@ -11,7 +11,7 @@ from codechat.base.records import read_sessions
 from codechat.cli.app import main
 from codechat.cli.run import split_samples, with_seeds
 from codechat.cli.sweep import read_recipe, run_sweep
-from support.mlflow_store import client_at
+from support.stores import client_at
 
 pytestmark = pytest.mark.long
 

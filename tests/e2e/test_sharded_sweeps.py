@@ -8,7 +8,7 @@ import pytest
 
 from codechat.testing import OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import command, without_times
-from support.commands import in_process
+from support.processes import in_process
 
 pytestmark = pytest.mark.long
 SMALL = ("agenda.turns=3", "seed=0,1")

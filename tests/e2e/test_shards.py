@@ -17,7 +17,7 @@ import pytest
 
 from codechat.testing import Call, OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import command, digest, records, without_times
-from support.commands import in_process as run
+from support.processes import in_process as run
 
 pytestmark = pytest.mark.long
 

@@ -13,9 +13,7 @@ import pytest
 
 from codechat.report.metrics import Point
 from codechat.report.tracking import TRACKING, DatasetInfo, FinishedCell
-from support.mlflow_server import mlflow_server
-from support.mlflow_store import client_at
-from support.postgres import PASSWORD, Postgres, lacking, postgres
+from support.stores import PASSWORD, Postgres, client_at, lacking, mlflow_server, postgres
 
 pytestmark = pytest.mark.long
 MIGRATED = True  # said to conftest.py: that several make a store at once is one of the subjects

@@ -12,8 +12,7 @@ import pytest
 
 from codechat.testing import OpenAIServer
 from codechat.testing.cells import command
-from support.commands import in_process
-from support.launched import Slow, records_of, sweeps_of, wait_until
+from support.processes import Slow, in_process, records_of, sweeps_of, wait_until
 from support.slurm import lacking, slurm
 
 pytestmark = [pytest.mark.slurm, pytest.mark.skipif(bool(lacking()), reason=lacking())]

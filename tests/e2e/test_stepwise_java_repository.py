@@ -15,8 +15,7 @@ from codechat.run.run import run as run_composed
 from codechat.run.settings.compose import compose
 from codechat.studies.sreval import suite_maven as maven
 from codechat.studies.sreval.rows import StepTask
-from support.java_rows import COMMAND, FILES, METADATA, STAND_IN, TWICE, sandbox_words
-from support.repository_rows import write_files, write_lines
+from support.repositories import COMMAND, JAVA_FILES, METADATA, STAND_IN, TWICE, sandbox_words, write_files, write_lines
 
 pytestmark = pytest.mark.long
 
@@ -30,7 +29,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(maven, "toolchain", lambda jdk: STAND_IN)
     monkeypatch.setattr(maven, "_WORKING", {})
-    write_files(tmp_path / "repos" / "shop", FILES)
+    write_files(tmp_path / "repos" / "shop", JAVA_FILES)
     write_lines(tmp_path / "tasks.jsonl", TWICE)
     return tmp_path
 
@@ -69,7 +68,7 @@ def test_references_pass_by_what_the_command_says(here: Path) -> None:
     assert all(
         request.startswith(f"{above}programming problem:\n") for above, request in zip(shown, requests, strict=True)
     )
-    assert {path: Path("repos/shop", path).read_text() for path in FILES} == FILES
+    assert {path: Path("repos/shop", path).read_text() for path in JAVA_FILES} == JAVA_FILES
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from codechat.cli.app import main
 from codechat.run.run import Outcome
 from codechat.run.run import run as run_composed
 from codechat.run.settings.compose import compose
-from support.repository_rows import FILES, PROJECT, TOTAL, write_lines, write_shop
+from support.repositories import FILES, PROJECT, TOTAL, write_lines, write_shop
 
 pytestmark = pytest.mark.long
 

@@ -14,7 +14,7 @@ from codechat.run.run import run as run_composed
 from codechat.run.settings.compose import compose
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.testing import Call, OpenAIServer
-from support.sreval_rows import growing
+from support.sreval import growing
 
 pytestmark = pytest.mark.long
 

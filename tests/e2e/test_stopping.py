@@ -16,7 +16,7 @@ import pytest
 from codechat.testing import Call, OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import CONCURRENCY, command, digest, records
 from codechat.testing.cells import without_times as without_seconds
-from support.commands import in_process as run
+from support.processes import in_process as run
 
 pytestmark = pytest.mark.long
 

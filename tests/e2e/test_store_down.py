@@ -10,8 +10,7 @@ from codechat.cli.app import main
 from codechat.cli.cell_view import store_words
 from codechat.report.tracking import TRACKING
 from codechat.run.settings.compose import compose
-from support.mlflow_store import client_at
-from support.postgres import PASSWORD, QUOTED, USER, free_port, lacking, postgres
+from support.stores import PASSWORD, QUOTED, USER, client_at, free_port, lacking, postgres
 
 pytestmark = pytest.mark.long
 

@@ -13,9 +13,9 @@ import pytest
 
 from codechat import compose, run
 from codechat import studies as studies_of_the_tree
-from support.codeif_rows import write_rows
-from support.multicodeif_rows import constrained
-from support.sreval_rows import growing
+from support.codeif import write_rows
+from support.multicodeif import constrained
+from support.sreval import growing
 
 pytestmark = pytest.mark.long
 

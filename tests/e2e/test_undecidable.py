@@ -10,7 +10,7 @@ from codechat.cli.app import main
 from codechat.report.tracking import read_tracking
 from codechat.report.tracking.runs import description
 from codechat.testing import Answer, Call, OpenAIServer, Result, dataset_tasks, reference_solver
-from support.mlflow_store import client_of
+from support.stores import client_of
 
 pytestmark = pytest.mark.long
 

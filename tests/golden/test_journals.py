@@ -22,11 +22,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from codechat.cli.app import main
 from codechat.testing import Call, OpenAIServer, Result
 from golden import test_cells
-from support.assisting import judges, says
-from support.codeif_rows import write_rows
-from support.constraint_agents import ROLES, Agents, snippet
-from support.multicodeif_rows import chain, constrained
-from support.sreval_rows import growing
+from support.cab import judges, says
+from support.codeif import write_rows
+from support.construction import ROLES, Agents, snippet
+from support.multicodeif import chain, constrained
+from support.sreval import growing
 
 JOURNALS = Path(__file__).parent / "journals"
 STEPWISE = [growing("a" * 24, 3), growing("b" * 24, 5)]

@@ -17,7 +17,7 @@ from codechat.run.construct.run import construct
 from codechat.studies.cab.construct import IssuesConfig
 from codechat.testing import Call, OpenAIServer
 from codechat.testing.github import GithubServer, Hosted, HostedIssue
-from support.constructing import Quiet
+from support.construction import Quiet
 
 PUBLISHED = Path(os.environ.get("CODECHAT_TEST_DATA", "")) / "cab_recent.jsonl.gz"
 ROLES = ("filter", "messages", "classify", "dockerfile", "conditions")

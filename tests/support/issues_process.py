@@ -10,7 +10,7 @@ from functools import cache
 
 from codechat.run.construct.recipe import ConstructionConfig, compose_construction
 from codechat.run.construct.run import construct
-from support.constructing import Quiet
+from support.construction import Quiet
 
 
 @cache

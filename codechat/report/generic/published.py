@@ -22,8 +22,8 @@ MOST_APART = 3  # cells in a note
 ALL = "all"
 LABELS_NOTE = (
     "Share: the mean over the people who labelled; its interval is Wilson's, for the labels of one of them. Same: what "
-    "two people label alike, of what both label; kappa is Cohen's; both are means over pairs, and the interval is that "
-    "of a single pair."
+    "two people label alike, of what both label; kappa is Cohen's; both are means over pairs, and the interval is a "
+    "single pair's."
 )
 IMPORTED = "imported"  # the id of the cell that imported sessions name
 LONGEST_CODE = 400  # characters of a program in the list; the page and the records have the whole

@@ -214,7 +214,7 @@ LEVELS = Measures(
     ),
     breakdowns=_breakdowns(
         "turns",
-        ("accuracy", "Constraints met", "constraints met, of those of the group at all levels; by language, tasks"),
+        ("accuracy", "Constraints met", "the group's constraints that are met, at all levels; by language, tasks"),
         ("official", "Constraints met, official", _OFFICIAL),
         ("undecided", "Undecided", "constraints of the group that are undecided; by language, turns"),
     ),
@@ -292,7 +292,7 @@ REPAIR = Measures(
     ),
     breakdowns=_breakdowns(
         "first replies",
-        ("accuracy", "Accuracy", "first replies: constraints met, of those of the group; by language, tasks"),
+        ("accuracy", "Accuracy", "first replies: share of the group's constraints that are met; by language, tasks"),
         ("guarded", "Accuracy, guarded", "the same under protocol.harness=guarded"),
         ("official", "Accuracy, official", _OFFICIAL),
         ("ifrepair", "IFRepair, end", "tasks of the group with all constraints met after the last round"),

@@ -16,12 +16,12 @@ STEPWISE = Measures(
     protocol="stepwise",
     title="SR-Eval: requirements that come step by step",
     series=(
-        Series("acc", "Acc(k)", help="tasks whose code passes the turn's own tests, of those that have the turn"),
+        Series("acc", "Acc(k)", help="tasks whose code passes the turn's own tests, among tasks with the turn"),
         Series(
             "kept",
             "Earlier tests kept",
             first_turn=1,
-            help="tests of earlier turns that the code passes, of those that the turn's own reference passes",
+            help="tests of earlier turns that the code passes, among tests that the turn's own reference passes",
         ),
     ),
     finals=(

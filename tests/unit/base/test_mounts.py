@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from codechat.base.mounts import MOUNTS, file_system, is_network
-from support.mounts import write_mounts
+from support.machine import write_mounts
 
 
 def test_the_innermost_mount_counts_also_with_a_space_in_its_name(

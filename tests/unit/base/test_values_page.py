@@ -3,7 +3,7 @@
 import importlib
 from pathlib import Path
 
-from support.values_page import VALUES, value_rows
+from support.docs_tables import VALUES, value_rows
 
 PAGE = Path(__file__).parents[3] / "docs" / "write-your-own.md"
 

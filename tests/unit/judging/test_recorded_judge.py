@@ -9,8 +9,8 @@ from codechat.base.errors import UserError
 from codechat.base.records import SessionRecord, write_sessions
 from codechat.cli.app import main
 from codechat.judging import JUDGES, ConstraintQuestion, DecidesConstraints
-from support.constraints import session, turn
 from support.mistakes import mistake
+from support.multicodeif import session, turn
 
 REPLY = "Here it is:\n\n```python\ndef f():\n    return 1\n```\n"
 CODE = "def f():\n    return 1\n"

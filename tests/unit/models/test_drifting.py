@@ -14,7 +14,7 @@ from codechat.base.domain import Instruction
 from codechat.studies.refine.baselines.drifting import CHANGES, add_tree_defect, refactor_tree
 from codechat.studies.refine.instructions.pool import EMBEDDED, read_pool
 from codechat.studies.refine.patterns.reading.neutral import read_tree
-from support.node import needs_node
+from support.machine import needs_node
 from support.spoken import COUNT, SHOUT
 
 POOL = read_pool(EMBEDDED, {})

@@ -9,8 +9,8 @@ from codechat.base.domain import Instruction, Message, Reply, Usage
 from codechat.base.errors import ContextOverflow, InfrastructureError, UserError
 from codechat.models import MODELS, BaselineView, Request
 from codechat.models.scripted import Scripted
+from support.benches import task_of
 from support.mistakes import mistake
-from support.tasks import task_of
 
 TASK = task_of("T/0", "def add(a, b):", "def add(a, b):\n    return a + b\n", prompt="Add.")
 BARE = task_of("T/1", "def add(a, b):", prompt="Add.")

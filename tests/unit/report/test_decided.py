@@ -22,7 +22,7 @@ from codechat.report.metrics.counts import DECIDED, constructs_in, count_decided
 from codechat.report.page import body_of
 from codechat.run.results.samples import Summary
 from codechat.studies.codeif.metrics import Exchange
-from support.conversation_cells import Talk, write_talk
+from support.codeif import Talk, write_talk
 from support.refine_cells import Made, write_cell
 
 MOCKS = "mocks and patches (patch)"

@@ -22,7 +22,7 @@ from codechat.report import page
 from codechat.report.build import comparisons_of, sections_of
 from codechat.report.comparison import LoadedCell
 from codechat.report.page import SCRIPTS, STYLES, Index, as_json, body_of, pack_sessions, packed, shortened
-from support.page_input import cell_of, made_cell, made_report, made_session
+from support.pages import cell_of, made_cell, made_report, made_session
 
 HOSTILE = "</script><script>alert(1)</script><!--<script> &lt;b&gt; &#60;i> \u2028\\ud800 {{style}} 𝒳 ]]> \x00"
 

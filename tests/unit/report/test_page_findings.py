@@ -8,7 +8,7 @@ from codechat.report.build import comparisons_of, headline_of
 from codechat.report.data import Headline, Table
 from codechat.report.generic.paired import pairs
 from codechat.studies.refine.chapter.comparisons import differences
-from support.page_input import MadeCell, made_cell
+from support.pages import MadeCell, made_cell
 
 
 def rival(model: str, mst: float, **labels: Any) -> MadeCell:

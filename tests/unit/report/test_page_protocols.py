@@ -15,7 +15,7 @@ from codechat.report.generic import overview as claims
 from codechat.report.loading import load_cells
 from codechat.report.metrics import Measures
 from codechat.report.page import Index, body_of, overview
-from support.conversation_cells import MEASURES, Talk, talks_of, write_talk
+from support.codeif import MEASURES, Talk, talks_of, write_talk
 
 
 @pytest.fixture(scope="module")

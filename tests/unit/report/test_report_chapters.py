@@ -20,7 +20,7 @@ from codechat.report.chapters import Chapter, chapter_of, leads, register
 from codechat.report.loading import load_cells
 from codechat.run.protocols import PROTOCOLS
 from codechat.studies.refine.metrics import REFINE
-from support.conversation_cells import MEASURES, Talk, write_talk
+from support.codeif import MEASURES, Talk, write_talk
 from support.refine_cells import Made, write_cell
 
 DRAWN = True

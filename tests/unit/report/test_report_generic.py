@@ -21,7 +21,7 @@ from codechat.report.generic import sessions_text
 from codechat.report.loading import load_cells
 from codechat.studies.codeif.metrics import static_measures
 from codechat.studies.refine.chapter import RefineChapter
-from support.conversation_cells import MEASURES, Talk, write_talk
+from support.codeif import MEASURES, Talk, write_talk
 from support.refine_cells import Made, write_cell
 
 STRONG, WEAK = Talk("strong", meets=0.9, forgets=0.05, errored=2), Talk("weak", meets=0.5, forgets=0.3)

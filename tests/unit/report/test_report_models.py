@@ -18,7 +18,7 @@ from codechat.report.formats import as_latex, as_markdown
 from codechat.report.loading import load_cells
 from codechat.report.metrics.statistics import phi
 from codechat.studies.refine.chapter.outcomes import Draws, change, drawings, setups_of, tables, together
-from support.page_input import MadeCell, cell_of
+from support.pages import MadeCell, cell_of
 from support.refine_cells import Made, write_cell
 
 ASKED: list[tuple[Scope, Change]] = [("semantic", "add"), ("cosmetic", "remove")]

@@ -18,7 +18,7 @@ from codechat.report.metrics.statistics import sustained
 from codechat.report.page import Index, write_page
 from codechat.studies.codeif.metrics import conversation_metrics
 from codechat.studies.refine.metrics import refine_metrics
-from support.conversation_cells import MEASURES, Talk, talks_of, write_talk
+from support.codeif import MEASURES, Talk, talks_of, write_talk
 from support.refine_cells import Made, config_of, sessions_of
 
 NULL = {"outcome": None, "passed": None, "passed_base": None, "failure": None}

@@ -7,7 +7,7 @@ import pytest
 from codechat.base.errors import UserError
 from codechat.run.cell import Cell, build_cell
 from codechat.run.settings.compose import compose
-from support.codeif_rows import FUNCTION, REPOSITORY, write_rows
+from support.codeif import FUNCTION, REPOSITORY, write_rows
 
 
 def cell(tmp_path: Path, *overrides: str, protocol: str = "static") -> Cell:

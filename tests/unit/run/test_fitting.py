@@ -20,7 +20,7 @@ from codechat.run.cell.fitting import (
 )
 from codechat.run.settings.compose import compose, owners
 from codechat.studies.refine.instructions import Pool
-from support.judges import OwnJudge
+from support.benches import OwnJudge
 
 BOTH = (APPLICABILITY, ADHERENCE)
 

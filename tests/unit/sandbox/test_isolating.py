@@ -14,7 +14,7 @@ import pytest
 
 from codechat.sandbox.inside import isolate
 from codechat.sandbox.inside.isolate import NotGranted
-from support.namespaces import skip_without
+from support.machine import skip_without
 
 LIMITS = {"file": 1 << 20, "memory": 2 << 30, "cpu": 10, "open_files": 64, "processes": 9}
 

@@ -16,7 +16,7 @@ from codechat.base.domain import Reply, Usage
 from codechat.base.errors import UserError
 from codechat.models.calls.cache import location, recall_endpoint_info, recall_or_ask, store_endpoint_info
 from codechat.run.journal import Journal, account_of, merge_journal, read_values
-from support.mounts import write_mounts
+from support.machine import write_mounts
 
 
 @pytest.fixture

@@ -23,9 +23,9 @@ from codechat.studies.multicodeif.metrics import (
     levels_metrics,
     repair_metrics,
 )
-from support.audit_cells import of, session, turn, write_cell
 from support.mistakes import mistake
-from support.multicodeif_rows import chain, constrained
+from support.multicodeif import chain, constrained
+from support.refine_cells import of, session, turn, write_audit_cell
 
 CODE = "fn join(words: &[&str]) -> String {\n    words.concat()\n}\n"
 KINDS = {"invocation": "environment", "data_structure_type": "data_structure", "data_structure_operation": "data_structure",
@@ -175,7 +175,7 @@ def test_an_altered_row_is_told(runs: Path, tmp_path: Path) -> None:
 
 
 def test_cells_without_constraints_and_a_changed_dataset_are_told(runs: Path, tmp_path: Path) -> None:
-    write_cell(tmp_path / "refine", [session("c", "t/0", [turn(1, of("cosmetic", "add")[0])])])
+    write_audit_cell(tmp_path / "refine", [session("c", "t/0", [turn(1, of("cosmetic", "add")[0])])])
     with mistake("constraint"):
         draw(CONSTRAINTS, [tmp_path / "refine"], 9, 0)
     with pytest.raises(UserError, match="decisions on instructions"):

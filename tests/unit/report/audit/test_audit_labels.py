@@ -12,8 +12,8 @@ from codechat.base.spreadsheet import escape_formula, unescape_formula
 from codechat.report.audit.kinds import Row, read_labels, sample_csv
 from codechat.report.audit.scoring import audit, markdown, write_audit
 from codechat.studies.refine.audit import DECISIONS, draw_apart, draw_sample
-from support.audit_cells import of, session, turn, write_cell
 from support.mistakes import mistake
+from support.refine_cells import of, session, turn, write_audit_cell
 
 COSMETIC = of("cosmetic", "add")
 HOSTILE = '=HYPERLINK("http://x")\n"quoted", and\r\n,,\n'
@@ -22,7 +22,7 @@ HOSTILE = '=HYPERLINK("http://x")\n"quoted", and\r\n,,\n'
 @pytest.fixture
 def decisions(tmp_path: Path) -> tuple[Row, ...]:
     turns = [turn(1, COSMETIC[0], COSMETIC[1:3], code=HOSTILE), turn(2, COSMETIC[3])]
-    write_cell(tmp_path / "c", [session("c", f"t/{n}", turns) for n in range(3)])
+    write_audit_cell(tmp_path / "c", [session("c", f"t/{n}", turns) for n in range(3)])
     return draw_sample([tmp_path / "c"], 100, 0).rows
 
 
@@ -215,7 +215,7 @@ def test_three_annotators_are_three_pairs(tmp_path: Path, decisions: tuple[Row, 
 def apart(tmp_path: Path) -> tuple[Row, ...]:
     """Of 12 decisions with 6 judged changes, 8 drawn for applicability and 4 for adherence."""
     turns = [turn(1, COSMETIC[0], COSMETIC[1:3], code=HOSTILE), turn(2, COSMETIC[3])]
-    write_cell(tmp_path / "apart", [session("c", f"t/{n}", turns) for n in range(3)])
+    write_audit_cell(tmp_path / "apart", [session("c", f"t/{n}", turns) for n in range(3)])
     return draw_apart([tmp_path / "apart"], 8, 4, 0).rows
 
 

@@ -12,9 +12,9 @@ from pyarrow import parquet
 from codechat.base.records import SessionRecord, read_sessions, write_sessions
 from codechat.cli.commands import export
 from codechat.cli.commands.export import COLUMNS, ExportedCell, Row, own_columns, run_export
-from support.assist_cells import Assisted, write_assisted
-from support.constrained_cells import Constrained, write_constrained
-from support.conversation_cells import Talk, write_talk
+from support.cab import Assisted, write_assisted
+from support.codeif import Talk, write_talk
+from support.multicodeif import Constrained, write_constrained
 
 TURN: dict[str, Any] = {"turn": 0, "outcome": "pass", "passed": True, "passed_base": True}
 

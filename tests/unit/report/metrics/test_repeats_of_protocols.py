@@ -17,10 +17,10 @@ from codechat.studies.cab.turns import AssistJudgement
 from codechat.studies.codeif.metrics import conversation_metrics
 from codechat.studies.multicodeif.metrics import levels_metrics, repair_metrics
 from codechat.studies.sreval.metrics import stepwise_metrics
-from support.assist_cells import Assisted, write_assisted
-from support.constrained_cells import Constrained, write_constrained
-from support.conversation_cells import MEASURES, Talk, write_talk
-from support.stepwise_cells import Steps, write_steps
+from support.cab import Assisted, write_assisted
+from support.codeif import MEASURES, Talk, write_talk
+from support.multicodeif import Constrained, write_constrained
+from support.sreval import Steps, write_steps
 
 DRAWN = True
 

@@ -15,7 +15,7 @@ from codechat.base.errors import BrokenTask, ContextOverflow, InfrastructureErro
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, Spread, Stage, Waits
 from codechat.sandbox.suites import SUITES
 from codechat.testing import Call, OpenAIServer
-from support.constructing import Quiet, run, seeds, written
+from support.construction import Quiet, run, seeds, written
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

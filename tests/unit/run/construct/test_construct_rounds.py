@@ -9,7 +9,7 @@ from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, Spread, St
 from codechat.studies.multicodeif.checking import examine
 from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 from codechat.studies.multicodeif.constraints.examining import Examination
-from support.constructing import run, written
+from support.construction import run, written
 
 
 def numbered(first: int, count: int) -> list[Item]:

@@ -15,7 +15,7 @@ from codechat.report.tracking import TRACKING, FinishedCell, Shown
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, Stage, Waits
 from codechat.run.protocols import Ask
 from codechat.testing import Call, OpenAIServer
-from support.constructing import Quiet, run, seeds
+from support.construction import Quiet, run, seeds
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ import pytest
 from codechat.base.domain import Adherence, Applicability, Failure, Reply, Usage, Verdict
 from codechat.base.errors import InfrastructureError, UserError
 from codechat.run.journal import Journal, read_values
-from support.descriptors import open_files
+from support.processes import open_files
 
 
 class Counting:

@@ -28,7 +28,7 @@ from codechat.sandbox.suites.junit.toolchain import (
     find_jars,
     toolchain,
 )
-from support.java import needs_java
+from support.machine import needs_java
 from support.mistakes import mistake
 
 TESTS = """

@@ -11,7 +11,7 @@ from codechat.run.settings.compose import compose
 from codechat.studies.cab.judging import form, read_judge, read_user
 from codechat.studies.cab.stage import AssistConfig, AssistPrompts
 from codechat.studies.cab.turns import AssistJudgement
-from support.assisting import judges, says
+from support.cab import judges, says
 
 STARTER = ("protocol=assist", "dataset=assist_starter")
 

@@ -5,7 +5,7 @@ import pytest
 from codechat.studies.cab.judging import Parts, implied, passable, read_judge, read_user
 from codechat.studies.cab.maintainer import Changes, read_changes, read_reply
 from codechat.studies.cab.tasks import thread_turns
-from support.assisting import CONDITIONS, FORM, ISSUE, judges, says
+from support.cab import CONDITIONS, FORM, ISSUE, judges, says
 
 # -- the maintainer ------------------------------------------------------------------------------------------------
 

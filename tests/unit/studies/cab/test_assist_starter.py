@@ -19,7 +19,7 @@ from codechat.run.cell import build_cell
 from codechat.run.settings.compose import compose
 from codechat.studies.cab.judging import references_for
 from codechat.studies.cab.tasks import AssistTask
-from support.cab_rows import git
+from support.cab import git
 from support.mistakes import mistake
 
 AGAIN = (data_folder("conf") / "prompts/assist/paper/again.md").read_text()

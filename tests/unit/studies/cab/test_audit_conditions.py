@@ -20,10 +20,9 @@ from codechat.report.audit.scoring import share
 from codechat.sandbox.languages import language_of
 from codechat.studies.cab.audit import CONDITIONS
 from codechat.studies.cab.chapter.tables import LISTS, paper
-from support.assist_cells import Assisted, write_assisted
-from support.audit_cells import of, session, turn, write_cell
-from support.cab_rows import issue
+from support.cab import Assisted, issue, write_assisted
 from support.mistakes import mistake
+from support.refine_cells import of, session, turn, write_audit_cell
 
 
 @pytest.fixture
@@ -129,7 +128,7 @@ def test_cells_without_conditions_and_a_changed_dataset_are_told(runs: Path, tmp
     (tmp_path / "issues.jsonl.gz").write_bytes(gzip.compress(json.dumps(issue(url=url)).encode()))
     with mistake("own/tool#1", "conditions"):
         draw(CONDITIONS, [runs], 9, 0)
-    write_cell(tmp_path / "refine", [session("c", "t/0", [turn(1, of("cosmetic", "add")[0])])])
+    write_audit_cell(tmp_path / "refine", [session("c", "t/0", [turn(1, of("cosmetic", "add")[0])])])
     with mistake("satisfaction condition"):
         draw(CONDITIONS, [tmp_path / "refine"], 9, 0)
 

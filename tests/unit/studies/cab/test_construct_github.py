@@ -12,7 +12,7 @@ from codechat.run.construct.run import construct
 from codechat.studies.cab.construct.github import GithubConfig, _limit_of
 from codechat.testing import Fault
 from codechat.testing.github import GithubServer, Hosted
-from support.constructing import Quiet
+from support.construction import Quiet
 from support.hosting import TOKEN, VARIABLE, config_of, lines, reasons, run
 
 ONLY = {"until": "repositories", "languages": ["python"]}

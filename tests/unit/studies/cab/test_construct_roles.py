@@ -22,7 +22,7 @@ from codechat.studies.cab.construct.roles import (
     read_removed,
     thread_of,
 )
-from support.cab_rows import issue
+from support.cab import issue
 from support.hosting import KEEPS, QUOTED, _usual
 
 ISSUE = issue(language="python")

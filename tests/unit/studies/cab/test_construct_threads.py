@@ -11,7 +11,7 @@ from codechat.studies.cab.construct import row_of
 from codechat.studies.cab.construct.github import MAIL_MASK, TOKEN_MASK, Account, mask, media_in, turns_of
 from codechat.studies.cab.judging import references_for
 from codechat.studies.cab.tasks import issue_of, paper_sample, thread_turns, with_replies
-from support.cab_rows import issue
+from support.cab import issue
 from support.hosting import PUBLISHED, published
 
 needs_data = pytest.mark.skipif(not PUBLISHED.is_file(), reason="needs CODECHAT_TEST_DATA")

@@ -14,7 +14,7 @@ from codechat.datasets import DATASETS, select
 from codechat.datasets.tasks import Dataset
 from codechat.studies.cab.chapter.tables import paper
 from codechat.studies.cab.tasks import AssistTask, Comment, cohort_of, thread_replies, thread_turns
-from support.cab_rows import issue, write
+from support.cab import issue, write
 
 DATA = Path(os.environ.get("CODECHAT_TEST_DATA", ""))
 published = pytest.mark.skipif(

@@ -10,7 +10,7 @@ from codechat.datasets import DATASETS
 from codechat.datasets.tasks import Workspace
 from codechat.studies.cab.dataset import find_clone, require_commits
 from codechat.studies.cab.tasks import AssistTask
-from support.cab_rows import NOWHERE, git, issue, repository, write
+from support.cab import NOWHERE, git, issue, repository, write
 
 FILES = {"shop/__init__.py": "", "README.md": "A shop.\n"}
 REPOSITORY = "ann/shop"

@@ -17,7 +17,7 @@ from codechat.report.loading import load_cells
 from codechat.report.metrics import Breakdown, Measures, points_of
 from codechat.studies.cab.chapter.tables import COHORTS, paper, paper_name
 from codechat.studies.cab.metrics import ASSIST, GRADES
-from support.assist_cells import LANGUAGES, Assisted, write_assisted
+from support.cab import LANGUAGES, Assisted, write_assisted
 
 MODELS = ("gpt-4.1-mini", "mine")
 

@@ -13,7 +13,7 @@ from codechat.sandbox.suites import Suite
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.repository import Repository
 from codechat.studies.codeif.dataset import Strategy
-from support.codeif_rows import FUNCTION, REPOSITORY, write_rows
+from support.codeif import FUNCTION, REPOSITORY, write_rows
 
 
 def load(path: Path, **options: Any) -> Dataset:

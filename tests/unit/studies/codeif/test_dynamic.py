@@ -12,7 +12,7 @@ from codechat.models import Request
 from codechat.run.protocols import Parts
 from codechat.studies.codeif.metrics import Exchange
 from codechat.studies.codeif.protocol_dynamic import Dynamic, DynamicConfig, DynamicPrompts, dynamic
-from support.conversing import asking, code, conversation_task, converse, shape
+from support.benches import asking, code, conversation_task, converse, shape
 
 PROMPTS = DynamicPrompts(
     initial="Do: {{prompt}}", requirement="Also: {{requirement}}", feedback="Not yet: {{requirement}} // {{feedback}}"

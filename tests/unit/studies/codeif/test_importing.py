@@ -13,7 +13,7 @@ from codechat.base.records import SessionRecord, read_sessions
 from codechat.cli.app import main
 from codechat.datasets.importing import FORMATS, ImportConfig, Imported
 from codechat.studies.codeif.format import import_codeif
-from support.codeif_rows import FUNCTION, write_rows
+from support.codeif import FUNCTION, write_rows
 
 ORDER = ["Exception Handling", "Code Standard", "Functionality Extension"]  # as the protocol asks for them
 ALONE = "Edge Case Handling"  # only where every requirement is asked by itself

@@ -14,7 +14,7 @@ from codechat.report.loading import load_cells
 from codechat.report.metrics.measures import FIELD
 from codechat.report.page import summary_values
 from codechat.studies.codeif.metrics import DYNAMIC, conversation_metrics
-from support.conversation_cells import Talk, write_talk
+from support.codeif import Talk, write_talk
 
 NAMES = {"task": "Base", "A": "Edge Case Handling", "B": "Code Standard", "F": "Functionality Extension"}
 

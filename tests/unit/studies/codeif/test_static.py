@@ -13,8 +13,7 @@ from codechat.models import Request
 from codechat.run.protocols import PROTOCOLS, Parts
 from codechat.studies.codeif.metrics import Exchange
 from codechat.studies.codeif.protocol_static import Static, StaticConfig, StaticPrompts, layout, static
-from support.conversing import asking, code, conversation_task, converse, shape
-from support.tasks import task_of
+from support.benches import asking, code, conversation_task, converse, shape, task_of
 
 PROMPTS = StaticPrompts(
     initial="Do: {{prompt}}", requirement="Also: {{requirement}}", together="Do: {{prompt}} With: {{requirement}}"

@@ -12,7 +12,7 @@ import pytest
 from codechat import compose, run
 from codechat.cli.app import main
 from codechat.testing.server import Call, OpenAIServer
-from support.constraint_agents import ROLES, Agents, fenced, snippet, story
+from support.construction import ROLES, Agents, fenced, snippet, story
 
 PLACE = "construct.roles"
 Construct = Callable[..., int]

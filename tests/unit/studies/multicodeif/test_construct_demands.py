@@ -10,7 +10,7 @@ from codechat.base.errors import UserError
 from codechat.datasets import DATASETS, select
 from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 from codechat.studies.multicodeif.construct.task import relation, says, unsaid
-from support.multicodeif_rows import constrained
+from support.multicodeif import constrained
 
 
 def made(kind: str, answer: str) -> Constraint:

@@ -11,7 +11,7 @@ from codechat.base.errors import UserError
 from codechat.datasets import DATASETS
 from codechat.datasets.tasks import Dataset
 from codechat.studies.multicodeif.rows import ConstrainedTask
-from support.multicodeif_rows import chain, constrained
+from support.multicodeif import chain, constrained
 
 PUBLISHED = Path(os.environ.get("CODECHAT_TEST_DATA", "")) / "multicodeif_tasks.jsonl.gz"
 ROWS = [

@@ -9,8 +9,8 @@ from codechat.base.errors import UserError
 from codechat.base.records import SessionRecord, TurnRecord, read_sessions
 from codechat.cli.app import main
 from codechat.datasets.importing import FORMATS, Imported
-from support.codeif_rows import write_rows
-from support.multicodeif_rows import chain, constrained
+from support.codeif import write_rows
+from support.multicodeif import chain, constrained
 
 TASK = "syntax_function/1"
 MODEL = "gpt-9"

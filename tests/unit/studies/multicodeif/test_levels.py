@@ -10,8 +10,8 @@ from codechat.run.settings.compose import compose
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
 from codechat.studies.multicodeif.protocol_levels import Levels, LevelsConfig
 from codechat.studies.multicodeif.rows import ConstrainedTask
-from support.constraining import SNAKE, SPACES, level
-from support.conversing import converse, fenced
+from support.benches import converse, fenced
+from support.multicodeif import SNAKE, SPACES, level
 
 TWO = fenced("def f():\n  good_name = 1\n  return good_name\n")
 TASK = ConstrainedTask(

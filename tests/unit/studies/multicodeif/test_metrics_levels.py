@@ -8,7 +8,7 @@ from codechat.base.records import SessionRecord
 from codechat.report.metrics import points_of
 from codechat.report.metrics.measures import interval_of, size_of, value_of
 from codechat.studies.multicodeif.metrics import LEVELS, levels_metrics
-from support.constraints import session, turn
+from support.multicodeif import session, turn
 
 
 def chain(task: str, *levels: str, **fields: Any) -> SessionRecord:

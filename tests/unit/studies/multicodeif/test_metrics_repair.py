@@ -13,7 +13,7 @@ from codechat.report.metrics import caution_of, points_of
 from codechat.report.metrics.measures import interval_of, size_of, value_of
 from codechat.report.metrics.spending import Effort
 from codechat.studies.multicodeif.metrics import BY_CATEGORY, REPAIR, ConstrainedTurn, repair_metrics, states_of
-from support.constraints import session, turn
+from support.multicodeif import session, turn
 
 
 def measured(*sessions: SessionRecord, rounds: int = 2, rejudge: bool = False) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from codechat.studies.multicodeif.constraints import solved_types
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
 from codechat.studies.multicodeif.protocol_repair import Repair, RepairConfig
 from codechat.studies.multicodeif.rows import ConstrainedTask
-from support.constraining import SNAKE, SOLUTION, SPACES, Quoting, constrained, level
-from support.conversing import Answer, Judging, Script, converse, fenced, shape
+from support.benches import Answer, Judging, Script, converse, fenced, shape
+from support.multicodeif import SNAKE, SOLUTION, SPACES, Quoting, constrained_task, level
 
 BAD, GOOD = fenced("badName = 1\n"), fenced("good_name = 1\n")
 SCENARIO = ("scenario", SOLUTION)
@@ -47,7 +47,7 @@ def sent(model: Script) -> list[str]:
 
 
 def test_a_met_task_is_done(tmp_path: Path) -> None:
-    kit, model = held(tmp_path, constrained(SNAKE), [GOOD])
+    kit, model = held(tmp_path, constrained_task(SNAKE), [GOOD])
     assert sent(model) == ["Write it."]
     (turn,) = kit.log.turns
     assert (turn.outcome, turn.passed, turn.passed_base, turn.decided) == ("pass", True, True, "outside")
@@ -67,7 +67,7 @@ def test_a_met_task_is_done(tmp_path: Path) -> None:
     ],
 )
 def test_a_repair_in_one_message(tmp_path: Path, feedback: str, told: str) -> None:
-    task = constrained(SNAKE)
+    task = constrained_task(SNAKE)
     kit, model = held(tmp_path, task, [BAD, GOOD], feedback=feedback)
     words, reason = task.levels[0].constraints[0].words, own(kit)[0].constraints[0].reason
     assert "badName" in reason
@@ -88,7 +88,7 @@ def test_a_repair_in_one_message(tmp_path: Path, feedback: str, told: str) -> No
 
 
 def test_a_repair_in_one_dialogue(tmp_path: Path) -> None:
-    kit, model = held(tmp_path, constrained(SNAKE), [BAD, "No.", GOOD], context="full")
+    kit, model = held(tmp_path, constrained_task(SNAKE), [BAD, "No.", GOOD], context="full")
     roles = [[message.role for message in request.messages] for request in model.requests]
     assert roles == [["user"], ["user", "assistant", "user"], ["user", "assistant", "user", "assistant", "user"]]
     last = model.requests[2].messages
@@ -99,15 +99,15 @@ def test_a_repair_in_one_dialogue(tmp_path: Path) -> None:
 
 
 def test_rounds_end(tmp_path: Path) -> None:
-    kit, _ = held(tmp_path, constrained(SNAKE), [BAD] * 3, rounds=2)
+    kit, _ = held(tmp_path, constrained_task(SNAKE), [BAD] * 3, rounds=2)
     assert [turn.passed for turn in kit.log.turns] == [False] * 3
-    kit, _ = held(tmp_path / "none", constrained(SNAKE), [BAD], rounds=0)
+    kit, _ = held(tmp_path / "none", constrained_task(SNAKE), [BAD], rounds=0)
     assert len(kit.log.turns) == 1
 
 
 def test_only_the_unmet_constraints_are_named(tmp_path: Path) -> None:
     two_spaces = fenced("def f():\n  good_name = 1\n  return good_name\n")
-    task = constrained(SNAKE, SPACES)
+    task = constrained_task(SNAKE, SPACES)
     kit, model = held(tmp_path, task, [two_spaces, GOOD], rounds=1)
     naming, spaces = task.levels[0].constraints
     assert spaces.words in sent(model)[1] and naming.words not in sent(model)[1]
@@ -115,7 +115,7 @@ def test_only_the_unmet_constraints_are_named(tmp_path: Path) -> None:
 
 
 def test_a_reply_without_code_keeps_nothing_and_is_repaired(tmp_path: Path) -> None:
-    kit, model = held(tmp_path, constrained(SNAKE, SCENARIO), ["I am sorry, I can not do that."] * 2,
+    kit, model = held(tmp_path, constrained_task(SNAKE, SCENARIO), ["I am sorry, I can not do that."] * 2,
                       Quoting(), rounds=1, context="full")  # fmt: skip
     assert [turn.outcome for turn in kit.log.turns] == ["no_code", "no_code"]
     assert [each.met for each in own(kit)[0].constraints] == [False, False]
@@ -125,7 +125,7 @@ def test_a_reply_without_code_keeps_nothing_and_is_repaired(tmp_path: Path) -> N
 
 def test_the_judge_decides_what_no_rule_can(tmp_path: Path) -> None:
     judge = Quoting()
-    kit, _ = held(tmp_path, constrained(SNAKE, SCENARIO), [fenced("bad_name = 1\n"), GOOD], judge)
+    kit, _ = held(tmp_path, constrained_task(SNAKE, SCENARIO), [fenced("bad_name = 1\n"), GOOD], judge)
     assert [turn.passed for turn in kit.log.turns] == [False, True]
     assert [each.by for each in own(kit)[0].constraints] == ["rule", "judge"]
     assert [(each.met, each.guarded, each.official) for each in own(kit)[0].constraints] == [
@@ -143,7 +143,7 @@ def test_the_judge_decides_what_no_rule_can(tmp_path: Path) -> None:
 def test_the_published_judge_compares_with_a_published_solution(tmp_path: Path, harness: str) -> None:
     """For the four categories whose answer is a whole solution, not where it is stated in words."""
     judge, stated = Quoting(), ("algorithm_type", "insertion sort")
-    held(tmp_path, constrained(SCENARIO, stated), [GOOD], judge, harness=harness)
+    held(tmp_path, constrained_task(SCENARIO, stated), [GOOD], judge, harness=harness)
     assert [each.like_reference for each in judge.questions] == [harness == "official", False]
     assert solved_types() == {"code_quality", "scenario", "code_context", "exemplar"}
 
@@ -151,18 +151,20 @@ def test_the_published_judge_compares_with_a_published_solution(tmp_path: Path, 
 @pytest.mark.parametrize("feedback", ["named", "diagnosis"])
 @pytest.mark.parametrize("context", ["single", "full"])
 def test_no_word_of_a_solution_is_told(tmp_path: Path, feedback: str, context: str) -> None:
-    _, model = held(tmp_path, constrained(SCENARIO), [BAD] * 3, Quoting(), feedback=feedback, context=context, rounds=2)
+    _, model = held(
+        tmp_path, constrained_task(SCENARIO), [BAD] * 3, Quoting(), feedback=feedback, context=context, rounds=2
+    )
     assert len(model.requests) == 3
     assert "secret_helper" not in "".join(message.content for each in model.requests for message in each.messages)
 
 
 def test_the_papers_feedback_tells_the_solution(tmp_path: Path) -> None:
-    _, model = held(tmp_path, constrained(SCENARIO), [BAD] * 2, Quoting(), feedback="paper", rounds=1)
+    _, model = held(tmp_path, constrained_task(SCENARIO), [BAD] * 2, Quoting(), feedback="paper", rounds=1)
     assert "secret_helper" in sent(model)[1], "as published: which is why it is not the default"
 
 
 def test_what_is_undecided_is_not_scored_and_not_repaired(tmp_path: Path) -> None:
-    kit, model = held(tmp_path, constrained(SNAKE, SCENARIO), [GOOD], Judging())
+    kit, model = held(tmp_path, constrained_task(SNAKE, SCENARIO), [GOOD], Judging())
     (turn,) = kit.log.turns
     assert (turn.outcome, turn.passed, turn.failure) == (None, None, None)
     assert own(kit)[0].constraints[1].met is None
@@ -172,14 +174,14 @@ def test_what_is_undecided_is_not_scored_and_not_repaired(tmp_path: Path) -> Non
 
 
 def test_what_is_undecided_beside_an_unmet_constraint_is_unmet(tmp_path: Path) -> None:
-    kit, model = held(tmp_path, constrained(SNAKE, SCENARIO), [BAD, GOOD], Judging())
+    kit, model = held(tmp_path, constrained_task(SNAKE, SCENARIO), [BAD, GOOD], Judging())
     assert [turn.passed for turn in kit.log.turns] == [False, None]
     assert "scenario" not in sent(model)[1].partition("The code:")[0]
 
 
 def test_a_met_reply_is_judged_again_in_the_papers_way(tmp_path: Path) -> None:
     judge = Quoting(lambda question: question.turn != 1)
-    kit, model = held(tmp_path, constrained(SCENARIO), lambda request: fenced(f"turn = {request.turn}\n"), judge,
+    kit, model = held(tmp_path, constrained_task(SCENARIO), lambda request: fenced(f"turn = {request.turn}\n"), judge,
                       rejudge="true", rounds=3)  # fmt: skip
     turns = kit.log.turns
     assert [turn.passed for turn in turns] == [True, False, True, True]
@@ -192,7 +194,7 @@ def test_a_met_reply_is_judged_again_in_the_papers_way(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("harness", ["guarded", "official"])
 def test_both_harnesses_are_recorded_and_one_counts(tmp_path: Path, harness: str) -> None:
-    task = constrained(("data_structure_type", "python;list"))
+    task = constrained_task(("data_structure_type", "python;list"))
     literal = fenced("numbers = []\n")
     kit, _ = held(tmp_path, task, [literal] * 2, harness=harness, rounds=1)
     (each,) = own(kit)[0].constraints
@@ -206,7 +208,7 @@ def test_a_context_overflow_ends_the_session(tmp_path: Path) -> None:
     def answer(request: Any) -> str | Exception:
         return BAD if request.turn == 0 else ContextOverflow("too long")
 
-    kit, _ = held(tmp_path, constrained(SNAKE), answer)
+    kit, _ = held(tmp_path, constrained_task(SNAKE), answer)
     assert [turn.outcome for turn in kit.log.turns] == ["fail", "no_code"]
     assert kit.log.ended == "context_overflow"
     assert kit.log.turns[1].response is None and kit.log.turns[1].request
@@ -221,7 +223,7 @@ def test_a_chain_is_refused() -> None:
 
 @pytest.mark.parametrize("rejudge", ["false", "true"])
 def test_a_session_that_is_continued_or_scored_again_is_the_same(tmp_path: Path, rejudge: str) -> None:
-    task, replies = constrained(SNAKE, SCENARIO), [BAD, fenced("bad_name = 1\n"), GOOD, GOOD]
+    task, replies = constrained_task(SNAKE, SCENARIO), [BAD, fenced("bad_name = 1\n"), GOOD, GOOD]
     options: dict[str, Any] = {"rejudge": rejudge, "rounds": 3}
     first, _ = held(tmp_path, task, replies, Quoting(), **options)
     again, model = held(tmp_path, task, replies, Quoting(), **options)
@@ -252,23 +254,23 @@ def test_what_is_not_installed_is_told_before_anything_is_asked(monkeypatch: pyt
     found = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "tree_sitter_zig" else found(name))
     with pytest.raises(UserError, match="need the package tree_sitter_zig") as raised:
-        repair().turns(constrained(("naming", "zig;variable:snake_case"), language="zig"))
+        repair().turns(constrained_task(("naming", "zig;variable:snake_case"), language="zig"))
     assert "codechat[constraints]" in raised.value.remedy
-    assert repair().turns(constrained(("naming", "c;variable:snake_case"), language="c")) == 5
+    assert repair().turns(constrained_task(("naming", "c;variable:snake_case"), language="c")) == 5
 
 
 @pytest.mark.parametrize(("judge", "said"), [("rules", True), ("llm", False)])
 def test_what_no_judge_will_decide_is_told_at_the_start(judge: str, said: bool) -> None:
     config = compose(["protocol=repair", f"judge={judge}"]).config
-    remark = "".join(fitting.undecidable(config, (constrained(SNAKE), constrained(SNAKE, SCENARIO))))
+    remark = "".join(fitting.undecidable(config, (constrained_task(SNAKE), constrained_task(SNAKE, SCENARIO))))
     assert ("1 of 2 tasks have a constraint that no rule decides, and judge=rules" in remark) == said
-    assert not [*fitting.undecidable(config, (constrained(SNAKE),))]
-    assert not [*fitting.undecidable(compose(["judge=rules"]).config, (constrained(SCENARIO),))]
+    assert not [*fitting.undecidable(config, (constrained_task(SNAKE),))]
+    assert not [*fitting.undecidable(compose(["judge=rules"]).config, (constrained_task(SCENARIO),))]
 
 
 def test_a_version_is_decided_by_a_compiler_under_each_harness(tmp_path: Path) -> None:
     """The bench's tests stand for the compiler: they accept every program that does not say `broken`."""
-    kit, model = held(tmp_path, constrained(("language_version", "java;17"), language="java"),
+    kit, model = held(tmp_path, constrained_task(("language_version", "java;17"), language="java"),
                       ["```java\nclass A { int broken; }\n```", "```java\nclass A {}\n```"])  # fmt: skip
     assert [turn.passed for turn in kit.log.turns] == [False, True]
     assert [each.by for each in own(kit)[0].constraints] == ["compiler"]

@@ -13,7 +13,7 @@ from codechat.report.chapters import chapter_of
 from codechat.report.data import Board, Chart, FigureFile, Table
 from codechat.report.loading import load_cells
 from codechat.studies.multicodeif.chapter.published import words
-from support.constrained_cells import SIZES, Constrained, write_constrained
+from support.multicodeif import SIZES, Constrained, write_constrained
 
 pytestmark = pytest.mark.long
 DRAWN = True

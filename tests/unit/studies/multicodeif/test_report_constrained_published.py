@@ -5,7 +5,7 @@ from statistics import fmean
 from codechat.cli.commands.listing import options_of
 from codechat.models import MODELS
 from codechat.studies.multicodeif.chapter.published import CHAINS, TASKS, paper
-from support.constrained_cells import SIZES
+from support.multicodeif import SIZES
 
 ROUNDING = 0.05 + 1e-9  # of a figure in per cent with one decimal
 SLIP = ("GPT-4o", "scenario")  # 59.1 is no share of 60 tasks; 53.3 fits all that is computed from it

@@ -22,7 +22,7 @@ from codechat.studies.refine.audit import (
     read_people,
     with_labels,
 )
-from support.audit_cells import of, session, turn, write_cell
+from support.refine_cells import of, session, turn, write_audit_cell
 
 COSMETIC, SEMANTIC = of("cosmetic", "add"), of("semantic", "remove")
 VIOLATED = {"adherence": {"verdict": "violated", "by": "rules", "reason": "not seen"}}
@@ -38,7 +38,7 @@ def cell(runs: Path, name: str = "c", judge: str = "rules", sessions: int = 12, 
         turn(4, SEMANTIC[1], **UNDECIDED), turn(5, SEMANTIC[2], **VIOLATED, code=None),
     ]  # fmt: skip
     made = [session(name, f"t/{number}", turns) for number in range(sessions)]
-    return write_cell(runs / name, made, judge={"kind": judge}, choices={"judge": judge}, **more)
+    return write_audit_cell(runs / name, made, judge={"kind": judge}, choices={"judge": judge}, **more)
 
 
 def write(sample: Sample, folder: Path) -> list[Row]:

@@ -8,7 +8,7 @@ import pytest
 from codechat.base.errors import UserError
 from codechat.report.audit.kinds import Row
 from codechat.studies.refine.audit import draw_apart, draw_sample
-from support.audit_cells import CODE, POOL, of, session, turn, write_cell
+from support.refine_cells import AUDIT_POOL, CODE, of, session, turn, write_audit_cell
 
 COSMETIC, STRUCTURAL, SEMANTIC = of("cosmetic", "add"), of("structural", "add"), of("semantic", "remove")
 
@@ -28,7 +28,7 @@ def cell(folder: Path, name: str = "c1", sessions: int = 12) -> Path:
         turn(3, COSMETIC[5]),
         turn(4, SEMANTIC[0]),
     ]
-    return write_cell(folder / name, [session(name, f"t/{number}", turns) for number in range(sessions)])
+    return write_audit_cell(folder / name, [session(name, f"t/{number}", turns) for number in range(sessions)])
 
 
 def strata(decisions: tuple[Row, ...]) -> Counter[str]:
@@ -47,7 +47,7 @@ def test_every_stratum_has_its_share(tmp_path: Path) -> None:
 def test_the_judge_is_a_stratum_too(tmp_path: Path) -> None:
     by_llm = turn(1, COSMETIC[0], candidates=[{"id": COSMETIC[0].id, "applicable": True, "by": "llm"}])
     by_rules = turn(2, COSMETIC[1])
-    write_cell(tmp_path / "c", [session("c", f"t/{n}", [by_llm] + [by_rules] * 3) for n in range(10)])
+    write_audit_cell(tmp_path / "c", [session("c", f"t/{n}", [by_llm] + [by_rules] * 3) for n in range(10)])
     drawn = draw_sample([tmp_path], 20, 0).rows
     assert Counter(one["judge"] for one in drawn) == {"llm": 5, "rules": 15}
 
@@ -73,7 +73,7 @@ def test_the_code_is_what_the_judge_saw(tmp_path: Path) -> None:
         turn(4, COSMETIC[4], skipped=True, instruction=None, adherence=None, response=None, code="third\n"),
         turn(5, COSMETIC[5], code="fifth\n"),
     ]  # fmt: skip
-    write_cell(tmp_path / "c", [session("c", "t/0", turns)])
+    write_audit_cell(tmp_path / "c", [session("c", "t/0", turns)])
     drawn = {one["instruction_id"]: one for one in draw_sample([tmp_path], 100, 0).rows}
     seen = {name: (one["turn"], *one.texts.values(), one["judge_adherence"]) for name, one in drawn.items()}
     assert seen == {
@@ -92,7 +92,7 @@ def test_errored_sessions_and_unknown_instructions_are_left_out(tmp_path: Path) 
     strange = turn(1, COSMETIC[0], candidates=[{"id": "gone", "applicable": None, "by": "llm"},
                                                {"id": COSMETIC[0].id, "applicable": True, "by": "rules"}])  # fmt: skip
     done, broken = session("c", "t/0", [strange]), session("c", "t/1", [strange], status="errored", error="down")
-    write_cell(tmp_path / "c", [done, broken])
+    write_audit_cell(tmp_path / "c", [done, broken])
     sample = draw_sample([tmp_path], 100, 0)
     assert (len(sample.rows), sample.population.unknown) == (1, 1)
 
@@ -102,8 +102,8 @@ def test_candidates_come_from_the_cells_own_pool(tmp_path: Path) -> None:
     path.write_text("id,text,scope\nmine-1,Add a joke.,cosmetic\nmine-2,Remove the joke.,semantic\n")
     candidates = [{"id": "mine-1", "applicable": None, "by": "llm"}, {"id": "mine-2", "applicable": True, "by": "llm"}]
     chosen = {"id": "mine-2", "text": "Remove the joke.", "scope": "semantic", "change": "remove"}
-    turns = [turn(1, POOL[0], candidates=candidates, instruction=chosen)]
-    write_cell(tmp_path / "c", [session("c", "t/0", turns)], instructions={"kind": "default", "path": str(path)})
+    turns = [turn(1, AUDIT_POOL[0], candidates=candidates, instruction=chosen)]
+    write_audit_cell(tmp_path / "c", [session("c", "t/0", turns)], instructions={"kind": "default", "path": str(path)})
     texts = {one["instruction"]: one["judge_applicable"] for one in draw_sample([tmp_path / "c"], 9, 0).rows}
     assert texts == {"Add a joke.": "undecided", "Remove the joke.": "yes"}
     path.unlink()
@@ -113,7 +113,7 @@ def test_candidates_come_from_the_cells_own_pool(tmp_path: Path) -> None:
 
 
 def test_nothing_to_draw_is_told(tmp_path: Path) -> None:
-    write_cell(tmp_path / "c", [session("c", "t/0", [])])
+    write_audit_cell(tmp_path / "c", [session("c", "t/0", [])])
     with pytest.raises(UserError, match="no decision"):
         draw_sample([tmp_path], 10, 0)
     with pytest.raises(UserError, match="no folder"):
@@ -159,14 +159,14 @@ def test_the_draw_of_one_question_does_not_depend_on_the_other(tmp_path: Path) -
 def test_the_judge_of_adherence_is_a_stratum_of_its_draw(tmp_path: Path) -> None:
     by_llm = turn(1, COSMETIC[0], adherence={"verdict": "violated", "by": "llm", "reason": ""})
     by_rules = [turn(number, COSMETIC[1]) for number in (2, 3, 4)]
-    write_cell(tmp_path / "c", [session("c", f"t/{n}", [by_llm, *by_rules]) for n in range(10)])
+    write_audit_cell(tmp_path / "c", [session("c", f"t/{n}", [by_llm, *by_rules]) for n in range(10)])
     drawn = draw_apart([tmp_path], 0, 20, 0).rows
     assert Counter(one["adherence_judge"] for one in drawn) == {"llm": 5, "rules": 15}
 
 
 def test_changes_that_nobody_judged_cannot_be_drawn(tmp_path: Path) -> None:
     silent = turn(1, COSMETIC[0], code=None, outcome="no_code", passed=False, passed_base=False)
-    write_cell(tmp_path / "c", [session("c", "t/0", [silent])])
+    write_audit_cell(tmp_path / "c", [session("c", "t/0", [silent])])
     assert len(draw_apart([tmp_path], 5, 0, 0).rows) == 1
     with pytest.raises(UserError, match="no judgement of adherence"):
         draw_apart([tmp_path], 5, 5, 0)

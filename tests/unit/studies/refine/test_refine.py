@@ -15,9 +15,8 @@ from codechat.run.protocols import Kit, Parts
 from codechat.studies.refine.agendas import AgendaConfig
 from codechat.studies.refine.instructions import Pool
 from codechat.studies.refine.protocol import RefineConfig, RefinePrompts, refine
-from support import conversing
-from support.conversing import Answer, Judging, Script, fenced, shape
-from support.tasks import task_of
+from support import benches
+from support.benches import Answer, Judging, Script, fenced, shape, task_of
 
 ADD = "def add(a, b):"
 TASK = task_of("t/1", ADD, "def add(a, b):\n    return a + b\n", prompt="Add two numbers.", base=((1, 2),))
@@ -56,7 +55,7 @@ async def converse(
             {"agenda": AgendaConfig(turns=turns), "pool": Pool(POOL, "hash")},
         ),
     )
-    kit, model, _ = await conversing.converse(
+    kit, model, _ = await benches.converse(
         protocol, task, tmp_path, answer, judge=judging, baseline=baseline, journal_name=journal_name, seen=seen
     )
     return kit, model, judging

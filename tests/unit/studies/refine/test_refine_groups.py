@@ -12,7 +12,7 @@ from codechat.studies.refine import groups
 from codechat.studies.refine.agendas import AgendaConfig
 from codechat.studies.refine.groups import _types, check_instructions, label_agenda
 from codechat.studies.refine.instructions import Pool
-from support.judges import OwnJudge
+from support.benches import OwnJudge
 
 USES = frozenset({"agenda", "instructions", "judge", "sandbox"})
 RULE = {"pattern": "comment"}

@@ -9,7 +9,7 @@ from rich.console import Console
 from codechat.cli.cell_view import summary
 from codechat.report.metrics import Measures
 from codechat.studies.refine.metrics import REFINE, refine_metrics
-from support.conversation_cells import MEASURES, Talk, write_talk
+from support.codeif import MEASURES, Talk, write_talk
 from support.refine_cells import Made, sessions_of
 
 

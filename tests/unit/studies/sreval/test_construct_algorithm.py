@@ -23,7 +23,7 @@ from codechat.studies.sreval.construct.algorithm import (
     make_turns,
     unified_check,
 )
-from support.java import needs_java
+from support.machine import needs_java
 
 Answer = Judged | None
 Run = Callable[["Trace"], "Played"]

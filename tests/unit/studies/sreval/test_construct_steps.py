@@ -21,7 +21,7 @@ from codechat.sandbox.suites import Suite
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.studies.sreval.construct import Steps, StepsConfig, StepsRoles
 from codechat.testing.server import Call, OpenAIServer
-from support.java import needs_java
+from support.machine import needs_java
 
 QUOTED = re.compile(r"<<<BEGIN (\w+) (\w+)>>>\n(.*?)\n<<<END \1 \2>>>", re.DOTALL)
 SEED = re.compile(r"\bs\d+\b")

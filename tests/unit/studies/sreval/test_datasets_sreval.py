@@ -14,7 +14,7 @@ from codechat.datasets.tasks import Dataset
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.studies.sreval.dataset import needs_of
 from codechat.studies.sreval.rows import StepTask
-from support.sreval_rows import GROWING, growing
+from support.sreval import GROWING, growing
 
 PUBLISHED = Path(os.environ.get("CODECHAT_TEST_DATA", "")) / "sreval_python_function.jsonl.gz"
 OWN = {

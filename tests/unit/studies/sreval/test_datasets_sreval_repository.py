@@ -15,7 +15,7 @@ from codechat.datasets.tasks import Dataset
 from codechat.studies.sreval.rows import StepTask
 from codechat.studies.sreval.suite_inserted import Inserted, environment_at
 from support.mistakes import mistake
-from support.repository_rows import FILES, PLACE, PROJECT, TOTAL, write_files, write_lines
+from support.repositories import FILES, PLACE, PROJECT, TOTAL, write_files, write_lines
 
 DATA = Path(os.environ.get("CODECHAT_TEST_DATA", ""))
 PUBLISHED = DATA / "sreval_python_repository.jsonl.gz"

@@ -13,7 +13,7 @@ from codechat.report.build import build_report, comparisons_of, headline_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Board, Chart, ReportData
 from codechat.report.loading import load_cells
-from support.stepwise_cells import Steps, write_steps
+from support.sreval import Steps, write_steps
 
 MODELS = ("gpt_oss_20b_low", "qwen3_coder_480b", "mine")
 

@@ -22,7 +22,7 @@ from codechat.sandbox.suites.assertions import Assertions
 from codechat.studies.sreval.chapter.tables import DATA, LEVELS, Figures, Setting, paper
 from codechat.studies.sreval.protocol import StepwiseConfig, layout
 from codechat.studies.sreval.rows import Step, StepTask
-from support.stepwise_cells import TURNS
+from support.sreval import TURNS
 
 RAW: dict[str, Any] = from_yaml(DATA.read_text())
 ROUNDING = 0.00005 + 1e-9  # of a figure with four decimals

@@ -18,7 +18,7 @@ from codechat.studies.cab.environments import Worktree
 from codechat.studies.cab.environments.build_files import Refused, commands_writing, recipe
 from codechat.studies.cab.environments.resident import legible
 from codechat.studies.cab.verbs import build, environment_of, run_command
-from support.conversing import Script, Words
+from support.benches import Script, Words
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import pytest
 from codechat.base.errors import InfrastructureError, UserError
 from codechat.studies.multicodeif.constraints import Constraint, Finding, constraint_type
 from codechat.studies.multicodeif.constraints.examining import Examination, Examiner, Inquiry, Parsing
-from support.inquiries import Ends, Fails, Hoards, Lacks, Spins
+from support.multicodeif import Ends, Fails, Hoards, Lacks, Spins
 
 
 def ask(*inquiries: Inquiry, cpu_s: float = 10.0) -> list[Finding]:

@@ -9,7 +9,7 @@ from codechat.cli.app import main
 from codechat.studies.refine.instructions.pool import PoolConfig, load
 from codechat.studies.refine.patterns import patterns
 from codechat.studies.refine.patterns.rules import KEYS
-from support.patterns_page import pattern_rows, verb_rows
+from support.docs_tables import pattern_rows, verb_rows
 
 PAGE = (Path(__file__).parents[5] / "docs" / "instructions.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -1,24 +1,46 @@
-"""A bench for protocols: one session with scripted replies, given decisions, and tests that look for words."""
+"""Benches for protocols and judges: scripted replies, given decisions, tasks made by hand."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar
 
-from codechat.base.domain import Adherence, Applicability, Failure, Instruction, Program, Reply, Usage, Verdict
+import pytest
+
+from codechat.base.domain import (
+    Adherence,
+    Applicability,
+    Failure,
+    Instruction,
+    Output,
+    Program,
+    Reply,
+    Target,
+    Usage,
+    Verdict,
+)
 from codechat.base.errors import InfrastructureError
 from codechat.base.records import TurnRecord
-from codechat.datasets.tasks import Requirement, Task
+from codechat.datasets.tasks import Requirement, Task, Workspace
+from codechat.judging import ADHERENCE, APPLICABILITY, JUDGES, JudgeTraits
 from codechat.models import Request
 from codechat.run.journal import Journal
 from codechat.run.protocols import DialogueProtocol, Kit
 from codechat.run.protocols.services import Asked, CheckOnce, Player, Services
 from codechat.sandbox import Command, Ran
+from codechat.sandbox.bubblewrap import programs
+from codechat.sandbox.inside.beside import landlock_version
 from codechat.sandbox.suites import Suite
 from codechat.sandbox.suites.assertions import Assertions
+from codechat.sandbox.suites.calls import Calls
 from codechat.sandbox.suites.exit_status import ExitStatus
+from codechat.studies.cab.environments import ENVIRONMENTS, Environment, Worktree
+from codechat.studies.cab.environments.checkout import _works
 from codechat.studies.multicodeif.constraints import Finding
 from codechat.studies.multicodeif.constraints.examining import Inquiry
-from support.tasks import snippets, task_of
+from support import machine
 
 Answer = Callable[[Request], str | Exception]
 
@@ -183,3 +205,125 @@ async def converse(
 def shape(turns: list[TurnRecord]) -> list[dict[str, object]]:
     """What must be the same however a session came about."""
     return [turn.model_dump(exclude={"cpu_s", "latency_s"}) for turn in turns]
+
+
+T = TypeVar("T")
+
+
+BESIDE = "beside"
+"""Rooms of `checkout` where the system grants no namespaces."""
+DOCKERFILE = "FROM tiny\nWORKDIR /app\nCOPY . .\n"
+
+
+def lacking(kind: str) -> str:
+    """Why rooms of a kind cannot be had here; empty if they can."""
+    if kind == "docker":
+        return machine.lacking_engine()
+    if kind == BESIDE:
+        return "" if landlock_version() else "needs Landlock"
+    return "" if kind == "none" or any(map(_works, programs())) else "needs user namespaces"
+
+
+def in_kind(workspace: Workspace, kind: str) -> Workspace:
+    """The workspace with what a kind of room needs."""
+    return replace(workspace, dockerfile=DOCKERFILE) if kind == "docker" else workspace
+
+
+class Driven:
+    """An environment with an event loop of its own."""
+
+    def __init__(self, kind: str, **options: Any) -> None:
+        self._runner, self._rooms = asyncio.Runner(), list[DrivenRoom]()
+        self.config = ENVIRONMENTS.validate({"kind": "checkout" if kind == BESIDE else kind, **options})
+        with pytest.MonkeyPatch.context() as patch:
+            if kind == BESIDE:
+                patch.setattr("codechat.studies.cab.environments.checkout.programs", list)
+            self.environment: Environment = ENVIRONMENTS.build(self.config)
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(work)
+
+    def open(self, workspace: Workspace) -> "DrivenRoom":
+        self._rooms.append(DrivenRoom(self, self.wait(self.environment.open(workspace))))
+        return self._rooms[-1]
+
+    def close(self) -> None:
+        for room in self._rooms:
+            room.close()
+        self.wait(self.environment.aclose())
+        self._runner.close()
+
+
+class DrivenRoom:
+    """A room whose methods block."""
+
+    def __init__(self, of: Driven, room: Worktree) -> None:
+        self._of, self.room, self._closed = of, room, False
+
+    def run(self, command: str) -> Output:
+        return self._of.wait(self.room.run(command))
+
+    def text(self, command: str) -> str:
+        """The output of a command that must succeed."""
+        output = self.run(command)
+        assert output.status == 0, output
+        return output.text
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._of.wait(self.room.aclose())
+
+
+@dataclass(frozen=True)
+class OwnJudge:
+    """Stands for `JUDGES`: every config is of the judge called own, which has these traits."""
+
+    traits: JudgeTraits
+
+    @classmethod
+    def deciding(cls, *questions: str, needs_rules: bool = False, languages: Any = None) -> "OwnJudge":
+        """Decides these questions, or those about instructions."""
+        decided = frozenset(questions or (APPLICABILITY, ADHERENCE))
+        return cls(JudgeTraits(needs_rules=needs_rules, questions=decided, languages=languages))
+
+    def of(self, config: object) -> Any:
+        return SimpleNamespace(name="own", traits=self.traits)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(JUDGES)
+
+
+Inputs = tuple[tuple[Any, ...], ...]
+
+
+def task_of(
+    task_id: str,
+    signature: str,
+    reference: str | None = None,
+    *,
+    prompt: str = "",
+    base: Inputs = (),
+    plus: Inputs = (),
+    assertions: Suite | None = None,
+    requirements: tuple[Requirement, ...] = (),
+    level: str | None = None,
+    **comparison: Any,
+) -> Task:
+    """A task for the function that `signature` defines; `comparison` holds further options of the calls' comparison."""
+    name = signature.removeprefix("def ").partition("(")[0]
+    calls = Calls(name, reference, base, plus, name=task_id, **comparison) if base or plus else None
+    return Task(
+        task_id=task_id,
+        prompt=prompt,
+        target=Target("python", name, signature),
+        suite=calls or assertions,
+        reference=reference,
+        requirements=requirements,
+        level=level,
+    )
+
+
+def snippets(*texts: str) -> Assertions:
+    """Tests by Python snippets that follow a program."""
+    return Assertions(texts)

@@ -1,9 +1,7 @@
-"""A real container engine for tests: the machine's own if one answers, or one that is started for them as root.
-
-It has no registry: its image `tiny` is made of a static busybox, and `own-python` of that and of this machine's Python.
-"""
+"""What this machine can run: container engines, namespaces, mounts, Java, JavaScript."""
 
 import contextlib
+import functools
 import io
 import os
 import re
@@ -17,6 +15,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import pytest
+
+from codechat.base.errors import UserError
+from codechat.sandbox.bubblewrap import programs
+from codechat.sandbox.suites.compilers import find_home
+from codechat.sandbox.suites.junit.toolchain import PARTS, find_jars
+
 BUSYBOX = "/bin/busybox"
 TINY = "tiny:latest"
 PYTHON = "own-python:latest"
@@ -24,7 +29,7 @@ START_S = 60.0
 EXPECTED = ("libstdc++.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2", "librt.so.1")  # by packages of wheels
 
 
-def lacking() -> str:
+def lacking_engine() -> str:
     """Why no engine can be had here; empty if one can."""
     if not Path(BUSYBOX).exists():
         return "needs the package busybox-static"
@@ -183,3 +188,46 @@ def _link(packed: tarfile.TarFile, name: str, target: str) -> None:
     link = tarfile.TarInfo(name)
     link.type, link.linkname = tarfile.SYMTYPE, target
     packed.addfile(link)
+
+
+USED = ("--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "true")
+
+
+@functools.cache
+def lacking_namespaces() -> str:
+    """Why none can be had here; empty if they can."""
+    started = (subprocess.run([name, *USED], capture_output=True, check=False) for name in programs())
+    return "" if any(each.returncode == 0 for each in started) else "needs user namespaces"
+
+
+def skip_without() -> None:
+    """Skip the test that calls this, unless there are namespaces."""
+    if why := lacking_namespaces():
+        pytest.skip(why)
+
+
+LINE = "36 35 98:0 / {place} rw,noatime shared:1 - {kind} server:/export rw\n"
+
+
+def write_mounts(file: Path, **kinds: Path) -> Path:
+    """Write a list that has the root on ext4, and a mount of each type (dots as underscores) at its folder."""
+    escaped = {kind.replace("_", "."): str(place).replace(" ", r"\040") for kind, place in kinds.items()}
+    rows = [LINE.format(place=place, kind=kind) for kind, place in escaped.items()]
+    file.write_text(LINE.format(place="/", kind="ext4") + "".join(rows))
+    return file
+
+
+def _lacks() -> str:
+    try:
+        find_home(None, PARTS)
+        find_jars(None)
+    except UserError as error:
+        return f": {error.message}"
+    return ""
+
+
+LACKS = _lacks()
+needs_java = pytest.mark.skipif(bool(LACKS), reason=f"needs Java and JUnit{LACKS}")
+
+
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")

@@ -1,25 +1,210 @@
-"""A bench for `protocol=assist`: one session against the test server, a room that prints what it is told, one issue."""
+"""Made-up cells, issues and repositories of CodeAssistBench, and a bench for `protocol=assist`."""
 
-from collections.abc import Callable, Mapping
+import json
+import os
+import random
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from codechat.base.domain import Build, Message, Output, Target
-from codechat.base.records import TurnRecord
+import yaml
+
+from codechat.base.domain import Build, Message, Output, Target, Usage
+from codechat.base.records import TRACKED, SessionRecord, TurnRecord, write_sessions
 from codechat.datasets.tasks import Workspace
 from codechat.judging.deciding import quote
 from codechat.models import MODELS
+from codechat.report.metrics.measures import FIELD
 from codechat.run.journal import Journal
 from codechat.run.protocols import Kit
 from codechat.run.protocols.services import Player, Services
+from codechat.run.settings.compose import compose_values
+from codechat.studies.cab.dataset import PUBLISHED
 from codechat.studies.cab.environments import Environment, Worktree
 from codechat.studies.cab.environments.checkout import CheckoutConfig
+from codechat.studies.cab.metrics import ASSIST, assist_metrics
 from codechat.studies.cab.protocol import Assist
 from codechat.studies.cab.stage import AssistConfig, AssistPrompts, AssistRoles
 from codechat.studies.cab.tasks import AssistTask, Comment
+from codechat.studies.cab.turns import AssistJudgement, AssistTurn, BuildRecord, ExploredRecord, Status, UserReply
 from codechat.testing import Call, Fault, OpenAIServer, Result
-from support.conversing import Words
+from support.benches import Words
+
+LANGUAGES = ("c", "c++", "c#", "java", "javascript", "python", "typescript")
+CREATED = {"recent": "2025-03-01T00:00:00Z", "all_time": "2019-03-01T00:00:00Z"}
+
+
+@dataclass(frozen=True)
+class Assisted:
+    """One cell to be made: `issues` dialogues of each language and cohort, `good` how likely a condition is met.
+
+    `dataset` is the kind of its dataset; every `undecided`-th dialogue has no judgement, none if it is 0.
+    """
+
+    model: str
+    issues: int = 3
+    good: float = 0.5
+    cohorts: tuple[str, ...] = ("recent", "all_time")
+    dataset: str = "cab"
+    undecided: int = 0
+    seed: int = 0
+    words: tuple[str, ...] = ()
+    """Words of a command whose protocol, environment and dataset's options the cell has."""
+
+
+def write_assisted(made: Assisted, runs: Path) -> Path:
+    """Write the cell's folder under `runs`; returns it."""
+    folder = runs / f"{made.model}-{made.dataset}-{made.seed}"
+    folder.mkdir(parents=True)
+    sessions = list(sessions_of(made, folder.name))
+    write_sessions(folder / "sessions.jsonl", sessions)
+    metrics = assist_metrics(sessions, rounds=10, seed=0)
+    (folder / "metrics.json").write_text(json.dumps({**metrics, FIELD: ASSIST.describe()}))
+    named = {"benchmark": "cab", "kind": "all"} if made.dataset == "cab" else {"kind": made.dataset}
+    config = {
+        "model": {"kind": "openai"}, "dataset": named, "protocol": {"kind": "assist"},
+        "seed": made.seed, "choices": {"model": made.model, "dataset": made.dataset, "protocol": "assist"},
+    }  # fmt: skip
+    if made.words:
+        composed = compose_values(["protocol=assist", "dataset=cab", "dataset.path=x", *made.words])[0]
+        config |= {name: composed[name] for name in ("protocol", "environment")}
+        config["dataset"] = composed["dataset"]
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    if made.dataset == "cab":
+        (folder / TRACKED).write_text(json.dumps({"dataset": {"content_hash": min(PUBLISHED)}}))
+    return folder
+
+
+def sessions_of(made: Assisted, cell: str) -> Iterator[SessionRecord]:
+    """The sessions, in dataset order; the same for the same cell."""
+    luck, number = random.Random(cell), 0
+    for language in LANGUAGES:
+        for cohort in made.cohorts:
+            for _ in range(made.issues):
+                number += 1
+                decided = not made.undecided or number % made.undecided != 0
+                turns = [*_turns(luck, made.good)]
+                yield SessionRecord(
+                    cell_id=cell, session_id=f"{cell}.{number}", task_id=f"own/tool#{number}", dataset=made.dataset,
+                    model=made.model, protocol="assist", agenda=[], seed=made.seed, status="completed", turns=turns,
+                    language=language,
+                    judgement=_judgement(luck, made.good, turns, CREATED[cohort], decided).model_dump(),
+                )  # fmt: skip
+
+
+def _turns(luck: random.Random, good: float) -> Iterator[TurnRecord]:
+    """Answers until the user is satisfied, ten at most."""
+    for number in range(10):
+        drawn = luck.random()
+        status: Status = (
+            "FULLY_SATISFIED" if drawn < good else "PARTIALLY_SATISFIED" if drawn < 0.8 else "NOT_SATISFIED"
+        )
+        own = AssistTurn(
+            answer=f"Set the port, {number}.",
+            explored=[ExploredRecord(command="=ls", status=0, ended="exit", cut=False, seconds_s=0.1)],
+            steps=2,
+            build=BuildRecord(ok=True, log="done") if number else None,
+            user=UserReply(text="And then?", status=status, reason="It is open.", references=["a/b#1:2"]),
+        )
+        used = {"usage_by_role": {"user": {"input_tokens": 10, "output_tokens": 2}}}
+        yield TurnRecord.of(number, (), None, usage=Usage(100, 20), **own.model_dump(), **used)
+        if status == "FULLY_SATISFIED":
+            return
+
+
+def _judgement(
+    luck: random.Random, good: float, turns: list[TurnRecord], created: str, decided: bool
+) -> AssistJudgement:
+    met = [luck.random() < good for _ in range(3)]
+    verdict: Any = "CORRECT" if all(met) else "PARTIALLY_CORRECT" if any(met) else "INCORRECT"
+    known: dict[str, Any] = {"verdict": None, "judged": None, "implied": None, "technical": None, "verbosity": None}
+    if decided:
+        known = dict.fromkeys(known, verdict) | {"verbosity": luck.choice(["APPROPRIATE", "VERBOSE", "CONCISE"])}
+    user = AssistTurn.of(turns[-1]).user
+    assert user is not None
+    return AssistJudgement(
+        **known,
+        conditions=list(met) if decided else [None] * 3,
+        conditions_met=sum(met) if decided else None,
+        why=["It says so.", "", "It does not."] if decided else [],
+        reason="seen" if decided else "no reply could be read",
+        build=None,
+        needs_build=False,
+        unvalidated=False,
+        rounds=len(turns),
+        thread_turns=luck.randint(1, 6),
+        satisfied=user.status,
+        pull=False,
+        created_at=created,
+    )
+
+
+GIT = {
+    "PATH": os.environ["PATH"],
+    "HOME": "/nonexistent",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    **{f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in
+       (("NAME", "tests"), ("EMAIL", "tests@localhost"), ("DATE", "2025-01-01T00:00:00Z"))},
+}  # fmt: skip
+NOWHERE = "0123456789" * 4
+
+
+def issue(**fields: Any) -> dict[str, Any]:
+    """A row; `fields` replace its own."""
+    return {
+        "number": 4,
+        "title": "It does not start",
+        "created_at": "2025-01-02T03:04:05Z",
+        "closed_at": "2025-01-03T03:04:05Z",
+        "commit_id": NOWHERE,
+        "labels": [],
+        "url": "https://github.com/ann/shop/issues/4",
+        "body": "Nothing happens when I start it.",
+        "author": "user",
+        "comments": [
+            {"user": "ann", "created_at": "2025-01-02T04:00:00Z", "body": "Which version is it?"},
+            {"user": "user", "created_at": "2025-01-02T05:00:00Z", "body": "1.2, from the archive."},
+            {"user": "ann", "created_at": "2025-01-02T06:00:00Z", "body": "Set SHOP_HOME before you start it."},
+        ],
+        "satisfaction_conditions": ["Names the variable that must be set"],
+        "_classification": {"category": "Does not need build environment", "timestamp": "2025-01-01"},
+        "dockerfile": None,
+        "language": "python",
+        **fields,
+    }
+
+
+def write(path: Path, *rows: dict[str, Any]) -> Path:
+    """A task file of these rows."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def git(folder: Path, *words: str, **variables: str) -> str:
+    """What git prints in a folder."""
+    done = subprocess.run(
+        ["git", *words], cwd=folder, env={**GIT, **variables}, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def repository(folder: Path, files: Mapping[str, str], *, bare: bool = False) -> str:
+    """A repository with one commit of these files, whose id it returns; a bare one is a mirror."""
+    work = folder.with_name(folder.name + ".work") if bare else folder
+    work.mkdir(parents=True)
+    git(work, "init", "-q")
+    for name, text in files.items():
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text(text)
+    git(work, "add", ".")
+    git(work, "commit", "-q", "-m", "files")
+    if bare:
+        git(work.parent, "clone", "-q", "--mirror", str(work), str(folder))
+    return git(work, "rev-parse", "HEAD")
+
 
 PROMPTS = AssistPrompts(
     opening="{{repository}} in {{language}}: {{question}} {{means}}",

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests, from the system's packages: in a folder of its own, on a loopback port."""
+"""MLflow stores and servers, and a real PostgreSQL server on loopback."""
 
 import contextlib
 import os
@@ -7,16 +7,95 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+import urllib.request
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+SCRIPT = Path(__file__).parent.parent.parent / "mlflow" / "serve.sh"
+START_S = 120.0
+
+
+@dataclass(frozen=True)
+class MlflowServer:
+    """A running server."""
+
+    uri: str
+    process: "subprocess.Popen[bytes]"
+
+    def kill(self) -> None:
+        """End it and its workers at once; a second time does nothing."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+@contextlib.contextmanager
+def mlflow_server(store: str, artifacts: Path, workers: int = 1) -> Iterator[MlflowServer]:
+    """A server that ends with the block; its log lies beside the artifacts."""
+    artifacts.mkdir(exist_ok=True)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    with artifacts.with_suffix(".log").open("wb") as log:
+        process = subprocess.Popen(
+            [SCRIPT, store, str(artifacts), "--port", str(port), "--workers", str(workers)],
+            cwd=artifacts,
+            env={**os.environ, "PATH": path},
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    server = MlflowServer(f"http://127.0.0.1:{port}", process)
+    try:
+        wait_until_healthy(port, process, artifacts.with_suffix(".log"))
+        yield server
+    finally:
+        server.kill()
+
+
+def wait_until_healthy(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    until = time.monotonic() + START_S
+    while True:
+        assert process.poll() is None and time.monotonic() < until, log.read_text()[-2000:]
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
+            return
+        time.sleep(0.1)
+
+
+def client_of(folder: Path) -> Any:
+    """A client of the folder's store.
+
+    Its URI is absolute: MLflow keeps one connection per URI for the life of a process, so that a relative one would
+    read the store of whichever test opened it first.
+    """
+    import mlflow
+
+    return mlflow.MlflowClient(f"sqlite:///{folder.absolute()}/mlflow/store.db")
+
+
+def client_at(uri: str) -> Any:
+    """A client of any store. MLflow, and what it is built on, warn when they open one."""
+    import mlflow
+
+    os.environ.setdefault("MLFLOW_SQLALCHEMYSTORE_POOLCLASS", "NullPool")  # keeps no connection of a server's few
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        client = mlflow.MlflowClient(uri)
+        client.search_experiments(max_results=1)
+    return client
+
 
 USER, PASSWORD = "codechat", "se:cr/et"  # characters that a URI must quote
 QUOTED = "se%3Acr%2Fet"
 SYSTEM_USER = "postgres"  # the server refuses to run as root; the package brings this user
-START_S = 60.0
+POSTGRES_START_S = 60.0
 
 
 def programs() -> Path | None:
@@ -93,7 +172,7 @@ def postgres(port: int | None = None) -> Iterator[Postgres]:
             yield Postgres(port, folder)
         finally:
             server.send_signal(signal.SIGINT)  # ends the connections, and then itself
-            server.wait(START_S)
+            server.wait(POSTGRES_START_S)
 
 
 def free_port() -> int:
@@ -105,7 +184,7 @@ def free_port() -> int:
 
 
 def wait_until_ready(folder: Path, port: int, server: "subprocess.Popen[bytes]") -> None:
-    until = time.monotonic() + START_S
+    until = time.monotonic() + POSTGRES_START_S
     asked = [folder / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]
     while subprocess.run(asked, check=False).returncode != 0:
         assert server.poll() is None and time.monotonic() < until, "PostgreSQL did not come up"
