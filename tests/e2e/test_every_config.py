@@ -18,7 +18,7 @@ from codechat.cli.sweep import expand, read_recipe, run_sweep
 from codechat.run.run import Outcome
 from codechat.run.run import run as run_composed
 from codechat.run.settings.compose import compose, presets_of
-from codechat.studies.cab.chapter.tables import paper as cab_paper
+from codechat.studies.cab.chapter.tables import paper, paper_name
 from codechat.testing import Answer, OpenAIServer, dataset_tasks, reference_solver
 from support.codeif import write_rows
 from support.multicodeif import chain, constrained
@@ -238,13 +238,13 @@ def test_the_papers_recipes_have_its_limits_and_prompts() -> None:
 def test_the_cab_recipe_has_the_papers_models() -> None:
     recipe = from_yaml((data_folder("sweeps") / "cab.yaml").read_text())
     (grid,) = recipe["grids"]
-    named = [cab_paper().name_of(model) for model in grid["model"]]
-    assert sorted(named) == sorted(cab_paper().figures["recent"])
+    named = [paper_name(model) for model in grid["model"]]
+    assert sorted(named) == sorted(paper()["recent"])
     roles = compose(
         [f"model@protocol.roles.{role}={grid[f'model@protocol.roles.{role}']}" for role in ("user", "judge")]
         + ["protocol=assist", "dataset=cab", "dataset.path=x"]
     ).config.protocol.roles  # type: ignore[attr-defined]
-    assert {cab_paper().name_of(roles.user.name), cab_paper().name_of(roles.judge.name)} == {"Sonnet 3.7"}
+    assert {paper_name(roles.user.name), paper_name(roles.judge.name)} == {"Sonnet 3.7"}
 
 
 def test_presets_of_served_models_have_a_port_each() -> None:

@@ -179,7 +179,7 @@ class Quoting(Judging):
         super().__init__()
         self.kept, self.questions = kept, list[ConstraintQuestion]()
 
-    async def constraint_with_answer(self, question: ConstraintQuestion) -> Compliance:
+    async def constraint(self, question: ConstraintQuestion) -> Compliance:
         self.questions.append(question)
         await asyncio.sleep(0)
         return Compliance(self.kept(question), "test", f"not as in {question.reference}", usage=Usage(11, 3))
