@@ -156,9 +156,9 @@ MOVED = {
 
 # Verbs of `Kit` that are functions of a study now, with the kit as their first argument.
 VERBS = {
-    "adherence": "studies.refine.verbs.adherence",
-    "applicable": "studies.refine.verbs.applicable",
-    "applicable_together": "studies.refine.verbs.applicable_together",
+    "adherence": "studies.refine.agdis.adherence",
+    "applicable": "studies.refine.agdis.applicable",
+    "applicable_together": "studies.refine.agdis.applicable_together",
     "build": "studies.cab.verbs.build",
     "command": "studies.cab.verbs.run_command",
     "comply": "studies.multicodeif.checking.comply",

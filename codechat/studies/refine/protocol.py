@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Literal
@@ -11,9 +11,9 @@ from typing import Any, Literal
 from pydantic import field_validator
 
 from codechat.base.config import Config, original_option, result_option
-from codechat.base.domain import NO_USAGE, Adherence, Extraction, Failure, Instruction, Message, Reply, Usage
+from codechat.base.domain import NO_USAGE, Adherence, Extraction, Failure, Instruction, Message, Reply
 from codechat.base.errors import ContextOverflow, UserError
-from codechat.base.records import AdherenceRecord, CandidateRecord, InstructionRecord, SessionRecord, TurnRecord
+from codechat.base.records import AdherenceRecord, InstructionRecord, SessionRecord, TurnRecord
 from codechat.base.template import fill, require
 from codechat.datasets.tasks import Task
 from codechat.judging import ADHERENCE, APPLICABILITY
@@ -30,18 +30,9 @@ from codechat.run.protocols.dialogue import (
 )
 from codechat.sandbox.languages import extract, without_thinking
 from codechat.sandbox.suites import Suite
+from codechat.studies.refine.agdis import Agdis, Selection, adherence, recorded_selection
 from codechat.studies.refine.agendas import AgendaConfig, draw, type_of
 from codechat.studies.refine.metrics import REFINE, refine_metrics
-from codechat.studies.refine.verbs import adherence, applicable, applicable_together
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The choice of AGDIS for a turn: no instruction if none applies (SKIP)."""
-
-    instruction: Instruction | None
-    candidates: tuple[CandidateRecord, ...]
-    usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +84,7 @@ class Refine:
     def __init__(self, config: RefineConfig, parts: Parts) -> None:
         self._prompts, self._judge = config.prompts, parts.judge
         self._agenda: AgendaConfig = parts.agenda
-        self._lookahead, self._together = parts.judge.lookahead, parts.judge.asked_together()
+        self._agdis = Agdis(self._agenda.seed, parts.judge.lookahead, parts.judge.asked_together())
         self._pool, self._instructions = parts.pool, parts.pool.instructions if parts.pool else ()
         self._by_type = cache(self._candidates)
 
@@ -113,11 +104,12 @@ class Refine:
             len(self._prompts.followup) + asked,
         )
         share = sum(self._judge.asks(one) for one in self._instructions) / max(1, len(self._instructions))
-        step = self._lookahead if self._together == 1 else self._together
-        checks = -(-CHECKS // step) * step / self._together
+        together = self._agdis.together
+        step = self._agdis.lookahead if together == 1 else together
+        checks = -(-CHECKS // step) * step / together
         for turn in range(1, self._agenda.turns):
             if share:
-                question = self._judge.question_length(APPLICABILITY) + self._together * asked + code
+                question = self._judge.question_length(APPLICABILITY) + together * asked + code
                 head = self._judge.head_length(APPLICABILITY)
                 yield Ask(APPLICABILITY, turn, question, times=share * checks, shared=head)
                 question = self._judge.question_length(ADHERENCE) + asked + 2 * code
@@ -141,7 +133,7 @@ class Refine:
                         selection = recorded_selection(recorded, ChainMap(*pool.values()))
                         skipped = recorded.skipped
                     else:
-                        selection = await self._select(kit, turn, code, list(candidates.values()))
+                        selection = await self._agdis.select(kit, turn, code, list(candidates.values()))
                         skipped = selection.instruction is None
                     if skipped:
                         grading.start(partial(skip, kit, turn, selection))
@@ -172,42 +164,6 @@ class Refine:
             found.setdefault(type_of(instruction, self._agenda.axis), []).append(instruction)
         return found
 
-    async def _select(self, kit: Kit, turn: int, code: str, candidates: list[Instruction]) -> Selection:
-        """Shuffle the candidates and take the first applicable one, checking `lookahead` of them at once."""
-        kit.generator(f"agdis/{turn}", self._agenda.seed).shuffle(candidates)
-        tried: list[CandidateRecord] = []
-        usage = NO_USAGE
-        if not code:  # no reply had code, and no instruction applies to that
-            return Selection(None, (), usage)
-        if self._together > 1:
-            return await self._select_together(kit, turn, code, candidates)
-        for start in range(0, len(candidates), self._lookahead):
-            batch = candidates[start : start + self._lookahead]
-            asked = [applicable(kit, turn, code, each) for each in batch]
-            checks = [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked, return_exceptions=True)
-            for instruction, check in zip(batch, checks, strict=True):
-                if isinstance(check, BaseException):  # raised only if checking one at a time would have raised it
-                    raise check
-                usage += check.usage
-                tried.append(CandidateRecord(id=instruction.id, applicable=check.applicable, by=check.by))
-                if check.applicable:
-                    return Selection(instruction, tuple(tried), usage)
-        return Selection(None, tuple(tried), usage)
-
-    async def _select_together(self, kit: Kit, turn: int, code: str, candidates: Sequence[Instruction]) -> Selection:
-        """Take the first applicable candidate, asking about several of them with one question."""
-        tried: list[CandidateRecord] = []
-        usage = NO_USAGE
-        for start in range(0, len(candidates), self._together):
-            asked = candidates[start : start + self._together]
-            found = await applicable_together(kit, turn, code, asked)
-            usage += found.usage
-            for instruction, check in zip(asked, found.decisions, strict=True):
-                tried.append(CandidateRecord(id=instruction.id, applicable=check.applicable, by=check.by))
-                if check.applicable:
-                    return Selection(instruction, tuple(tried), usage)
-        return Selection(None, tuple(tried), usage)
-
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
         return refine_metrics(sessions, seed=seed, effort=effort)
 
@@ -216,17 +172,6 @@ class Refine:
 def refine(config: RefineConfig, parts: Parts) -> Refine:
     """An implementation, then functionality-preserving refinements (CodeChat-Eval)."""
     return Refine(config, parts)
-
-
-def recorded_selection(turn: TurnRecord, pool: Mapping[str, Instruction]) -> Selection:
-    """The recorded selection. The instruction has the pool's rule if its text in the pool is still the same."""
-    chosen = turn.instruction
-    if chosen is None:
-        return Selection(None, tuple(turn.candidates), NO_USAGE)
-    known = pool.get(chosen.id)
-    if known is None or known.text != chosen.text:
-        known = Instruction(chosen.id, chosen.text, chosen.scope, chosen.change)
-    return Selection(known, tuple(turn.candidates), NO_USAGE)
 
 
 def suite_of(task: Task) -> Suite:

@@ -15,7 +15,7 @@ from codechat.run.journal import Journal
 from codechat.run.protocols.kit import Kit
 from codechat.run.protocols.services import Asked, CheckOnce, Services
 from codechat.studies.multicodeif.checking import comply
-from codechat.studies.refine.verbs import applicable
+from codechat.studies.refine.agdis import applicable
 
 ASKED = ConstraintQuestion("t", 0, 2, "prompt", "no loops", "x = 1")
 PASSED = Verdict("pass", True, None, inside="")

@@ -37,7 +37,7 @@ from codechat.sandbox import Command, Ran
 from codechat.studies.cab.verbs import build, enter, environment_of, run_command
 from codechat.studies.multicodeif.checking import comply, examine
 from codechat.studies.multicodeif.constraints import Finding
-from codechat.studies.refine.verbs import adherence, applicable, applicable_together
+from codechat.studies.refine.agdis import adherence, applicable, applicable_together
 
 ONE, TWO = Message("user", "one"), Message("user", "two")
 PASSED = Verdict("pass", True, None, inside="")
