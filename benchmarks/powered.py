@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from coverage import bootstraps
 
-from codechat.report.metrics.powered import JudgeLabels, Label, Powered, powered, powered_difference
+from codechat.report.comparison import JudgeLabels, Label
 from codechat.report.metrics.statistics import TaskRatio
 from codechat.studies.refine.audit import Group, allocation
+from codechat.studies.refine.chapter.powered import Powered, powered, powered_difference
 
 RATES = {"cosmetic": 0.9, "structural": 0.8, "semantic": 0.65}  # of instructions that are followed, by scope
 REPEATS = 3  # turns of each scope

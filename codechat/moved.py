@@ -22,7 +22,6 @@ _MERGED = {
     "construct.task": ("construct.demands", "construct.prompts"),
     "construct.writing": ("construct.drawing", "construct.expanding", "construct.witness"),
 }
-# From old to new names within codechat. What is in a moved package moved with it, unless it has a line of its own.
 # From old to new names within codechat. The modules of a moved package moved with it, unless they have a line.
 MOVED = {
     **{f"studies.multicodeif.{old}": f"studies.multicodeif.{new}" for new, names in _MERGED.items() for old in names},
@@ -57,6 +56,11 @@ MOVED = {
     "engine.results.tracked": "run.results.measured",
     "engine.settings.words": "run.settings.compose",
     "engine.running.room": "run.answering.servers",
+    "datasets.humaneval_x": "studies.refine.dataset_humaneval_x",
+    "datasets.mint": "studies.refine.dataset_mint",
+    "datasets.starter_javascript": "studies.refine.dataset_starter_javascript",
+    "importing.mint": "studies.refine.format_mint",
+    "languages.classifier": "studies.multicodeif.classifier",
     "environments": "studies.cab.environments",
     "environments.bundle": "studies.cab.environments.images",
     "environments.cache": "studies.cab.environments.commits",
@@ -87,6 +91,7 @@ MOVED = {
     "metrics": "report.metrics",
     "metrics.caution": "report.metrics.counts",
     "metrics.loaded": "report.metrics.counts",
+    "metrics.powered": "studies.refine.chapter.powered",
     "metrics.points": "report.metrics.measures",
     "metrics.sequences": "report.metrics.statistics",
     "metrics.tally": "report.metrics.sums",

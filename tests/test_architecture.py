@@ -55,7 +55,7 @@ KEEPERS = {
     "botocore": {"models"},
     "httpx2": {"models"},
     "tree_sitter": {"sandbox"},
-    "magika": {"sandbox"},
+    "magika": {"studies"},
     "pygments": {"studies"},
     "aiohttp": {"models"},
     "evalplus": {"datasets"},

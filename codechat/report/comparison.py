@@ -1,9 +1,9 @@
 """The cells of one protocol that a report compares, their sessions reduced to verdicts."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
@@ -12,10 +12,37 @@ from codechat.base.files import content_hash
 from codechat.base.records import SessionRecord, read_sessions
 from codechat.models import MODELS
 from codechat.report.metrics import Measures, caution_of
-from codechat.report.metrics.powered import JudgeLabels
 from codechat.report.metrics.statistics import TaskBootstrap
 
 REPLAYED = " (replay)"  # ends the name of a model whose recorded replies a cell holds
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The labels of a judged change: `followed` is 1 or 0, or the mean if several people labelled it. `cell` is the id
+    of the cell whose judge decided it."""
+
+    task: str
+    scope: str
+    adhered: bool
+    followed: float
+    cell: str = ""
+
+
+@dataclass(frozen=True)
+class JudgeLabels:
+    """The labels of one judge's decisions in some cells. `sizes` holds by scope and verdict (adhered or not) the number
+    of all decisions there, labelled or not."""
+
+    judge: str
+    sizes: Mapping[tuple[str, bool], int]
+    labels: tuple[Label, ...]
+
+    @cached_property
+    def weights(self) -> Mapping[tuple[str, bool], float]:
+        """By scope and verdict, the number of decisions that each label represents."""
+        counts = Counter((one.scope, one.adhered) for one in self.labels)
+        return {kind: self.sizes[kind] / count for kind, count in counts.items()}
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,6 @@ Point = tuple[float, float | None, Ends]  # where it stands, such as a turn; the
 MOST_BANDS = 4
 DODGE = 0.5  # of a turn: how far the whiskers of one turn are spread
 SPREAD = 0.76  # of a group: how far its points are spread
-WIDEST_HEADS = 26  # letters of the columns of a heat map that stand upright
 MOST_LETTERS = 60  # of names that stand upright side by side below a panel
 
 
@@ -233,32 +232,6 @@ def name_groups(panel: Any, names: Sequence[str], most: int = MOST_LETTERS) -> N
     panel.set_xlim(-0.5, len(names) - 0.5)
     panel.grid(visible=False, axis="x")
     panel.tick_params(axis="x", length=0)
-
-
-def heat_map(
-    panel: Any,
-    rates: Sequence[Sequence[float | None]],
-    texts: Sequence[Sequence[str]],
-    *,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    top: float = 1.0,
-    size: float = 8.5,
-) -> Any:
-    """Shares as shades from white to blue at `top`, each with a text. Returns the image, for a bar of the colours."""
-    shades = [[float("nan") if rate is None else rate for rate in row] for row in rates]
-    image = panel.imshow(shades, cmap="Blues", vmin=0, vmax=top, aspect="auto")
-    for y, row in enumerate(rates):
-        for x, rate in enumerate(row):
-            colour = "white" if rate is not None and rate > 0.6 * top else "#222222"
-            panel.text(x, y, texts[y][x], ha="center", va="center", fontsize=size, color=colour)
-    aslant = {"rotation": 30, "ha": "right"} if sum(map(len, columns)) > WIDEST_HEADS else {}
-    panel.set_xticks(range(len(columns)), columns, **aslant)
-    panel.set_yticks(range(len(rows)), rows)
-    panel.grid(visible=False)
-    panel.spines[:].set_visible(False)
-    panel.tick_params(length=0)
-    return image
 
 
 def bars(panel: Any, shown: Iterable[Point], **style: Any) -> None:

@@ -38,11 +38,11 @@ from codechat.report.audit.kinds import (
     read_labels,
     shuffled,
 )
-from codechat.report.comparison import LoadedCell
+from codechat.report.comparison import JudgeLabels, Label, LoadedCell
 from codechat.report.loading import Options, content_notes, load_cells, settings_text
-from codechat.report.metrics.powered import FEWEST, JudgeLabels, Label
 from codechat.report.metrics.statistics import rate
 from codechat.run.journal import read_values
+from codechat.studies.refine.chapter.powered import FEWEST
 from codechat.studies.refine.instructions import INSTRUCTIONS
 from codechat.studies.refine.judge_hybrid import DISAGREES
 

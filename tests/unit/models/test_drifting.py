@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-import codechat.datasets
+import codechat.studies.refine
 from codechat.base.domain import Instruction
 from codechat.studies.refine.baselines.drifting import CHANGES, add_tree_defect, refactor_tree
 from codechat.studies.refine.instructions.pool import EMBEDDED, read_pool
@@ -20,7 +20,9 @@ from support.spoken import COUNT, SHOUT
 POOL = read_pool(EMBEDDED, {})
 ROWS: list[dict[str, Any]] = [
     json.loads(line)
-    for line in (Path(codechat.datasets.__path__[0]) / "starter_javascript.jsonl").read_text().splitlines()
+    for line in (Path(codechat.studies.refine.__path__[0]) / "dataset_starter_javascript.jsonl")
+    .read_text()
+    .splitlines()
 ]
 HELPED = """class Solution {
     // a part

@@ -11,10 +11,9 @@ import pytest
 
 from codechat.base.records import SessionRecord
 from codechat.report.build import build_report, comparisons_of, sections_of
-from codechat.report.comparison import LoadedCell
+from codechat.report.comparison import JudgeLabels, Label, LoadedCell
 from codechat.report.data import Board, BoardColumn
 from codechat.report.loading import load_cells
-from codechat.report.metrics.powered import JudgeLabels, Label
 from codechat.studies.refine.metrics import refine_metrics
 from support.refine_cells import Made, write_cell
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from codechat.report.comparison import Comparison
 from codechat.report.data import Drawing
-from codechat.report.drawing import Look, bars, heat_map, legend, panels, spread, strips, wrapped
+from codechat.report.drawing import Look, bars, legend, panels, spread, strips, wrapped
 from codechat.report.metrics.measures import FEW, size_text, sizes_text
 from codechat.report.metrics.sums import size
 from codechat.studies.multicodeif.chapter import published
@@ -16,6 +16,7 @@ from codechat.studies.multicodeif.metrics import BY_CATEGORY
 SIZES = f"n: of how many; *: fewer than {FEW}. What is almost wholly undecided is left out."
 COLOURS: Mapping[published.Weights, str] = {"closed": "#0072B2", "open": "#D55E00"}
 DODGE = 0.5  # of a category: how far its points are spread
+WIDEST_HEADS = 26  # letters of the columns of a heat map that stand upright
 
 
 def drawings(comparison: Comparison[Any]) -> Iterator[Drawing]:
@@ -163,7 +164,7 @@ def _heat(panel: Any, points: Sequence[Sequence[Any]], rows: Sequence[str], colu
     """Shares as shades, each with its number in per cent, and of how many it is."""
     rates = [[rate for rate, _ in row] for row in points]
     texts = [["–" if rate is None else f"{100 * rate:.1f}\n{size_text(of)}" for rate, of in row] for row in points]
-    heat_map(panel, rates, texts, rows=rows, columns=columns, size=7.5)
+    _heat_map(panel, rates, texts, rows=rows, columns=columns, size=7.5)
 
 
 def _means(comparison: Comparison[Any], look: Look, models: Models) -> Any:
@@ -201,3 +202,28 @@ def _compared(look: Look, models: Models, groups: Mapping[str, tuple[Sequence[Ke
     if len(groups) > 1:
         panel.legend(loc="upper right")
     return figure
+
+
+def _heat_map(
+    panel: Any,
+    rates: Sequence[Sequence[float | None]],
+    texts: Sequence[Sequence[str]],
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    top: float = 1.0,
+    size: float = 8.5,
+) -> None:
+    """Shares as shades from white to blue at `top`, each with a text."""
+    shades = [[float("nan") if rate is None else rate for rate in row] for row in rates]
+    panel.imshow(shades, cmap="Blues", vmin=0, vmax=top, aspect="auto")
+    for y, row in enumerate(rates):
+        for x, rate in enumerate(row):
+            colour = "white" if rate is not None and rate > 0.6 * top else "#222222"
+            panel.text(x, y, texts[y][x], ha="center", va="center", fontsize=size, color=colour)
+    aslant = {"rotation": 30, "ha": "right"} if sum(map(len, columns)) > WIDEST_HEADS else {}
+    panel.set_xticks(range(len(columns)), columns, **aslant)
+    panel.set_yticks(range(len(rows)), rows)
+    panel.grid(visible=False)
+    panel.spines[:].set_visible(False)
+    panel.tick_params(length=0)

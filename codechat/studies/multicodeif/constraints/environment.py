@@ -5,9 +5,9 @@ from functools import partial
 
 from codechat.base.errors import UserError
 from codechat.sandbox.languages import is_registered, language_of, languages, parses
-from codechat.sandbox.languages.classifier import Guess, guess, labels_of
 from codechat.sandbox.languages.grammar import Compiled, Found, Parsed, Tree, version_of
 from codechat.studies.multicodeif import constraints
+from codechat.studies.multicodeif.classifier import Guess, guess, labels_of
 from codechat.studies.multicodeif.constraints import Answer, ConstraintType, Finding, blanked, register
 from codechat.studies.multicodeif.constraints.published import construct_seen, imports_seen, operations_seen
 from codechat.studies.multicodeif.constraints.structures import on_another

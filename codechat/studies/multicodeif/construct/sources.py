@@ -13,8 +13,8 @@ from codechat.base.errors import UserError, nearest
 from codechat.base.files import content_hash, from_yaml
 from codechat.run.construct import read_rows
 from codechat.sandbox.languages import Language, is_registered, language_of, languages
-from codechat.sandbox.languages.classifier import guess, labels_of
 from codechat.sandbox.languages.grammar import Parsed
+from codechat.studies.multicodeif.classifier import guess, labels_of
 from codechat.studies.multicodeif.constraints import ConstraintType, constraint_type
 
 HERE = Path(__file__).with_name("pools")

@@ -5,14 +5,15 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from codechat.base.domain import SCOPES
+from codechat.report.comparison import JudgeLabels
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.generic import paired
 from codechat.report.generic.tables import named_table
 from codechat.report.loading import RESCORED
-from codechat.report.metrics.powered import FEWEST, JudgeLabels, Powered, powered, powered_difference
 from codechat.report.metrics.statistics import TaskRatio, percent_change, sustained
 from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison
+from codechat.studies.refine.chapter.powered import FEWEST, Powered, powered, powered_difference
 
 NAMES: Mapping[str, str] = {"agenda": "Agenda", "turns": "N", "judge": "Judge", "prompts": "Prompts"}
 MEANING = (

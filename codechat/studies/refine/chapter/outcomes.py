@@ -16,7 +16,6 @@ from codechat.report.drawing import EDGE, SPREAD, Look, bars, from_zero, name_gr
 from codechat.report.generic.overview import rivals_of
 from codechat.report.metrics import Final, statistics
 from codechat.report.metrics.measures import interval_of, value_of
-from codechat.report.metrics.powered import NO_CODE
 from codechat.report.metrics.statistics import (
     TaskBootstrap,
     TaskRatio,
@@ -27,6 +26,7 @@ from codechat.report.metrics.statistics import (
     sustained,
 )
 from codechat.report.metrics.sums import size
+from codechat.studies.refine.chapter.powered import NO_CODE
 from codechat.studies.refine.metrics import ByType
 
 MEAN = "mean of all"  # in place of a dataset's name

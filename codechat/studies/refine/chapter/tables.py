@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.generic.tables import Naming, named_table
 from codechat.report.metrics.counts import LOADED
-from codechat.report.metrics.powered import Powered, powered_mean
 from codechat.report.metrics.statistics import TaskRatio, mean_of_all, percent_change, percentile_interval, rate
 from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter import comparisons
 from codechat.studies.refine.chapter.outcomes import MEAN, Breaking, Outcomes, RefineComparison, Together, together
+from codechat.studies.refine.chapter.powered import Powered, powered_mean
 
 LEVEL = 1e-9  # what rounding errors can make of equal means
 INTERVALS = "Intervals: 95 %, 2,000 resamples by task."

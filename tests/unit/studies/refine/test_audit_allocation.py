@@ -4,8 +4,8 @@ from itertools import product
 
 import pytest
 
-from codechat.report.metrics.powered import FEWEST
 from codechat.studies.refine.audit import Group, allocation
+from codechat.studies.refine.chapter.powered import FEWEST
 
 SIZES = {
     Group("cosmetic", False): 30, Group("cosmetic", True): 270,

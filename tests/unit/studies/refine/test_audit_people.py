@@ -11,8 +11,8 @@ from codechat.base.errors import UserError
 from codechat.cli.commands.audit import run_audit
 from codechat.cli.commands.report import options_of, run_report
 from codechat.report.audit.kinds import sample_csv
+from codechat.report.comparison import JudgeLabels
 from codechat.report.loading import load_cells
-from codechat.report.metrics.powered import FEWEST, JudgeLabels
 from codechat.studies.refine.audit import (
     POPULATION,
     Sample,
@@ -22,6 +22,7 @@ from codechat.studies.refine.audit import (
     read_people,
     with_labels,
 )
+from codechat.studies.refine.chapter.powered import FEWEST
 from support.refine_cells import of, session, turn, write_audit_cell
 
 COSMETIC, SEMANTIC = of("cosmetic", "add"), of("semantic", "remove")

@@ -8,7 +8,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from codechat.base.domain import Target
-from codechat.sandbox.languages import classifier, extract, language_of, languages
+from codechat.sandbox.languages import extract, language_of, languages
+from codechat.studies.multicodeif import classifier
 from codechat.studies.multicodeif.constraints import Constraint, Finding, Harness, constraint_type
 
 JAVASCRIPT = "const add = (a, b) => a + b;\nconsole.log(add(1, 2));\n"

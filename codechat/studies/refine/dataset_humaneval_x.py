@@ -1,8 +1,8 @@
 """HumanEval-X: the tasks of HumanEval in other languages, with the inputs and results of HumanEval+.
 
 Both have the same numbers. The results are from HumanEval+'s references in Python, except for the inputs in the file
-`humaneval_x.jsonl`: there HumanEval-X's solution gives another result, and the file has a decision. Inputs that a
-language cannot express are left out too.
+`dataset_humaneval_x.jsonl`: there HumanEval-X's solution gives another result, and the file has a decision. Inputs that
+a language cannot express are left out too.
 """
 
 import re
@@ -24,7 +24,7 @@ from codechat.datasets.reading.lines import read_tasks
 from codechat.datasets.tasks import Dataset, Task
 from codechat.sandbox.suites.calls import Calls, Driven
 
-DECISIONS = Path(__file__).with_name("humaneval_x.jsonl")
+DECISIONS = Path(__file__).with_suffix(".jsonl")
 LEAST_KEPT = 0.95
 """The least kept part of a task's expressible inputs; below it the task is left out."""
 REMEDY = "give the file of HumanEval-X for the language: dataset.path=FILE, .jsonl or .jsonl.gz"

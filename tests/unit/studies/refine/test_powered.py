@@ -4,17 +4,9 @@ from math import sqrt
 
 import pytest
 
-from codechat.report.metrics.powered import (
-    NO_CODE,
-    REACH,
-    JudgeLabels,
-    Label,
-    Powered,
-    powered,
-    powered_difference,
-    powered_mean,
-)
+from codechat.report.comparison import JudgeLabels, Label
 from codechat.report.metrics.statistics import TaskRatio
+from codechat.studies.refine.chapter.powered import NO_CODE, REACH, Powered, powered, powered_difference, powered_mean
 
 TASKS = [f"t/{number}" for number in range(20)]
 

@@ -17,8 +17,8 @@ from codechat.base.domain import Message
 from codechat.base.errors import UserError
 from codechat.base.template import counted
 from codechat.datasets.importing import FORMATS, ImportConfig, Imported, PublishedTurn, dialogue
-from codechat.datasets.mint import MintTask, dataset_name, mint_tasks
 from codechat.datasets.reading.lines import problem_of, rows_of
+from codechat.studies.refine.dataset_mint import MintTask, dataset_name, mint_tasks
 
 REMEDY = "source=FILE or DIR names a results.jsonl of MINT (docs/published.md)"
 RESULTS = "results.jsonl"

@@ -10,12 +10,12 @@ changes of one task resemble each other, and two cells on the same tasks are com
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import fmean
 
+from codechat.report.comparison import JudgeLabels
 from codechat.report.metrics.statistics import Interval, TaskRatio
 
 REACH = 1.959964
@@ -27,34 +27,6 @@ NO_CODE = "no code"
 
 Judged = Mapping[str, TaskRatio]
 """By scope: how many changes were judged adhered, and how many were judged."""
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """The labels of a judged change: `followed` is 1 or 0, or the mean if several people labelled it. `cell` is the id
-    of the cell whose judge decided it."""
-
-    task: str
-    scope: str
-    adhered: bool
-    followed: float
-    cell: str = ""
-
-
-@dataclass(frozen=True)
-class JudgeLabels:
-    """The labels of one judge's decisions in some cells. `sizes` holds by scope and verdict (adhered or not) the number
-    of all decisions there, labelled or not."""
-
-    judge: str
-    sizes: Mapping[tuple[str, bool], int]
-    labels: tuple[Label, ...]
-
-    @cached_property
-    def weights(self) -> Mapping[tuple[str, bool], float]:
-        """By scope and verdict, the number of decisions that each label represents."""
-        counts = Counter((one.scope, one.adhered) for one in self.labels)
-        return {kind: self.sizes[kind] / count for kind, count in counts.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ import pytest
 
 from codechat.base.config import validate
 from codechat.base.errors import UserError
-from codechat.datasets import humaneval_x
-from codechat.datasets.humaneval_x import Decided, HumanEvalXConfig, Mended, decisions
 from codechat.datasets.tasks import Dataset
 from codechat.sandbox.suites.calls import Driven
+from codechat.studies.refine import dataset_humaneval_x as humaneval_x
+from codechat.studies.refine.dataset_humaneval_x import Decided, HumanEvalXConfig, Mended, decisions
 from support.mistakes import mistake
 
 PLUS = {

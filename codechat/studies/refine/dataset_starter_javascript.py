@@ -1,5 +1,5 @@
-"""Twenty of the starter's tasks in JavaScript, in `starter_javascript.jsonl`, with the ids, inputs and results of the
-starter, except inputs with a number or truth value that differs in JavaScript."""
+"""Twenty of the starter's tasks in JavaScript, with the ids, inputs and results of the starter, except inputs with a
+number or truth value that differs in JavaScript."""
 
 from pathlib import Path
 from typing import Literal
