@@ -95,9 +95,9 @@ def test_the_level_follows_from_the_dependencies(tmp_path: Path, dependency: dic
 def test_missing_repositories_are_told_before_anything_runs(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "t.jsonl", FUNCTION, REPOSITORY)
     told = refusal(path)
-    assert told.startswith("1 of the chosen tasks need their repositories, the first of them shop.basket.Basket.total")
+    assert told.startswith("1 of the chosen tasks") and "shop.basket.Basket.total" in told
     assert "dataset.repos=DIR" in told
-    assert "needs shop/basket.py in" in refusal(path, repos=str(tmp_path))
+    assert "shop/basket.py" in refusal(path, repos=str(tmp_path))
     assert len(load(path, tasks=["CodeIF/7"]).tasks) == 2, "what is not chosen needs nothing"
     assert len(load(path, limit=1).tasks) == 2
 
@@ -132,7 +132,8 @@ def test_mistakes(tmp_path: Path, row: dict[str, Any] | str, told: str) -> None:
 
 
 def test_a_task_twice(tmp_path: Path) -> None:
-    assert "the task CodeIF/7 is there twice" in refusal(write_rows(tmp_path / "t.jsonl", FUNCTION, FUNCTION))
+    told = refusal(write_rows(tmp_path / "t.jsonl", FUNCTION, FUNCTION))
+    assert "CodeIF/7" in told and "twice" in told
 
 
 @pytest.mark.skipif("CODECHAT_TEST_DATA" not in os.environ, reason="needs CODECHAT_TEST_DATA")

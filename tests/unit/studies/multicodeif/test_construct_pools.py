@@ -9,6 +9,7 @@ import yaml
 from codechat.base.errors import UserError
 from codechat.studies.multicodeif.constraints import constraint_types
 from codechat.studies.multicodeif.construct.sources import choose_pools, read_pools
+from support.mistakes import mistake
 
 POOLS = read_pools()
 OWN: dict[str, Any] = {
@@ -92,10 +93,10 @@ def test_a_wrong_pool_is_named(tmp_path: Path, fields: dict[str, Any], told: str
 
 
 def test_a_folder_without_a_pool_and_a_file_of_no_type_are_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="there is no pool in"):
+    with mistake(str(tmp_path)):
         read_pools(str(tmp_path))
     (tmp_path / "colour.yaml").write_text(yaml.safe_dump({**OWN, "name": "colour"}))
-    with pytest.raises(UserError, match="no constraint type is called 'colour'"):
+    with mistake("'colour'"):
         read_pools(str(tmp_path))
 
 

@@ -1,6 +1,7 @@
 """A user's own tasks with constraints."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ def test_the_types_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     shown = " ".join(capsys.readouterr().out.split())
     for kind in constraint_types():
         assert f"{kind.name} ({kind.category}) answer {' '.join(kind.form.split())}" in shown
-    assert "typescript;countWords;Integer decided by a rule, for c, cpp, csharp, go, java" in shown
+    assert re.search(r"typescript;countWords;Integer [a-z ]+, for c, cpp, csharp, go, java", shown)
     for kind in (each for each in constraint_types() if not each.solved):
         assert all(kind.read(example) for example in kind.examples) and kind.examples, kind.name
 

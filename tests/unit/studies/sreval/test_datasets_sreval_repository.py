@@ -76,10 +76,8 @@ def test_mistakes_are_told(tmp_path: Path, row: dict[str, Any], place: dict[str,
 def test_without_repositories_the_chosen_tasks_say_what_they_need(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         load(tmp_path, repos=None)
-    assert str(caught.value).splitlines()[:2] == [
-        "1 chosen task needs 1 repository (tasks of each in brackets):",
-        f"{PROJECT} (1)",
-    ]
+    needs, each = str(caught.value).splitlines()[:2]
+    assert needs.startswith("1 chosen task ") and "1 repository" in needs and each == f"{PROJECT} (1)"
 
 
 def test_a_place_that_is_there_twice_is_told(tmp_path: Path) -> None:
@@ -117,7 +115,7 @@ def test_the_published_file_loads_and_says_what_it_needs(tmp_path: Path) -> None
     with pytest.raises(UserError) as caught:
         build(**options, repos=str(tmp_path))
     shown = str(caught.value)
-    assert shown.startswith("89 chosen tasks need 35 repositories that are not in ") and "…" not in shown
+    assert shown.startswith("89 chosen tasks ") and "35 repositories" in shown and "…" not in shown
     with gzip.open(PLACES, "rt") as stream:
         projects = {json.loads(line)["project_path"] for line in stream}
     assert len(projects) == 35 and all(f"{project} (" in shown for project in projects)
