@@ -1,6 +1,7 @@
 """CodeIF-Bench's files: conversations in order, levels, repositories, and how a mistake is told."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -116,19 +117,19 @@ def test_the_place_of_the_repositories_is_no_content(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ({**FUNCTION, "test": []}, "FILE:1: test: List should have at least 1 item"),
-        ({**FUNCTION, "code": "def triple(x): pass"}, "FILE:1: code: it defines no function that the tests call"),
-        ({**FUNCTION, "multi-turn": ["Code Complexity"]}, "FILE:1: multi-turn names 'Code Complexity', which is not"),
-        ({**FUNCTION, "multi-turn": ["Code Standard"] * 2}, "FILE:1: multi-turn names a requirement twice"),
-        ({**FUNCTION, "multi-turn": ["Code Standards"]}, "FILE:1: multi-turn.0: there is no instruction"),
-        ({**REPOSITORY, "completion_path": "Other/x.py"}, "FILE:1: completion_path: Other/x.py does not lie in"),
-        ({**REPOSITORY, "completion_path": "Shopping/shop/../x.py"}, "FILE:1: completion_path: it must be a path"),
-        ("[]", "FILE:1: the line is not a JSON object"),
+        ({**FUNCTION, "test": []}, "FILE:1: test: .*at least 1 item"),
+        ({**FUNCTION, "code": "def triple(x): pass"}, "FILE:1: code: .*no function"),
+        ({**FUNCTION, "multi-turn": ["Code Complexity"]}, "FILE:1: multi-turn .*'Code Complexity'"),
+        ({**FUNCTION, "multi-turn": ["Code Standard"] * 2}, "FILE:1: multi-turn .*twice"),
+        ({**FUNCTION, "multi-turn": ["Code Standards"]}, "FILE:1: multi-turn.0: "),
+        ({**REPOSITORY, "completion_path": "Other/x.py"}, "FILE:1: completion_path: Other/x.py "),
+        ({**REPOSITORY, "completion_path": "Shopping/shop/../x.py"}, "FILE:1: completion_path: .*must be a path"),
+        ("[]", "FILE:1: .*JSON object"),
         ("", "FILE holds no task"),
     ],
 )
 def test_mistakes(tmp_path: Path, row: dict[str, Any] | str, told: str) -> None:
-    assert refusal(write_rows(tmp_path / "t.jsonl", row)).startswith(told)
+    assert re.match(told, refusal(write_rows(tmp_path / "t.jsonl", row)))
 
 
 def test_a_task_twice(tmp_path: Path) -> None:

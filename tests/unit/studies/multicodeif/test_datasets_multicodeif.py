@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -86,10 +87,10 @@ def test_the_hash_is_of_the_part_and_not_of_the_choice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        (constrained(answer="push_str"), "the task syntax_function/1: the answer 'push_str' is not of the form"),
-        (constrained(answer="cobol;ADD"), "the task syntax_function/1: no rule reads the language 'cobol'"),
-        (constrained(constraint_type="colour"), "no constraint type is called syntax/colour"),
-        (constrained(category="colours"), "no constraint type is called colours/function"),
+        (constrained(answer="push_str"), "syntax_function/1: .*'push_str'"),
+        (constrained(answer="cobol;ADD"), "syntax_function/1: .*'cobol'"),
+        (constrained(constraint_type="colour"), "syntax/colour"),
+        (constrained(category="colours"), "colours/function"),
         (constrained(level="L0"), "level: "),
         (constrained(prompt=""), "prompt: "),
     ],
@@ -97,7 +98,7 @@ def test_the_hash_is_of_the_part_and_not_of_the_choice(tmp_path: Path) -> None:
 def test_a_wrong_row_is_told_with_its_place(tmp_path: Path, row: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError) as caught:
         load(write(tmp_path, constrained(task_id="first"), row))
-    assert "tasks.jsonl:2: " in str(caught.value) and told in str(caught.value)
+    assert "tasks.jsonl:2: " in str(caught.value) and re.search(told, str(caught.value))
 
 
 def test_a_chain_with_a_gap_is_told(tmp_path: Path) -> None:
@@ -105,16 +106,16 @@ def test_a_chain_with_a_gap_is_told(tmp_path: Path) -> None:
     with mistake("L3", "chain/0"):
         load(write(tmp_path, rows[0], rows[2]), part="levels")
     rows[1]["answers_cumulative"] = []
-    with pytest.raises(UserError, match="an answer for each level up to it"):
+    with pytest.raises(UserError, match="answers_cumulative"):
         load(write(tmp_path, *rows), part="levels")
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"categories": ["enviroment"]}, "no category of constraints is called 'enviroment'"),
+        ({"categories": ["enviroment"]}, "'enviroment'"),
         ({"types": ["nameing"]}, "naming"),
-        ({"languages": ["haskell"]}, "no task of these categories, types and languages"),
+        ({"languages": ["haskell"]}, "no task of these"),
         ({"part": "chains"}, "dataset.part"),
     ],
 )

@@ -110,9 +110,9 @@ def test_a_task_of_which_too_little_is_left_is_left_out(
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({**JAVA}, "task_id 'Java/7' is not of the form JavaScript/NUMBER"),
+        ({**JAVA}, "task_id 'Java/7' .*JavaScript/NUMBER"),
         ({**JAVASCRIPT, "task_id": "JavaScript/8"}, "HumanEval[+] has no task 8"),
-        ({**JAVASCRIPT, "prompt": "function twice(x) {"}, "prompt: it shows no head of a function in javascript"),
+        ({**JAVASCRIPT, "prompt": "function twice(x) {"}, "prompt: .*javascript"),
         ({"task_id": "JavaScript/7"}, "prompt: Field required"),
     ],
 )
