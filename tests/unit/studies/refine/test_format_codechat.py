@@ -140,7 +140,7 @@ def test_a_part_that_two_columns_may_be_is_refused_until_one_is_named(tmp_path: 
         run(tmp_path)
     (session,) = run(tmp_path, columns={"code": "generated_code"}).sessions
     assert session.turns[0].code == "a = 2"
-    with mistake("nothing"):
+    with mistake("column nothing"):
         run(tmp_path, columns={"code": "nothing"})
 
 
