@@ -102,7 +102,7 @@ def test_a_datasets_build_is_ended_and_the_session_errored(
     task = replace(ISSUE, workspace=replace(repository.workspace, dockerfile=f"FROM tiny\n{steps}"), needs_build=True)
     rooms = ENVIRONMENTS.build(ENVIRONMENTS.validate({"kind": "docker", **LIMITS, "build_s": 60.0}))
     before = left()
-    with pytest.raises(InfrastructureError, match=f"own Dockerfile does not build here: .*({told})"):
+    with pytest.raises(InfrastructureError, match=f"Dockerfile.*({told})"):
         asyncio.run(hold(tmp_path, {"model": ["EXPLORE: ls"]}, task=task, rooms=rooms))
     assert settled(before), (before, left())
 

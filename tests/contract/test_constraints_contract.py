@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codechat.base.errors import UserError
 from codechat.studies.multicodeif.constraints import (
     Constraint,
     ConstraintType,
@@ -19,6 +18,7 @@ from codechat.studies.multicodeif.constraints import (
     constraint_types,
     register,
 )
+from support.mistakes import mistake
 
 pytest.importorskip("tree_sitter_rust", reason="needs codechat[constraints]")
 
@@ -202,7 +202,7 @@ def test_a_name_belongs_to_one_type() -> None:
         register(ConstraintType("brace", "a", ("a", "b"), "judge", kind.read, kind.words))
     with pytest.raises(ValueError, match="needs the rule guarded"):
         register(ConstraintType("half", "a", ("a", "b"), "rule", kind.read, kind.words, kind.official))
-    with pytest.raises(UserError, match="no constraint type is called 'braces'"):
+    with mistake("'braces'"):
         constraint_type("braces")
 
 

@@ -140,7 +140,7 @@ async def test_a_compiler_that_does_not_work_in_the_sandbox_fails_no_program() -
     room = build("auto", toolchains=[folder])
     try:
         found = await find(room, "python;3.2", RIGHT["python"])
-        assert found.met is None and "python3.2 does not work in the sandbox" in found.reason
+        assert found.met is None and "python3.2" in found.reason and "sandbox" in found.reason
         assert folder not in found.reason, "records do not tell where things lie on a machine"
     finally:
         shutil.rmtree(shown)
@@ -256,10 +256,10 @@ def test_suites_differ_by_all_that_decides() -> None:
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        ("go;1.22", "no compiler checks versions of the language 'go'"),
+        ("go;1.22", "no compiler .*'go'"),
         ("rust;newest", "'newest' names no version"),
-        ("rust", "is not of the form language;version"),
-        ("rust;1;2", "is not of the form language;version"),
+        ("rust", "language;version"),
+        ("rust;1;2", "language;version"),
     ],
 )
 def test_an_answer_that_nothing_could_decide_is_a_mistake(answer: str, problem: str) -> None:

@@ -160,7 +160,7 @@ def test_a_hostile_reply_takes_a_bounded_time(tag: str, name: str, entry_point: 
 def test_a_name_belongs_to_one_language() -> None:
     with pytest.raises(ValueError, match="'py' is registered twice"):
         register(Plain(("py",)))
-    with pytest.raises(ValueError, match="'Nim' must be in lower case"):
+    with pytest.raises(ValueError, match="'Nim'"):
         register(Plain(("Nim",)))
     assert language_of("nim").names == ("nim",)
 
@@ -226,5 +226,4 @@ def test_a_language_is_one_file_of_another_package(tmp_path: Path) -> None:
 def test_a_broken_package_is_named(tmp_path: Path, plugin: str, cause: str) -> None:
     done = use(tmp_path, plugin)
     assert done.returncode == 1
-    assert "UserError: the language 'shout' of the package toy-language cannot be loaded: " in done.stderr
-    assert cause in done.stderr
+    assert all(named in done.stderr for named in ("UserError", "'shout'", "toy-language", cause))

@@ -220,7 +220,7 @@ def test_java_says_what_a_type_cannot_hold(signature: str, able: list[Any], unab
 
 @pytest.mark.parametrize("signature", ["", "f", "int f", "int f(", "int f(int)", "f(int x)"])
 def test_a_head_that_is_none_is_said(signature: str) -> None:
-    with pytest.raises(ValueError, match="is no head of a method"):
+    with pytest.raises(ValueError, match="no head"):
         Driven.of(Calls("f", "", ((1,),)), "java", signature).inexpressible()
 
 

@@ -1,6 +1,7 @@
 """A plugin that is not what its group promises is told by its name, what was expected, and what it gave instead."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +28,7 @@ from codechat.sandbox import SANDBOXES
 from codechat.sandbox.languages import extract
 from codechat.sandbox.suites import SUITES, Suite
 from codechat.sandbox.suites.checker import Checker
+from support.mistakes import mistake
 
 HERE = __name__
 GUIDE = "docs/write-your-own.md shows one of each that runs"
@@ -71,10 +73,10 @@ class Mine:
 @pytest.mark.parametrize(
     ("found", "wrong"),
     [
-        (Extraction("x", 5, None, ""), "program of the result of extract() must be a str, and is an int"),  # type: ignore[arg-type]
-        (Extraction("x", "x", "odd", ""), "problem of the result of extract() must be one of 'no_code', 'syntax_error'"),  # type: ignore[arg-type]
-        ("x", "the result of extract() must be an Extraction, and is a str"),
-        (None, "the result of extract() must be an Extraction, and is None"),
+        (Extraction("x", 5, None, ""), r"program .*extract\(\).* str.* int"),  # type: ignore[arg-type]
+        (Extraction("x", "x", "odd", ""), r"problem .*extract\(\).* 'no_code', 'syntax_error'"),  # type: ignore[arg-type]
+        ("x", r"extract\(\).* Extraction.* str"),
+        (None, r"extract\(\).* Extraction.* None"),
     ],
 )  # fmt: skip
 def test_what_a_language_of_a_plugin_gives_is_held_to_its_type(
@@ -84,7 +86,7 @@ def test_what_a_language_of_a_plugin_gives_is_held_to_its_type(
     monkeypatch.setitem(codechat.sandbox.languages._REGISTERED, "minelang", Mine())
     with pytest.raises(UserError) as caught:
         extract("```\nx\n```", Target(language="minelang"))
-    assert wrong in str(caught.value) and f"Mine of {HERE}" in str(caught.value)
+    assert re.search(wrong, str(caught.value)) and f"Mine of {HERE}" in str(caught.value)
 
 
 def test_a_plugin_registers_nothing_that_is_no_language() -> None:
@@ -170,7 +172,7 @@ def test_a_factory_that_takes_something_else(register: Register, told: Callable[
     register(DATASETS, config_of(DatasetConfig), mine)
     said = told("dataset=mine", "model=echo")
     assert said.startswith(f"error: dataset=mine of {HERE}: ") and said.endswith(GUIDE)
-    assert "must take (MineConfig)" in said and "takes () -> codechat.datasets.tasks.Dataset" in said
+    assert "(MineConfig)" in said and "() -> codechat.datasets.tasks.Dataset" in said
 
 
 class Untested:
@@ -210,7 +212,7 @@ def test_a_judge(register: Register, told: Callable[..., str]) -> None:
     register(JUDGES, config_of(JudgeConfig), type("Mine", (Parts,), members), offline=True)
     said = told("judge=mine", "model=echo")
     assert said.startswith(f"error: judge=mine of {HERE}: ") and said.endswith(GUIDE)
-    assert "applicable() must be an Applicability" in said and "is a bool" in said
+    assert all(named in said for named in ("applicable()", "Applicability", "bool"))
 
 
 class Checks(Untested):
@@ -226,16 +228,15 @@ class Checks(Untested):
 @pytest.mark.parametrize(
     ("verdict", "message"),
     [
-        (True, "the result of check() must be a Verdict, and is a bool"),
-        (Verdict("ok", True), "outcome of the result of check() must be one of 'pass', 'fail', "),  # type: ignore[arg-type]
+        (True, r"check\(\).* Verdict.* bool"),
+        (Verdict("ok", True), r"outcome .*check\(\).* 'pass', 'fail', "),  # type: ignore[arg-type]
     ],
 )
 def test_a_suite(register: Register, told: Callable[..., str], verdict: Any, message: str) -> None:
     task = Task("a", "b", suite=Checks(verdict), reference="def f(): ...")
     register(DATASETS, config_of(DatasetConfig), lambda config: Dataset("d", (task,), content_hash("d")))
-    assert told("dataset=mine", "model=echo", "protocol=refine").startswith(
-        f"error: suite=untested of {HERE}: {message}"
-    )
+    said = told("dataset=mine", "model=echo", "protocol=refine")
+    assert said.startswith(f"error: suite=untested of {HERE}: ") and re.search(message, said)
 
 
 class Dialogue:
@@ -296,20 +297,19 @@ class Loose(Config):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (dict, "model 'mine': its config must be a subclass of codechat.models.ModelConfig, not <class 'dict'>"),
-        (config_of(Config), "model 'mine': its config must be a subclass of codechat.models.ModelConfig, not "),
+        (dict, r"model 'mine': .*codechat\.models\.ModelConfig.*<class 'dict'>"),
+        (config_of(Config), r"model 'mine': .*codechat\.models\.ModelConfig"),
     ],
 )
 def test_a_wrong_config_class(config: Any, message: str) -> None:
-    with pytest.raises(TypeError) as raised:
+    with pytest.raises(TypeError, match=f"^{message}"):
         MODELS.register("mine", config)
-    assert str(raised.value).startswith(message)
 
 
 def test_an_option_that_is_not_declared() -> None:
-    with pytest.raises(TypeError, match="protocol 'mine': the option 'size' must be declared with result_option, run_"):
+    with pytest.raises(TypeError, match=r"'mine'.*'size'.*result_option"):
         PROTOCOLS.register("mine", Loose)
-    with pytest.raises(TypeError, match="suite 'mine': its config has no field 'kind'"):
+    with pytest.raises(TypeError, match=r"'mine'.*'kind'"):
         SUITES.register("mine", Config)
 
 
@@ -330,8 +330,9 @@ def test_a_plugin_that_raises_at_import(
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-mine\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[codechat.mine]\nmine = broken_mine\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(UserError, match=f"the mine 'mine' of the package broken-mine cannot be loaded: {message}"):
+    with pytest.raises(UserError, match=f"'mine'.*broken-mine.*{message}") as caught:
         import_all("codechat.models.hardware", "mine")
+    assert caught.value.remedy
 
 
 def test_what_keeps_its_promise_works_as_before() -> None:
@@ -353,6 +354,6 @@ def test_every_group_has_a_type_for_what_it_makes() -> None:
     assert set(GROUPS) == {"model", "dataset", "instructions", "agenda", "protocol", "judge", "sandbox", "hardware",
                            "environment", "tracking"}  # fmt: skip
     for registry in (*GROUPS.values(), SUITES):
-        with pytest.raises(UserError, match=rf"^{registry.group}: it must be an? \w+, and "):
+        with mistake(f"{registry.group}: ", registry._makes.__name__):
             kept_to_type(object(), registry._makes, registry.group)
     assert SANDBOXES._makes.__name__ == "Sandbox" and JUDGES._makes is Judge and SUITES._makes is Suite

@@ -1,5 +1,6 @@
 """Components by name: discovery, duplicates, typos, other packages."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Literal
@@ -9,6 +10,7 @@ import pytest
 from codechat.base.config import Config, defaults_of, original_option, result_option, run_option, validate
 from codechat.base.errors import UserError, nearest
 from codechat.base.registry import NoTraits, Registry
+from support.mistakes import mistake
 
 
 class KnobConfig(Config):
@@ -29,7 +31,7 @@ def test_validation_names_key_problem_and_remedy() -> None:
     ):
         with pytest.raises(UserError, match=message):
             validate(KnobConfig, values, "x")
-    with pytest.raises(UserError, match=r"x\.path is required\nset it: x\.path=VALUE"):
+    with mistake("x.path=VALUE"):
         validate(Required, {}, "x")
     with pytest.raises(UserError, match=r"x\.path is required"):
         validate(Required, {"path": "???"}, "x")
@@ -43,7 +45,7 @@ def test_an_unclassified_field_is_a_bug() -> None:
     class Loose(Config):
         field: int = 3
 
-    with pytest.raises(TypeError, match="result_option, run_option or place_option"):
+    with pytest.raises(TypeError, match=r"result_option.*run_option.*place_option"):
         Loose().identity()
 
 
@@ -67,7 +69,7 @@ def test_a_name_is_taken_once_and_needs_a_description() -> None:
     with pytest.raises(ValueError, match="needs a docstring"):
         registry.register("silent", KnobConfig)(other)
     assert [component.summary for component in registry] == ["Turn it"]
-    with pytest.raises(UserError, match="no knob is called 'knop'\ndid you mean 'knob'"):
+    with mistake("'knop'", "'knob'"):
         registry["knop"]
 
 
@@ -175,10 +177,10 @@ def test_a_broken_package_is_named(tmp_path: Path) -> None:
 
 
 def test_nearest() -> None:
-    assert nearest("gpt6", ["gpt5", "gpt4", "echo"]) == "did you mean 'gpt5' or 'gpt4'?"
+    assert re.findall(r"'(\w+)'", nearest("gpt6", ["gpt5", "gpt4", "echo"])) == ["gpt5", "gpt4"]
     assert nearest("zzz", ["a", "b"]) == "choose from: a, b"
     assert nearest("zzz", [f"name{n:02}" for n in range(20)]).endswith("… (20 in all)")
-    assert nearest("x", []) == "there is nothing to choose from"
+    assert "nothing" in nearest("x", [])
 
 
 def test_a_user_error_has_five_lines_at_most() -> None:

@@ -5,6 +5,7 @@ import functools
 import gzip
 import http.server
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ from codechat.datasets.mbpp import RELEASE as MBPP
 from codechat.datasets.tasks import Dataset, Task
 from codechat.sandbox.languages.python.syntax import parse
 from codechat.sandbox.suites.calls import Calls
+from support.mistakes import mistake
 
 pytestmark = pytest.mark.long
 
@@ -213,7 +215,7 @@ def test_failing_download_names_the_remedy(served: tuple[str, Path], tmp_path: P
 
 @pytest.mark.parametrize("kind", FILES)
 def test_missing_file(kind: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"there is no file .*nowhere\.jsonl"):
+    with mistake("nowhere.jsonl"):
         load(kind, path=str(tmp_path / "nowhere.jsonl"))
 
 
@@ -226,8 +228,8 @@ def test_override_variable_is_read_when_used(monkeypatch: pytest.MonkeyPatch, tm
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ('"task_id": "Mbpp/124", "base_input": [["x", "y"]]', "FILE:1: the inputs are not those of Mbpp/124"),
-        ('"task_id": "mine", "base_input": [[1]]', "FILE:1: task_id 'mine' is not of the form Mbpp/NUMBER"),
+        ('"task_id": "Mbpp/124", "base_input": [["x", "y"]]', "FILE:1: .*inputs.*Mbpp/124"),
+        ('"task_id": "mine", "base_input": [[1]]', "FILE:1: task_id 'mine' .*Mbpp/NUMBER"),
     ],
 )
 def test_mbpp_rows_that_are_not_mbpp(tmp_path: Path, row: str, told: str) -> None:
@@ -237,4 +239,4 @@ def test_mbpp_rows_that_are_not_mbpp(tmp_path: Path, row: str, told: str) -> Non
     )
     with pytest.raises(UserError) as caught:
         load("mbpp", path=str(path))
-    assert told in str(caught.value).replace(str(path), "FILE")
+    assert re.search(told, str(caught.value).replace(str(path), "FILE"))

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -94,64 +95,65 @@ def test_line_17(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ({**ROW, "base_input": "[[1]]"}, "FILE:1: base_input: Input should be a valid list"),
-        ({**ROW, "base_input": [1]}, "FILE:1: base_input.0: Input should be a valid list"),
-        ({**ROW, "base_input": []}, "FILE:1: give base_input (calls to compare) or tests (assertions)"),
-        ({**ROW, "tests": ["assert True"]}, "FILE:1: give base_input (calls to compare) or tests (assertions)"),
-        ({**ASSERTED, "plus_input": [[1]]}, "FILE:1: plus_input goes with base_input, not with tests"),
-        ({**PERL_ROW, "tests": ["1"]}, "FILE:1: tests are for Python: give base_input or suite for perl"),
+        ({**ROW, "base_input": "[[1]]"}, "FILE:1: base_input: .* list"),
+        ({**ROW, "base_input": [1]}, "FILE:1: base_input.0: .* list"),
+        ({**ROW, "base_input": []}, "FILE:1: give base_input .*tests "),
+        ({**ROW, "tests": ["assert True"]}, "FILE:1: give base_input .*tests "),
+        ({**ASSERTED, "plus_input": [[1]]}, "FILE:1: plus_input .*base_input.*tests"),
+        ({**PERL_ROW, "tests": ["1"]}, "FILE:1: tests .*Python.*base_input or suite.* perl"),
         (
             {**PERL_ROW, "entry_point": "f", "base_input": [[1]], "base_output": [1]},
-            "FILE:1: language: no driver calls functions in perl: base_input is for java, javascript, python",
+            "FILE:1: language: .*perl.*base_input.* java, javascript, python",
         ),
         (
             {**PERL_ROW, "language": "js", "entry_point": "f", "base_input": [[1], [2**60]], "base_output": [1, 2]},
-            "FILE:1: input 1: js cannot express 1.153e+18 exactly",
+            r"FILE:1: input 1: js .* 1.153e\+18",
         ),
         (
             {**PERL_ROW, "language": "java", "entry_point": "f", "base_input": [[1]], "base_output": [1]},
-            "FILE:1: signature: '' is no head of a method",
+            "FILE:1: signature: ''",
         ),
-        ({**ROW, "suite": TRUE}, "FILE:1: give suite alone, without base_input and tests"),
+        ({**ROW, "suite": TRUE}, "FILE:1: give suite alone.*base_input.*tests"),
         (
             {**BARE, "suite": {"kind": "calling"}},
-            "FILE:1: suite: no suite is called 'calling', did you mean",
+            "FILE:1: suite: .*'calling'.*'calls'",
         ),
-        ({**BARE, "suite": {"kind": "tool"}}, "FILE:1: suite: suite.argv is required"),
-        ({**BARE, "suite": {**TRUE, "args": 1}}, "FILE:1: suite: suite.args is not an option"),
-        ({**BARE, "suite": {**TRUE, "file": "../x"}}, "FILE:1: suite: suite: '../x' is no name of a file"),
-        ({**BARE, "suite": "tool"}, "FILE:1: suite: Input should be"),
-        ({**BARE, "suite": GIVEN}, "FILE:1: suite: suite: give reference or base_output"),
+        ({**BARE, "suite": {"kind": "tool"}}, "FILE:1: suite: suite.argv .*required"),
+        ({**BARE, "suite": {**TRUE, "args": 1}}, "FILE:1: suite: suite.args "),
+        ({**BARE, "suite": {**TRUE, "file": "../x"}}, "FILE:1: suite: suite: '../x'"),
+        ({**BARE, "suite": "tool"}, "FILE:1: suite: "),
+        ({**BARE, "suite": GIVEN}, "FILE:1: suite: .*reference.*base_output"),
         (
             {**BARE, "requirements": [{**ASKED, "suite": TRUE}]},
-            "FILE:1: requirements.0.tests: give tests or",
+            "FILE:1: requirements.0.tests: .*tests.*suite",
         ),
-        ({**ASSERTED, "requirements": [{"type": "t", "text": "x"}]}, "FILE:1: requirements.0.tests: Field required"),
-        ({**ASSERTED, "requirements": [{**ASKED, "kind": 1}]}, "FILE:1: requirements.0.kind: Extra inputs are not"),
-        ({**ASSERTED, "requirements": [{**ASKED, "id": "a"}] * 2}, "FILE:1: requirements: the id 'a' is taken"),
-        ({**ASSERTED, "requirements": [{**ASKED, "id": "task"}]}, "FILE:1: requirements: the id 'task' is taken"),
-        ({k: v for k, v in ROW.items() if k != "entry_point"}, "FILE:1: entry_point: Field required"),
-        ({**ROW, "entry_point": "class"}, "FILE:1: entry_point: is not a Python name"),
-        ({**ROW, "entry_point": "triple"}, "FILE:1: canonical_solution: neither alone nor after the prompt"),
-        ({**ROW, "canonical_solution": "    return ("}, "FILE:1: canonical_solution: neither alone"),
-        ({**ROW, "canonical_solution": None}, "FILE:1: give canonical_solution or base_output"),
-        ({**ROW, "canonical_solution": None, "base_output": [2, 0]}, "FILE:1: give canonical_solution or plus_output"),
-        ({**ROW, "base_output": [2]}, "FILE:1: base_output has 1 results for 2 inputs"),
-        ({**ROW, "plus_inputs": []}, "FILE:1: unknown field 'plus_inputs': did you mean 'plus_input'?"),
-        ({**ROW, "atol": -1}, "FILE:1: atol: Input should be greater than or equal to 0"),
-        ({**ROW, "oracle": "roughly"}, "FILE:1: oracle: Input should be 'equal'"),
-        ('["a list"]', "FILE:1: the line is not a JSON object"),
+        ({**ASSERTED, "requirements": [{"type": "t", "text": "x"}]}, "FILE:1: requirements.0.tests: .*required"),
+        ({**ASSERTED, "requirements": [{**ASKED, "kind": 1}]}, "FILE:1: requirements.0.kind: "),
+        ({**ASSERTED, "requirements": [{**ASKED, "id": "a"}] * 2}, "FILE:1: requirements: .*'a'"),
+        ({**ASSERTED, "requirements": [{**ASKED, "id": "task"}]}, "FILE:1: requirements: .*'task'"),
+        ({k: v for k, v in ROW.items() if k != "entry_point"}, "FILE:1: entry_point: .*required"),
+        ({**ROW, "entry_point": "class"}, "FILE:1: entry_point: .*Python name"),
+        ({**ROW, "entry_point": "triple"}, "FILE:1: canonical_solution: .*triple"),
+        ({**ROW, "canonical_solution": "    return ("}, "FILE:1: canonical_solution: "),
+        ({**ROW, "canonical_solution": None}, "FILE:1: .*canonical_solution.*base_output"),
+        ({**ROW, "canonical_solution": None, "base_output": [2, 0]}, "FILE:1: .*canonical_solution.*plus_output"),
+        ({**ROW, "base_output": [2]}, "FILE:1: base_output .*1 .*2 "),
+        ({**ROW, "plus_inputs": []}, "FILE:1: .*'plus_inputs'.*'plus_input'"),
+        ({**ROW, "atol": -1}, "FILE:1: atol: .* 0"),
+        ({**ROW, "oracle": "roughly"}, "FILE:1: oracle: .*'equal'"),
+        ('["a list"]', "FILE:1: .*JSON object"),
         ("[" * 100_000, "FILE:1: nested too deeply"),
         ('{"task_id": ' + "9" * 5000 + "}", "FILE:1: Exceeds the limit"),
         ("", "FILE holds no task"),
     ],
 )
 def test_mistakes(tmp_path: Path, row: dict[str, Any] | str, told: str) -> None:
-    assert refusal(write(tmp_path / "t.jsonl", row)).startswith(told)
+    assert re.match(told, refusal(write(tmp_path / "t.jsonl", row)), re.DOTALL)
 
 
 def test_duplicate_id(tmp_path: Path) -> None:
-    assert refusal(write(tmp_path / "t.jsonl", ROW, ROW)).startswith("FILE:2: the task mine/0 is there twice")
+    told = refusal(write(tmp_path / "t.jsonl", ROW, ROW))
+    assert told.startswith("FILE:2: ") and "mine/0" in told
 
 
 def test_unreadable_files(tmp_path: Path) -> None:
@@ -177,7 +179,7 @@ def test_task_without_reference(tmp_path: Path) -> None:
     assert task.reference is None and task.target.signature == "def double(x: int) -> int:"
     assert (calls(task).expected_base, calls(task).expected_plus) == ((2, 0), (-8,))
     told = refusal(write(tmp_path / "u.jsonl", {**row, "prompt": "Double a number."}))
-    assert told.startswith("FILE:1: prompt: without canonical_solution it must show the line 'def double(...):'")
+    assert told.startswith("FILE:1: prompt: ") and "canonical_solution" in told and "'def double(...):'" in told
 
 
 def test_assertions_and_verifiable_instructions(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from codechat.base.domain import Usage
-from codechat.base.errors import UserError
 from codechat.judging import JUDGES, ConstraintQuestion, DecidesConstraints
 from codechat.judging.deciding import Decision
 from codechat.judging.llm import majority
@@ -134,7 +133,7 @@ def test_no_judge_of_constraints_changes_the_id_of_a_cell_that_has_none() -> Non
 def test_a_judge_without_its_question_is_refused() -> None:
     values = compose_values(["judge=llm", "protocol=repair"])[0]["judge"]
     values["prompts"]["constraint"] = None
-    with pytest.raises(UserError, match=r"judge\.prompts\.constraint is missing"):
+    with mistake("judge.prompts.constraint"):
         JUDGES.validate(values)
 
 

@@ -95,12 +95,13 @@ def test_a_protocol_that_asks_about_instructions_refuses_it(tmp_path: Path, caps
     words = ["judge=recorded", f"judge.path={three(tmp_path)}", "tracking=none", f"runs_dir={tmp_path}"]
     assert main(words) == 2
     told = capsys.readouterr().err
-    assert "judge=recorded decides constraint alone, and protocol=refine asks it for applicability and" in told
+    assert all(named in told for named in ("judge=recorded", "constraint", "protocol=refine", "applicability"))
     assert main(["tracking=none", f"runs_dir={tmp_path}", "dataset.limit=1", "agenda.turns=2"]) == 0
     run = next(tmp_path.glob("*/sessions.jsonl")).parent
     capsys.readouterr()
     assert main(["rescore", f"run={run}", "judge=recorded", f"judge.path={tmp_path}/s.jsonl", f"out={tmp_path}/o"]) == 2
-    assert "judge=recorded decides constraint alone" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "judge=recorded" in told and "constraint" in told
 
 
 def test_the_identity_is_the_content_not_the_place(tmp_path: Path) -> None:

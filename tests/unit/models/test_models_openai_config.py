@@ -138,6 +138,6 @@ def test_what_cannot_be_read_is_told_apart(body: bytes) -> None:
 
 def test_an_answer_that_is_no_json_shows_its_beginning() -> None:
     page = b"<html>\n<h1>502 Bad\x1b[31m Gateway</h1>" + b"x" * 1000
-    with pytest.raises(Unreadable, match=r"not JSON \(10\d\d bytes\), it begins: <html> <h1>502 Bad") as raised:
+    with pytest.raises(Unreadable, match=r"10\d\d bytes.*<html> <h1>502 Bad") as raised:
         reply_of("chat", page)
     assert "\x1b" not in str(raised.value) and len(str(raised.value)) < 250

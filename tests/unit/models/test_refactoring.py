@@ -78,12 +78,12 @@ def test_a_change_meets_its_rule_and_a_refusal_changes_nothing() -> None:
 
 def test_code_that_does_not_parse_is_left_alone() -> None:
     revision = refactor("def f(:\n", POOL["cosmetic-add-comment"], "f")
-    assert (revision.code, revision.reason) == ("def f(:\n", "the code does not parse")
+    assert revision.code == "def f(:\n" and "not parse" in revision.reason
 
 
 def test_an_unknown_instruction_is_refused() -> None:
     unknown = Instruction("mine", "Sing.", "cosmetic", "add")
-    assert refactor("x = 1\n", unknown, "f").reason == "no transformation for this instruction"
+    assert "no transformation" in refactor("x = 1\n", unknown, "f").reason
 
 
 RENAME = "cosmetic-rename-single-letter-locals"

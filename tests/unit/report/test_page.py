@@ -267,7 +267,7 @@ def test_too_much_text_is_shortened_and_told(tmp_path: Path, monkeypatch: pytest
     limit = json.loads(parts.of("script", id="overview")[0])["limit"]
     assert limit == 6_000
     replies = [turn["reply"] for body in parts.bodies() for turn in body["turns"] if "reply" in turn]
-    assert all(len(reply) < limit + 120 and "are left out of this page" in reply for reply in replies)
+    assert all(len(reply) < limit + 120 and re.search(r"\d,\d{3} characters ", reply) for reply in replies)
     codes = [text_of(turn.get("code"), body["turns"]) for body in parts.bodies() for turn in body["turns"]]
     assert codes == [turn.code for session in cell.records for turn in session.turns], "differences need whole codes"
     assert (tmp_path / "index.html").stat().st_size < 1_200_000

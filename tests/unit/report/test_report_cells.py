@@ -210,7 +210,8 @@ def test_cells_without_a_completed_session_are_left_out_and_told(tmp_path: Path)
     write_cell(small("good"), tmp_path / "runs")
     bad = write_cell(small("bad", errored=3), tmp_path / "runs")
     data = build_report(load_cells([tmp_path / "runs"]), tmp_path / "out")
-    assert data.notes == (f"Left out, as no session is completed: {bad.name}.",)
+    (note,) = data.notes
+    assert "Left out" in note and bad.name in note
     assert [row[1] for row in data.tables[0].rows] == ["good"]
     with mistake():
         build_report(load_cells([bad]), tmp_path / "out")

@@ -12,7 +12,6 @@ import pytest
 from rich.console import Console
 
 from codechat import report as report_room
-from codechat.base.errors import UserError
 from codechat.cli.cell_view import summary
 from codechat.report import chapters, write_tables
 from codechat.report.build import build_report, comparisons_of
@@ -21,6 +20,7 @@ from codechat.report.loading import load_cells
 from codechat.run.protocols import PROTOCOLS
 from codechat.studies.refine.metrics import REFINE
 from support.codeif import MEASURES, Talk, write_talk
+from support.mistakes import mistake
 from support.refine_cells import Made, write_cell
 
 DRAWN = True
@@ -129,7 +129,7 @@ def test_two_chapters_of_one_protocol_are_refused(monkeypatch: pytest.MonkeyPatc
 
 def test_a_chapter_that_cannot_be_loaded_is_a_users_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch, "codechat.chapter", "no_such_module")
-    with pytest.raises(UserError, match=r"'told' of the package told cannot be loaded(.|\n)*uninstall told"):
+    with mistake("'told'", "uninstall told"):
         chapter_of("static")
 
 

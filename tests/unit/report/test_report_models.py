@@ -134,7 +134,7 @@ def test_the_published_counts_give_the_published_figures() -> None:
 def test_what_was_averaged_is_said_and_intervals_hold_their_values(by_hand: dict[str, Table]) -> None:
     for table in by_hand.values():
         assert "2 models on x and y" in table.title
-        assert table.note.endswith("Over 2 models (a, b) on x and y, 3 turns, balanced.")
+        assert all(named in table.note for named in ("2 models (a, b)", "x and y", "3 turns", "balanced"))
         for text in (as_markdown(table), as_latex(table)):
             assert "2 models on x and y" in text
         for row in table.named_rows():
@@ -147,7 +147,7 @@ def test_figures_say_what_they_draw_and_draw_what_tables_hold() -> None:
     cells = [cell(*place, sessions) for place, sessions in CELLS.items()]
     (comparison,) = comparisons_of(cells)
     for drawing in drawings(together(comparison)):
-        assert drawing.caption.endswith("Over 2 models (a, b) on x and y, 3 turns, balanced.")
+        assert all(named in drawing.caption for named in ("2 models (a, b)", "x and y", "3 turns", "balanced"))
         by_model, by_scope, by_change = drawing.draw(comparison, Look(comparison)).axes
         rate = drawing.name.removeprefix("models_")
         rows = {row["type"]: row[rate] for row in tables_of(cells)["models_together"].named_rows()}

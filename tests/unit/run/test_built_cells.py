@@ -54,7 +54,7 @@ def test_what_came_of_a_cell_lies_in_its_folder(cell: Cell) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["shard.index=2", "shard.count=2"], "there is no shard 2 of 2"), (["shard.index=-1", "shard.count=2"], "shard -1 of 2"),
+        (["shard.index=2", "shard.count=2"], "shard 2 of 2"), (["shard.index=-1", "shard.count=2"], "shard -1 of 2"),
         (["shard.index=0"], "needs shard.count"), (["shard.count=2"], "needs shard.index"),
         (["shard.index=1", "shard.count=2"], ""), ([], ""),
     ],

@@ -47,7 +47,7 @@ def test_the_name_tells_what_varies_and_of_no_agenda(tmp_path: Path) -> None:
         ("protocol.context=double", "protocol.context"),
         ("protocol.harness=mine", "protocol.harness"),
         ("protocol.turns=3", "protocol.turns"),
-        ("dataset.limit=2", "1 of the chosen tasks need their repositories"),
+        ("dataset.limit=2", "1 of the chosen tasks"),
     ],
 )
 def test_mistakes_are_told(tmp_path: Path, override: str, told: str) -> None:

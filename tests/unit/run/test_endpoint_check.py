@@ -43,9 +43,9 @@ def test_an_endpoint_that_says_less_than_before_is_remarked(now: dict[str, str |
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (None, "http://b/v1 does not answer at once, so it is not compared: the figures come from http://a/v1"),
-        ({}, "http://b/v1 was not asked for any reply, and http://b/v1 gives nothing to compare by: the figures"),
-        (BEFORE, "http://b/v1 gives the same id and root, and was not asked for any reply: the figures"),
+        (None, r"http://b/v1 .*not compared.*http://a/v1"),
+        ({}, r"http://b/v1 .*not asked.*http://b/v1 gives nothing"),
+        (BEFORE, r"http://b/v1 .*same id and root.*not asked"),
     ],
 )
 async def test_an_endpoint_at_a_new_address_is_compared_by_what_it_says(
@@ -57,10 +57,10 @@ async def test_an_endpoint_at_a_new_address_is_compared_by_what_it_says(
     monkeypatch.setattr(endpoints, "describe_endpoint", introduced)
     model: Any = MODELS.validate({"kind": "openai", "name": "m", "base_url": "http://b/v1"})
     met = EndpointRecord("model", "http://a/v1", json.dumps(BEFORE), (), 1.0)
-    assert (await endpoints._compare("model", model, [met])).startswith(f"model: {told}")
+    assert re.match(f"model: {told}", await endpoints._compare("model", model, [met]))
     silent = await endpoints._compare("model", model, [EndpointRecord("model", "http://a/v1", "{}", (), 1.0)])
     if said:
-        assert "http://a/v1 gives nothing to compare by" in silent
+        assert "http://a/v1 gives nothing" in silent
 
 
 def model(**more: Any) -> Any:

@@ -109,7 +109,7 @@ def test_constraints_that_stay_undecided_are_remarked(
 
     tasks = [Constrained("a", "p"), Constrained("b", "p")]
     found = list(undecidable(judged(*able, asked=asked), tasks))
-    assert found[0] == "1 of 2 tasks have no compiler" and len(found) == 1 + remarks
+    assert found[0].startswith("1 of 2 tasks") and found[0].endswith("no compiler") and len(found) == 1 + remarks
     assert not remarks or (found[1].startswith("2 of 2") and "judge=llm" in found[1])
 
 

@@ -15,6 +15,7 @@ from codechat.base.errors import UserError
 from codechat.cli.sweep import expand
 from codechat.run.cell import build_cell
 from codechat.run.settings.compose import compose, compose_values, read_words
+from support.mistakes import mistake
 
 KEY = "protocol.prompts.initial"
 TEXT = 'Write this (please), don\'t explain: {{prompt}} "now" [x] $5 ${y} \\'
@@ -112,7 +113,7 @@ def test_what_cannot_be_read_is_told_with_the_option_and_the_quotes(folder: Path
 
 
 def test_a_prompt_that_is_added_to_a_judge_without_prompts_is_told() -> None:
-    with pytest.raises(UserError, match=r"judge\.prompts is not an option"):
+    with mistake("judge.prompts"):
         compose(["+judge.prompts.solution=1.5"])
 
 
@@ -127,17 +128,17 @@ def test_a_role_that_a_protocol_lacks_is_told_with_those_that_it_has() -> None:
 @pytest.mark.parametrize(
     ("words", "mistake", "remedy"),
     [
-        (["model=echo", "model.base_url=http://x"], "model=echo has no option model.base_url", "model=openai, model=provider have it"),
-        (["judge=rules", "model@judge.adherence=gpt5"], "Could not override 'model@judge.adherence'.", "judge=llm"),
-        (["judge=llm", "judge.name=m"], "there is no option judge.name", "set judge.applicability.name or judge."),
-        (["agenda.turns=3", "protocol.harnes=official"], "there is no option protocol.harnes", "(options of protocol)"),
+        (["model=echo", "model.base_url=http://x"], "model=echo", "model=openai, model=provider"),
+        (["judge=rules", "model@judge.adherence=gpt5"], "'model@judge.adherence'", "judge=llm"),
+        (["judge=llm", "judge.name=m"], "judge.name", "judge.applicability.name"),
+        (["agenda.turns=3", "protocol.harnes=official"], "protocol.harnes", "(options of protocol)"),
     ],
 )  # fmt: skip
 def test_an_option_of_another_kind_is_told_with_who_has_it(words: list[str], mistake: str, remedy: str) -> None:
     with pytest.raises(UserError) as raised:
         compose(words)
     told = str(raised.value).splitlines()
-    assert told[0] == mistake and remedy in told[1]
+    assert mistake in told[0] and remedy in told[1]
 
 
 def by_hydra(words: list[str]) -> object:

@@ -151,11 +151,11 @@ def test_a_difference_needs_a_sweep(tmp_path: Path) -> None:
 def test_remarks_are_notes_and_so_is_a_folder_that_is_not_continued(tmp_path: Path) -> None:
     watcher = Watching()
     cell = ran(tmp_path, "seed=1", "seed=2", watcher=watcher).cell
-    assert any("seed is given more than once: seed=2 counts" in note for note in watcher.notes)
+    assert any("seed=2 counts" in note for note in watcher.notes)
     assert not any("not continued" in note for note in watcher.notes)
     old = replace(cell, older=(cell.id[::-1],), name="renamed")
     other = old.folder_of(cell.id[::-1])
     shutil.copytree(cell.folder, other)
     watcher = Watching()
     run_built(old, ["codechat"], watcher)
-    assert f"{other} was begun under other rules, baselines or repositories: it is not continued" in watcher.notes
+    assert any(note.startswith(f"{other} ") and "not continued" in note for note in watcher.notes)

@@ -7,7 +7,7 @@ import pytest
 from pydantic import SerializeAsAny
 
 from codechat.base.domain import Usage
-from codechat.base.errors import Stopped, UserError
+from codechat.base.errors import Stopped
 from codechat.judging import JUDGES
 from codechat.models import MODELS, ModelConfig
 from codechat.models.calls import Brake
@@ -16,6 +16,7 @@ from codechat.report.metrics.spending import Effort, Price, Tariff, spending_of
 from codechat.run.cell.budget import Budget, tariff_of
 from codechat.run.journal import Charge, Ledger
 from codechat.run.journal.ledger import charge_for
+from support.mistakes import mistake
 
 CHEAP, DEAR = {"input": 1.0, "output": 2.0}, {"input": 10.0, "output": 20.0, "cached_input": 1.0}
 PROMPTS = {
@@ -62,7 +63,7 @@ def test_a_budget_counts_all_payers_and_needs_their_prices() -> None:
     assert budget.spent_usd(ledger) == pytest.approx(0.5 + 0.4 + 0.02 + 0.08)
     assert "$1.00 (budget_usd)" in budget.reason_to_stop(ledger)
     assert "564,000 tokens (budget_tokens)" in Budget(None, 564_000, tariff).reason_to_stop(ledger)
-    with pytest.raises(UserError, match=r"prices of model, judge\.applicability"):
+    with mistake("model, judge.applicability"):
         Budget(1.0, None, tariff_of(model(), judge(None, DEAR)))
 
 

@@ -118,7 +118,7 @@ def test_missing_packages_are_told_with_their_tasks(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         refuse_lacking(bare, TASKS)
     lines = str(caught.value).splitlines()
-    assert lines[0].endswith("lacks packages that 2 of 3 tasks import:")
+    assert "2 of 3 tasks" in lines[0]
     assert lines[1:3] == ["abacus: a, b", "numpy: a"]
     assert "codechat requirements" in lines[3] and "dataset.tasks" in lines[3]
     refuse_lacking(config(environment(tmp_path / "whole", ("abacus", "1"), ("numpy", "1"))), TASKS)

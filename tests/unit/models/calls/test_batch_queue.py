@@ -317,7 +317,8 @@ async def test_what_waits_where_is_told() -> None:
     one, _ = queue(provider, size=2)
     asked = [asyncio.create_task(one.ask(b"x", label(unit))) for unit in "abc"]
     await turns(20)
-    assert sorted(one.words()) == ["1 collected", "batch of 2: in progress, 1 done"]
+    collected, batch = sorted(one.words())
+    assert collected.startswith("1 ") and batch.startswith("batch of 2: ") and batch.endswith("1 done")
     assert set(one.words()) <= set(batches_in_words())
     one.give_up("interrupted")
     assert list(one.words()) == []
@@ -447,7 +448,7 @@ async def test_an_upload_that_nobody_answers_makes_no_batch() -> None:
 
     provider = Deaf()
     one, store = queue(provider, size=1)
-    with pytest.raises(Lost, match="no batch could be made: no line"):
+    with pytest.raises(Lost, match=r"no batch.*: no line"):
         await one.ask(b"x", label("a"))
     assert provider.batches == [] and store.tokens == Counter(model=0) and list(one.words()) == []
     await one.aclose()

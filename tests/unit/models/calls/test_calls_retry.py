@@ -114,7 +114,7 @@ async def test_the_kind_of_the_failure_is_kept() -> None:
 
 async def test_the_time_of_a_call_bounds_attempts_and_waits_together() -> None:
     clock = Clock()
-    with pytest.raises(InfrastructureError, match=r"trouble; gave up within 10 s in all \(call_timeout_s\)") as caught:
+    with pytest.raises(InfrastructureError, match=r"trouble.* 10 s .*call_timeout_s") as caught:
         await call_with_retries(attempts(TROUBLE, clock=clock, each_s=2.0), policy(call_s=10.0), Endpoint(clock.timing))
     assert clock.slept == [1, 2]  # 2 + 1 + 2 + 2 + 2 = 9, and the next wait would be 4
     assert caught.value.retries == 2
@@ -123,7 +123,7 @@ async def test_the_time_of_a_call_bounds_attempts_and_waits_together() -> None:
 async def test_a_wait_beyond_the_calls_time_is_not_begun() -> None:
     clock = Clock()
     busy = TransientFailure(InfrastructureError("busy"), limited=True, after=3600.0)
-    with pytest.raises(InfrastructureError, match="busy and asks to wait 3600 s; gave up within 60 s"):
+    with pytest.raises(InfrastructureError, match=r"busy.* 3600 s.* 60 s"):
         await call_with_retries(attempts(busy), policy(call_s=60.0), Endpoint(clock.timing))
     assert clock.slept == []
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from codechat.base.domain import Reply, Usage
-from codechat.base.errors import UserError
 from codechat.models.calls.cache import location, recall_endpoint_info, recall_or_ask, store_endpoint_info
 from codechat.run.journal import Journal, account_of, merge_journal, read_values
 from support.machine import write_mounts
+from support.mistakes import mistake
 
 
 @pytest.fixture
@@ -65,12 +65,12 @@ async def test_a_journal_that_was_begun_on_a_local_disk_goes_on(shared: Path, tm
 async def test_another_connection_is_locked_out_and_told_so(shared: Path, caplog: pytest.LogCaptureFixture) -> None:
     journal = Journal(shared / "journal.db")
     await answer(journal, "0/model", "x")
-    with pytest.raises(UserError, match="in use by another process: on a file system of type nfs4 one alone") as told:
+    with mistake("another process", "nfs4") as told:
         Journal(shared / "journal.db")
     assert "wait for that process" in told.value.remedy
     assert list(read_values(shared / "journal.db", "model")) == []
     (record,) = caplog.records
-    assert record.levelno == logging.WARNING and "another process has it for itself" in record.getMessage()
+    assert record.levelno == logging.WARNING and "another process" in record.getMessage()
     journal.close()
 
 
@@ -177,7 +177,7 @@ async def test_the_response_cache_is_not_kept_there(
     assert asked == 2
     assert not location().exists()
     (record,) = caplog.records
-    assert "set hardware.scratch (or CODECHAT_CACHE_DIR) to a folder of this machine" in record.getMessage()
+    assert "hardware.scratch" in record.getMessage() and "CODECHAT_CACHE_DIR" in record.getMessage()
 
 
 def test_on_a_local_disk_a_journal_can_be_read_while_it_is_written(tmp_path: Path) -> None:

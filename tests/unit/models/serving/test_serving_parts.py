@@ -19,6 +19,7 @@ from codechat.models.serving.server_guard import is_used, user_name
 from codechat.models.serving.vllm import arguments_of, environment_of, failure, program
 from codechat.run.answering.servers import servers_needed
 from codechat.run.settings.compose import compose
+from support.mistakes import mistake
 
 A, B, C, JUDGE = (Server(name, Weights(), 10) for name in ("a", "b", "c", "judge"))
 
@@ -90,9 +91,7 @@ def test_a_missing_vllm_is_told_with_the_line_that_installs_it(monkeypatch: pyte
     monkeypatch.setenv("PATH", str(tmp_path))
     config = compose(["model=gpt_oss_20b", "model.base_url=http://127.0.0.1:9/v1"]).config.model
     (need,) = needs_in({"model": config})
-    with pytest.raises(
-        UserError, match=r"nothing answers at http://127.0.0.1:9/v1, and vllm, .*\n.*pip install 'codechat\[vllm\]'"
-    ):
+    with mistake("http://127.0.0.1:9/v1", "vllm", "pip install 'codechat[vllm]'"):
         program(need)
 
 
@@ -148,11 +147,9 @@ def test_an_unknown_end_quotes_the_last_line() -> None:
     lines = str(
         failure("m", "model", "one\nSegmentation fault\n\n", "ended with status 139", Path("x.log"))
     ).splitlines()
-    assert lines == [
-        "m cannot be served: vllm ended with status 139",
-        "  Segmentation fault",
-        "its log says more: x.log",
-    ]
+    ended, quoted, log = lines
+    assert ended.startswith("m ") and "status 139" in ended
+    assert quoted == "  Segmentation fault" and "x.log" in log
     assert (
         len(str(failure("m", "model", "", "was not ready in 5 s (hardware.start_s)", Path("x.log"))).splitlines()) == 2
     )

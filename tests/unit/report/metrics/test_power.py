@@ -169,11 +169,11 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     capsys.readouterr()
     assert main(["plan", "runs=runs", "difference=0.8", "metric=mst"]) == 0
     told = capsys.readouterr()
-    assert "pilot: drifter on starter, 2 samples of a task; up to 50 tasks" in told.out
+    assert all(named in told.out for named in ("drifter on starter", "2 samples", "50 tasks"))
     assert "with one model" in told.err
     for name in ("mst", "delta", "adherence", "regression"):
         assert any(line.startswith(name) and "50" in line for line in told.out.splitlines()), name
-    assert "cheapest for a difference of 0.8 in mst" in told.out
+    assert "difference of 0.8 in mst" in told.out
     assert "caution: " in told.out and "which has 6 tasks" in " ".join(told.out.split())
     one = next(path for path in Path("runs").glob("*seed-1*"))
     assert json.loads((one / "metrics.json").read_text())["completed"] == 6
@@ -226,7 +226,7 @@ def test_a_pilot_without_variance_promises_nothing(
     capsys.readouterr()
     assert main(["plan", "runs=runs"]) == 0
     told = capsys.readouterr()
-    assert "alike in mst and delta and regression" in " ".join(told.err.split())
+    assert "mst and delta and regression" in " ".join(told.err.split())
     assert "`paired` gains nothing" in told.err
     assert not any(line.startswith("mst") for line in told.out.splitlines())
     assert any(line.startswith("adherence") for line in told.out.splitlines())

@@ -16,6 +16,7 @@ from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, Spread, St
 from codechat.sandbox.suites import SUITES
 from codechat.testing import Call, OpenAIServer
 from support.construction import Quiet, run, seeds, written
+from support.mistakes import mistake
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -225,7 +226,7 @@ def test_two_items_of_one_id_are_refused(tmp_path: Path) -> None:
     async def twice(item: Item, kit: Kit) -> Outcome:
         return Spread([item, item])
 
-    with pytest.raises(UserError, match="two items have the id"):
+    with mistake("'s0'"):
         run(tmp_path / "o", [Stage("twice", twice)], seeds(1))
 
 

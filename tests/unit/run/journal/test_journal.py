@@ -15,6 +15,7 @@ import pytest
 from codechat.base.domain import Adherence, Applicability, Failure, Reply, Usage, Verdict
 from codechat.base.errors import InfrastructureError, UserError
 from codechat.run.journal import Journal, read_values
+from support.mistakes import mistake
 from support.processes import open_files
 
 
@@ -255,7 +256,7 @@ def test_a_database_with_other_tables_is_refused_in_words(tmp_path: Path) -> Non
     Journal(tmp_path / "journal.db").close()
     with contextlib.closing(sqlite3.connect(tmp_path / "journal.db")) as database:
         database.executescript("DROP TABLE taken; CREATE TABLE taken (other TEXT)")
-    with pytest.raises(UserError, match=r"cannot open the journal .*journal\.db") as refusal:
+    with mistake("journal.db") as refusal:
         Journal(tmp_path / "journal.db")
     assert "runs_dir" in str(refusal.value)
 

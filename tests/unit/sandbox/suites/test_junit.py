@@ -231,11 +231,10 @@ def test_a_runtime_that_the_box_does_not_see_is_no_failure_of_the_program() -> N
             return Ran(127, why="missing")
 
     try:
-        with pytest.raises(UserError) as caught:
+        with mistake("Java runtime", "sandbox=bubblewrap"):
             JUnit(TESTS)._run(Blind(), Program(SHOP, Target("java")), tools, SANDBOXES.validate({"kind": "process"}))
     finally:
         made.stop()
-    assert "does not see the Java runtime" in str(caught.value) and "sandbox=bubblewrap" in str(caught.value)
 
 
 @needs_java
@@ -298,7 +297,7 @@ class TestMachine:
             find_home(jdk(tmp_path, version))
 
     def test_a_runtime_is_no_jdk(self, tmp_path: Path) -> None:
-        with pytest.raises(UserError, match="it has no bin/javac"):
+        with mistake("bin/javac"):
             find_home(str(tmp_path))
 
     def test_a_new_jdk(self, tmp_path: Path) -> None:
@@ -333,7 +332,7 @@ class TestMachine:
             assert "['SampleTest', 'Other'] ['-XX:ArchiveClassesAtExit=" in (tmp_path / RUNNER).read_text()
             assert (tmp_path / RUNNER).stat().st_mode & 0o777 == 0o644 and (tmp_path / "unit").read_bytes() == b"unit"
         else:
-            with pytest.raises(InfrastructureError, match="does not compile a sample: SampleTest Other"):
+            with pytest.raises(InfrastructureError, match="SampleTest Other"):
                 build._archive()
         assert stopped == [True]
         with pytest.raises(InfrastructureError, match=r"sh fails \(3\): b \| c \| d"):
@@ -363,10 +362,8 @@ class TestMachine:
     def test_no_junit(self, tmp_path: Path) -> None:
         with zipfile.ZipFile(tmp_path / "own.jar", "w") as jar:
             jar.writestr("org/junit/jupiter/api/Test.class", b"")
-        with pytest.raises(UserError) as caught:
+        with mistake("junit-jupiter-engine, junit-platform-commons", "junit5 libandroid-json-org-java"):
             find_jars([str(tmp_path / "own.jar")])
-        assert "there is no junit-jupiter-engine, junit-platform-commons" in str(caught.value)
-        assert "junit5 libandroid-json-org-java" in str(caught.value)
 
     def test_a_jar_that_is_none(self, tmp_path: Path) -> None:
         (tmp_path / "own.jar").write_text("x")

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from codechat.base.errors import UserError
 from codechat.studies.sreval.suite_inserted import Inserted, function_at, insert_tests, names_of_tests, place_function
 from support.mistakes import mistake
 
@@ -121,7 +120,7 @@ def test_tests_are_inserted_into_what_the_id_names(tmp_path: Path, owners: list[
 
 def test_a_class_that_is_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_bytes(TESTS)
-    with pytest.raises(UserError, match="has no class Outer::Other"):
+    with mistake("Outer::Other"):
         insert_tests(tmp_path / "test_it.py", ["Outer", "Other"], NEW)
 
 

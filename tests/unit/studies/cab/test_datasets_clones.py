@@ -11,6 +11,7 @@ from codechat.datasets.tasks import Workspace
 from codechat.studies.cab.dataset import find_clone, require_commits
 from codechat.studies.cab.tasks import AssistTask
 from support.cab import NOWHERE, git, issue, repository, write
+from support.mistakes import mistake
 
 FILES = {"shop/__init__.py": "", "README.md": "A shop.\n"}
 REPOSITORY = "ann/shop"
@@ -62,7 +63,7 @@ def test_files_of_a_commit_that_are_missing_are_counted(tmp_path: Path) -> None:
     blob = git(tmp_path / "shop", "rev-parse", "HEAD:README.md")
     (tmp_path / "shop/.git/objects" / blob[:2] / blob[2:]).unlink()
     error = told(tmp_path, (REPOSITORY, commit))
-    assert f"{tmp_path}/shop lacks 1 file or folder of the commit {commit}" in error.message
+    assert all(named in error.message for named in (f"{tmp_path}/shop ", "1 file or folder", commit))
     assert "without --filter" in error.remedy
 
 
@@ -76,7 +77,7 @@ def test_a_partial_clone_is_not_completed(tmp_path: Path) -> None:
 
 def test_a_missing_clone_and_a_path_that_is_none(tmp_path: Path) -> None:
     error = told(tmp_path, (REPOSITORY, NOWHERE))
-    assert "ann/shop is not there" in error.message
+    assert "ann/shop " in error.message
     assert error.remedy == f"git clone --mirror https://github.com/ann/shop {tmp_path}/ann__shop.git"
     (tmp_path / "shop").mkdir()
     assert f"{tmp_path}/shop is no clone" in told(tmp_path, (REPOSITORY, NOWHERE)).message
@@ -106,7 +107,8 @@ def test_broken_objects_are_told(tmp_path: Path) -> None:
     place = tmp_path / "shop/.git/objects" / tree[:2] / tree[2:]
     place.chmod(0o644)
     place.write_bytes(b"no object")
-    assert f"{tmp_path}/shop cannot be read at {commit}: " in told(tmp_path, (REPOSITORY, commit)).message
+    message = told(tmp_path, (REPOSITORY, commit)).message
+    assert all(named in message for named in (f"{tmp_path}/shop ", "cannot be read", commit))
 
 
 def test_objects_of_elsewhere_do_not_count(tmp_path: Path) -> None:
@@ -124,7 +126,7 @@ def test_objects_of_elsewhere_do_not_count(tmp_path: Path) -> None:
     git(repos / "shop", "init", "-q")
     (repos / "shop/.git/objects/info/alternates").write_text(f"{tmp_path}/private/.git/objects\n")
     error = told(repos, (REPOSITORY, commit))
-    assert "borrows objects of another repository" in error.message and "repack -a -d" in error.remedy
+    assert "another repository" in error.message and "repack -a -d" in error.remedy
 
 
 def test_nothing_of_a_clone_is_executed(tmp_path: Path) -> None:
@@ -182,7 +184,7 @@ def test_tasks_that_run_have_their_repositories(tmp_path: Path) -> None:
     ]
     path = write(tmp_path / "tasks.jsonl", *rows)
     assert [task.workspace for task in load(path)] == [None, None]
-    with pytest.raises(UserError, match="ben/other is not there"):
+    with mistake("ben/other"):
         load(path, repos=str(tmp_path / "repos"))
     first, second = load(path, repos=str(tmp_path / "repos"), limit=1)
     assert first.workspace == Workspace(str(tmp_path / "repos/ann__shop"), commit, "FROM scratch\n")

@@ -176,7 +176,7 @@ def test_every_role_has_its_tokens_and_its_money_in_tables_on_the_page_and_in_ml
             for metrics in (other, mine)]  # fmt: skip
     assert used["tokens"].values == sums
     assert used["cost $"].values == [None, 1.75], "the first one's user was asked, at a price that nobody knows"
-    assert used["tokens"].hint == "input and output, model, judge, user and second_reader"
+    assert all(role in used["tokens"].hint for role in ("model", "judge", "user", "second_reader"))
     points = {point.key: point.value for point in points_of(ASSIST, mine)}
     assert points["cost/second_reader_input_tokens"] == 7 and points["cost/second_reader_usd"] == 0.5
     assert points["cost/user_input_tokens"] == mine["tokens"]["user"]["input_tokens"]

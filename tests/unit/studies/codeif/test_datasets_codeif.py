@@ -1,6 +1,7 @@
 """CodeIF-Bench's files: conversations in order, levels, repositories, and how a mistake is told."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +96,9 @@ def test_the_level_follows_from_the_dependencies(tmp_path: Path, dependency: dic
 def test_missing_repositories_are_told_before_anything_runs(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "t.jsonl", FUNCTION, REPOSITORY)
     told = refusal(path)
-    assert told.startswith("1 of the chosen tasks need their repositories, the first of them shop.basket.Basket.total")
+    assert told.startswith("1 of the chosen tasks") and "shop.basket.Basket.total" in told
     assert "dataset.repos=DIR" in told
-    assert "needs shop/basket.py in" in refusal(path, repos=str(tmp_path))
+    assert "shop/basket.py" in refusal(path, repos=str(tmp_path))
     assert len(load(path, tasks=["CodeIF/7"]).tasks) == 2, "what is not chosen needs nothing"
     assert len(load(path, limit=1).tasks) == 2
 
@@ -116,23 +117,24 @@ def test_the_place_of_the_repositories_is_no_content(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ({**FUNCTION, "test": []}, "FILE:1: test: List should have at least 1 item"),
-        ({**FUNCTION, "code": "def triple(x): pass"}, "FILE:1: code: it defines no function that the tests call"),
-        ({**FUNCTION, "multi-turn": ["Code Complexity"]}, "FILE:1: multi-turn names 'Code Complexity', which is not"),
-        ({**FUNCTION, "multi-turn": ["Code Standard"] * 2}, "FILE:1: multi-turn names a requirement twice"),
-        ({**FUNCTION, "multi-turn": ["Code Standards"]}, "FILE:1: multi-turn.0: there is no instruction"),
-        ({**REPOSITORY, "completion_path": "Other/x.py"}, "FILE:1: completion_path: Other/x.py does not lie in"),
-        ({**REPOSITORY, "completion_path": "Shopping/shop/../x.py"}, "FILE:1: completion_path: it must be a path"),
-        ("[]", "FILE:1: the line is not a JSON object"),
+        ({**FUNCTION, "test": []}, "FILE:1: test: .*at least 1 item"),
+        ({**FUNCTION, "code": "def triple(x): pass"}, "FILE:1: code: .*no function"),
+        ({**FUNCTION, "multi-turn": ["Code Complexity"]}, "FILE:1: multi-turn .*'Code Complexity'"),
+        ({**FUNCTION, "multi-turn": ["Code Standard"] * 2}, "FILE:1: multi-turn .*twice"),
+        ({**FUNCTION, "multi-turn": ["Code Standards"]}, "FILE:1: multi-turn.0: "),
+        ({**REPOSITORY, "completion_path": "Other/x.py"}, "FILE:1: completion_path: Other/x.py "),
+        ({**REPOSITORY, "completion_path": "Shopping/shop/../x.py"}, "FILE:1: completion_path: .*must be a path"),
+        ("[]", "FILE:1: .*JSON object"),
         ("", "FILE holds no task"),
     ],
 )
 def test_mistakes(tmp_path: Path, row: dict[str, Any] | str, told: str) -> None:
-    assert refusal(write_rows(tmp_path / "t.jsonl", row)).startswith(told)
+    assert re.match(told, refusal(write_rows(tmp_path / "t.jsonl", row)))
 
 
 def test_a_task_twice(tmp_path: Path) -> None:
-    assert "the task CodeIF/7 is there twice" in refusal(write_rows(tmp_path / "t.jsonl", FUNCTION, FUNCTION))
+    told = refusal(write_rows(tmp_path / "t.jsonl", FUNCTION, FUNCTION))
+    assert "CodeIF/7" in told and "twice" in told
 
 
 @pytest.mark.skipif("CODECHAT_TEST_DATA" not in os.environ, reason="needs CODECHAT_TEST_DATA")

@@ -14,6 +14,7 @@ from codechat.cli.app import main
 from codechat.datasets.importing import FORMATS, ImportConfig, Imported
 from codechat.studies.codeif.format import import_codeif
 from support.codeif import FUNCTION, write_rows
+from support.mistakes import mistake
 
 ORDER = ["Exception Handling", "Code Standard", "Functionality Extension"]  # as the protocol asks for them
 ALONE = "Edge Case Handling"  # only where every requirement is asked by itself
@@ -96,9 +97,9 @@ def test_a_conversation_tells_its_order_itself(tmp_path: Path) -> None:
 
 
 def test_a_session_with_a_hole_is_errored_and_names_it(tmp_path: Path, tasks: Path) -> None:
-    assert read(tmp_path / "x.jsonl", tasks, *DIALOGUE).error == "the source has no reply for turn 0"
+    assert read(tmp_path / "x.jsonl", tasks, *DIALOGUE).error.endswith("turn 0")
     session = read(tmp_path / "x.jsonl", tasks, BASE, *DIALOGUE[:1])
-    assert (session.status, session.error) == ("errored", "the source has no reply for turn 2, 3")
+    assert session.status == "errored" and session.error.endswith("turn 2, 3")
 
 
 PUBLISHED = "codeif_l1_multi_round_gpt-9.jsonl.gz"
@@ -125,11 +126,11 @@ def test_base_replies_and_tasks_are_found_beside_a_published_file(tmp_path: Path
         ([BASE, {k: v for k, v in DIALOGUE[0].items() if k != "completion_raw"}], "x.jsonl:2: .*completion_raw"),
         ([{**BASE, "task_id": "7"}], "x.jsonl:1: .*task_id"),
         ([{**BASE, "official_passed": "yes"}], "x.jsonl:1: .*official_passed"),
-        ([{**BASE, "task_id": 8}], "x.jsonl:1: there is no task 8"),
-        ([BASE, *DIALOGUE, DIALOGUE[1]], "x.jsonl:5: a second reply for Code Standard"),
-        ([BASE, DIALOGUE[0], {**DIALOGUE[1], "turn": 4}], "x.jsonl:3: turn 4, but the tasks ask for this at 3"),
-        ([BASE, DIALOGUE[0], completion("Code Beauty", 3)], "x.jsonl:3: .*no requirement 'Code Beauty'"),
-        ([BASE, completion(ALONE, 5), DIALOGUE[0]], "x.jsonl:2: .*no requirement 'Edge Case Handling'"),
+        ([{**BASE, "task_id": 8}], "x.jsonl:1: .*task 8"),
+        ([BASE, *DIALOGUE, DIALOGUE[1]], "x.jsonl:5: .*second.*Code Standard"),
+        ([BASE, DIALOGUE[0], {**DIALOGUE[1], "turn": 4}], "x.jsonl:3: turn 4.* 3"),
+        ([BASE, DIALOGUE[0], completion("Code Beauty", 3)], "x.jsonl:3: .*'Code Beauty'"),
+        ([BASE, completion(ALONE, 5), DIALOGUE[0]], "x.jsonl:2: .*'Edge Case Handling'"),
         ([""], "holds no completion"),
     ],
 )
@@ -139,7 +140,7 @@ def test_the_first_bad_line_is_named(tmp_path: Path, tasks: Path, rows: list[Any
 
 
 def test_without_tasks_only_a_conversation_can_be_placed(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="without the tasks this reply"):
+    with mistake("x.jsonl", "tasks"):
         read(tmp_path / "x.jsonl", None, BASE, *(completion(name, 1) for name in ORDER))
 
 

@@ -1,6 +1,7 @@
 """A user's own tasks with constraints."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -57,27 +58,27 @@ def test_the_language_is_given_or_that_of_the_constraints(
     [
         (
             {"constraints": [{"type": "namings", "answer": "x"}]},
-            "the task own/1: the constraint namings: .*'namings'",
+            "own/1: .*'namings'",
         ),
         (
             {"constraints": [{"type": "naming", "answer": "rust"}]},
-            "the task own/1: the constraint naming: the answer 'rust'",
+            "own/1: .*naming: .*'rust'",
         ),
         (
             {"constraints": [{"type": "language_version", "answer": "go;1.22"}]},
-            "the task own/1: the constraint language_version: no compiler checks versions of the language 'go'",
+            "own/1: .*language_version: .*'go'",
         ),
-        ({"constraints": [{"type": "language_type", "answer": "klingon"}]}, "own/1.*no language is called 'klingon'"),
-        ({"constraints": [WORDS], "language": "pyhton"}, "the task own/1: no language is called 'pyhton'"),
-        ({"language": "java"}, "the task own/1: it has several languages: java, rust"),
+        ({"constraints": [{"type": "language_type", "answer": "klingon"}]}, "own/1.*'klingon'"),
+        ({"constraints": [WORDS], "language": "pyhton"}, "own/1: .*'pyhton'"),
+        ({"language": "java"}, "own/1: .*java, rust"),
         (
             {"constraints": [{"type": "requirement", "answer": "  "}]},
-            "own/1: the constraint requirement: the answer is empty",
+            "own/1: .*requirement: .*empty",
         ),
         ({"constraints": [{"type": "naming"}]}, r"constraints\.0\.answer: Field required"),
         ({"tests": ["assert True"]}, "leave out tests"),
         ({"entry_point": "f"}, "leave out entry_point"),
-        ({"constraint": []}, "unknown field 'constraint': did you mean 'constraints'"),
+        ({"constraint": []}, "'constraint': .*'constraints'"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(tmp_path: Path, fields: dict[str, Any], problem: str) -> None:
@@ -111,7 +112,7 @@ def test_the_types_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     shown = " ".join(capsys.readouterr().out.split())
     for kind in constraint_types():
         assert f"{kind.name} ({kind.category}) answer {' '.join(kind.form.split())}" in shown
-    assert "typescript;countWords;Integer decided by a rule, for c, cpp, csharp, go, java" in shown
+    assert re.search(r"typescript;countWords;Integer [a-z ]+, for c, cpp, csharp, go, java", shown)
     for kind in (each for each in constraint_types() if not each.solved):
         assert all(kind.read(example) for example in kind.examples) and kind.examples, kind.name
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from codechat.base.errors import UserError
 from codechat.datasets import DATASETS
 from codechat.datasets.tasks import Dataset
 from codechat.studies.multicodeif.rows import ConstrainedTask
+from support.mistakes import mistake
 from support.multicodeif import chain, constrained
 
 PUBLISHED = Path(os.environ.get("CODECHAT_TEST_DATA", "")) / "multicodeif_tasks.jsonl.gz"
@@ -85,10 +87,10 @@ def test_the_hash_is_of_the_part_and_not_of_the_choice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        (constrained(answer="push_str"), "the task syntax_function/1: the answer 'push_str' is not of the form"),
-        (constrained(answer="cobol;ADD"), "the task syntax_function/1: no rule reads the language 'cobol'"),
-        (constrained(constraint_type="colour"), "no constraint type is called syntax/colour"),
-        (constrained(category="colours"), "no constraint type is called colours/function"),
+        (constrained(answer="push_str"), "syntax_function/1: .*'push_str'"),
+        (constrained(answer="cobol;ADD"), "syntax_function/1: .*'cobol'"),
+        (constrained(constraint_type="colour"), "syntax/colour"),
+        (constrained(category="colours"), "colours/function"),
         (constrained(level="L0"), "level: "),
         (constrained(prompt=""), "prompt: "),
     ],
@@ -96,24 +98,24 @@ def test_the_hash_is_of_the_part_and_not_of_the_choice(tmp_path: Path) -> None:
 def test_a_wrong_row_is_told_with_its_place(tmp_path: Path, row: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError) as caught:
         load(write(tmp_path, constrained(task_id="first"), row))
-    assert "tasks.jsonl:2: " in str(caught.value) and told in str(caught.value)
+    assert "tasks.jsonl:2: " in str(caught.value) and re.search(told, str(caught.value))
 
 
 def test_a_chain_with_a_gap_is_told(tmp_path: Path) -> None:
     rows = chain()
-    with pytest.raises(UserError, match="the level L3 of chain/0 does not follow"):
+    with mistake("L3", "chain/0"):
         load(write(tmp_path, rows[0], rows[2]), part="levels")
     rows[1]["answers_cumulative"] = []
-    with pytest.raises(UserError, match="an answer for each level up to it"):
+    with pytest.raises(UserError, match="answers_cumulative"):
         load(write(tmp_path, *rows), part="levels")
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"categories": ["enviroment"]}, "no category of constraints is called 'enviroment'"),
+        ({"categories": ["enviroment"]}, "'enviroment'"),
         ({"types": ["nameing"]}, "naming"),
-        ({"languages": ["haskell"]}, "no task of these categories, types and languages"),
+        ({"languages": ["haskell"]}, "no task of these"),
         ({"part": "chains"}, "dataset.part"),
     ],
 )
@@ -135,7 +137,7 @@ def test_chains_at_one_level(tmp_path: Path) -> None:
     hashes = {load(path, part="levels", level=level).content_hash for level in ("L1", "L2", "L3", "L4")}
     assert len(hashes | {chains.content_hash}) == 5, "their cells are different cells"
     assert len(load(path, part="levels", level="L4", types=["data_structure_size"]).tasks) == 2
-    with pytest.raises(UserError, match="no task of these categories"):
+    with mistake("no task"):
         load(path, part="levels", level="L1", types=["data_structure_size"])
 
 

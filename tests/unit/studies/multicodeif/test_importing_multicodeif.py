@@ -10,6 +10,7 @@ from codechat.base.records import SessionRecord, TurnRecord, read_sessions
 from codechat.cli.app import main
 from codechat.datasets.importing import FORMATS, Imported
 from support.codeif import write_rows
+from support.mistakes import mistake
 from support.multicodeif import chain, constrained
 
 TASK = "syntax_function/1"
@@ -105,7 +106,8 @@ def test_a_reply_without_a_verdict_is_undecided_and_told(folder: Path) -> None:
     turn = only(imported).turns[0]
     assert (turn.outcome, turn.passed, turn.failure, own(turn)["official"]) == (None, None, None, None)
     assert own(turn)["constraints"][0]["met"] is None
-    assert imported.remarks == ["1 of 1 reply have no published verdict"]
+    (remark,) = imported.remarks
+    assert remark.startswith("1 of 1 ") and "no published verdict" in remark
 
 
 def test_rounds_become_turns_with_what_was_sent_and_a_carried_reply_is_the_one_before(folder: Path) -> None:
@@ -146,13 +148,13 @@ def test_a_round_that_was_left_out_as_a_repetition_is_filled_and_told(folder: Pa
     turns = only(imported).turns
     assert [turn.response for turn in turns] == ["reply 0", "reply 1", "reply 1", "reply 3"]
     assert [own(turn)["carried"] for turn in turns] == [False] * 4
-    assert imported.remarks[0].startswith("round 2 is in no line")
+    assert imported.remarks[0].startswith("round 2 ")
 
 
 def test_a_round_is_not_filled_if_the_verdicts_say_that_it_differed(folder: Path) -> None:
     rows = [reply(0, False), reply(1, False), reply(3, True, previous_round_verdict=True)]
     imported = run(folder / "x.jsonl", *rows)
-    assert (only(imported).error, imported.remarks) == ("the source has no reply for turn 2", [])
+    assert only(imported).error.endswith("turn 2") and imported.remarks == []
 
 
 def test_a_chain_becomes_a_session_with_a_turn_a_level(folder: Path) -> None:
@@ -181,7 +183,7 @@ def test_a_first_level_in_the_file_stays(folder: Path) -> None:
 
 def test_a_session_with_a_hole_is_errored_and_names_it(folder: Path) -> None:
     session = only(run(folder / "x.jsonl", *LEVELS[1:]))
-    assert (session.status, session.error) == ("errored", "the source has no reply for turn 0")
+    assert session.status == "errored" and session.error.endswith("turn 0")
     assert [turn.turn for turn in session.turns] == [1, 2, 3]
 
 
@@ -190,30 +192,30 @@ def test_a_hole_counts_as_an_empty_reply_if_asked_and_others_have_the_turn(folde
     other = [{**row, "chain": 1} for row in LEVELS[1:]]
     rows = [LEVELS[1], LEVELS[3], *other]  # the first chain has no third level, and none has a first
     errors = [session.error for session in run(folder / "x.jsonl", *rows).sessions]
-    remedy = "; missing=empty counts it as an empty one"
-    assert errors == [f"the source has no reply for turn 0, 2{remedy}", "the source has no reply for turn 0"]
+    assert "turn 0, 2" in errors[0] and "missing=empty" in errors[0]
+    assert errors[1].endswith("turn 0"), "no remedy where it would not help"
     first, second = run(folder / "x.jsonl", *rows, missing="empty").sessions
     assert [turn.response for turn in first.turns] == ["reply at 2", "", "reply at 4"]
     empty = first.turns[1]
     assert (empty.outcome, empty.passed, own(empty)["constraints"][2]["met"]) == ("no_code", False, False)
-    assert first.error == second.error == "the source has no reply for turn 0", "no chain has that level"
+    assert first.error == second.error and first.error.endswith("turn 0"), "no chain has that level"
 
 
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
         (["{"], "x.jsonl:1: not JSON"),
-        ([reply(0, True), "[1]"], "x.jsonl:2: the line is not a JSON object"),
+        ([reply(0, True), "[1]"], "x.jsonl:2: .*JSON object"),
         ([{**reply(0, True), "response_raw": None}], "x.jsonl:1: response_raw: "),
         ([reply(0, True, round="R9")], "x.jsonl:1: round: "),
-        ([reply(0, True, round=None)], "x.jsonl:1: a reply has either a round"),
-        ([on_level(1, True, chain=None)], "x.jsonl:1: a reply has either a round"),
-        ([reply(0, True), LEVELS[0]], "x.jsonl:2: replies to levels and to tasks"),
-        ([reply(0, True), reply(1, True, model="gpt-8")], "x.jsonl:2: a reply of gpt-8 among replies of gpt-9"),
-        ([reply(0, True), reply(0, True)], "x.jsonl:2: a second reply for turn 0 of syntax_function/1"),
-        ([reply(0, True, task_id="syntax_function/2")], "x.jsonl:1: there is no task syntax_function/2 in"),
-        ([on_level(1, True, chain=7)], "x.jsonl:1: there is no task chain/7 in"),
-        ([on_level(2, True)], "x.jsonl:1: 1 verdict on 2 constraints of chain/0"),
+        ([reply(0, True, round=None)], "x.jsonl:1: .*either a round"),
+        ([on_level(1, True, chain=None)], "x.jsonl:1: .*either a round"),
+        ([reply(0, True), LEVELS[0]], "x.jsonl:2: .*levels.*tasks"),
+        ([reply(0, True), reply(1, True, model="gpt-8")], "x.jsonl:2: .*gpt-8.*gpt-9"),
+        ([reply(0, True), reply(0, True)], "x.jsonl:2: .*second.*turn 0 .*syntax_function/1"),
+        ([reply(0, True, task_id="syntax_function/2")], "x.jsonl:1: .*syntax_function/2"),
+        ([on_level(1, True, chain=7)], "x.jsonl:1: .*chain/7"),
+        ([on_level(2, True)], "x.jsonl:1: 1 verdict .*2 constraints.*chain/0"),
         ([""], "holds no reply"),
     ],
 )
@@ -224,14 +226,14 @@ def test_the_first_bad_line_is_named(folder: Path, rows: list[Any], told: str) -
 
 def test_a_file_beside_that_is_of_another_model_is_refused(folder: Path) -> None:
     write_rows(folder / f"multicodeif_single_{MODEL}.jsonl", reply(0, False, model="gpt-8"))
-    with pytest.raises(UserError, match=r"single_gpt-9.jsonl:1: a reply of gpt-8"):
+    with mistake("single_gpt-9.jsonl:1: ", "gpt-8"):
         run(folder / f"multicodeif_selfrepair_{MODEL}.jsonl", reply(1, True))
 
 
 def test_without_a_task_file_beside_it_must_be_named(tmp_path: Path, folder: Path) -> None:
     lonely = tmp_path / "lonely"
     lonely.mkdir()
-    with pytest.raises(UserError, match=r"no task file multicodeif_tasks.jsonl is in .*\ntasks=FILE names"):
+    with mistake("multicodeif_tasks.jsonl", "tasks=FILE"):
         run(lonely / "x.jsonl", reply(0, True))
     assert only(run(lonely / "x.jsonl", reply(0, True), tasks=str(folder / "multicodeif_tasks.jsonl")))
 
@@ -242,13 +244,14 @@ def test_the_command_writes_what_a_replay_reads(folder: Path, capsys: pytest.Cap
     assert main(words) == 0
     told = capsys.readouterr().out
     assert "1 session, 3 replies" in told
-    assert "1 session is not whole: chain/0: the source has no reply for turn 0" in told
+    assert any("chain/0: " in line and line.endswith("turn 0") for line in told.splitlines())
     (session,) = read_sessions(target)
     assert session.model == "gpt-10"
 
 
 def test_each_format_has_settings_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", "format=codeif", "source=a", "out=b", "missing=empty"]) == 2
-    assert "there is no setting 'missing'" in capsys.readouterr().err
+    assert "'missing'" in capsys.readouterr().err
     assert main(["import", "format=multicodeif", "source=a", "out=b", "missing=full"]) == 2
-    assert "missing: Input should be 'error' or 'empty'" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "missing: " in told and "'error' or 'empty'" in told

@@ -76,10 +76,8 @@ def test_undecided_tasks_are_in_no_rate_and_counted_beside() -> None:
 
 def test_many_undecided_tasks_are_told_before_the_figures() -> None:
     judged, ruled = session("a", "q?"), [session(name, "n+") for name in "bcde"]
-    assert caution_of(measured(judged, *ruled)) == "1 of 1 decisions by judge are undecided", (
-        "few tasks, and all of a judge's"
-    )
-    assert "25 % of the tasks are undecided" in caution_of(measured(judged, *ruled[:3]))
+    assert caution_of(measured(judged, *ruled)).startswith("1 of 1 decisions"), "few tasks, and all of a judge's"
+    assert "25 % of the tasks" in caution_of(measured(judged, *ruled[:3]))
     assert caution_of(measured(session("a", "q+"), *ruled)) == ""
 
 
@@ -87,7 +85,7 @@ def test_decisions_count_that_another_constraint_hides() -> None:
     """Every task fails by a rule, so that none is undecided, though nobody can read the judge."""
     found = measured(*(session(f"{number}", "n- q?") for number in range(5)))
     assert (found["undecided"], found["undecided_decisions"], found["n"]["undecided_decisions"]) == (0, 1 / 2, 10)
-    assert caution_of(found) == "5 of 5 decisions by judge are undecided"
+    assert caution_of(found).startswith("5 of 5 decisions")
 
 
 def test_a_group_that_is_almost_wholly_undecided_has_no_share() -> None:
@@ -97,9 +95,8 @@ def test_a_group_that_is_almost_wholly_undecided_has_no_share() -> None:
     assert found["by_category"]["undecided"] == {"code_quality": 10 / 11, "coding_style": 0}
     assert list(found[BY_CATEGORY]) == ["coding_style"] and found["n"]["by_check"]["undecided"]["judge"] == 11
     lines = dict(summary_lines(REPAIR, found))
-    assert lines["Accuracy by category"] == (
-        "coding_style: 1.000 (n 1*); *: fewer than 10; left out as almost wholly undecided: code_quality"
-    )
+    shown = lines["Accuracy by category"]
+    assert shown.startswith("coding_style: 1.000 (n 1*); ") and shown.endswith("undecided: code_quality")
     nine = measured(session("a", "q-"), *(session(f"{number}", "q?") for number in range(9)), session("r", "n+"))
     assert nine["by_category"]["accuracy"] == {"code_quality": 0, "coding_style": 1}
 

@@ -18,6 +18,7 @@ from codechat.studies.multicodeif.metrics import ConstrainedTurn
 from codechat.studies.multicodeif.protocol_repair import Repair, RepairConfig
 from codechat.studies.multicodeif.rows import ConstrainedTask
 from support.benches import Answer, Judging, Script, converse, fenced, shape
+from support.mistakes import mistake
 from support.multicodeif import SNAKE, SOLUTION, SPACES, Quoting, constrained_task, level
 
 BAD, GOOD = fenced("badName = 1\n"), fenced("good_name = 1\n")
@@ -253,7 +254,7 @@ def test_a_session_that_is_continued_or_scored_again_is_the_same(tmp_path: Path,
 def test_what_is_not_installed_is_told_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "tree_sitter_zig" else found(name))
-    with pytest.raises(UserError, match="need the package tree_sitter_zig") as raised:
+    with mistake("tree_sitter_zig") as raised:
         repair().turns(constrained_task(("naming", "zig;variable:snake_case"), language="zig"))
     assert "codechat[constraints]" in raised.value.remedy
     assert repair().turns(constrained_task(("naming", "c;variable:snake_case"), language="c")) == 5
@@ -263,7 +264,7 @@ def test_what_is_not_installed_is_told_before_anything_is_asked(monkeypatch: pyt
 def test_what_no_judge_will_decide_is_told_at_the_start(judge: str, said: bool) -> None:
     config = compose(["protocol=repair", f"judge={judge}"]).config
     remark = "".join(fitting.undecidable(config, (constrained_task(SNAKE), constrained_task(SNAKE, SCENARIO))))
-    assert ("1 of 2 tasks have a constraint that no rule decides, and judge=rules" in remark) == said
+    assert ("1 of 2 tasks" in remark and "judge=rules" in remark) == said
     assert not [*fitting.undecidable(config, (constrained_task(SNAKE),))]
     assert not [*fitting.undecidable(compose(["judge=rules"]).config, (constrained_task(SCENARIO),))]
 

@@ -83,14 +83,14 @@ def test_any_length_any_distribution(axis: str, turns: int, seed: int, data: st.
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"turns": 1}, "greater than or equal to 2"),
+        ({"turns": 1}, "turns: .* 2"),
         ({"turns": "abc"}, "valid integer"),
-        ({"distribution": {"cosmetik": 1}}, "'cosmetik' is no type of axis scope"),
+        ({"distribution": {"cosmetik": 1}}, "'cosmetik' .*axis scope"),
         ({"distribution": {"cosmetic": 0}}, "not all 0"),
         ({"distribution": {"cosmetic": -1, "semantic": 3}}, "at least 0"),
-        ({"axis": "change", "sequence": ["semantic"]}, "no type of axis change"),
+        ({"axis": "change", "sequence": ["semantic"]}, "axis change"),
         ({"sequence": []}, "at least 1 item"),
-        ({"turnz": 3}, "agenda.turnz is not an option"),
+        ({"turnz": 3}, "agenda.turnz"),
         ({"axis": "scop"}, "'scope', 'change' or 'cell'"),
     ],
 )

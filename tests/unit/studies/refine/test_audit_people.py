@@ -23,6 +23,7 @@ from codechat.studies.refine.audit import (
     with_labels,
 )
 from codechat.studies.refine.chapter.powered import FEWEST
+from support.mistakes import mistake
 from support.refine_cells import of, session, turn, write_audit_cell
 
 COSMETIC, SEMANTIC = of("cosmetic", "add"), of("semantic", "remove")
@@ -98,7 +99,7 @@ def test_without_population_the_cells_at_hand_say_it(tmp_path: Path) -> None:
     cells = load_cells([runs], options_of)
     counted = only(read_people(tmp_path / "audit", cells, options_of).by_judge)
     assert counted == told
-    with pytest.raises(UserError, match="labels cells of which nothing else is known: c"):
+    with mistake("cells", ": c"):
         read_people(tmp_path / "audit", [], options_of)
 
 
@@ -141,8 +142,8 @@ def test_labels_of_another_judge_correct_nothing(tmp_path: Path) -> None:
     people = read_people(tmp_path / "audit", [], options_of)
     found = {each.cell_id: each.labels for each in with_labels(load_cells([one, other, prompted]), people, options_of)}
     assert isinstance(found["a"], JudgeLabels)
-    assert found["b"] == "the labels are of another judge (rules)"
-    assert "another judge (rules, with other options" in found["p"]
+    assert "another judge (rules)" in found["b"]
+    assert "(rules, with other options" in found["p"]
 
 
 @pytest.mark.parametrize(
@@ -164,13 +165,13 @@ def test_a_wrong_folder_is_told(tmp_path: Path, make: Callable[[Path], object], 
 
 def test_a_folder_that_nobody_labelled_and_a_damaged_one_are_told(tmp_path: Path) -> None:
     rows = write(draw_apart([cell(tmp_path / "runs")], 0, 30, 0), tmp_path / "audit")
-    with pytest.raises(UserError, match="holds no label of adherence"):
+    with mistake("label of adherence"):
         read_people(tmp_path / "audit", [], options_of)
     labelled(tmp_path / "audit" / "ada.csv", rows, as_judged)
     other = write(draw_apart([cell(tmp_path / "more", sessions=3)], 0, 30, 0), tmp_path / "other")
     assert other
     (tmp_path / "audit" / POPULATION).write_text((tmp_path / "other" / POPULATION).read_text())
-    with pytest.raises(UserError, match=r"population\.json knows of no judged change of t/"):
+    with mistake("population.json", " t/"):
         read_people(tmp_path / "audit", [], options_of)
     (tmp_path / "audit" / POPULATION).write_text("{}")
     with pytest.raises(UserError, match=r"population\.json is damaged"):
@@ -179,9 +180,9 @@ def test_a_folder_that_nobody_labelled_and_a_damaged_one_are_told(tmp_path: Path
 
 def test_a_report_tells_a_wrong_folder_before_it_writes(tmp_path: Path) -> None:
     words = [f"runs={cell(tmp_path / 'runs')}", f"out={tmp_path / 'report'}"]
-    with pytest.raises(UserError, match="there is no folder nowhere"):
+    with mistake("nowhere"):
         run_report([*words, "audit=nowhere"])
-    with pytest.raises(UserError, match="holds no labels of instructions"):
+    with mistake(str(tmp_path / "runs"), "labels of instructions"):
         run_report([*words, f"audit={tmp_path / 'runs'}"])
     assert not (tmp_path / "report").exists()
 
@@ -192,7 +193,7 @@ def test_a_report_tells_a_wrong_folder_before_it_writes(tmp_path: Path) -> None:
         (("correction=10", "n=5"), "leave one out"),
         (("correction=10", "adherence=5"), "leave one out"),
         (("correction=10", "constraints=5"), "leave one out"),
-        (("correction=0",), "correction is a whole number of at least 1"),
+        (("correction=0",), "correction "),
     ],
 )
 def test_settings_of_a_draw_that_do_not_go_together(tmp_path: Path, words: tuple[str, ...], told: str) -> None:

@@ -74,8 +74,9 @@ def test_what_a_language_cannot_express_is_left_out_and_listed(tmp_path: Path) -
     assert (2**60,) not in suite_of(javascript).inputs and (2**40,) in suite_of(javascript).inputs
     assert not {(2**60,), (2**40,)} & set(suite_of(java).inputs)
     assert suite_of(java).model is not None and suite_of(java).model.inputs == suite_of(java).inputs
-    assert java.details == ("HumanEval/7: 40 of 42 inputs, 40 of which java can express",)
-    assert "1 of 1 task in java, with 40 of the 40 inputs that it can express" in java.remark
+    (detail,) = java.details
+    assert detail.startswith("HumanEval/7: 40 of 42 inputs, 40 ") and "java" in detail
+    assert "1 of 1 task in java" in java.remark and "40 of the 40 inputs" in java.remark
     assert suite_of(java).signature == "public int twice(int x)"
 
 
@@ -102,15 +103,16 @@ def test_a_task_of_which_too_little_is_left_is_left_out(
     with mistake("java"):
         build(tmp_path, "java", other)
     decided["java", "HumanEval/7"] = (Decided(**common, decision="cannot", inputs=[0, 1, 3], results=("0", "1")),)
-    assert build(tmp_path, "java", other).details == ("HumanEval/7: 37 of 42 inputs, 37 of which java can express",)
+    (detail,) = build(tmp_path, "java", other).details
+    assert detail.startswith("HumanEval/7: 37 of 42 inputs, 37 ") and "java" in detail
 
 
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({**JAVA}, "task_id 'Java/7' is not of the form JavaScript/NUMBER"),
+        ({**JAVA}, "task_id 'Java/7' .*JavaScript/NUMBER"),
         ({**JAVASCRIPT, "task_id": "JavaScript/8"}, "HumanEval[+] has no task 8"),
-        ({**JAVASCRIPT, "prompt": "function twice(x) {"}, "prompt: it shows no head of a function in javascript"),
+        ({**JAVASCRIPT, "prompt": "function twice(x) {"}, "prompt: .*javascript"),
         ({"task_id": "JavaScript/7"}, "prompt: Field required"),
     ],
 )
@@ -125,7 +127,7 @@ def test_other_tasks_in_place_of_humaneval_plus_are_told_by_the_option_that_has_
 
 
 def test_the_language_that_is_lacking_is_told_with_those_to_choose_from() -> None:
-    with pytest.raises(UserError, match=r"set it: dataset\.language=VALUE .*javascript or java"):
+    with mistake("dataset.language=VALUE", "javascript or java"):
         validate(HumanEvalXConfig, {"kind": "humaneval_x", "language": "???", "path": "x"}, "dataset")
 
 

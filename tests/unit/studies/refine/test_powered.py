@@ -1,5 +1,6 @@
 """Prediction-powered shares: by hand, with a judge that says nothing and one that is always right, of two cells."""
 
+import re
 from math import sqrt
 
 import pytest
@@ -92,9 +93,8 @@ def test_replies_without_code_follow_nothing() -> None:
 
 def test_labels_of_other_cells_do_not_count() -> None:
     both = known(*labels((18, 20), (4, 20)), *labels((10, 10), (1, 9), "b"))
-    assert powered(both, {"b"}, {"cosmetic": figure(120, 200)}) == (
-        "too few labels of this cell: 9 of changes judged violated, and 10 are needed"
-    )
+    told = powered(both, {"b"}, {"cosmetic": figure(120, 200)})
+    assert isinstance(told, str) and re.findall(r"\d+", told) == ["9", "10"] and "violated" in told
     assert found(both, "a", {"cosmetic": figure(120, 200)}).value == pytest.approx(0.62, abs=0.05)
 
 

@@ -39,9 +39,9 @@ def cell(*instructions: Instruction, uses: frozenset[str] = USES, recorded: bool
     ("pool", "told"),
     [
         ([("cosmetic", True), ("structural", True), ("semantic", True)], ""),
-        ([("cosmetic", True), ("structural", False), ("semantic", True)], "cannot decide.* the type structural"),
-        ([("cosmetic", True), ("semantic", False)], "the agenda asks for the type structural"),
-        ([], "the agenda asks for the types"),
+        ([("cosmetic", True), ("structural", False), ("semantic", True)], "cannot decide.* type structural"),
+        ([("cosmetic", True), ("semantic", False)], "agenda asks .*type structural"),
+        ([], "agenda asks .*types"),
         ([("cosmetic", False), ("structural", False), ("semantic", True)], "cannot decide.* the types"),
     ],
 )
@@ -60,7 +60,7 @@ def test_an_agenda_asks_for_types_that_the_judge_can_decide(pool: list[tuple[str
 def test_instructions_that_are_never_drawn_are_remarked() -> None:
     pool = [instruction(scope, rule=True, scope=scope) for scope in ("cosmetic", "structural", "semantic")]
     (remark,) = check_instructions(cell(*pool, instruction("more")))
-    assert "judge=own leaves out 1 of 4 instructions" in remark and "judge=llm" in remark
+    assert "judge=own" in remark and "1 of 4 instructions" in remark and "judge=llm" in remark
 
 
 @pytest.mark.usefixtures("needs_rules")

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codechat.base.domain import Change, Instruction
-from codechat.base.errors import UserError
 from codechat.base.files import from_yaml
 from codechat.judging import JUDGES, JudgeConfig
 from codechat.studies.refine.instructions.pool import EMBEDDED, read_pool
 from codechat.studies.refine.patterns import adherence, applicable, read
+from support.mistakes import mistake
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "rules"
 POOL = {one.id: one for one in read_pool(EMBEDDED, {}).instructions}
@@ -130,7 +130,7 @@ WRONG: list[tuple[Change, dict[str, object], str]] = [
 
 @pytest.mark.parametrize(("change", "rule", "message"), WRONG)
 def test_a_rule_that_makes_no_sense_is_a_users_mistake(change: Change, rule: dict[str, object], message: str) -> None:
-    with pytest.raises(UserError, match="the rule of instruction 'mine'") as raised:
+    with mistake("instruction 'mine'") as raised:
         applicable(CODE, instruction(change, **rule))
     assert message in str(raised.value)
 

@@ -144,7 +144,7 @@ class TestPython:
 
     def test_tests_that_do_not_discriminate_then_do(self, run: Run) -> None:
         played = run(Trace([ONE, NOT_NEW, TWO]))
-        assert played.attempts == [1, 2] and "also pass with the previous solution" in played.feedback[0]
+        assert played.attempts == [1, 2] and "previous solution" in played.feedback[0]
         assert run(Trace([ONE, NOT_NEW], limits=Limits(skip=["distinctiveness"]))).attempts == [1, 1]
 
     def test_refined_tests(self, run: Run) -> None:
@@ -172,7 +172,7 @@ class TestPython:
         limits = Limits(attempts=2)
         made = run(Trace([ONE, NOT_NEW, TWO, TWO, Draft(POSITIVE, THREE.test)], asks=ASKS, limits=limits)).made
         assert isinstance(made, Dropped) and made.reason == "attempts used up"
-        assert "turn 3 of 3 is not made in 2 attempts" in made.detail
+        assert "turn 3 of 3" in made.detail and "2 attempts" in made.detail
 
     def test_every_turn_has_all_attempts_from_one_on(self, run: Run) -> None:
         played = run(Trace([None, ONE, NOT_NEW, TWO], limits=Limits(attempts=2)))
@@ -202,14 +202,14 @@ class TestPython:
 
     def test_first_tests_that_check_nothing(self, run: Run) -> None:
         played = run(Trace([Draft(AREA, suite("self.assertTrue(callable(area))")), ONE, TWO]))
-        assert played.attempts == [2, 1] and "a program that has nothing yet" in played.feedback[0]
+        assert played.attempts == [2, 1] and "nothing yet" in played.feedback[0]
         paper = Limits(earlier="previous")
         assert run(Trace([Draft(AREA, suite("self.assertTrue(area)")), TWO], limits=paper)).attempts == [1, 1]
 
     def test_an_earlier_solution_that_passes(self, run: Run) -> None:
         back = Draft(AREA, suite("self.assertEqual(area(-1, 2), -2)"))  # as before the second turn
         played = run(Trace([ONE, TWO, back, THREE], asks=ASKS))
-        assert played.attempts == [1, 1, 2] and "also pass with the solution of turn 1" in played.feedback[0]
+        assert played.attempts == [1, 1, 2] and "solution of turn 1" in played.feedback[0]
         assert run(Trace([ONE, TWO, back], asks=ASKS, limits=Limits(earlier="previous"))).attempts == [1, 1, 1]
 
     @pytest.mark.parametrize("test", ["import unittest\n", "def test(:\n", suite(head="x = 1\n") + "    pass\n"])
@@ -253,7 +253,7 @@ class TestJava:
     def test_tests_that_do_not_discriminate(self, run: Run) -> None:
         any_price = other(3, test="assertTrue(new Shop().price() > 0);")
         played = run(Trace([SHOP, any_price, other(3)], place=JAVA))
-        assert played.attempts == [1, 2] and "also pass with the previous solution" in played.feedback[0]
+        assert played.attempts == [1, 2] and "previous solution" in played.feedback[0]
 
     def test_what_does_not_compile_exits_or_has_no_test_is_told_apart(self, run: Run) -> None:
         broken = replace(SHOP, code=SHOP.code.replace("2;", "two;"))

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,9 @@ def test_the_published_file() -> None:
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        (changed(total_turn=4), "total_turn is 4, and there are 3 turns"),
-        (turn(turn_num=2), "the turns are numbered [2, 2, 3], and not from 1 without a gap"),
-        (turn(test=""), "turn_datas.0.test: String should have at least 1 character"),
+        (changed(total_turn=4), "total_turn is 4"),
+        (turn(turn_num=2), "[2, 2, 3]"),
+        (turn(test=""), "turn_datas.0.test: "),
         (turn(solution="def task_func(:"), "a solution does not parse"),
         (turn(test="def test_it(values):\n    assert task_func(values)\n"), "test_it"),
         ({"hash_id": "x"}, "total_turn: Field required"),
@@ -101,11 +102,11 @@ def test_mistakes_in_ones_own_turns(tmp_path: Path, row: dict[str, Any], told: s
 @pytest.mark.parametrize(
     ("language", "tests", "told"),
     [
-        ("klingon", {"tests": "assert f(1) == 1"}, "tests of kind assertions are for python: give suite for klingon"),
+        ("klingon", {"tests": "assert f(1) == 1"}, "assertions .*python.*suite for klingon"),
         (
             "python",
             {"suite": {"kind": "junit", "tests": "class A { }"}},
-            "tests of kind junit are for java: give suite for python",
+            "junit .*java.*suite for python",
         ),
     ],
 )
@@ -115,7 +116,7 @@ def test_tests_in_another_language_than_the_task_are_refused(
     row = {"task_id": "mine/0", "language": language, "turns": [{"instruction": "Do.", "solution": "x = 1", **tests}]}
     with pytest.raises(UserError) as caught:
         load(tmp_path, row, kind="jsonl")
-    assert str(caught.value).startswith(f"{tmp_path}/tasks.jsonl:1: ") and told in str(caught.value)
+    assert str(caught.value).startswith(f"{tmp_path}/tasks.jsonl:1: ") and re.search(told, str(caught.value))
 
 
 @pytest.mark.parametrize(

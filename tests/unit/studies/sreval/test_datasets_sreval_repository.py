@@ -53,18 +53,18 @@ def test_a_task_has_its_places_and_the_code_above(tmp_path: Path, shop: Path) ->
 @pytest.mark.parametrize(
     ("row", "place", "told"),
     [
-        ({"hash_id": "other"}, {}, "places.jsonl holds no place of other"),
+        ({"hash_id": "other"}, {}, "no place of other"),
         ({"total_turn": 4}, {}, "total_turn is 4"),
         ({"turn_datas": [{**TOTAL["turn_datas"][0], "test": "x = 1"}], "total_turn": 1}, {}, "no function whose name"),
         ({"turn_datas": [{**TOTAL["turn_datas"][0], "solution": "def"}], "total_turn": 1}, {}, "turn 1 does not parse"),
-        ({}, {"completion_path": "Text/other/shop/basket.py"}, "places.jsonl:1: completion_path: Text/other"),
-        ({}, {"project_path": "../shop"}, "it must be a path inside the repositories"),
+        ({}, {"completion_path": "Text/other/shop/basket.py"}, "places.jsonl:1: completion_path: "),
+        ({}, {"project_path": "../shop"}, "path inside the repositories"),
         ({}, {"tests": []}, "places.jsonl:1: tests"),
-        ({}, {"signature_position": [21, 21]}, "basket.py has no function total at the lines 21 to 24"),
-        ({}, {"body_position": [24, 27]}, "basket.py has no function total at the lines 22 to 27"),
+        ({}, {"signature_position": [21, 21]}, "lines 21 to 24"),
+        ({}, {"body_position": [24, 27]}, "lines 22 to 27"),
         ({}, {"completion_path": f"{PROJECT}/shop/none.py"}, "cannot read"),
-        ({}, {"tests": ["tests/test_basket.py::Other::test_total"]}, "test_basket.py has no class Other"),
-        ({}, {"project_path": "Text/mart", "completion_path": "Text/mart/a.py"}, "1 chosen task needs 1 repository that is not in"),
+        ({}, {"tests": ["tests/test_basket.py::Other::test_total"]}, "no class Other"),
+        ({}, {"project_path": "Text/mart", "completion_path": "Text/mart/a.py"}, "1 repository that is not"),
     ],
 )  # fmt: skip
 def test_mistakes_are_told(tmp_path: Path, row: dict[str, Any], place: dict[str, Any], told: str) -> None:
@@ -76,10 +76,8 @@ def test_mistakes_are_told(tmp_path: Path, row: dict[str, Any], place: dict[str,
 def test_without_repositories_the_chosen_tasks_say_what_they_need(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         load(tmp_path, repos=None)
-    assert str(caught.value).splitlines()[:2] == [
-        "1 chosen task needs 1 repository (tasks of each in brackets):",
-        f"{PROJECT} (1)",
-    ]
+    needs, each = str(caught.value).splitlines()[:2]
+    assert needs.startswith("1 chosen task ") and "1 repository" in needs and each == f"{PROJECT} (1)"
 
 
 def test_a_place_that_is_there_twice_is_told(tmp_path: Path) -> None:
@@ -117,7 +115,7 @@ def test_the_published_file_loads_and_says_what_it_needs(tmp_path: Path) -> None
     with pytest.raises(UserError) as caught:
         build(**options, repos=str(tmp_path))
     shown = str(caught.value)
-    assert shown.startswith("89 chosen tasks need 35 repositories that are not in ") and "…" not in shown
+    assert shown.startswith("89 chosen tasks ") and "35 repositories" in shown and "…" not in shown
     with gzip.open(PLACES, "rt") as stream:
         projects = {json.loads(line)["project_path"] for line in stream}
     assert len(projects) == 35 and all(f"{project} (" in shown for project in projects)

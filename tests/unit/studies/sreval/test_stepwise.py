@@ -13,6 +13,7 @@ from codechat.sandbox.suites.assertions import Assertions
 from codechat.studies.sreval.metrics import CHECKS, stepwise_metrics
 from codechat.studies.sreval.protocol import StepwiseConfig, layout, official_code
 from codechat.studies.sreval.rows import Step, StepTask
+from support.mistakes import mistake
 
 TASK = StepTask(
     "t",
@@ -105,7 +106,7 @@ def test_layouts(options: dict[str, str], second: list[Message], third: list[Mes
 
 
 def test_cumulative_with_golden_is_refused() -> None:
-    with pytest.raises(UserError, match="cumulative shows no earlier code"):
+    with mistake("protocol.prompting=cumulative", "protocol.context=golden"):
         compose(["protocol=stepwise", "protocol.prompting=cumulative", "protocol.context=golden"])
 
 

@@ -13,6 +13,7 @@ from codechat.cli.app import main
 from codechat.run.settings.compose import compose
 from codechat.studies.refine.instructions import INSTRUCTIONS, Pool, WrongPool
 from codechat.studies.refine.instructions.pool import PoolConfig, load
+from support.mistakes import mistake
 
 ROWS = [
     {"Nr": "a1", "Prompt": "Remove all comments, please.", "Depth": "Cosmetic", "Kind": "remove"},
@@ -89,7 +90,7 @@ def test_marks_of_acceptance_are_read(tmp_path: Path, yes: str, no: str) -> None
 
 
 def test_another_mark_is_a_mistake(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="2: 'accepted' is 'perhaps'\nsay yes or no"):
+    with mistake("2: 'accepted'", "'perhaps'", "yes or no"):
         _load(tmp_path, "text,scope,accepted\nUse a set.,semantic,perhaps\n", "pool.csv")
 
 
@@ -195,7 +196,7 @@ def test_mistakes_name_file_line_and_remedy(tmp_path: Path, mistake: str) -> Non
 
 
 def test_missing_file_and_folder(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"cannot read the pool .*gone\.csv: No such file"):
+    with mistake("gone.csv"):
         load(PoolConfig(path=str(tmp_path / "gone.csv")))
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(UserError, match="cannot read the pool"):
@@ -212,18 +213,16 @@ def test_a_given_change_wins_over_the_leading_verb_with_a_warning(tmp_path: Path
     rows = "text,scope,change\nUse it.,semantic,remove\nBeautify it.,cosmetic,modify\nAdd it.,cosmetic,ADD\n"
     pool = _load(tmp_path, rows, "pool.csv")
     assert [one.change for one in pool.instructions] == ["remove", "modify", "add"]
-    assert pool.warnings == (
-        f"{tmp_path / 'pool.csv'}:2: 'Use it.' counts as 'remove', as given; its leading verb would mean 'add'",
-    )
+    (warning,) = pool.warnings
+    assert warning.startswith(f"{tmp_path / 'pool.csv'}:2: 'Use it.'") and "'remove'" in warning and "'add'" in warning
 
 
 def test_a_column_that_is_not_read_and_almost_is_one_is_told(tmp_path: Path) -> None:
     pool = _load(tmp_path, 'text,scope,Rule,author\nUse it.,semantic,"{""pattern"": ""for""}",me\n', "pool.csv")
     assert pool.instructions[0].rule is None
     path = tmp_path / "pool.csv"
-    assert pool.warnings == (
-        f"{path}: the column 'Rule' is not read; if it is the rule, set instructions.columns.rule=Rule",
-    )
+    (warning,) = pool.warnings
+    assert warning.startswith(f"{path}: ") and "'Rule'" in warning and "instructions.columns.rule=Rule" in warning
 
 
 WRONG = """text,scope,change
@@ -239,13 +238,15 @@ Do it.,semantic,
 def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(WrongPool) as raised:
         _load(tmp_path, WRONG, "pool.csv")
-    assert str(raised.value).splitlines() == [
-        f"{tmp_path / 'pool.csv'}: 5 of 6 rows cannot be used, by line",
-        "2: 'structual' is no scope; did you mean 'structural'?",
-        "4: 'delete' is no change; choose from: add, modify, remove",
-        "5: the instruction has no text; write one imperative sentence",
-        "`codechat list instructions` with the same instructions.… settings shows the others too, in lines 6, 7",
+    named = [
+        (f"{tmp_path / 'pool.csv'}: ", "5 of 6 rows"),
+        ("2: 'structual' ", "'structural'"),
+        ("4: 'delete' ", "add, modify, remove"),
+        ("5: ", "no text"),
+        ("`codechat list instructions` ", "lines 6, 7"),
     ]
+    for line, (start, part) in zip(str(raised.value).splitlines(), named, strict=True):
+        assert line.startswith(start) and part in line
     assert len(raised.value.mistakes) == 5
     assert [one.text for one in raised.value.understood.instructions] == ["Beautify it."]
 
@@ -273,18 +274,18 @@ def test_the_listing_shows_what_was_understood(
     assert main(words) == 2
     printed = capsys.readouterr().out
     assert re.search(r"1 +cosmetic +modify +LLM +Beautify it\. +cosmetic-beautify-it", printed)
-    assert "1 accepted instructions (decided by their rules: 0; without a rule, for an LLM: 1)" in printed
-    assert "mistakes: 5; no cell runs with this file until they are mended" in printed
-    assert "pool.csv:7: the leading verb 'do' of 'Do it.' stands for no change; say it in a column 'change'" in printed
+    assert all(figure in printed for figure in ("1 accepted", "rules: 0;", "LLM: 1)", "mistakes: 5;"))
+    (told,) = [line for line in printed.splitlines() if "pool.csv:7: " in line]
+    assert all(named in told for named in ("'do'", "'Do it.'", "'change'"))
     Path("pool.csv").write_text(
         "text,scope,change,rejected\nUse it.,semantic,remove,\nUse magic.,semantic,,ambiguous\n"
     )
     assert main(words) == 0
     printed = capsys.readouterr().out
-    assert "rejected by curation: 1, never drawn" in printed and "ambiguous" in printed
-    assert "warnings: 1\npool.csv:2: 'Use it.' counts as 'remove'" in printed
+    assert "rejected by curation: 1" in printed and "ambiguous" in printed
+    assert "warnings: 1\npool.csv:2: 'Use it.' " in printed
     assert main(["list", "model", "model.name=x"]) == 2
-    assert "list takes settings only for instructions" in capsys.readouterr().err
+    assert "only for instructions" in capsys.readouterr().err
 
 
 def test_a_run_tells_the_first_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -295,5 +296,5 @@ def test_a_run_tells_the_first_warning(tmp_path: Path, capsys: pytest.CaptureFix
     words = [f"instructions.path={path}", "model=echo", "dataset.limit=1", "agenda.turns=2", "tracking=none"]
     assert main([*words, f"runs_dir={tmp_path}", "sandbox.allow_weak=true"]) == 0
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
-    assert line.startswith(f"warning: {path}:2: 'Replace cosmetic.' counts as 'add'")
-    assert "'modify'" in line and "2 more: codechat list instructions instructions.path=" in line
+    assert line.startswith(f"warning: {path}:2: 'Replace cosmetic.' ") and "'add'" in line
+    assert "'modify'" in line and "2 more: " in line and "instructions.path=" in line

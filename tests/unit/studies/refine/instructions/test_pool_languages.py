@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-import pytest
-
-from codechat.base.errors import UserError
 from codechat.studies.refine.instructions import Pool
 from codechat.studies.refine.instructions.pool import EMBEDDED, read_pool
+from support.mistakes import mistake
 
 ROWS = """text,scope,rule,languages
 Remove all comments.,cosmetic,"{""pattern"": ""comment""}",
@@ -54,7 +52,7 @@ def test_an_id_sees_what_holds_for_the_languages_of_its_tasks_alone(tmp_path: Pa
 
 def test_a_rule_that_no_language_of_its_row_knows_is_a_mistake(tmp_path: Path) -> None:
     row = 'Use a switch.,structural,"{""pattern"": ""decorated""}",java'
-    with pytest.raises(UserError, match=r"pool\.csv:2: .*no pattern of other languages is called 'decorated'"):
+    with mistake("pool.csv:2: ", "'decorated'"):
         pool_of(tmp_path, f"text,scope,rule,languages\n{row}\n")
 
 
