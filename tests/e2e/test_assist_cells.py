@@ -23,6 +23,7 @@ from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.cab.turns import AssistTurn
 from codechat.testing import Call, OpenAIServer, Result, error
 from support.cab import Rooms, hold, issue, judges, repository, says, write
+from support.mistakes import mistake
 
 pytestmark = pytest.mark.long
 
@@ -61,7 +62,7 @@ def test_the_starter_needs_no_further_option(here: Path) -> None:
 def test_rehearsed_roles_play_nowhere_else(here: Path) -> None:
     words = ["protocol=assist", "dataset=cab", "dataset.path=x", "tracking=none"]
     write(here / "x", issue())
-    with pytest.raises(UserError, match=r"rehearsed_user is no language model and plays only in assist_starter"):
+    with mistake("rehearsed_user", "assist_starter"):
         run(compose([*words, "environment=none"]))
 
 
@@ -69,7 +70,7 @@ def test_commands_need_a_repository(here: Path) -> None:
     write(here / "x", issue())
     words = ["protocol=assist", "dataset=cab", "dataset.path=x", "tracking=none", "model=maintainer"]
     roles = ["model@protocol.roles.user=gpt5_nano", "model@protocol.roles.judge=gpt5"]
-    with pytest.raises(UserError, match=r"ann/shop#4 has none\n.*dataset.repos=DIR.*environment=none"):
+    with mistake("ann/shop#4", "dataset.repos=DIR", "environment=none"):
         run(compose([*words, *roles]))
     assert build_cell(compose([*words, *roles, "environment=none"])).tasks
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codechat import UserError, compose, run
+from codechat import compose, run
 from codechat.base.records import read_sessions
 from codechat.cli.app import main
 from codechat.cli.sweep import run_sweep
@@ -20,6 +20,7 @@ from codechat.studies.cab.turns import AssistJudgement, AssistTurn
 from codechat.testing import Call, OpenAIServer
 from support import machine
 from support.cab import issue, judges, repository, says, write
+from support.mistakes import mistake
 
 pytestmark = pytest.mark.engines
 
@@ -62,7 +63,7 @@ def test_an_image_that_is_not_there(
     engine: None, server: OpenAIServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = told(server, capsys, *words(server, tmp_path, "environment.image=nowhere:9"))
-    assert "environment.image: docker has no image 'nowhere:9' on this machine" in shown
+    assert "environment.image" in shown and "'nowhere:9'" in shown
     assert "docker pull nowhere:9" in shown
     mapped = words(server, tmp_path, "environment.image=mine", "environment.images={mine: nowhere:8}")
     assert "has no image 'nowhere:8'" in told(server, capsys, *mapped)
@@ -90,7 +91,7 @@ def test_what_can_have_no_room_is_told_before_anything_is_paid(
     made = issues(tmp_path, 4)
     for more in ([], ["dry_run=true"]):
         shown = told(server, capsys, *words(server, tmp_path, *made, *more))
-        assert "2 of 4 tasks have no Dockerfile, such as ann/shop#2" in shown
+        assert "2 of 4 tasks" in shown and "Dockerfile" in shown and "ann/shop#2" in shown
         assert "environment.fallback=checkout" in shown and "environment.image=NAME" in shown
     assert main(words(server, tmp_path, *made, "environment.fallback=checkout", "dry_run=true")) == 0
 
@@ -210,8 +211,8 @@ def test_an_engine_that_does_not_answer(
         pytest.skip("needs the package docker.io")
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing")
     shown = told(server, capsys, *words(server, tmp_path, "environment.image=nowhere:9"))
-    assert "environment=docker needs an engine that answers" in shown and "has no image" not in shown
-    with pytest.raises(UserError, match="needs an engine that answers"):
+    assert "environment=docker" in shown and "nowhere:9" not in shown
+    with mistake("environment=docker", "environment=checkout"):
         run(compose(words(server, tmp_path, "environment.image=tiny")))
 
 

@@ -93,7 +93,7 @@ def test_the_papers_audit_draws_each_question_apart(tmp_path: Path, capsys: pyte
     words = ["export", f"runs={cell}", f"out={tmp_path / 'audit'}"]
     assert run_audit([*words, "applicability=30", "adherence=8"]) == 0
     printed = capsys.readouterr().out
-    assert "drawn: 30 of 36 decisions for applicability, 8 of 9 judged changes for adherence" in printed
+    assert re.search(r"drawn: 30 of 36 .*applicability, 8 of 9 .*adherence", printed)
     rows = table(tmp_path / "audit" / "sample.csv")
     counts = [row["counts_for"] for row in rows]
     assert counts.count("applicability") + counts.count("both") == 30
@@ -110,7 +110,7 @@ def test_the_papers_audit_draws_each_question_apart(tmp_path: Path, capsys: pyte
     applicability, adherence = capsys.readouterr().out.split("## Adherence")
     assert "(30 of 30)" in applicability and "(8 of 8)" in adherence
     assert run_audit([*words[:2], f"out={tmp_path / 'alone'}", "adherence=5"]) == 0
-    assert "drawn: 5 of 9 judged changes for adherence\n" in capsys.readouterr().out
+    assert re.search(r"drawn: 5 of 9 .*adherence\n", capsys.readouterr().out)
     assert {row["counts_for"] for row in table(tmp_path / "alone" / "sample.csv")} == {"adherence"}
 
 

@@ -207,7 +207,7 @@ def test_constraints_are_labelled_with_the_task_in_sight(tmp_path: Path, opened:
     page = tmp_path / "label.html"
     page.write_text(labelling_page(rows), encoding="utf-8")
     driver = opened(page)
-    assert text(driver, "ask-first").startswith("Does this code keep the constraint?")
+    assert "constraint?" in text(driver, "ask-first")
     assert text(driver, "instruction") == "Names in snake_case."
     assert "Task 1" in text(driver, "read") and "</script>" in text(driver, "read")
     assert driver.title.startswith("Label"), "a prompt is no markup"
@@ -215,7 +215,8 @@ def test_constraints_are_labelled_with_the_task_in_sight(tmp_path: Path, opened:
     assert not shown(driver, "second")
     assert text(driver, "progress") == "1 of 2 labelled"
     press(driver, "r")
-    assert "no (by rule): line 1: fooBar" in text(driver, "judge")
+    judge = text(driver, "judge")
+    assert "no (by rule)" in judge and "line 1: fooBar" in judge
     press(driver, "e")
     path = tmp_path / "downloads" / "labels-anonymous.csv"
     until(path.is_file, "the download")
@@ -236,16 +237,16 @@ def test_conditions_are_labelled_with_issue_and_thread_in_sight(tmp_path: Path, 
     page.write_text(labelling_page(rows), encoding="utf-8")
     driver = opened(page)
     panes = "return [...document.querySelectorAll('#read details')].map(%s)"
-    assert driver.execute_script(panes % "pane => pane.firstChild.textContent") == [
-        "The issue", "The thread that followed it",
-    ]  # fmt: skip
+    issue, thread = driver.execute_script(panes % "pane => pane.firstChild.textContent")
+    assert "issue" in issue and "thread" in thread
     for width in (1440, 500):
         driver.set_window_size(width, 900)
         assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
         assert max(driver.execute_script(panes % "pane => pane.offsetHeight")) < 450
     driver.execute_script("document.querySelector('#read details:last-child pre').scrollTop = 500")
     press(driver, "y", "r")
-    assert "no (by gpt-5): It is not." in text(driver, "judge")
+    judge = text(driver, "judge")
+    assert "no (by gpt-5)" in judge and "It is not." in judge
     assert driver.execute_script(panes % "pane => pane.lastChild.scrollTop") == [0, 500], "a label moves nothing"
     press(driver, "\ue014")
     assert text(driver, "read").endswith("(nothing)")

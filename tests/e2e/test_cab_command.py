@@ -42,4 +42,5 @@ def test_a_sweep_over_what_is_chosen(tmp_path: Path, capsys: pytest.CaptureFixtu
     path = write(tmp_path / "tasks.jsonl", issue())
     words = ["-m", "protocol=static", "model=gpt5", "dataset=cab", f"dataset.path={path}", "dataset.kind=issue,pull"]
     assert main(words) == 2
-    assert "no issue of the file is of" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "ann/shop#4 has no tests" in told and "no issue of" in told

@@ -13,9 +13,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from codechat.base.errors import UserError
 from codechat.models.calls.transport import AioTransport, proxy_of
 from codechat.testing import Call, OpenAIServer
+from support.mistakes import mistake
 
 pytestmark = pytest.mark.long
 
@@ -76,7 +76,7 @@ def test_a_proxy_that_does_not_speak_http_is_told_without_its_password(
     proxy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("all_proxy", proxy)
-    with pytest.raises(UserError, match=r"no http:// or https:// address\n.*http_proxy") as told:
+    with mistake("api.invalid", "http_proxy", "no_proxy") as told:
         AioTransport("http://api.invalid/v1")
     assert "secret" not in str(told.value)
 
@@ -84,7 +84,7 @@ def test_a_proxy_that_does_not_speak_http_is_told_without_its_password(
 async def test_a_proxy_that_is_down_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://me:secret@127.0.0.1:9")
     async with httpx2.AsyncClient(transport=AioTransport("http://api.invalid/v1"), timeout=30) as client:
-        with pytest.raises(httpx2.ConnectError, match="the proxy that the environment names") as told:
+        with pytest.raises(httpx2.ConnectError, match="proxy") as told:
             await client.get("http://api.invalid/v1/models")
     assert "secret" not in str(told.value)
 

@@ -93,10 +93,9 @@ def test_a_finished_cell_meets_another_checkpoint_and_stops(serve: Serve, capsys
     assert cell(new) == 2
     shown = capsys.readouterr()
     assert re.fullmatch(
-        rf"error: model: {new.base_url} serves another checkpoint than this cell was begun with: its root is "
-        rf"'/weights/b', and was '/weights/a' at {old.base_url} on \d{{4}}-\d\d-\d\d \d\d:\d\d\n"
-        r"to measure it apart, set model.weights.revision=NAME or another runs_dir; "
-        r"to continue this cell, serve the earlier checkpoint\n",
+        rf"error: model: {new.base_url} .* root .*'/weights/b'.*'/weights/a' at {old.base_url} "
+        r"on \d{4}-\d\d-\d\d \d\d:\d\d\n"
+        r".*model\.weights\.revision=NAME .*runs_dir.*\n",
         shown.err,
     ), shown.err
     assert "Pass@1" not in shown.out
@@ -155,7 +154,7 @@ def test_another_id_is_another_checkpoint(serve: Serve, capsys: pytest.CaptureFi
     old, new = serve(name="a.gguf", behaviour=breaking(1)), serve(name="b.gguf")
     assert cell(old) == 3
     assert cell(new) == 2
-    assert "its id is 'b.gguf', and was 'a.gguf' at" in capsys.readouterr().err
+    assert re.search(f" id .*'b.gguf'.*'a.gguf' at {old.base_url}", capsys.readouterr().err)
 
 
 def test_other_fingerprints_and_times_are_told_and_recorded(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,9 +165,8 @@ def test_other_fingerprints_and_times_are_told_and_recorded(serve: Serve, capsys
     capsys.readouterr()
     assert cell(new) == 0
     said = capsys.readouterr().err.splitlines()
-    assert [line for line in said if "fp_" in line] == [
-        "model: replies carry the fingerprint fp_2, earlier ones fp_1: it is recorded, and the cell continues"
-    ]
+    (line,) = [line for line in said if "fp_" in line]
+    assert line.startswith("model: ") and line.index("fp_2") < line.index("fp_1")
     (line,) = [line for line in said if "created" in line]
     assert line.startswith(f"model: {new.base_url} says created 2024-03-") and "and before 2023-11-" in line
     told = {"id": "tested", "root": "/weights/a", **facts}
@@ -240,7 +238,7 @@ def test_a_cell_of_an_older_journal_goes_on_and_is_recorded(serve: Serve, capsys
     capsys.readouterr()
     assert cell("http://127.0.0.1:9/v1") == 0
     shown = capsys.readouterr()
-    assert f"finished before its end was recorded against tested at {fresh.base_url}: nothing was run" in shown.out
+    assert "finished" in shown.out and f"tested at {fresh.base_url}: nothing was run" in shown.out
     assert f"the figures come from {fresh.base_url}" in shown.err
 
 
@@ -264,7 +262,7 @@ def test_a_cell_without_endpoints_says_that_nothing_was_run(capsys: pytest.Captu
     ):
         main(again)
         first = capsys.readouterr().out.splitlines()[0]
-    assert re.search(r" · finished on \d{4}-\d\d-\d\d \d\d:\d\d: nothing was run · ", first)
+    assert re.search(r" · finished .*\d{4}-\d\d-\d\d \d\d:\d\d: nothing was run · ", first)
 
 
 def test_no_secret_of_an_address_is_shown(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:

@@ -195,7 +195,7 @@ def test_list_describes_every_option_in_one_line(tmp_path: Path, group: str) -> 
 def test_a_small_cell_leaves_what_the_contract_says(tmp_path: Path) -> None:
     done = codechat(tmp_path, "model=echo", "dataset.limit=3", "tracking=none")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "No language model was involved" in done.stdout
+    assert "No language model" in done.stdout and "model=echo" in done.stdout
     (folder,) = (tmp_path / "runs").iterdir()
     assert {"config.yaml", "sessions.jsonl", "metrics.json", "tables", "figures"} <= {
         path.name for path in folder.iterdir()
@@ -236,7 +236,7 @@ def test_verify_tests_samples_without_a_model(tmp_path: Path) -> None:
 def test_the_default_shows_the_curves_people_come_for(tmp_path: Path) -> None:
     done = codechat(tmp_path, "dataset.limit=20", "tracking=none")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "No language model was involved: model=drifter is a baseline" in done.stdout
+    assert "No language model" in done.stdout and "model=drifter is a baseline" in done.stdout
     (folder,) = (tmp_path / "runs").iterdir()
     metrics = json.loads((folder / "metrics.json").read_text())
     assert metrics["pass_at_1"][0] == 1.0
@@ -275,4 +275,4 @@ def test_a_second_process_on_the_same_cell_says_so(tmp_path: Path) -> None:
     with FileLock(folder / ".lock"):
         done = started(tmp_path, "dataset.limit=1", "tracking=none")
     assert done.returncode == 2
-    assert "in use by another process" in done.stderr
+    assert "in use" in done.stderr

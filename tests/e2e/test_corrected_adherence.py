@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_the_correction_finds_the_truth_beside_the_raw_figure(place: Path) -> No
     status, said = codechat(place, "report", "runs=runs", "audit=audit", "out=report")
     assert status == 0, said
     assert "corrected" in said
-    assert "echo" in said and "is not corrected: the labels are of another judge" in said
+    assert "echo" in said and "not corrected" in said and "another judge" in said
     (cell,) = (place / "runs").glob("refactorer*")
     decisions = decisions_of(cell / "sessions.jsonl")
     followed = [true for true, _ in decisions]
@@ -73,7 +74,7 @@ def test_the_correction_finds_the_truth_beside_the_raw_figure(place: Path) -> No
     assert own.keys() == {"all turns", "cosmetic", "structural", "semantic"}
     (other,) = [row for row in rows if row["model"] == "echo"]
     assert other["powered"] == ""
-    assert other["note"].startswith("not corrected: the labels are of another judge")
+    assert other["note"].startswith("not corrected") and "another judge" in other["note"]
     board = {row["model"]: row for row in table(place / "report" / "tables" / "leaderboard.csv")}
     assert board["refactorer"]["adherence"] == whole["raw"], "the raw value stays"
     assert board["refactorer"]["adherence_corrected"] == whole["powered"]
@@ -92,7 +93,7 @@ def test_differences_of_entrants_stand_beside_each_other(place: Path) -> None:
     assert {row["a"], row["b"]} == {"echo", "refactorer"}
     assert float(row["raw_ci_low"]) <= float(row["raw_ci_high"])
     assert row["powered"] == ""
-    assert row["note"] == "not corrected: too few labels of this cell: 0 of changes judged adhered, and 10 are needed"
+    assert re.fullmatch(r"not corrected: too few labels .* 0 .*judged adhered.* 10 .*", row["note"])
 
 
 def test_without_an_audit_nothing_is_corrected(place: Path) -> None:
@@ -106,4 +107,4 @@ def test_without_an_audit_nothing_is_corrected(place: Path) -> None:
 def test_the_score_says_that_the_rows_are_no_share_of_all(place: Path) -> None:
     status, said = codechat(place, "audit", "score", "labels=audit/ada.csv", "out=audit")
     assert status == 0, said
-    assert "150 rows were drawn by verdict and scope for the correction" in said
+    assert "150 rows were drawn" in said and "audit=DIR" in said

@@ -21,6 +21,7 @@ from codechat.run.settings.compose import compose, presets_of
 from codechat.studies.cab.chapter.tables import paper, paper_name
 from codechat.testing import Answer, OpenAIServer, dataset_tasks, reference_solver
 from support.codeif import write_rows
+from support.mistakes import mistake
 from support.multicodeif import chain, constrained
 from support.provider_servers import AWS, SERVERS
 from support.sreval import growing
@@ -78,7 +79,7 @@ def test_a_preset_of_each_kind_runs(here: Path, server: OpenAIServer, preset: st
 
 @pytest.mark.parametrize("preset", sorted(set(PRESETS) & set(SERVERS)))
 def test_presets_that_leave_the_name_open(here: Path, preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UserError, match=r"model\.name is required\nset it: model\.name="):
+    with mistake("model.name is required", "model.name="):
         compose([*SMALL, f"model={preset}"])
     for name, value in AWS.items():
         monkeypatch.setenv(name, value)
@@ -274,7 +275,7 @@ def test_a_sweep_runs_all_its_cells(here: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_a_mistake_in_one_cell_is_told_before_any_runs(here: Path) -> None:
-    with pytest.raises(UserError, match="greater than or equal to 2"):
+    with mistake("agenda.turns", "equal to 2"):
         run_sweep([*SMALL[:1], "agenda.turns=5,1", "tracking=none"])
     assert not (here / "runs").exists()
 

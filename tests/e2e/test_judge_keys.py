@@ -57,10 +57,9 @@ def test_a_judge_that_cannot_be_asked_names_the_whole_key(capsys: pytest.Capture
     dead = closed()
     words = [f"judge.llm.{role}.base_url={dead}" for role in ("applicability", "adherence")]
     assert main([*SMALL, "judge=hybrid", "judge.rules_first=false", *words]) == 2
-    assert capsys.readouterr().err.endswith(
-        "start the server, or set judge.llm.applicability.base_url to the model's server\n"
-    )
+    told = capsys.readouterr().err.splitlines()
+    assert dead in told[0] and "judge.llm.applicability.base_url" in told[-1]
     with OpenAIServer(reference_solver(dataset_tasks("starter"))) as server:
         keyed = [f"judge.applicability.base_url={server.base_url}", "judge.applicability.api_key_env=NO_SUCH_KEY"]
         assert main([*SMALL, "judge=llm", *keyed]) == 2
-    assert "or set judge.applicability.api_key_env=null for an endpoint without keys" in capsys.readouterr().err
+    assert "set judge.applicability.api_key_env=null" in capsys.readouterr().err

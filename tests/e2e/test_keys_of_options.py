@@ -1,5 +1,6 @@
 """Keys that only some options of a group have, and cells that two names describe."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,7 @@ def test_a_key_that_no_option_of_the_sweep_has_is_refused(capsys: pytest.Capture
     misspelt = ("judge=llm", "judge.adherense.base_url=x")
     assert fit_words([misspelt, ("judge=rules", misspelt[1])])[0][0] == misspelt
     assert main(["-m", "judge=rules,llm", misspelt[1], "tracking=none"]) == 2
-    assert "there is no option judge.adherense" in capsys.readouterr().err
+    assert "no option judge.adherense" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_judges_are_compared_with_servers_of_ones_own(capsys: pytest.CaptureFixt
         urls = [f"{at}.{role}.base_url={server.base_url}" for at in places for role in ("applicability", "adherence")]
         assert run_sweep(["+sweep=judge_ablation", *SMALL, *urls]) == 0
     printed = capsys.readouterr().out
-    assert f"only in the cells whose options have it: judge.llm.adherence.base_url={server.base_url}" in printed
+    assert re.search(rf"^only .*judge\.llm\.adherence\.base_url={server.base_url}$", printed, re.MULTILINE)
     rows = printed.partition("sweep judge_ablation\n")[2]
     assert all(f"judge={name}" in rows for name in ("rules", "llm", "hybrid"))
     assert server.base_url not in rows.partition("compare")[0]
@@ -123,7 +124,7 @@ def test_a_pool_without_a_usable_row_is_listed_with_its_mistakes(capsys: pytest.
     assert main(["list", "instructions", "instructions.path=pool.csv"]) == 2
     printed = capsys.readouterr().out
     assert "0 accepted instructions" in printed
-    assert "pool.csv:2: the leading verb 'frobnicate'" in printed
+    assert re.search("^.*pool.csv:2: .*verb 'frobnicate'", printed, re.MULTILINE)
 
 
 def test_a_replay_is_called_after_the_recorded_model(capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,7 +86,7 @@ def test_a_launcher_takes_a_single_cell(tmp_path: Path) -> None:
 def test_a_dry_run_starts_no_process(tmp_path: Path) -> None:
     done = processes.codechat(tmp_path, "-m", *SMALL, "launcher=joblib", "dry_run=true")
     assert done.returncode == 0
-    assert "3 cells, each as if run alone" in done.stdout
+    assert ": 3 cells" in done.stdout
     assert not (tmp_path / "runs").exists()
 
 
@@ -112,7 +112,7 @@ def test_mistakes_are_told(words: list[str], told: str, capsys: pytest.CaptureFi
 def test_help_and_list_know_the_launchers(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == main(["list"]) == main(["list", "launcher"]) == 0
     told = capsys.readouterr().out
-    assert told.count("Several cells at once on this machine") == 2
+    assert told.count("Several cells at once") == 2
     assert "launcher.jobs" in told
 
 
@@ -150,7 +150,7 @@ def test_an_interruption_ends_all_cells_and_keeps_what_they_have(tmp_path: Path)
                 output, errors = process.communicate(timeout=LONG)
             assert process.returncode == 130, (how, output, errors)
             assert "Traceback" not in errors, how
-            assert "interrupted: calls under way are finished" in errors, how
+            assert "interrupted: " in errors, how
             table = output.partition("\nsweep adhoc-")[2]
             assert table.count(" interrupted ") == 2, (how, table)
             assert "2 cells were not begun" in output, how

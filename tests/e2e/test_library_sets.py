@@ -46,7 +46,8 @@ def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_what_to_install(python: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["requirements", *RUN[1:3]]) == 0
-    assert capsys.readouterr().out == ("abacus\nsklearn-abacus-x\n# for 2 of 3 tasks; the others need none of them\n")
+    *packages, note = capsys.readouterr().out.splitlines()
+    assert packages == ["abacus", "sklearn-abacus-x"] and note.startswith("# for 2 of 3 tasks")
     turn = {"instruction": "Plot.", "solution": "import sklearn\n", "tests": ["import numpy\nassert f()"]}
     Path("own.jsonl").write_text(json.dumps({"task_id": "o", "entry_point": "f", "turns": [turn]}) + "\n")
     assert main(["requirements", "dataset=jsonl", "dataset.path=own.jsonl"]) == 0
@@ -55,7 +56,8 @@ def test_what_to_install(python: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out.splitlines()[:2] == ["numpy", "scikit-learn"]
     Path("plain.jsonl").write_text(Path("tasks.jsonl").read_text().splitlines()[-1])
     assert main(["requirements", RUN[1], "dataset.path=plain.jsonl"]) == 0
-    assert capsys.readouterr().out == "# nothing to install for 1 task\n"
+    (note,) = capsys.readouterr().out.splitlines()
+    assert note.startswith("# ") and "1 task" in note
     assert main(["requirements", *RUN[1:3], "versions=old"]) == 2
     assert main(["requirements"]) == 2
 
@@ -66,10 +68,11 @@ def test_missing_packages_are_told_at_the_start(
 ) -> None:
     assert main([*command, python]) == 2
     told = capsys.readouterr().err
-    assert "lacks packages that 1 of 3 tasks import" in told and f"sklearn_abacus_x: {'b' * 24}" in told
+    assert "1 of 3 tasks" in told and f"sklearn_abacus_x: {'b' * 24}" in told
     assert "codechat requirements" in told and "dataset.tasks" in told
     assert main(command) == 2
-    assert "codechat's own interpreter lacks packages that 2 of 3 tasks import" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "own interpreter" in told and "2 of 3 tasks" in told
 
 
 def test_a_run_in_the_set(python: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,4 +88,4 @@ def test_a_run_in_the_set(python: str, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_wrong_interpreter_ends_the_command(python: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*RUN, "sandbox.python=/no/such/python"]) == 2
-    assert "there is no interpreter /no/such/python" in capsys.readouterr().err
+    assert "no interpreter /no/such/python" in capsys.readouterr().err

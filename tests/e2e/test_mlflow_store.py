@@ -1,6 +1,7 @@
 """Cells in real MLflow stores: once, complete, found again, and never at the cost of the cell."""
 
 import dataclasses
+import re
 import shutil
 import socket
 import time
@@ -10,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from codechat.base.errors import UserError
 from codechat.models import Prices
 from codechat.report.metrics import Point
 from codechat.report.tracking import TRACKING, FinishedCell, TrackedRun, TrackingError
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, Stage
 from codechat.testing import OpenAIServer
 from support.construction import run, seeds
+from support.mistakes import mistake
 from support.stores import MlflowServer, client_at, client_of, mlflow_server
 
 pytestmark = pytest.mark.long
@@ -179,7 +180,7 @@ def test_files_go_where_the_user_says(store: Path) -> None:
     assert not (store / "mlflow" / "artifacts").exists()
     assert track({"experiment": "chosen", "artifacts": str(store / "files")}, cell).run_id == there.run_id
     assert track({"experiment": "chosen"}, cell).run_id == there.run_id
-    with pytest.raises(UserError, match=r"keeps its files in file:.*/files\nleave tracking.artifacts out"):
+    with mistake("file:", "/files", "tracking.artifacts"):
         track({"experiment": "chosen", "artifacts": "elsewhere"}, cell)
 
 
@@ -217,7 +218,7 @@ def test_an_experiment_in_the_trash_is_the_users_to_restore(store: Path) -> None
     track({}, cell_in(store))
     client = client_of(store)
     client.delete_experiment(client.get_experiment_by_name("codechat").experiment_id)
-    with pytest.raises(UserError, match="in the trash\nrestore it"):
+    with mistake("in the trash", "mlflow experiments restore -x", "tracking.experiment"):
         track({}, cell_in(store))
 
 
@@ -251,7 +252,7 @@ def test_a_server_gets_the_same_run(tmp_path: Path, server: MlflowServer, capfd:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mlflow.MlflowClient, "log_artifact", upload_to_a_dead_server)
-        with pytest.raises(TrackingError, match="cannot log to MLflow at"):
+        with pytest.raises(TrackingError, match=re.escape(server.uri)):
             track({"kind": "server", "uri": server.uri}, cell_in(tmp_path, "cut"))
     runs = client_at(f"sqlite:///{tmp_path}/server.db").search_runs([first.experiment_id])
     assert {run.info.run_name: run.info.status for run in runs} == {"echo c0ffee": "FINISHED", "echo cut": "FAILED"}
@@ -284,7 +285,7 @@ def test_a_store_that_fails_says_so_soon(tmp_path: Path, monkeypatch: pytest.Mon
     options = broken(tmp_path)
     cell = cell_in(tmp_path)
     start = time.monotonic()
-    with pytest.raises(TrackingError, match="cannot log to MLflow at") as caught:
+    with pytest.raises(TrackingError, match="MLflow at") as caught:
         track(options, cell)
     assert time.monotonic() - start < 60
     assert "secret" not in str(caught.value)
@@ -296,8 +297,9 @@ def test_a_server_that_never_answers_costs_seconds(tmp_path: Path, monkeypatch: 
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         start = time.monotonic()
-        with pytest.raises(TrackingError, match="cannot log to MLflow at"):
-            track({"uri": f"http://127.0.0.1:{silent.getsockname()[1]}"}, cell_in(tmp_path))
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(TrackingError, match=address):
+            track({"uri": address}, cell_in(tmp_path))
         assert time.monotonic() - start < 60
 
 

@@ -81,7 +81,7 @@ def test_a_cell_there_is_killed_and_resumed_and_other_commands_read_it(here: Pat
         assert sorted(seen) == ["journal.db", "journal.db-wal"], "no file of shared memory"
         (told,) = refused
         assert told.returncode == 2
-        assert "is in use by another process; a file system of type nfs lets one alone open it" in told.stderr
+        assert "in use" in told.stderr and "type nfs" in told.stderr
         assert len(told.stderr.splitlines()) <= 5
         done = run(words, here)
         assert done.returncode == 0, done.stderr

@@ -221,7 +221,7 @@ async def test_an_answer_that_drips_in_time_is_an_answer(serve: Serve) -> None:
 
 async def test_more_patience_than_a_call_has_is_not_shown(serve: Serve) -> None:
     server = serve(script(rate_limited(3600)))
-    with pytest.raises(InfrastructureError, match=r"HTTP 429.* asks to wait 3600 s; gave up within 600 s"):
+    with pytest.raises(InfrastructureError, match=r"HTTP 429.* 3600 s.* 600 s"):
         await ask(server)
     assert len(server.calls) == 1
 
@@ -288,7 +288,7 @@ async def test_no_answer_in_time(serve: Serve) -> None:
     server = serve(script(stall(5)))
     with pytest.raises(InfrastructureError, match=r"gave no answer in 0\.1 s"):
         await ask(server, timeout_s=0.1, max_retries=0)
-    with pytest.raises(InfrastructureError, match=r"gave no answer in .*; gave up within 0\.2 s in all"):
+    with pytest.raises(InfrastructureError, match=r"no answer in .* 0\.2 s"):
         await ask(server, timeout_s=0.1, max_retries=20)
 
 
@@ -442,7 +442,7 @@ async def test_a_conversation_too_long(serve: Serve, fault: Fault, api: str) -> 
 
 
 async def test_a_token_cap_beyond_the_context_is_a_mistake(serve: Serve) -> None:
-    with pytest.raises(UserError, match="max_tokens=4096 leaves no room"):
+    with mistake("max_tokens=4096", "2048"):
         await ask(serve(script(overflow(2048, "vllm"))), max_tokens=4096)
 
 
@@ -530,7 +530,7 @@ async def test_the_first_call_finds_somebody_who_does_not_answer(serve: Serve) -
 async def test_an_unknown_model_is_answered_with_the_served_ones(serve: Serve) -> None:
     server = serve(script(error(404, "The model `test-modell` does not exist.", "model_not_found")))
     async with model_at(server.base_url, name="test-modell") as model:
-        with pytest.raises(UserError, match="did you mean 'test-model'"):
+        with mistake("'test-model'"):
             await model.complete(QUESTION)
 
 
@@ -629,7 +629,7 @@ async def test_no_error_holds_the_key(serve: Serve, key: str, status: int, caplo
 async def test_an_unusable_key_is_not_shown(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_KEY", KEY + "\n" + KEY)
     async with model_at(serve(script("x")).base_url, api_key_env="TEST_KEY") as model:
-        with pytest.raises(UserError, match="TEST_KEY does not hold a key") as caught:
+        with pytest.raises(UserError, match="TEST_KEY") as caught:
             await model.complete(QUESTION)
     assert not leaks(caught.value)
 

@@ -1,6 +1,7 @@
 """Tasks of one's own whose tests no program can pass are refused at the start, and `verify` lists them all."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,9 @@ def test_a_broken_task_is_refused_at_the_start(
 ) -> None:
     words = write({"tests": "assert f(1) == 2"}, row)
     assert main([*words, *REFINE]) == 2
-    told = capsys.readouterr().err.splitlines()
-    assert told == [
-        "error: the tests of 1 of 2 tasks fail on their own reference, or do not parse:",
-        f"mine.jsonl:3: m/1: {problem}",
-        REMEDY,
-    ]
+    summary, *told = capsys.readouterr().err.splitlines()
+    assert summary.startswith("error: ") and "1 of 2 tasks" in summary
+    assert told == [f"mine.jsonl:3: m/1: {problem}", REMEDY]
     assert not list(Path("runs").glob("*/sessions.jsonl"))
 
 
@@ -74,7 +72,7 @@ def test_it_says_how_many_and_lists_the_first_three(capsys: pytest.CaptureFixtur
     words = write(*[{"tests": f"assert f(1) == {number}"} for number in range(6)])
     assert main([*words, *REFINE]) == 2
     told = capsys.readouterr().err.splitlines()
-    assert told[0].startswith("error: the tests of 5 of 6 tasks ") and "5 problems" in told[0]
+    assert "5 of 6 tasks" in told[0] and "5 problems" in told[0]
     assert [line.split(": ")[1] for line in told[1:4]] == ["m/0", "m/1", "m/3"]
     assert told[4:] == [REMEDY]
 
@@ -85,9 +83,8 @@ def test_of_requirements_only_the_parsing_is_checked(capsys: pytest.CaptureFixtu
     words = write({"tests": "assert f(1) == 2", **requires("assert f(None) ==")}, name="other.jsonl")
     capsys.readouterr()
     assert main([*words, *STATIC]) == 2
-    assert "other.jsonl:2: m/0: requirement '1': tests[0] does not parse: line 1: invalid syntax\n" in (
-        capsys.readouterr().err
-    )
+    told = capsys.readouterr().err
+    assert re.search(r"other\.jsonl:2: m/0: requirement '1': tests\[0\] .*: line 1: invalid syntax\n", told)
 
 
 def test_without_a_reference_only_the_parsing_is_checked(capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +93,7 @@ def test_without_a_reference_only_the_parsing_is_checked(capsys: pytest.CaptureF
     assert main([*words, "model.replies=[no,no]"]) == 0
     words = [*write({**bare, "tests": "assert f(1"}, name="b.jsonl"), *words[2:]]
     assert main([*words, "model.replies=[no,no]"]) == 2
-    assert "b.jsonl:2: m/0: tests[0] does not parse: line 1: '(' was never closed" in capsys.readouterr().err
+    assert re.search(r"b\.jsonl:2: m/0: tests\[0\] .*: line 1: '\(' was never closed", capsys.readouterr().err)
 
 
 def test_only_the_chosen_tasks_are_checked() -> None:
@@ -125,9 +122,7 @@ def test_it_tells_how_far_it_is_if_it_takes_long(
     monkeypatch.setattr("codechat.run.cell.references.EVERY_S", 0.0)
     assert main([*write({"tests": "assert f(1) == 2"}, {"base_input": [[1]]}), *REFINE]) == 0
     told = capsys.readouterr().err.splitlines()
-    assert [line for line in told if "references" in line] == [
-        f"checking that references pass their own tests: {done} of 2" for done in (1, 2)
-    ]
+    assert [line.rpartition(": ")[2] for line in told if "references" in line] == ["1 of 2", "2 of 2"]
 
 
 def test_verify_lists_all_that_fail(capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,10 +132,8 @@ def test_verify_lists_all_that_fail(capsys: pytest.CaptureFixture[str]) -> None:
     unclosed = "requirement '1': tests[0] does not parse: line 1: '(' was never closed"
     assert told[0] == f"mine.jsonl:2: m/0: {unclosed}"
     assert told[-1].startswith("4 tasks of mine, 4 ") and told[-1].endswith(": 7 problems in 4 tasks")
-    assert told[1:3] == [
-        "mine.jsonl:3: m/1: its reference fails tests[0] (assert f(1) == 3): an assertion does not hold",
-        f"mine.jsonl:3: m/1: {unclosed}",
-    ]
+    assert told[1].startswith("mine.jsonl:3: m/1: ") and "tests[0] (assert f(1) == 3): " in told[1]
+    assert told[2] == f"mine.jsonl:3: m/1: {unclosed}"
     assert len(told) == 8
 
 
@@ -159,12 +152,11 @@ def test_a_published_dataset_keeps_its_defects(capsys: pytest.CaptureFixture[str
     assert main([*words, *STATIC]) == 0
     capsys.readouterr()
     assert main(["verify", *words]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "codeif.jsonl:1: CodeIF/1: its reference fails tests[0] (assert f(1) == 3): an assertion does not hold",
-        "codeif.jsonl:1: CodeIF/1: requirement 'Exception Handling': tests[0] does not parse: line 1: "
-        "'(' was never closed",
-        "1 task of codeif_bench, 1 with a reference and tests: 2 problems in 1 task",
-    ]
+    fails, broken, count = capsys.readouterr().out.splitlines()
+    assert fails.startswith("codeif.jsonl:1: CodeIF/1: ") and "tests[0] (assert f(1) == 3): " in fails
+    assert broken.startswith("codeif.jsonl:1: CodeIF/1: requirement 'Exception Handling': tests[0] ")
+    assert broken.endswith("line 1: '(' was never closed")
+    assert count.startswith("1 task of codeif_bench, 1 ") and count.endswith(": 2 problems in 1 task")
 
 
 def test_samples_of_broken_tasks_are_not_scored(capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,7 +164,7 @@ def test_samples_of_broken_tasks_are_not_scored(capsys: pytest.CaptureFixture[st
     sample = {"task_id": "m/0", "solution": "def f(x):\n    return x + 1"}
     Path("samples.jsonl").write_text(json.dumps(sample))
     assert main(["verify", *words, "samples=samples.jsonl", "out=out.jsonl"]) == 2
-    assert "mine.jsonl:2: m/0: its reference fails tests[0]" in capsys.readouterr().err
+    assert re.search(r"mine\.jsonl:2: m/0: .*tests\[0\]", capsys.readouterr().err)
     assert not Path("out.jsonl").exists()
 
 
@@ -254,7 +246,7 @@ def test_other_protocols_do_not_compare_them_either(capsys: pytest.CaptureFixtur
             assert main([*write(*rows, name=f"{folder}/mine.jsonl"), STATIC[0], f"model={model}", "tracking=none"]) == 0
     capsys.readouterr()
     assert main(["report", "runs=runs", "out=report"]) == 0
-    assert "note: Different tasks are called mine, and nothing is compared" in capsys.readouterr().err
+    assert re.search("^note: Different tasks .*mine", capsys.readouterr().err, re.MULTILINE)
     pairs = Path("report/tables/static_pairs.csv").read_text().splitlines()[1:]
     assert len(pairs) == 2 and len({line.split(",")[0] for line in pairs}) == 2
 
@@ -282,4 +274,4 @@ def test_a_task_with_constraints_is_checked_by_all_of_them(folder: Path) -> None
 def test_a_wrong_constraint_is_told_at_the_start(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*constrained(("naming", "rust"))]) == 2
     said = capsys.readouterr().err
-    assert "mine.jsonl:1: the task m/0: the constraint naming: the answer 'rust' is not of the form" in said
+    assert re.search("mine.jsonl:1: .*m/0: .*naming: .*'rust'", said)

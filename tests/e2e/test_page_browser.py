@@ -113,7 +113,7 @@ def wide(driver: Any) -> int:
 
 
 def test_the_story_from_the_top(page: Any) -> None:
-    assert texts(page, "h1")[0].startswith("strong keeps code alive longest")
+    assert texts(page, "h1")[0].startswith("strong ")
     assert len(texts(page, "#leaderboard tbody tr")) == 3
     assert len(texts(page, "#curves svg")) == 3
     assert len(texts(page, "#survival .series")) == 3
@@ -276,7 +276,8 @@ def test_a_link_leads_to_a_turn(page: Any, address: str) -> None:
     alive = sum(all(t.passed for t in s.turns) for s in made_cell("weak", tasks=30, breaks=0.3).records)
     assert counted(page) == alive
     show(page, f"{address}#session=nobody")
-    assert texts(page, "#count") == ["This page holds no session nobody."]
+    (count,) = texts(page, "#count")
+    assert "no session nobody" in count
 
 
 def test_by_keyboard_alone(page: Any) -> None:

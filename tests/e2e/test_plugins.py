@@ -98,7 +98,7 @@ def test_its_roles_count_and_are_presets_of_their_own(tmp_path: Path, server: Op
     assert status == 0, output
     assert "name: gpt-5" in output.partition("roles:")[2]
     status, output = codechat(tmp_path, "protocol=review", "model@protocol.roles.user=echo")
-    assert status == 2 and "protocol.roles.user: 'echo' is a baseline" in output
+    assert status == 2 and "protocol.roles.user: 'echo'" in output and "model@protocol.roles.user=" in output
 
 
 def test_its_dialogues_are_replayed_by_role_and_resumed(tmp_path: Path, server: OpenAIServer) -> None:
@@ -178,7 +178,7 @@ def test_a_suite_of_another_language(tmp_path: Path) -> None:
     assert session["turns"][0]["code"].startswith("my ($n)")
     status, output = codechat(tmp_path, "dataset=jsonl", words[2], "model=echo", "judge=rules")
     assert status == 2
-    assert "judge=rules knows only java, javascript, python, and perl/1 is in perl" in output
+    assert all(name in output for name in ("judge=rules", "java, javascript, python", "perl/1"))
 
 
 GO = "Here:\n```go\nfunc main() { }\n```\n"
@@ -203,9 +203,9 @@ def test_validators_without_tests_on_tasks_without_entry_point(tmp_path: Path) -
     page = (tmp_path / "report" / "index.html").read_text()
     assert "All constraints kept" in page
     status, output = codechat(tmp_path, "protocol=keeping", "dataset=constraints", "model=echo", "tracking=none")
-    assert status == 2 and "go/0 has no reference solution" in output
+    assert status == 2 and "go/0" in output and "canonical_solution" in output
     status, output = codechat(tmp_path, "protocol=refine", "dataset=constraints", *words[2:])
-    assert status == 2 and "judge=rules knows only java, javascript, python" in output
+    assert status == 2 and "judge=rules" in output and "java, javascript, python" in output
 
 
 def test_a_language_with_its_kind_of_tests_in_one_file(tmp_path: Path) -> None:
@@ -224,7 +224,8 @@ def test_a_language_with_its_kind_of_tests_in_one_file(tmp_path: Path) -> None:
     assert [turn["code"] for turn in session["turns"]] == ["+5", "+2 +2"]
     assert metrics["acc"] == [1.0, 1.0] and metrics["complete_rate"] == 1.0
     status, output = codechat(tmp_path, *words, "model=drifter")
-    assert status == 2 and "model=drifter knows only java, javascript, python, and tally/1 is in tally" in output
+    assert status == 2
+    assert all(name in output for name in ("model=drifter", "java, javascript, python", "tally/1"))
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
@@ -261,4 +262,4 @@ def test_a_driver_makes_a_further_language_callable(tmp_path: Path) -> None:
     assert [each["outcome"] for each in verdicts] == ["pass", "fail", "syntax_error", "timeout"], verdicts
     row["base_input"] = [[[2**40], 0.5]]
     status, said = codechat(tmp_path, "verify", "dataset=jsonl", tasks(tmp_path, row))
-    assert status == 2 and "cpp cannot express 1099511627776 as int" in said
+    assert status == 2 and "1099511627776 as int" in said

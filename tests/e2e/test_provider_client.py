@@ -15,6 +15,7 @@ from codechat.base.domain import Message, Reply
 from codechat.base.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError
 from codechat.models import MODELS, Model, Request
 from codechat.testing import CUT_SHORT, RESET, Answer, Behaviour, Fault, Result, drip, stall
+from support.mistakes import mistake
 from support.provider_servers import AWS, SERVERS, Server
 
 KEY = "sk-very-secret-0123456789"
@@ -141,7 +142,7 @@ async def test_a_passing_fault_is_retried_by_codechat_alone(served: Server) -> N
 async def test_the_wait_that_the_provider_asks_for_is_kept(served: Server) -> None:
     limited = error(served, 429, "slow down", **{"retry-after": "3600"})
     served.behaviour = script(limited)
-    with pytest.raises(InfrastructureError, match=r"HTTP 429: slow down and asks to wait 3600 s; gave up within 600 s"):
+    with pytest.raises(InfrastructureError, match=r"HTTP 429: slow down.* 3600 s.* 600 s"):
         await ask(served)
     assert len(served.calls) == 1
 
@@ -261,6 +262,6 @@ async def test_a_missing_extra_is_told_with_its_remedy(served: Server, monkeypat
         return found(name, *more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(UserError, match=r"needs the package pydantic_ai.*\npip install 'codechat\[providers\]'"):
+    with mistake("pydantic_ai", "pip install 'codechat[providers]'"):
         await ask(served)
     assert served.calls == []

@@ -1,6 +1,7 @@
 """Models of other providers by the command line: whole cells, resumed cells, judges, and mistakes."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def test_another_version_of_the_model_is_told(capsys: pytest.CaptureFixture[str]
         served.behaviour = moving
         assert cell(served, "runs", "model.max_concurrency=1", "hardware.workers=1") == 0
     shown = " ".join("".join(capsys.readouterr()).split())
-    assert "replies carry the fingerprint tested-20261101, earlier ones tested-20250929" in shown
+    assert re.search("fingerprint tested-20261101.*tested-20250929", shown)
 
 
 def test_a_wrong_key_ends_the_command_and_is_written_nowhere(
@@ -98,7 +99,7 @@ def test_a_missing_key_or_name_is_told_before_any_call(
     served: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main([f"model={served.provider}", *SMALL]) == 2
-    assert "set it: model.name=VALUE" in capsys.readouterr().err
+    assert "model.name=VALUE" in capsys.readouterr().err
     for name in (*AWS, *KEYS.values()):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

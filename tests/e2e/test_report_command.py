@@ -19,6 +19,7 @@ from codechat.report.tracking.runs import find_cells
 from codechat.run.run import run
 from codechat.run.settings.compose import compose
 from codechat.testing import OpenAIServer, fading_solver
+from support.mistakes import mistake
 from support.recount import near, recount
 from support.refine_cells import Made, write_cell
 from support.stores import client_of
@@ -147,10 +148,10 @@ def test_what_is_left_out_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert run_report([f"runs={tmp_path / 'runs'}", f"out={tmp_path / 'out'}"]) == 0
     told = capsys.readouterr().err
     assert f"not finished: {running.name}" in told
-    assert "does not describe its measures (run them again" in told
+    assert "metrics.json" in told and "run them again" in told
     assert f"written again): {other.name}." in told
     assert [row["model"] for row in table(tmp_path / "out", "leaderboard")] == ["done"]
-    with pytest.raises(UserError, match="none of these cells says what it measures"):
+    with mistake("metrics.json", "run them again"):
         run_report([f"runs={other}", f"out={tmp_path / 'none'}"])
 
 

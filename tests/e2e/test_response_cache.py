@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,7 @@ def test_the_command_shows_and_empties_it(server: OpenAIServer, capsys: pytest.C
 
 def test_the_command_takes_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", "clean"]) == 2
-    assert "cache does not take 'clean'" in capsys.readouterr().err
+    assert re.search("cache .*'clean'", capsys.readouterr().err)
 
 
 def test_a_cache_that_cannot_be_used_costs_no_session(server: OpenAIServer, cache_folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,10 +50,9 @@ def test_rules_labels_and_a_second_reader(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     first, rules, labels = (" ".join(part.split()) for part in done.stdout.split("\n\n"))
-    assert (
-        "the rules on 7 labelled triples overall 1.000 [0.439, 1.000] (3 of 3) 0.750 [0.301, 0.954] (3 of 4)" in first
-    )
+    assert "7 labelled triples" in first
+    assert "overall 1.000 [0.439, 1.000] (3 of 3) 0.750 [0.301, 0.954] (3 of 4)" in first
     assert "hard: mislabelled — 0.000" in first and "hard: partial — 1.000" in first and "undecided 0 1" in first
-    assert "mine.jsonl:2: Remove all comments" in first and "labelled adhered, the rule says violated:" in first
+    assert re.search("mine.jsonl:2: Remove all comments.* adhered, .* violated:", first)
     for part in (rules, labels):
         assert "(1 of 1) 0.000 [0.000, 0.793] (0 of 1) kappa 0.000" in part

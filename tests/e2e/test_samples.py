@@ -1,6 +1,7 @@
 """`samples=k`: k seeds by one command, pooled by reports, told apart by exports, grouped by a tag."""
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -44,7 +45,7 @@ def test_several_seeds_by_one_command(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["report", "runs=runs", "out=report"]) == 0
     told = capsys.readouterr()
     assert "\n3 cells, " in told.out, "pooled ones are counted too"
-    assert "drifter (agenda=balanced) on starter pools 2 cells that differ in the seed alone (seeds 5, 6)" in told.err
+    assert re.search(r"drifter \(agenda=balanced\) .*2 cells .*\(seeds 5, 6\)", told.err)
     board = pd.read_csv("report/tables/leaderboard.csv")
     assert dict(zip(board["variant"], board["samples"], strict=True)) == {"agenda=balanced": 2, "agenda=semantic": 1}
     assert "pools 2 cells" in Path("report/index.html").read_text()
@@ -90,7 +91,7 @@ def test_agendas_of_one_seed_are_alike_while_replies_differ() -> None:
     variance = pd.read_csv("report/tables/repeats_variance.csv")
     assert set(variance["apart"]) == {"no agenda yet", "samples share draws"}
     (seeds,) = pd.read_csv("report/tables/repeats.csv")["seeds"]
-    assert seeds == "0 with agenda 7, 1 with agenda 7, 0 with agenda 8, 1 with agenda 8"
+    assert re.findall(r"\d+", seeds) == ["0", "7", "1", "7", "0", "8", "1", "8"]
 
 
 def test_samples_is_one_whole_number(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -212,7 +213,7 @@ def test_processes_of_a_sweep_are_told_why_a_server_does_not_start(
 ) -> None:
     standin.behave(MODEL, says=["torch.OutOfMemoryError: CUDA out of memory."], status=1)
     assert main(["-m", *words(free_port(), "seed=0,1"), "launcher=joblib", "launcher.jobs=2"]) == 2
-    assert capsys.readouterr().err.count("the GPU's memory is too small") == 2, "once for each cell"
+    assert capsys.readouterr().err.count("GPU's memory") == 2, "once for each cell"
     assert len(standin.starts()) <= 2, "once for each cell at most"
 
 
@@ -238,7 +239,7 @@ def test_nothing_is_started_where_it_must_not_be(standin: Standin, capsys: pytes
     for more in (("hardware=api",), ("hardware.serve=never",), ("model.served_by=null",)):
         assert main(words(port := free_port(), *more)) == 2
         lines = told(capsys)
-        assert lines[0].startswith(f"error: nothing answers at http://127.0.0.1:{port}/v1 (")
+        assert lines[0].startswith("error: ") and f" http://127.0.0.1:{port}/v1 (" in lines[0]
         assert "start the server" in lines[1] and "model.base_url" in lines[1]
     assert not standin.starts()
 
@@ -251,7 +252,8 @@ def test_vllm_is_not_installed(
     monkeypatch.setenv("PATH", ":".join(kept))
     assert main(words(port := free_port())) == 2
     lines = told(capsys)
-    assert lines[0].startswith(f"error: nothing answers at http://127.0.0.1:{port}/v1, and vllm, which would serve")
+    assert lines[0].startswith("error: ") and "vllm" in lines[0]
+    assert f" http://127.0.0.1:{port}/v1, " in lines[0]
     assert "pip install 'codechat[vllm]'" in lines[1] and len(lines) <= 5
 
 
@@ -265,7 +267,7 @@ def test_cells_that_ask_no_model_need_no_vllm_under_any_launcher(
     apart = ("seed=0,1", "launcher=joblib", "launcher.jobs=2")
     assert main(["-m", "model=drifter", "judge=hybrid", *SMALL, *apart]) == 0
     assert main(["-m", *words(free_port()), *apart]) == 2
-    assert capsys.readouterr().err.count("and vllm, which would serve") == 2, "once for each cell"
+    assert capsys.readouterr().err.count("codechat[vllm]") == 2, "once for each cell"
 
 
 @pytest.mark.parametrize(
@@ -315,7 +317,7 @@ def test_an_attached_server_of_another_length_is_refused_before_the_first_call(
         port = int(server.base_url.split(":")[2].split("/")[0])
         assert main(words(port, "model.weights.max_model_len=8192")) == 2
         lines = told(capsys)
-        assert "takes conversations of 4096 tokens (max_model_len), and model.weights.max_model_len=8192" in lines[0]
+        assert "4096 tokens" in lines[0] and "model.weights.max_model_len=8192" in lines[0]
         assert "--max-model-len 8192" in lines[1]
         assert server.answered == 0
         assert main(words(port, "model.weights.max_model_len=4096")) == 0
@@ -337,12 +339,12 @@ def test_what_does_not_fit_is_refused_before_any_call(standin: Standin, capsys: 
     for more in ([], ["dry_run=true"]):
         assert main([*given, *more]) == 2
         lines = told(capsys)
-        assert lines[0].startswith("error: the model servers of this cell do not fit 3 GPUs of 80 GB")
+        assert lines[0].startswith("error: ") and "3 GPUs of 80 GB" in lines[0]
         assert "weights.quantization=fp8" in lines[1] and "hardware=h100_8" in lines[1] and "rescore" in lines[1]
     assert main(["model=qwen25_coder_32b", "judge=paper", "hardware=h100_3", "dry_run=true", *SMALL]) == 0
     shown = capsys.readouterr().out
-    assert "Qwen/Qwen2.5-Coder-32B-Instruct on GPU 0: 65.5 GB of weights, 6.5 GB for conversations" in shown
-    assert "openai/gpt-oss-20b on GPU 2: 13 GB of weights, 59.0 GB for conversations" in shown
+    assert re.search(r"Qwen/Qwen2\.5-Coder-32B-Instruct on GPU 0: 65\.5 GB .*, 6\.5 GB ", shown)
+    assert re.search(r"openai/gpt-oss-20b on GPU 2: 13 GB .*, 59\.0 GB ", shown)
     assert not standin.starts()
 
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -142,7 +143,7 @@ def test_a_killed_shard_resumes_as_a_shard(tmp_path: Path, plain: Plain) -> None
         whole = words(server, "runs", "tracking=none")
         stopped = run([*whole, *shard(0, 2), "budget_tokens=1000"], tmp_path)
         assert stopped.returncode == 3, stopped.stdout + stopped.stderr
-        assert "the budget of 500 tokens (budget_tokens / 2 shards) is reached" in stopped.stderr
+        assert "500 tokens (budget_tokens / 2 shards)" in stopped.stderr
         assert 0 < len(server.calls) < TASKS // 2 * TURNS
         assert run([*whole, *shard(0, 2)], tmp_path).returncode == 0
         assert run(whole, tmp_path).returncode == 0, "the merge does what the other shard would have done"
@@ -200,15 +201,15 @@ def test_a_running_shard_refuses_the_merge_and_every_other_way_to_run_its_tasks(
         with subprocess.Popen([*told["whole"], *shard(1, 2)], cwd=tmp_path, stdout=subprocess.PIPE) as process:
             held.until_busy(process)
             assert "still running the shard" in (said := refused()) and "shards/1-of-2" in said
-            assert "is in use by another process" in refused(*shard(1, 2))
-            assert "has tasks in common with" in refused(*shard(3, 4))
+            assert "in use" in refused(*shard(1, 2))
+            assert "tasks in common" in refused(*shard(3, 4))
             held.release()
             process.communicate(timeout=LONG)
         assert run([*told["whole"], *shard(0, 4)], tmp_path).returncode == 0
         held = _Held(server, solve)
         with subprocess.Popen(told["whole"], cwd=tmp_path, stdout=subprocess.PIPE) as process:
             held.until_busy(process)
-            assert "which runs all that is missing" in refused(*shard(2, 4))
+            assert "in use" in (said := refused(*shard(2, 4))) and "all that is missing" in said
             held.release()
             process.communicate(timeout=LONG)
         check_equal(tmp_path / "runs", server, plain)
@@ -244,8 +245,8 @@ def test_a_shard_that_another_checkpoint_answered_is_not_merged(tmp_path: Path) 
             assert run([*whole, *shard(index, 2)], tmp_path).returncode == 0
     done = run(whole, tmp_path)
     assert done.returncode == 2
-    assert "shards/1-of-2 cannot be merged" in done.stderr
-    assert "its root is 'another', and was 'one'" in done.stderr
+    assert "shards/1-of-2" in done.stderr and "merged" in done.stderr
+    assert re.search("root .*'another'.*'one'", done.stderr)
     assert "remove that folder" in done.stderr
 
 
@@ -253,6 +254,6 @@ def test_an_estimate_counts_what_shards_recorded(tmp_path: Path) -> None:
     with OpenAIServer(fading_solver(dataset_tasks("starter"))) as server:
         whole = words(server, "runs", "tracking=none")
         assert run([*whole, *shard(0, 3)], tmp_path).returncode == 0
-        assert "would hold 4 of 6 sessions, 12 turns" in run([*whole, "dry_run=true"], tmp_path).stdout
+        assert "4 of 6 sessions, 12 turns" in run([*whole, "dry_run=true"], tmp_path).stdout
         other = run([*whole, *shard(1, 3), "dry_run=true"], tmp_path)
         assert "would hold 2 sessions, 6 turns" in other.stdout

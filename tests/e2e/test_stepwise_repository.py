@@ -1,6 +1,7 @@
 """Stepwise sessions over a repository's function: made up here, since published repositories are not at hand."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -47,8 +48,8 @@ def test_verify_checks_every_turn(words: list[str], capsys: pytest.CaptureFixtur
     assert main(["verify", *words[1:-1]]) == 0, "published data keeps its defects"
     shown = capsys.readouterr().out
     assert "turn 1" not in shown
-    assert "turn 2: its reference fails its own tests: it ends with status 1" in shown, "a skipped test is no pass"
-    assert "turn 3: its reference fails its own tests: it ends with status 1" in shown
+    assert re.search("turn 2: its reference fails .*status 1", shown), "a skipped test is no pass"
+    assert re.search("turn 3: its reference fails .*status 1", shown)
 
 
 def test_another_state_of_the_repository_is_told_before_any_call(
@@ -57,7 +58,7 @@ def test_another_state_of_the_repository_is_told_before_any_call(
     file = Path("repos", PROJECT, "shop/basket.py")
     file.write_text("\n" + file.read_text())
     assert main([*words, "model=reference"]) == 2
-    assert "basket.py has no function total at the lines 22 to 24" in capsys.readouterr().err
+    assert re.search("basket.py .*function total .*22 to 24", capsys.readouterr().err)
     assert not Path("runs").exists()
 
 

@@ -132,8 +132,8 @@ def test_a_budget_ends_a_cell_and_a_higher_one_resumes_it(tmp_path: Path) -> Non
         words = command(server.base_url, 12, "runs", *priced)
         done = run([*words, "budget_usd=6500"], tmp_path)
         assert done.returncode == 3, done.stdout + done.stderr
-        assert "the budget of $6,500.00 (budget_usd) is reached" in done.stderr
-        assert "run the same command with a higher budget_usd" in done.stderr
+        assert "$6,500.00 (budget_usd)" in done.stderr
+        assert "a higher budget_usd" in done.stderr
         (cell,) = (tmp_path / "runs").iterdir()
         metrics = json.loads((cell / "metrics.json").read_text())
         assert 0 < metrics["completed"] < 12
@@ -141,9 +141,8 @@ def test_a_budget_ends_a_cell_and_a_higher_one_resumes_it(tmp_path: Path) -> Non
         sessions = [json.loads(line) for line in (cell / "sessions.jsonl").read_text().splitlines()]
         cut = [session for session in sessions if session["status"] == "errored"]
         assert len(cut) == metrics["errored"] == 12 - metrics["completed"]
-        assert {session["error"] for session in cut} == {
-            "not finished: the budget of $6,500.00 (budget_usd) is reached"
-        }
+        (error,) = {session["error"] for session in cut}
+        assert error.startswith("not finished: ") and "$6,500.00 (budget_usd)" in error
         used = metrics["tokens"]["model"]["input_tokens"]
         assert metrics["cost_usd"] == {"model": used, "judge": None}
         assert 6500 <= metrics["spent_usd"]["model"] < 8000, "calls under way were finished, and no more started"
@@ -157,13 +156,13 @@ def test_a_budget_ends_a_cell_and_a_higher_one_resumes_it(tmp_path: Path) -> Non
         assert len(server.calls) == 12 * 3
         tokens = run([*command(server.base_url, 12, "other", *SMALL), "budget_tokens=9000"], tmp_path)
         assert tokens.returncode == 3
-        assert "the budget of 9,000 tokens (budget_tokens) is reached" in tokens.stderr
+        assert "9,000 tokens (budget_tokens)" in tokens.stderr
 
 
 def test_a_budget_in_dollars_needs_a_price(tmp_path: Path) -> None:
     done = run(command("http://127.0.0.1:9/v1", 1, "runs", "budget_usd=5"), tmp_path)
     assert done.returncode == 2
-    assert "budget_usd needs the prices of model" in done.stderr
+    assert done.stderr.startswith("error: budget_usd ") and "model.prices=" in done.stderr
     assert "model.prices=" in done.stderr
     assert not (tmp_path / "runs").exists()
 

@@ -1,6 +1,7 @@
 """A pool that the judge cannot decide: refused at the start, told, or said before any figure."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,14 +80,12 @@ def test_only_what_the_agenda_asks_for_must_be_decidable(
 ) -> None:
     (here / "pool.csv").write_text(PARTLY.replace(f"Add a comment at the top.,semantic,{RULE}\n", ""))
     assert cell(server, "tracking=none") == 2
-    assert capsys.readouterr().err == (
-        "error: the agenda asks for the type semantic, and the pool has no such instruction: "
-        "those turns would be skipped\n"
-        "add some to the pool (instructions.path), or leave the type out: agenda.distribution='{TYPE: WEIGHT, …}'\n"
-    )
+    problem, remedy = capsys.readouterr().err.splitlines()
+    assert problem.startswith("error: ") and "semantic" in problem
+    assert "instructions.path" in remedy and "agenda.distribution=" in remedy
     assert cell(server, "tracking=none", "agenda.distribution={cosmetic: 1, structural: 1}") == 0
     assert cell(server, "tracking=none", "agenda.axis=change", "agenda.sequence=[modify]") == 2
-    assert "for the type modify, since none of them has a rule" in capsys.readouterr().err
+    assert re.search("type modify.* rule", capsys.readouterr().err)
 
 
 def test_instructions_without_a_rule_are_told_once(
@@ -137,4 +136,4 @@ def test_rescoring_by_rules_that_do_not_exist_is_refused(
     assert cell(server, "tracking=none", "judge=llm", *judges(server)) == 0
     run = next((here / "runs").iterdir())
     assert main(["rescore", f"run={run}", "judge=rules", "out=again"]) == 2
-    assert "judge=rules cannot decide any of the 6 instructions: none has a rule" in capsys.readouterr().err
+    assert re.search("judge=rules .*6 instructions.* rule", capsys.readouterr().err)

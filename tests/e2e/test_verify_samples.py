@@ -14,6 +14,7 @@ from codechat.datasets import DATASETS
 from codechat.run.results.samples import check_file, read_samples
 from codechat.sandbox import SANDBOXES
 from codechat.sandbox.suites.checker import Checker
+from support.mistakes import mistake
 
 RIGHT = {"a": "def f(x):\n    return x + 1", "b": "def g(x):\n    return [x]"}
 
@@ -75,7 +76,7 @@ def test_samples_of_the_chosen_tasks_alone_are_checked(folder: Path) -> None:
     summary, lines, _ = run(folder, samples, {"limit": 1})
     assert [line["task_id"] for line in lines] == ["a"]
     assert (summary.samples, summary.tasks, summary.dataset_tasks, summary.pass_at_1) == (1, 1, 2, 0.0)
-    with pytest.raises(UserError, match="no sample of the chosen tasks"):
+    with mistake("no sample", "dataset.tasks", "dataset.limit"):
         run(folder, samples[:1], {"tasks": ["a"]})
 
 

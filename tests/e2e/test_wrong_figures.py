@@ -1,6 +1,7 @@
 """What a careless or unlucky person does with finished cells: refused, or told before any figure, never wrong."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -100,21 +101,21 @@ def test_the_same_command_writes_a_changed_cell_anew(here: Path, capsys: pytest.
     better(cell)
     change_lines(fail_a_turn)(cell)
     assert main(["export", "runs=runs", "out=x.csv"]) == 0
-    assert "metrics.json and sessions.jsonl are not what the run wrote" in capsys.readouterr().err
+    assert "metrics.json and sessions.jsonl are" in capsys.readouterr().err
     assert main([*OWN, "model=echo"]) == 0
     assert (cell / "sessions.jsonl").read_bytes() == whole
     capsys.readouterr()
     assert main(["export", "runs=runs", "out=x.csv"]) == 0
-    assert "not what the run wrote" not in capsys.readouterr().err
+    assert "sessions.jsonl" not in capsys.readouterr().err
 
 
 def test_replies_are_not_scored_by_the_tests_of_another_task(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(made, "cell")
     write({**OTHER, "task_id": "m/0"}, OTHER)
     assert main(["rescore", "run=cell", "out=again", "tracking=none", "dataset.path=mine.jsonl"]) == 2
-    assert "error: the task m/0 of mine was another when its replies were recorded\n" in capsys.readouterr().err
+    assert re.search("error: .*m/0 of mine .*another.*\n.*dataset.path=FILE", capsys.readouterr().err)
     assert main([*OWN, "model=replay", "model.path=cell/sessions.jsonl", "sandbox.allow_weak=true"]) == 2
-    assert "holds no reply for turn 0 of m/0: the task was put in other words there" in capsys.readouterr().err
+    assert re.search("turn 0 of m/0: .*other words", capsys.readouterr().err)
 
 
 def test_a_rescoring_by_other_tests_says_so(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,7 +124,7 @@ def test_a_rescoring_by_other_tests_says_so(made: Path, capsys: pytest.CaptureFi
     capsys.readouterr()
     assert main(["rescore", "run=cell", "out=again", "tracking=none", "dataset.path=mine.jsonl"]) == 0
     said = capsys.readouterr()
-    assert "the tasks of mine were changed since the recording (content " in said.err
+    assert re.search(r"tasks of mine .*changed .*\(content ", said.err)
     assert main(["rescore", "run=again", "out=once-more", "tracking=none"]) == 0
     assert "were changed" not in capsys.readouterr().err
 
@@ -134,9 +135,7 @@ def test_cells_on_different_tasks_are_told_before_their_ranks(capsys: pytest.Cap
     assert main([*OWN, "model=refactorer", "dataset.limit=1"]) == 0
     capsys.readouterr()
     assert main(["report", "runs=runs", "out=out"]) == 0
-    assert capsys.readouterr().err.startswith(
-        "note: The figures on mine rest on different tasks: echo 2, refactorer 1; 1 in all of them. "
-    )
+    assert re.match("note: .* on mine .*different tasks: echo 2, refactorer 1; 1 in all", capsys.readouterr().err)
 
 
 def test_one_task_has_no_interval(capsys: pytest.CaptureFixture[str]) -> None:
@@ -152,7 +151,7 @@ def test_a_key_that_is_given_twice_is_told_and_named_once(capsys: pytest.Capture
     write(TASK)
     assert main([*OWN, "model=echo", "seed=1", "seed=2"]) == 0
     said = capsys.readouterr()
-    assert said.err.startswith("seed is given more than once: seed=2 counts\n")
+    assert said.err.startswith("seed ") and said.err.splitlines()[0].endswith("seed=2 counts")
     assert said.out.startswith("echo mine balanced 2 turns seed=2 · ")
 
 
@@ -163,8 +162,8 @@ def test_part_of_a_release_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["dataset=humaneval", "dataset.path=mine.jsonl", "agenda.turns=2", "tracking=none", "model=echo"]
     assert main(words) == 0
     said = capsys.readouterr()
-    assert said.err.startswith("warning: 2 tasks with the content ")
-    assert "are not HumanEvalPlus v0.1.10: compare no figure with those of the release\n" in said.err
+    assert said.err.startswith("warning: 2 tasks ")
+    assert "not HumanEvalPlus v0.1.10: compare no figure" in said.err
     Path("samples.jsonl").write_text(json.dumps({"task_id": "HumanEval/0", "solution": TASK["prompt"] + " return 2"}))
     assert main(["verify", *words[:2], "samples=samples.jsonl", "out=v.jsonl", "sandbox.allow_weak=true"]) == 0
     assert "are not HumanEvalPlus v0.1.10" in capsys.readouterr().err
@@ -182,7 +181,7 @@ def test_one_cell_in_two_folders_counts_once_or_not_at_all(made: Path, capsys: p
     for name in ("a", "b"):
         shutil.copytree(made, f"runs/{name}")
     assert main(["report", "runs=runs", "out=out"]) == 2
-    assert "runs/a and runs/b hold the same cell" in capsys.readouterr().err
+    assert "runs/a and runs/b hold the same" in capsys.readouterr().err
     shutil.rmtree("runs/b")
     Path("runs/b").symlink_to("a")
     assert main(["export", "runs=runs", "out=x.csv"]) == 0
