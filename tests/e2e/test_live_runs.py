@@ -284,7 +284,7 @@ def test_a_store_that_hangs_costs_nothing(
         silent.listen()
         address = f"tracking.uri=http://127.0.0.1:{silent.getsockname()[1]}"
         without, _ = sessions_took([*words, "tracking=none", "runs_dir=without"], capsys)
-        monkeypatch.setattr("codechat.run.run.track", untracked)
+        monkeypatch.setattr("codechat.run.run.send", untracked)
         took, _ = sessions_took([*words, address], capsys)
     assert took < without + live.PATIENCE_S + 8
 

@@ -48,7 +48,7 @@ class _Items(Kind):
 def _items_of(place: Path, recipe: str, identity: str) -> Iterator[Row]:
     for name, kept in ((ITEMS, True), (DROPPED, False)):
         try:
-            rows = [json.loads(line) for line in (place / name).open(encoding="utf-8")]
+            rows = list(map(json.loads, (place / name).read_bytes().splitlines()))
         except (OSError, ValueError) as error:
             remedy = "run the construction again: it writes its files anew"
             raise UserError(f"cannot read {place / name}: {error}", remedy) from error
