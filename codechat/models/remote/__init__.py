@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args
 from urllib.parse import urlsplit
 
 from pydantic import ValidationInfo, field_validator
@@ -39,12 +39,19 @@ from codechat.models.calls.batches import REQUEST_KEY, BatchPolicy, RequestKey
 from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo, Weights, address_of, key_of
 from codechat.models.remote.failures import Failures, Refusal, SupportedParameters
 
-if TYPE_CHECKING:
-    from codechat.models.serving import CellServers
-
 log = logging.getLogger(__name__)
 
-SERVERS: "ContextVar[CellServers | None]" = ContextVar("servers", default=None)
+
+class Servers(Protocol):
+    """The running cell's model servers; see `codechat.models.serving.CellServers`."""
+
+    def known_as(self, config: ModelConfig) -> str | None: ...
+    def arguments(self, config: ModelConfig) -> str | None: ...
+    def kv_tokens(self, config: ModelConfig) -> int | None: ...
+    async def reach(self, config: ModelConfig) -> str | None: ...
+
+
+SERVERS: ContextVar[Servers | None] = ContextVar("servers", default=None)
 """The running cell's model servers, set by the engine; None outside of cells."""
 PROBE_TIMEOUT_S = 10.0
 DESCRIBE_TIMEOUT_S = 2.0
