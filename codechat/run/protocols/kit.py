@@ -198,7 +198,7 @@ class Kit(Unit):
         gets the recorded replies, except for the roles `anew`.
         """
         if role not in self.anew and (recorded := self.recorded(turn)) is not None:
-            return reply_of(recorded) if role == UNDER_TEST else self._recall(recorded, role)
+            return reply_of(recorded) if role == UNDER_TEST else self._recorded_reply(recorded, role)
         request = self._request(role, turn, messages, final=final)
         if self.player(role).baseline:
             request = replace(request, view=BaselineView(self.task, instruction, code, self._seed, reference))
@@ -257,16 +257,13 @@ class Kit(Unit):
         digest = content_hash([program.source, suite.key])
         return await self.step_at(turn, f"check/{suite.kind}", digest, Verdict, lambda: check(program, suite))
 
-    def _recall(self, recorded: TurnRecord, role: str) -> Reply:
+    def _recorded_reply(self, recorded: TurnRecord, role: str) -> Reply:
         """The recorded reply of a further role: the next one of the turn."""
         number, calls = self.number(recorded.turn, role), [call for call in recorded.calls() if call.role == role]
         if number >= len(calls):
             raise self.changed()
-        call = calls[number]
-        self._calls[recorded.turn].append(call)
-        if call.response is None:
-            raise ContextOverflow("the recorded conversation no longer fitted the model's context")
-        return Reply(call.response, call.finish_reason, call.latency_s, usage=call.usage)
+        self._calls[recorded.turn].append(calls[number])
+        return reply_of(calls[number])
 
     def _request(self, role: str, turn: int, messages: tuple[Message, ...], *, final: bool) -> Request:
         """A call of a role, numbered among its calls at this turn."""

@@ -36,11 +36,11 @@ def call_record(
     return CallRecord(role=role, earlier=earlier, request=list(messages[earlier:]), **reply)
 
 
-def reply_of(turn: TurnRecord) -> Reply:
-    """The reply of a recorded turn. Raises `ContextOverflow` if the conversation no longer fitted the model."""
-    if turn.response is None:
+def reply_of(record: TurnRecord | CallRecord) -> Reply:
+    """The reply of a recorded turn or call. Raises `ContextOverflow` if the conversation no longer fitted the model."""
+    if record.response is None:
         raise ContextOverflow("the recorded conversation no longer fitted the model's context")
-    return Reply(turn.response, turn.finish_reason, turn.latency_s, usage=turn.usage)
+    return Reply(record.response, record.finish_reason, record.latency_s, usage=record.usage)
 
 
 def by_role(calls: Sequence[CallRecord]) -> dict[str, Any]:
