@@ -83,14 +83,9 @@ class Kit(Unit):
         """A role's answer as an object that fits the form's schema; None in it if no reply did. `draw` as in `ask`."""
         return await fill_in(_Asked(self, draw), form, self._request(role))
 
-    async def check(self, program: Program, suite: Suite, *, again: int = 0) -> Verdict:
-        """The suite's verdict on a program, run in the sandbox.
-
-        A program that was tested before is not run again, unless `again` numbers the repetition.
-        """
-        tests = self.services.tests
-        check = tests.check_anew if again else tests.check
-        digest = content_hash([program.source, suite.key, *([again] if again else [])])
+    async def check(self, program: Program, suite: Suite) -> Verdict:
+        """The suite's verdict on a program, run in the sandbox. A program that was tested before is not run again."""
+        digest, check = content_hash([program.source, suite.key]), self.services.tests.check
         return await self.step_at(self.stage, f"check/{suite.kind}", digest, Verdict, lambda: check(program, suite))
 
     async def run(self, command: Command) -> Ran:

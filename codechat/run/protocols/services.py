@@ -140,9 +140,6 @@ class Tests(Protocol):
     async def check(self, program: Program, suite: Suite) -> Verdict:
         """The suite's verdict on the program."""
 
-    async def check_anew(self, program: Program, suite: Suite) -> Verdict:
-        """The verdict of one more run of a program that may have been checked before."""
-
     async def check_reference(self, program: Program, suite: Suite) -> Verdict:
         """The verdict on a program of the dataset, which further cells of this process test too."""
 

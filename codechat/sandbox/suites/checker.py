@@ -71,10 +71,6 @@ class Checker:
             self._start(program, suite, key)
         return await asyncio.shield(self._running[key])
 
-    async def check_anew(self, program: Program, suite: Suite) -> Verdict:
-        """The suite's verdict on the program, run again even if it is known. Raises as `Suite.check`."""
-        return await _checked(suite).check(program, self._sandbox)
-
     async def check_reference(self, program: Program, suite: Suite) -> Verdict:
         """The verdict on a dataset's own program: run once a process and sandbox config. Raises as `Suite.check`."""
         key = content_hash([key_of(program, suite), self._sandbox.config.model_dump(mode="json")])
