@@ -10,10 +10,14 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
+DEEPEST = 100
+"""Nested lists and objects in JSON from outside: real data has some ten levels, and every reader of a value recurses."""
 LONGEST_NAME = 500
 """Characters of a task's or a model's name: stores refuse long ones, and no table could show them."""
 
 T = TypeVar("T")
+
+_HALF = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 
 # Control characters but tab and line end; marks that are invisible, break lines or turn the direction of text; tags;
 # halves of surrogate pairs. The labelling page has the same set.
@@ -21,6 +25,37 @@ _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )
+
+
+def read_json(text: str | bytes) -> Any:
+    """The value of a JSON text from outside: a file's, an endpoint's, another program's.
+
+    Halves of surrogate pairs are U+FFFD. Raises `ValueError` with a one-line message for text that is not JSON or not
+    UTF-8, for more than `DEEPEST` levels, and for an integer of more digits than Python converts.
+    """
+    decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
+    try:
+        value = json.loads(decoded)
+    except RecursionError:
+        raise ValueError(f"nested more than {DEEPEST} levels deep") from None
+    if decoded.count("[") + decoded.count("{") > DEEPEST and _is_deep(value):
+        raise ValueError(f"nested more than {DEEPEST} levels deep")
+    has_halves = _HALF.search(decoded) is not None  # raw, or as an escape
+    return writable(value) if has_halves else value
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            part
+            for whole in level
+            for part in (whole.values() if type(whole) is dict else whole)
+            if type(part) in (dict, list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def writable(value: T) -> T:

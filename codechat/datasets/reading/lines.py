@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import ValidationError
 
 from codechat.base.errors import MAX_LINES, UserError
+from codechat.base.texts import read_json
 from codechat.datasets.tasks import Dataset, Task
 
 R = TypeVar("R")
@@ -63,7 +64,7 @@ def read_values(
     for line, text in lines_of(path, setting):
         try:
             found = read(object_of(text))
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             wrong.setdefault(problem_of(error), []).append(line)
             continue
         if not wrong:
@@ -104,7 +105,7 @@ def rows_of(path: Path, setting: str = "source") -> Iterator[tuple[str, Any]]:
     is_list = bool(lines) and lines[0][1].lstrip()[:1] == b"["
     for number, text in [(1, b"\n".join(text for _, text in lines))] if is_list else lines:
         try:
-            value = json.loads(text)
+            value = read_json(text)
         except ValueError as error:
             raise UserError(
                 f"{path}:{number}: not JSON: {error}", "give a file of JSON lines, or with a list"
@@ -117,7 +118,7 @@ def rows_of(path: Path, setting: str = "source") -> Iterator[tuple[str, Any]]:
 
 def object_of(text: bytes) -> dict[str, Any]:
     """The JSON object in a line. Raises `ValueError` if there is none."""
-    value = json.loads(text.decode("utf-8-sig"))
+    value = read_json(text)
     if not isinstance(value, dict):
         raise ValueError("the line is not a JSON object")
     return value
@@ -137,7 +138,5 @@ def problem_of(error: Exception) -> str:
             return f"not JSON: {error.msg} (column {error.colno})"
         case UnicodeDecodeError():
             return f"not UTF-8 (byte {error.start})"
-        case RecursionError():
-            return "nested too deeply"
         case _:
             return str(error)

@@ -142,7 +142,7 @@ def test_line_17(tmp_path: Path) -> None:
         ({**ROW, "atol": -1}, "FILE:1: atol: .* 0"),
         ({**ROW, "oracle": "roughly"}, "FILE:1: oracle: .*'equal'"),
         ('["a list"]', "FILE:1: .*JSON object"),
-        ("[" * 100_000, "FILE:1: nested too deeply"),
+        ("[" * 100_000, "FILE:1: nested more than 100 levels deep"),
         ('{"task_id": ' + "9" * 5000 + "}", "FILE:1: Exceeds the limit"),
         ("", "FILE holds no task"),
     ],

@@ -244,7 +244,7 @@ def test_a_wrong_row_is_told_with_its_line_and_a_remedy(tmp_path: Path, row: dic
         (b'{"url": ', "not JSON: "),
         (b"[1]", ".*JSON object"),
         (b'"\xff"', "not UTF-8"),
-        (b"[" * 100_000, "nested too deeply"),
+        (b"[" * 100_000, "nested more than 100 levels deep"),
     ],
 )
 def test_a_malformed_line_is_told(tmp_path: Path, line: bytes, told: str) -> None:
