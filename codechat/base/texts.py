@@ -11,13 +11,11 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 DEEPEST = 100
-"""Nested lists and objects in JSON from outside: real data has some ten levels, and every reader of a value recurses."""
+"""Levels of lists and objects in JSON from outside: real data has some ten, and readers of a value recurse."""
 LONGEST_NAME = 500
 """Characters of a task's or a model's name: stores refuse long ones, and no table could show them."""
 
 T = TypeVar("T")
-
-_HALF = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 
 # Control characters but tab and line end; marks that are invisible, break lines or turn the direction of text; tags;
 # halves of surrogate pairs. The labelling page has the same set.
@@ -30,8 +28,9 @@ _HIDDEN = re.compile(
 def read_json(text: str | bytes) -> Any:
     """The value of a JSON text from outside: a file's, an endpoint's, another program's.
 
-    Halves of surrogate pairs are U+FFFD. Raises `ValueError` with a one-line message for text that is not JSON or not
-    UTF-8, for more than `DEEPEST` levels, and for an integer of more digits than Python converts.
+    Halves of surrogate pairs stay, because a test's input may have them: texts for records are made `writable`. Raises
+    `ValueError` with a one-line message for text that is not JSON or not UTF-8, for more than `DEEPEST` levels, and for
+    an integer of more digits than Python converts.
     """
     decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
     try:
@@ -40,8 +39,7 @@ def read_json(text: str | bytes) -> Any:
         raise ValueError(f"nested more than {DEEPEST} levels deep") from None
     if decoded.count("[") + decoded.count("{") > DEEPEST and _is_deep(value):
         raise ValueError(f"nested more than {DEEPEST} levels deep")
-    has_halves = _HALF.search(decoded) is not None  # raw, or as an escape
-    return writable(value) if has_halves else value
+    return value
 
 
 def _is_deep(value: Any) -> bool:
