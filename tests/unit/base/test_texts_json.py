@@ -42,10 +42,3 @@ def test_what_is_no_value_is_a_value_error_in_one_line(text: str | bytes) -> Non
 
 def test_as_many_levels_as_are_allowed_are_read() -> None:
     assert read_json("[" * DEEPEST + "]" * DEEPEST)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"), [(r'"\ud800"', "�"), (r'{"\uDFFF": 1}', {"�": 1}), (r'"\ud83d\ude00"', "😀")]
-)
-def test_halves_of_surrogate_pairs_are_replaced(text: str, value: Any) -> None:
-    assert read_json(text) == value
