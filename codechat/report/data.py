@@ -65,7 +65,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Lines of several cells, each named at its end, on an axis up to `top`; shares are written in per cent."""
+    """Lines of several cells, each named at its end, on an axis up to `top`. `share` gives the format of a value."""
 
     title: str
     what: str

@@ -1,6 +1,6 @@
 // From the headline to the tables and figures: all that is seen before a session is opened. What there is, the report says.
 
-const UNITS = { share: percent, change: signed, count, number: fixed, percent: fixed, p: fixed, text: (text) => text ?? DASH };
+const UNITS = { share: part, change: signed, count, number: fixed, percent: fixed, p: fixed, text: (text) => text ?? DASH };
 
 const unbroken = (text) => text.replaceAll(" %", "\u00a0%"); // no line begins with the sign
 
@@ -51,7 +51,9 @@ function boardCell({ unit, strong, most, ends: range }, stored) {
 }
 
 function drawChart({ title, text, what, lines, top, share }) {
-  return el("figure", {}, el("figcaption", {}, title && el("strong", {}, title), text),
+  const rest = lines[0].values.length > 1 ? Math.max(0, lines.length - MOST_NAMED) : 0;
+  const named = rest ? ` Named: the ${MOST_NAMED} highest at the last turn; grey: the other ${rest}.` : "";
+  return el("figure", {}, el("figcaption", {}, title && el("strong", {}, title), text, named),
     (lines.every(({ values }) => values.length === 1) ? barsChart : linesChart)(
       lines.map((line) => ({ ...line, cell: CELLS[line.cell] })), what, { first: lines[0].first, top, share }));
 }

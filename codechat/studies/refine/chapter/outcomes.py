@@ -12,7 +12,21 @@ from codechat.base.domain import CHANGES, SCOPES
 from codechat.base.records import InstructionRecord, SessionRecord, TurnRecord
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, resamples_of
 from codechat.report.data import Column, Drawing, Interval, Table, Value, columns_of, with_interval
-from codechat.report.drawing import EDGE, SPREAD, Look, bars, from_zero, name_groups, panels, spread, strips
+from codechat.report.drawing import (
+    EDGE,
+    MOST_LINES,
+    OTHERS,
+    SPREAD,
+    Look,
+    bars,
+    from_zero,
+    height_of,
+    name_groups,
+    panels,
+    rows,
+    spread,
+    strips,
+)  # fmt: skip
 from codechat.report.generic.overview import rivals_of
 from codechat.report.metrics import Final, statistics
 from codechat.report.metrics.measures import interval_of, value_of
@@ -43,6 +57,7 @@ MEANS_NOTE = (
     "mean. Intervals: 95 %, resampled by task for all models alike; the models themselves are not resampled."
 )
 Rows = Iterator[tuple[Value, ...]]
+MOST_SETUPS = 4  # of a figure
 MOST_LETTERS = 30  # of names that stand upright side by side below a narrow panel
 WHOLE: dict[str, Any] = {
     "color": "#111111", "marker": "D", "linestyle": "none", "label": "all models together", "markersize": 8,
@@ -438,8 +453,8 @@ def _phi(models: Together) -> Rows:
 
 
 def drawings(setups: Sequence[Together]) -> Iterator[Drawing]:
-    """A figure per rate, if a setup has several models."""
-    for rate, (name, did, where) in MEANINGS.items() if setups else ():
+    """A figure per rate, if a setup has several models; none of more setups than a figure shows, which tables hold."""
+    for rate, (name, did, where) in MEANINGS.items() if 0 < len(setups) <= MOST_SETUPS else ():
         yield Drawing(
             f"models_{rate}", f"{name} over all turns together ({where})",
             f"The share of turns that {did}: by model, scope and change. Black points and the dashed line are all "
@@ -452,7 +467,8 @@ def _draw(comparison: RefineComparison, look: Look, setups: Sequence[Together], 
     places = [(setup, part) for setup in setups for part in PARTS]
     several = len(setups) > 1
     titles = [f"{setup.setting}, {part}" if several else part.capitalize() for setup, part in places]
-    figure, axes = panels(titles, width=3.9, height=3.4, columns=3)
+    most = max(len(setup.models) for setup in setups)
+    figure, axes = panels(titles, width=3.9, height=height_of(most, 3.4), columns=3)
     for panel, (setup, part) in zip(axes, places, strict=True):
         kinds = [(part.removeprefix("by "), name) for name in PARTS[part]]
         if kinds:
@@ -464,6 +480,10 @@ def _draw(comparison: RefineComparison, look: Look, setups: Sequence[Together], 
 
 
 def _by_model(panel: Any, look: Look, setup: Together, pick: Pick) -> None:
+    if len(setup.models) > MOST_LINES:
+        heads = [*setup.models, WHOLE["label"]]  # the row past the last model is of all
+        rows(panel, heads, [""], lambda row, _: setup.pooled(pick, setup.models[row : row + 1]))
+        return
     for place, model in enumerate(setup.models):
         bars(panel, [(place, *setup.pooled(pick, [model]))], **_style(look, setup, model))
     whole, _ = setup.pooled(pick)
@@ -474,7 +494,9 @@ def _by_model(panel: Any, look: Look, setup: Together, pick: Pick) -> None:
 
 def _by_type(panel: Any, look: Look, setup: Together, picks: Mapping[str, Pick]) -> None:
     strips(panel, len(picks))
-    entrants = [(WHOLE, []), *((_style(look, setup, model), [model]) for model in setup.models)]
+    many = {"color": OTHERS, "marker": "o", "linestyle": "none", "markersize": 2.5, "elinewidth": 0}
+    few = len(setup.models) <= MOST_LINES
+    entrants = [(WHOLE, []), *((_style(look, setup, model) if few else many, [model]) for model in setup.models)]
     for number, (style, models) in enumerate(entrants):
         aside = spread(number, len(entrants), SPREAD)
         found = enumerate(setup.pooled(pick, models) for pick in picks.values())
