@@ -66,7 +66,9 @@ class Look:
 
 def shade(place: int, share: float) -> str:
     """A colour of the palette, by this share on the way to its last shade."""
-    ends = ([int(colour[start : start + 2], 16) for start in (1, 3, 5)] for colour in (COLOURS[place], LAST_SHADES[place]))
+    ends = (
+        [int(colour[start : start + 2], 16) for start in (1, 3, 5)] for colour in (COLOURS[place], LAST_SHADES[place])
+    )
     return "#" + "".join(f"{round(first + (last - first) * share):02X}" for first, last in zip(*ends, strict=True))
 
 
@@ -153,6 +155,7 @@ Point = tuple[float, float | None, Ends]  # where it stands, such as a turn; the
 MOST_BANDS = 4
 MOST_LINES = 8  # of a panel: more have a panel each, or a row
 OTHERS = "#7A7A7A"
+ROW: Mapping[str, Any] = {"markersize": 4.5, "linestyle": "none", "elinewidth": 1.0}
 DODGE = 0.5  # of a turn: how far the whiskers of one turn are spread
 SPREAD = 0.76  # of a group: how far its points are spread
 MOST_LETTERS = 60  # of names that stand upright side by side below a panel
@@ -231,26 +234,32 @@ def _multiples(
     shares: bool,
 ) -> Any:
     """A small panel per entrant and dataset, on one scale: its curve, and in grey all others' range and median."""
-    found = {dataset: {each.cell.label: known(values(each)) for each in comparison.on(dataset)} for dataset in
-             comparison.datasets}  # fmt: skip
-    places = [(dataset, each) for dataset in found for each in comparison.on(dataset) if found[dataset][each.cell.label]]
-    if not places:
+    curves_of = {found.cell.folder: known(values(found)) for found in comparison.cells}
+    shown = [found for found in comparison.in_order() if curves_of[found.cell.folder]]
+    if not shown:
         return None
-    many = len(found) > 1
-    titles = [f"{each.cell.label}\n{dataset}" if many else each.cell.label for dataset, each in places]
+    many = len(comparison.datasets) > 1
+    titles = [f"{found.cell.label}\n{found.cell.dataset}" if many else found.cell.label for found in shown]
     figure, axes = panels([wrapped(title) for title in titles], width=2.9, height=2.1, columns=4)
+    step = "mid" if steps else None
     heights: list[float] = []
-    for panel, (dataset, each) in zip(axes, places, strict=True):
+    for panel, found in zip(axes, shown, strict=True):
         by_turn: dict[float, list[float]] = {}
-        for turn, value, _ in (point for curve in found[dataset].values() for point in curve):
-            by_turn.setdefault(turn, []).append(value)
-        turns = sorted(by_turn)
-        ends = [[pick(by_turn[turn]) for turn in turns] for pick in (min, max)]
-        panel.fill_between(turns, *ends, color=OTHERS, alpha=0.25, linewidth=0)
-        panel.plot(turns, [median(by_turn[turn]) for turn in turns], color=OTHERS, linewidth=1.0, linestyle=DASHES[1])
-        heights += lines(panel, values, look, [each], steps=steps)
+        for other in comparison.on(found.cell.dataset):
+            for turn, value, _ in curves_of[other.cell.folder]:
+                by_turn.setdefault(turn, []).append(value)
+        every = sorted(by_turn)
+        least, middle, most = ([pick(by_turn[turn]) for turn in every] for pick in (min, median, max))
+        panel.fill_between(every, least, most, color=OTHERS, alpha=0.25, linewidth=0)
+        panel.plot(every, middle, color=OTHERS, linewidth=1.0, linestyle=DASHES[1])
+        turns, own, ends = zip(*curves_of[found.cell.folder], strict=True)
+        low, high = zip(*ends, strict=True)
+        colour = look.model(found.cell.model)
+        panel.plot(turns, own, color=colour, marker="o", markersize=3, drawstyle="steps-mid" if steps else "default")
+        panel.fill_between(turns, low, high, color=colour, alpha=0.14, linewidth=0, step=step)
+        heights += [*low, *high]
         panel.set_title(panel.get_title(loc="left"), loc="left", fontsize=8.5, fontweight="bold")
-        panel.set(xlabel="", xticks=turns[:: max(1, round(len(turns) / 5))])
+        panel.set_xticks(every[:: max(1, round(len(every) / 5))])
     if shares:
         for panel in axes:
             panel.set_ylim(share_range(heights))
@@ -281,10 +290,8 @@ def rows(panel: Any, heads: Sequence[str], names: Sequence[str], value: Callable
         shown = known((row + aside, *value(row, name)) for row in range(len(heads)))
         if shown:
             y, values, ends = zip(*shown, strict=True)
-            panel.errorbar(
-                values, y, xerr=whiskers(values, ends), color=COLOURS[number % len(COLOURS)],
-                marker=MARKERS[number % len(MARKERS)], markersize=4.5, linestyle="none", elinewidth=1.0, label=name, **EDGE,
-            )  # fmt: skip
+            style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)], **EDGE}
+            panel.errorbar(values, y, xerr=whiskers(values, ends), **style, **ROW, label=name)
     for row in range(0, len(heads), 2):
         panel.axhspan(row - 0.5, row + 0.5, color="#F6F6F6", linewidth=0, zorder=0)
     panel.set_yticks(range(len(heads)), heads, fontsize=8)

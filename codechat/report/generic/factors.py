@@ -175,14 +175,14 @@ class Study:
             if factor in levels:
                 rest = tuple(sorted(item for item in levels.items() if item[0] != factor))
                 grouped[found.cell.dataset, rest][levels[factor]] = found
-        blocks = [_Block(found, outcome) for found in grouped.values() if len(found) > 1]
-        levels = list(dict.fromkeys(level for block in blocks for level in block.cells))
-        effects = [found for a, b in combinations(levels, 2) if (found := _effect(a, b, blocks)) is not None]
+        blocks = [_Block(cells, outcome) for cells in grouped.values() if len(cells) > 1]
+        names = list(dict.fromkeys(level for block in blocks for level in block.cells))
+        effects = [effect for a, b in combinations(names, 2) if (effect := _effect(a, b, blocks)) is not None]
         if not effects:
             return None
         corrected = holm([effect.p for effect in effects])
         effects = [replace(effect, p_holm=p) for effect, p in zip(effects, corrected, strict=True)]
-        means = _means(levels, [block for block in blocks if block.cells.keys() == {*levels}])
+        means = _means(names, [block for block in blocks if block.cells.keys() == {*names}])
         order = sorted(means, key=lambda level: -means[level][0])
         return Question(
             factor, tuple(each if each.difference >= 0 else each.turned for each in effects),
@@ -259,7 +259,7 @@ def _means(levels: Sequence[str], blocks: Sequence[_Block]) -> dict[str, tuple[f
 
 
 def _interval(resampled: Any) -> Interval | None:
-    return Interval.of(percentile_interval(value for value in resampled.tolist() if value == value))
+    return Interval.of(percentile_interval(resampled[resampled == resampled].tolist()))  # noqa: PLR0124  no NaN
 
 
 def signed(value: float) -> str:
@@ -274,12 +274,10 @@ def headline(study: Study, facts: Sequence[tuple[str, str]]) -> Headline:
     order = [(each.factor not in study.outcome.note, each.largest.is_clear, each.largest.difference) for each in asked]
     first = asked[order.index(max(order))]  # not what has an effect by its definition
     effect, outcome = first.largest, study.outcome
-    ends = f" [{signed(effect.interval.low)}, {signed(effect.interval.high)}]" if effect.interval else ""
     if not effect.is_clear:
-        title = f"No clear effect of {listed([each.name for each in asked])}"
-        title += f": {effect.a} − {effect.b} {effect.numbers} of {outcome.noun}"
+        title = f"No clear effect of {first.name}: {effect.a} − {effect.b} {effect.numbers} of {outcome.noun}"
     else:
-        title = f"{_title(first, effect.a)} {outcome.verb} {signed(effect.difference)}{ends} more of {outcome.noun}"
+        title = f"{_title(first, effect.a)} {outcome.verb} {effect.numbers.replace('+', '')} more of {outcome.noun}"
         title += f" than {effect.b}"
     sentences = [f"{outcome.label.capitalize()}, 0 to 1, on {listed(study.comparison.datasets)}; paired by task."]
     sentences += [sentence(each) for each in study.questions]
@@ -289,16 +287,17 @@ def headline(study: Study, facts: Sequence[tuple[str, str]]) -> Headline:
 
 
 def _title(question: Question, level: str) -> str:
-    return level if question.factor == "turns" else f"{question.name[:1].upper()}{question.name[1:]} {level}"
+    return level if question.factor == "turns" else f"{_capital(question.name)} {level}"
 
 
 def sentence(question: Question) -> str:
     """The largest effect of a factor."""
     effect = question.largest
-    name = f"{question.name[:1].upper()}{question.name[1:]}"
-    if effect.difference == 0:
+    name = _capital(question.name)
+    if effect.difference == 0 or effect.p_holm is None:
         return f"{name}: no difference ({len(question.effects)} pairs of levels)."
-    p = "no task differs" if effect.p_holm is None else f"p {'< 0.001' if effect.p_holm < 0.001 else f'= {effect.p_holm:.3f}'}"
+    chance = effect.p_holm or 0.0
+    p = "p < 0.001" if chance < 0.001 else f"p = {chance:.3f}"
     means = f"{effect.a} {effect.values[0]:.3f}, {effect.b} {effect.values[1]:.3f}"
     over = f"over {effect.blocks} pairs of cells" if effect.blocks > 1 else "one pair of cells"
     return f"{name}: {means}, difference {effect.numbers} {over}, {effect.verdict} ({p}, {question.family})."
@@ -308,8 +307,8 @@ def section(study: Study) -> Section:
     """The levels of every factor with their intervals, and the differences from the highest level."""
     assert study.outcome is not None
     parts: list[str | Board] = []
-    for question in study.questions:
-        parts += [sentence(question), _board(question, study.outcome)]
+    for question in study.questions:  # the page's lead has the sentences if the study is about settings
+        parts += [*([] if study.leads else [sentence(question)]), _board(question, study.outcome)]
     parts.append(
         f"{study.outcome.label.capitalize()}: means over the cells that differ in nothing else, with 95 % intervals by "
         "task. A difference has its own interval, since its two sides share tasks."
@@ -318,22 +317,22 @@ def section(study: Study) -> Section:
 
 
 def _board(question: Question, outcome: Outcome) -> Board:
-    best = question.largest
-    top = next(iter(question.levels), best.a)
-    against = {effect.b: effect for effect in question.effects if effect.a == top}
-    against |= {effect.a: effect.turned for effect in question.effects if effect.b == top}
-    means = question.levels or {top: (best.values[0], None)} | {b: (e.values[1], None) for b, e in against.items()}
-    rows = list(means)
-    known = [against.get(level) for level in rows]
-    name = f"{question.name[:1].upper()}{question.name[1:]}"
+    """The levels, each with its difference from the highest."""
+    top = next(iter(question.levels), question.largest.a)
+    against = {effect.b: effect.turned for effect in question.effects if effect.a == top}
+    against |= {effect.a: effect for effect in question.effects if effect.b == top}
+    means = question.levels or {level: (effect.values[0], None) for level, effect in against.items()}
+    known = [against.get(level) for level in means]
+    ends = [abs(end) for effect in question.effects for end in (effect.difference, *(effect.interval or ()))]
+    differences = [None if each is None else (each.difference, each.interval) for each in known]
+    hint = f"Wilcoxon's signed-rank test on the tasks' means, {question.family}"
+    name, reach = _capital(question.name), max(ends) or 1.0
     return Board(f"{name}: {outcome.label}", [
-        BoardColumn(name, rows),
-        BoardColumn(outcome.label, [means[level] for level in rows], "share", strong=True, most=1.0),
-        BoardColumn(f"minus {top}", [None if each is None else (-each.difference, each.turned.numbers) for each in known]),
-        BoardColumn("p (Holm)", [None if each is None else each.p_holm for each in known], "p",
-                    hint=f"Wilcoxon's signed-rank test on the tasks' means, {question.family}"),
-        BoardColumn("pairs of cells", [None if each is None else each.blocks for each in known], "count",
-                    hint="cells that differ in nothing else"),
+        BoardColumn(name, list(means)),
+        BoardColumn(outcome.label, list(means.values()), "share", strong=True, most=1.0),
+        BoardColumn(f"minus {top}", differences, "difference", most=reach, least=-reach),
+        BoardColumn("p (Holm)", [None if each is None else each.p_holm for each in known], "p", hint=hint),
+        BoardColumn("pairs of cells", [None if each is None else each.blocks for each in known], "count", hint="differ in nothing else"),
     ], sort=outcome.label)  # fmt: skip
 
 
@@ -359,6 +358,10 @@ def table(study: Study) -> Table | None:
     )  # fmt: skip
 
 
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _name(study: Study) -> str:
     return f"{study.comparison.protocol}_effects"
 
@@ -366,6 +369,8 @@ def _name(study: Study) -> str:
 def panels_of(study: Study) -> Iterator[tuple[str, list[tuple[str, LoadedCell]]]]:
     """The blocks of the first question: a title, and the cells with their levels."""
     for block in study.questions[0].blocks if study.questions else ():
-        rest = {factor: level for factor, level in levels_of(block[0].cell).items() if factor != study.questions[0].factor}
+        rest = {
+            factor: level for factor, level in levels_of(block[0].cell).items() if factor != study.questions[0].factor
+        }
         title = ", ".join([block[0].cell.dataset, *rest.values()])
         yield title, [(levels_of(found.cell)[study.questions[0].factor], found.cell) for found in block]

@@ -130,11 +130,12 @@ function barsChart(lines, what, { top = 1, share = true } = {}) {
     }));
 }
 
-// An interval with its mean, on the scale from 0 to `most`.
-function whisker(low, value, high, most) {
-  const x = (number) => (4 + (92 * number) / most).toFixed(1);
+// An interval with its mean, on the scale from `least` to `most`; zero has a tick if it is within.
+function whisker(low, value, high, most, least) {
+  const x = (number) => (4 + (92 * (number - least)) / (most - least)).toFixed(1);
   return svg("svg", { class: "whisker", viewBox: "0 0 100 12", "aria-hidden": "true" },
     svg("line", { class: "rail", x1: 4, x2: 96, y1: 6, y2: 6 }),
+    least < 0 && svg("line", { class: "zero", x1: x(0), x2: x(0), y1: 1, y2: 11 }),
     known(low) && svg("line", { class: "range", x1: x(low), x2: x(high), y1: 6, y2: 6 }),
     svg("circle", { cx: x(value), cy: 6, r: 3.4 }));
 }

@@ -468,7 +468,7 @@ def _draw(comparison: RefineComparison, look: Look, setups: Sequence[Together], 
     several = len(setups) > 1
     titles = [f"{setup.setting}, {part}" if several else part.capitalize() for setup, part in places]
     most = max(len(setup.models) for setup in setups)
-    figure, axes = panels(titles, width=3.9, height=height_of(most, 3.4), columns=3)
+    figure, axes = panels(titles, 3.9, height_of(most, 3.4), 3, one_scale=most <= MOST_LINES)
     for panel, (setup, part) in zip(axes, places, strict=True):
         kinds = [(part.removeprefix("by "), name) for name in PARTS[part]]
         if kinds:

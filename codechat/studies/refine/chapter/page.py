@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from codechat.base.domain import CHANGES, SCOPES
@@ -42,7 +43,7 @@ LEGEND = (
     ("main", "Pass@1 (band: 95 % interval by task)"),
     ("second", "alive since turn 0"),
     ("third", "instructions followed"),
-    ("context", "other models alive"),
+    ("context", "others alive; of many the lowest, median and highest"),
 )
 SUSTAINED = "Sustained turns"
 TREND_HINT = "Mann–Kendall: ↓ decreasing, ↑ increasing, · no trend at α = 0.05"
@@ -155,10 +156,10 @@ def sections_of(comparison: RefineComparison, groups: Sequence[str], study: Stud
     cards = [_card(line, [x for x in lines if x is not line]) for lines in panels.values() for line in lines]
     meaning = [comparisons.MEANING] if comparisons.has_labels(comparison) else []
     notes = (BOARD_NOTE, *meaning, *overview.pooling_notes(comparison.loaded))
-    board = Section("leaderboard", "Leaderboard", "Leaderboard", (*notes, *_boards(comparison.loaded, found)))
-    alive = Section("survival", "How long code stays alive", "", (ALIVE_NOTE, charts))
+    ranked = Section("leaderboard", "Leaderboard", "Leaderboard", (*notes, *_boards(comparison.loaded, found)))
+    survival = Section("survival", "How long code stays alive", "", (ALIVE_NOTE, charts))
     return [
-        *([alive, board] if study.leads else [board, alive]),
+        *([survival, ranked] if study.leads else [ranked, survival]),
         Section("curves", "Cell by cell" if study.leads else "Model by model", "Curves", (Cards(LEGEND, cards),)),
         Section("results", "Tables and figures", "Tables", groups=groups),
     ]
@@ -234,10 +235,20 @@ def _adhered(metrics: Mapping[str, Any]) -> float | None:
     return rate(adhered, adhered + violated)
 
 
+def _context(cell: LoadedCell, others: Sequence[Line]) -> list[Line]:
+    """The others' lines, or of many the lowest, the median and the highest value at every turn."""
+    if len(others) <= drawing.MOST_LINES:
+        return [replace(other, name="", style="context") for other in others]
+    turns = zip_longest(*(other.values for other in others))
+    known = [[value for value in values if value is not None] for values in turns]
+    picks: Sequence[Callable[[list[float]], float]] = (min, median, max)
+    return [Line(cell, "", [pick(each) if each else None for each in known], style="context") for pick in picks]
+
+
 def _card(alive: Line, others: Sequence[Line]) -> Card:
     cell, metrics = alive.cell, alive.cell.metrics
     lines = [
-        *(replace(other, name="", style="context") for other in others),
+        *_context(cell, others),
         Line(cell, "", metrics["iar"], first=1, style="third"),
         replace(alive, name="alive", style="second"),
         Line(cell, "Pass@1", metrics["pass_at_1"], metrics["ci"]["pass_at_1"], style="main"),
