@@ -322,17 +322,18 @@ def _board(question: Question, outcome: Outcome) -> Board:
     against = {effect.b: effect.turned for effect in question.effects if effect.a == top}
     against |= {effect.a: effect for effect in question.effects if effect.b == top}
     means = question.levels or {level: (effect.values[0], None) for level, effect in against.items()}
-    known = [against.get(level) for level in means]
+    effects = [against.get(level) for level in means]
     ends = [abs(end) for effect in question.effects for end in (effect.difference, *(effect.interval or ()))]
-    differences = [None if each is None else (each.difference, each.interval) for each in known]
+    differences = [None if each is None else (each.difference, each.interval) for each in effects]
+    chances, blocks = ([getattr(each, name, None) for each in effects] for name in ("p_holm", "blocks"))
     hint = f"Wilcoxon's signed-rank test on the tasks' means, {question.family}"
     name, reach = _capital(question.name), max(ends) or 1.0
     return Board(f"{name}: {outcome.label}", [
         BoardColumn(name, list(means)),
         BoardColumn(outcome.label, list(means.values()), "share", strong=True, most=1.0),
         BoardColumn(f"minus {top}", differences, "difference", most=reach, least=-reach),
-        BoardColumn("p (Holm)", [None if each is None else each.p_holm for each in known], "p", hint=hint),
-        BoardColumn("pairs of cells", [None if each is None else each.blocks for each in known], "count", hint="differ in nothing else"),
+        BoardColumn("p (Holm)", chances, "p", hint=hint),
+        BoardColumn("pairs of cells", blocks, "count", hint="differ in nothing else"),
     ], sort=outcome.label)  # fmt: skip
 
 
