@@ -10,7 +10,7 @@ function scales(turns, width, height, right = PLOT.right) {
   };
 }
 
-function axes(turns, width, height, scale, right = PLOT.right, shown = String) {
+function axes(turns, width, height, scale, right = PLOT.right, shown = (share) => fixed(share)) {
   const step = turns > 30 ? 10 : turns > 16 ? 5 : width < 400 && turns > 8 ? 3 : 1;
   const grid = [0, 0.25, 0.5, 0.75, 1].map((share) => [
     svg("line", { class: share ? "grid" : "base", x1: PLOT.left, x2: width - right, y1: scale.y(share), y2: scale.y(share) }),
