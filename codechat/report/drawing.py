@@ -85,14 +85,20 @@ def styled() -> Iterator[None]:
 
 
 def panels(
-    titles: Sequence[str], width: float = 5.0, height: float = 3.6, columns: int = 2, *, one_scale: bool = True
+    titles: Sequence[str],
+    width: float = 5.0,
+    height: float = 3.6,
+    columns: int = 2,
+    *,
+    one_scale: bool = True,
+    layout: str | None = "constrained",
 ) -> tuple[Any, list[Any]]:
-    """A figure with one panel per title, side by side."""
+    """A figure with one panel per title, side by side. Without a `layout` the caller sets the margins."""
     from matplotlib.figure import Figure
 
     columns = min(columns, len(titles))
     rows = -(-len(titles) // columns)
-    figure = Figure(figsize=(max(width * columns, 6.0), height * rows), layout="constrained")
+    figure = Figure(figsize=(max(width * columns, 6.0), height * rows), layout=layout)
     grid = figure.subplots(rows, columns, sharey=one_scale, squeeze=False)
     axes = list(grid.flat)
     for unused in axes[len(titles) :]:
@@ -155,6 +161,7 @@ Point = tuple[float, float | None, Ends]  # where it stands, such as a turn; the
 MOST_BANDS = 4
 MOST_LINES = 8  # of a panel: more have a panel each, or a row
 OTHERS = "#7A7A7A"
+ACROSS = 4  # small panels
 ROW: Mapping[str, Any] = {"markersize": 4.5, "linestyle": "none", "elinewidth": 1.0}
 DODGE = 0.5  # of a turn: how far the whiskers of one turn are spread
 SPREAD = 0.76  # of a group: how far its points are spread
@@ -239,11 +246,12 @@ def _multiples(
     if not shown:
         return None
     many = len(comparison.datasets) > 1
-    titles = [f"{found.cell.label}\n{found.cell.dataset}" if many else found.cell.label for found in shown]
-    figure, axes = panels([wrapped(title) for title in titles], width=2.9, height=2.1, columns=4)
+    names = [f"{found.cell.label}\n{found.cell.dataset}" if many else found.cell.label for found in shown]
+    titles = [wrapped(each) for each in names]
+    figure, axes = panels(titles, 2.9, 2.1, ACROSS, layout=None)
     step = "mid" if steps else None
     heights: list[float] = []
-    for panel, found in zip(axes, shown, strict=True):
+    for number, (panel, found) in enumerate(zip(axes, shown, strict=True)):
         by_turn: dict[float, list[float]] = {}
         for other in comparison.on(found.cell.dataset):
             for turn, value, _ in curves_of[other.cell.folder]:
@@ -260,11 +268,16 @@ def _multiples(
         heights += [*low, *high]
         panel.set_title(panel.get_title(loc="left"), loc="left", fontsize=8.5, fontweight="bold")
         panel.set_xticks(every[:: max(1, round(len(every) / 5))])
+        panel.yaxis.set_tick_params(labelleft=number % ACROSS == 0)
     if shares:
         for panel in axes:
             panel.set_ylim(share_range(heights))
     figure.supylabel(name, fontsize=10)
     figure.supxlabel("Turn. Grey: from the lowest to the highest of all entrants, and the median (dashed)", fontsize=10)
+    # margins in inches: to compute a layout for so many panels takes longer than to draw them
+    width, height = figure.get_size_inches()
+    edges = {"left": 0.8 / width, "right": 1 - 0.15 / width, "bottom": 0.7 / height, "top": 1 - 0.55 / height}
+    figure.subplots_adjust(**edges, wspace=0.15, hspace=0.3 + 0.12 * max(title.count("\n") + 1 for title in titles))
     return figure
 
 
