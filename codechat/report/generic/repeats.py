@@ -32,7 +32,8 @@ VARIANCE_NOTE = (
     "two are told apart where samples share the draw of the agenda (agenda.seed), or where the model decodes greedily "
     "(temperature 0) and its replies at turn 0 agree; elsewhere every seed draws both, and only their sum is known. A "
     "negative estimate is 0. Standard error: of the mean, by these components, with as many tasks, and one sample of a "
-    "task, as many as there are, or any number; empty if they leave 0, since no mean is known exactly."
+    "task, as many as there are (with the measured sharing of draws), or any number; empty if they leave 0, "
+    "since no mean is known exactly."
 )
 
 

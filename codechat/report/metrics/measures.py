@@ -131,6 +131,27 @@ def size_of(metrics: Mapping[str, Any], measure: Measure) -> Any:
     return value_of(metrics.get("n") or {}, measure)
 
 
+def changing_sizes(metrics: Mapping[str, Any], series: Series) -> list[int]:
+    """The number behind each known value of a share over turns, if the numbers differ; empty if all rest on as many.
+
+    Such values are not of the same members: a share rises by itself if failing ones leave it.
+    """
+    pairs = zip(value_of(metrics, series) or (), size_of(metrics, series) or (), strict=False)
+    sizes = [size for value, size in pairs if value is not None]
+    return sizes if series.unit == "share" and len({*sizes}) > 1 else []
+
+
+def changes_text(metrics: Mapping[str, Any], series: Series) -> str:
+    """The first and the last number behind a share whose members change, and the least if it is lower; else empty."""
+    sizes = changing_sizes(metrics, series)
+    if not sizes:
+        return ""
+    first, last, least, most = sizes[0], sizes[-1], min(sizes), max(sizes)
+    beyond = [f"least {least:,}"] if least < min(first, last) else []
+    beyond += [f"most {most:,}"] if most > max(first, last) else []
+    return f"{first:,} → {last:,}" + (f", {', '.join(beyond)}" if beyond else "")
+
+
 def groups_in(parts: Sequence[Measure], metrics: Sequence[Mapping[str, Any]]) -> list[str]:
     """The groups that any of the breakdowns has, in the order in which they stand."""
     return list(dict.fromkeys(group for part in parts for each in metrics for group in value_of(each, part) or ()))
@@ -178,7 +199,8 @@ class Point:
 
 
 def points_of(measures: Measures, metrics: Mapping[str, Any]) -> list[Point]:
-    """The points of a cell's metrics: series over turns, final figures and costs, without null values."""
+    """The points of a cell's metrics: series over turns, final figures and costs, without null values. A share whose
+    members change over the turns also has their numbers, `turn/<key>_n`."""
     scalars = {**_counts(metrics), **_finals(measures, metrics), **_costs(metrics)}
     points = [
         Point(f"turn/{series.key}", value, turn)
@@ -186,7 +208,14 @@ def points_of(measures: Measures, metrics: Mapping[str, Any]) -> list[Point]:
         for turn, value in enumerate(value_of(metrics, series) or (), series.first_turn)
         if value is not None
     ]
-    return points + [Point(key, float(value)) for key, value in scalars.items() if value is not None]
+    sizes = [
+        Point(f"turn/{series.key}_n", float(size), turn)
+        for series in measures.series
+        if changing_sizes(metrics, series)
+        for turn, size in enumerate(size_of(metrics, series), series.first_turn)
+    ]
+    scalar_points = [Point(key, float(value)) for key, value in scalars.items() if value is not None]
+    return [*points, *sizes, *scalar_points]
 
 
 def headline_of(measures: Measures) -> dict[str, str]:

@@ -93,7 +93,9 @@ def _figures(cell: FinishedCell) -> str:
         points = sorted((point.step, point.value) for point in cell.points if point.key == key)
         if points and key.startswith("turn/"):
             (first, start), (last, end) = points[0], points[-1]
-            rows.append(f"| {meaning}, turn {first} → {last} | {start:.3f} → {end:.3f} |")
+            sizes = [p.value for p in sorted(cell.points, key=lambda p: p.step) if p.key == f"{key}_n"]
+            members = f" (n {sizes[0]:.0f} → {sizes[-1]:.0f}: not the same)" if sizes else ""
+            rows.append(f"| {meaning}, turn {first} → {last} | {start:.3f} → {end:.3f}{members} |")
         elif points:
             rows.append(f"| {meaning} | {points[0][1]:.4g} |")
     return "\n".join(["| figure | value |", "| --- | --- |", *rows]) if rows else ""

@@ -11,7 +11,7 @@ from codechat.report.metrics.measures import FEW, size_text, sizes_text
 from codechat.report.metrics.sums import size
 from codechat.studies.multicodeif.chapter import published
 from codechat.studies.multicodeif.chapter.published import ALL, LEVELS, REPAIR, Kept, Models, words
-from codechat.studies.multicodeif.metrics import BY_CATEGORY
+from codechat.studies.multicodeif.metrics import BY_CATEGORY, FIXED
 
 SIZES = f"n: of how many; *: fewer than {FEW}. What is almost wholly undecided is left out."
 COLOURS: Mapping[published.Weights, str] = {"closed": "#0072B2", "open": "#D55E00"}
@@ -43,7 +43,8 @@ def drawings(comparison: Comparison[Any]) -> Iterator[Drawing]:
         )  # fmt: skip
     yield Drawing(
         "figure_12_rounds", "IFRepair by category and round (paper, Fig. 12)",
-        f"Tasks with all constraints met after at most so many repairs, of the decided ones, in per cent. {SIZES}",
+        "Tasks shown to have all constraints met after so many repairs, of those decided at first, in per cent. "
+        f"{SIZES}",
         REPAIR, _by_round,
     )  # fmt: skip
 
@@ -127,7 +128,8 @@ def _by_round(comparison: Comparison[Kept], look: Look) -> Any:
         metrics, sizes = found.cell.metrics, found.cell.metrics["n"]
         names = [name for name in published.categories_of([found]) if name in metrics[BY_CATEGORY]]
         rows = [(metrics[BY_CATEGORY][name], sizes[BY_CATEGORY][name]) for name in names]
-        rows.append((metrics["ifrepair"], sizes["ifrepair"]))
+        whole = FIXED if FIXED in metrics else "ifrepair"  # older cells have the other alone
+        rows.append((metrics[whole], sizes[whole]))
         points = [list(zip(*row, strict=True)) for row in rows]
         _heat(panel, points, [*map(words, names), ALL], [f"R{number}" for number in range(len(points[-1]))])
     return figure

@@ -72,7 +72,10 @@ class RefineChapter(Chapter):
         yield f"Pass@1, turn 0 → {last}", ends_text(metrics["pass_at_1"], metrics["delta_pct"])
         yield "Mann–Kendall trend", NONE if trend is None else f"{trend['trend']} (p = {trend['p']:.3g})"
         yield "Mean Sustainable Turns", value_text(metrics["mst"], metrics["ci"]["mst"]) + f" of {last + 1}"
-        yield f"adherence, turn 1 → {last}", ends_text(metrics["iar"], metrics["iar_delta_pct"])
+        judged = sum(metrics["phi"][count] for count in outcomes.COUNTS)
+        turns = metrics["completed"] * last
+        of = f"; {judged} of {turns} turns judged: not the same at each turn" if judged < turns else ""
+        yield f"adherence, turn 1 → {last}", ends_text(metrics["iar"], metrics["iar_delta_pct"]) + of
         yield "regression", _rates(metrics["regression"])
         yield "self-correction", _rates(metrics["self_correction"])
         yield "outcomes", outcomes_text(metrics)

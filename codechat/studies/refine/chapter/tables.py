@@ -239,10 +239,12 @@ def turns(comparison: RefineComparison) -> Table:
     titles = {"pass_at_1": "Pass@1", "surviving": "Passing since turn 0", "adherence": "Adherence",
               "regression": "Regression"}  # fmt: skip
     columns = [Column("turn", "Turn", "d"), *(each for item in titles.items() for each in with_interval(*item, ".3f"))]
+    columns += columns_of("d", adherence_n="Judged", regression_n="Passed before")
     rows = [(found, _turn(found, turn)) for found in comparison.in_order() for turn in range(found.cell.turns)]
     return named_table(
         comparison, columns, rows, name="turns", title="Turn by turn", group="trend",
-        note="Intervals: 95 %, resampled by task. Adherence and regression begin with the first follow-up, turn 1.",
+        note="Intervals: 95 %, resampled by task. Adherence and regression begin with the first follow-up, turn 1. "
+        "They are of the replies judged there (none skipped or undecided) and of the code that passed before.",
     )  # fmt: skip
 
 
@@ -250,9 +252,10 @@ def _turn(found: Outcomes, turn: int) -> tuple[Value, ...]:
     metrics = found.cell.metrics
     values: list[Value] = [turn, metrics["pass_at_1"][turn], Interval.of(metrics["ci"]["pass_at_1"][turn])]
     values += found.counted(found.surviving(turn))
-    for series in (found.adherence_at, found.regression_at):
+    followed = (found.adherence_at, found.regression_at)
+    for series in followed:
         values += found.counted(series[turn]) if turn else (None, None)
-    return tuple(values)
+    return (*values, *(size(series[turn]) if turn else None for series in followed))
 
 
 def association(comparison: RefineComparison) -> Table:
