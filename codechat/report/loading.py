@@ -21,10 +21,11 @@ from codechat.base.errors import UserError
 from codechat.base.files import content_hash, from_yaml
 from codechat.base.records import GROUP_TAG, SessionRecord, dataset_in, read_sessions, tags_in
 from codechat.base.seal import edited
+from codechat.base.texts import read_json
 from codechat.report.chapters import chapter_of
 from codechat.report.comparison import REPLAYED, LoadedCell
 from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES
-from codechat.report.metrics.measures import FIELD, measures_in, value_of
+from codechat.report.metrics.measures import FIELD, infinite_in, measures_in, value_of
 from codechat.report.metrics.statistics import STOPPED
 
 HASH = re.compile(r"[0-9a-f]{64}")
@@ -147,7 +148,7 @@ def _mapping(path: Path) -> dict[str, Any]:
     """A JSON or YAML file that holds a mapping."""
     try:
         text = path.read_text(encoding="utf-8")
-        content = json.loads(text) if path.suffix == ".json" else from_yaml(text)
+        content = _finite(text) if path.suffix == ".json" else from_yaml(text)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}", "a finished cell has " + ", ".join(FILES)) from error
     except (ValueError, yaml.YAMLError) as error:
@@ -155,6 +156,14 @@ def _mapping(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UserError(f"{path} is damaged: it holds no mapping", ANEW)
     return content
+
+
+def _finite(text: str) -> Any:
+    """The value of a JSON text without NaN and infinity, which no figure can show. Raises `ValueError`."""
+    value = read_json(text)
+    for place, number in infinite_in(value):
+        raise ValueError(f"it has {number} at '{place}', which is no finite number")
+    return value
 
 
 def tell_apart(cells: Sequence[LoadedCell]) -> list[LoadedCell]:

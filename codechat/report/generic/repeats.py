@@ -167,7 +167,7 @@ def of_k(found: SessionVerdicts, turn: int, k: int, part: Callable[[int, int, in
 
 def measured(found: SessionVerdicts, figure: TaskRatio) -> tuple[float | None, Interval | None]:
     """A figure's value and interval."""
-    return figure.rate, Interval.of(found.resamples.interval(figure))
+    return figure.rate, Interval.of(found.resamples.shown(figure))
 
 
 def drawings(comparison: Comparison[Any], *, prefix: str = "", group: str = GROUP) -> Iterator[Drawing]:

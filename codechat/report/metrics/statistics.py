@@ -11,7 +11,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
+from statistics import NormalDist, fmean
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -133,6 +133,23 @@ class TaskRatio:
         return rate(sum(hits for hits, _ in self.by_task.values()), sum(total for _, total in self.by_task.values()))
 
 
+def wilson(hits: float, total: float) -> Interval | None:
+    """Wilson's 95 % score interval of a share, which holds for few trials and for shares of 0 and 1; None of none."""
+    if not total:
+        return None
+    share, z2 = hits / total, NormalDist().inv_cdf(TAILS[1]) ** 2
+    middle = (share + z2 / (2 * total)) / (1 + z2 / total)
+    reach = math.sqrt(z2 * (share * (1 - share) / total + z2 / (4 * total * total))) / (1 + z2 / total)
+    return (middle - reach if hits else 0.0, middle + reach if hits < total else 1.0)
+
+
+def of_width(ends: Interval | None, share: float | None, tasks: int) -> Interval | None:
+    """The interval of a share for readers: Wilson's over the tasks if all agree, since all resamples are alike then."""
+    if ends is not None and ends[0] == ends[1] == share and share in (0, 1):
+        return wilson(share * tasks, tasks) or ends
+    return ends
+
+
 class TaskBootstrap:
     """95 % percentile intervals from 2,000 resamples of the tasks with replacement; none of a single task.
 
@@ -162,6 +179,11 @@ class TaskBootstrap:
         hits, totals = sums
         known = totals > 0
         return _central(np.sort(hits[known] / totals[known]).tolist())
+
+    def shown(self, ratio: TaskRatio) -> Interval | None:
+        """The interval of a share for readers: `interval`, or Wilson's if all tasks agree."""
+        tasks = sum(total > 0 for _, total in ratio.by_task.values())
+        return of_width(self.interval(ratio), ratio.rate, tasks)
 
     def _sums(self, ratio: TaskRatio) -> Any:
         """The counts of hits and of all in every resample, of shape (2, resamples); None of a single task."""

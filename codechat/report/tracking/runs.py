@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -116,6 +117,7 @@ CONTENT_TAG = "codechat.dataset_hash"
 CELL_TAG = "codechat.cell_id"
 SWEEP_TAG = "codechat.sweep"
 CAUTION_TAG = "codechat.caution"
+WALL = "cost/wall_s"
 PROGRESS = "progress/"
 """The prefix of the series that are logged while a cell runs."""
 
@@ -140,9 +142,15 @@ def run_for(store: Store, cell: FinishedCell, status: str) -> tuple[Any, list[st
         store.client.log_batch(run_id, tags=[RunTag(key, value) for key, value in tags.items()])
     else:
         tags = {**inherited, **tags}
-        run_id = store.client.create_run(store.experiment_id, tags=tags, run_name=cell.name).info.run_id
+        began = int(time.time() * 1000) - (wall_ms(cell) or 0)
+        run_id = store.client.create_run(store.experiment_id, began, tags, cell.name).info.run_id
         store.client.update_run(run_id, status)
     return store.client.get_run(run_id), replaced
+
+
+def wall_ms(cell: FinishedCell) -> int | None:
+    """The time of all processes of a finished cell in milliseconds; None if it is not known."""
+    return next((int(1000 * point.value) for point in cell.points if point.key == WALL), None)
 
 
 def _is_right(store: Store, run: Any, points: Sequence[Point]) -> bool:

@@ -18,7 +18,7 @@ from codechat.report.generic.paired import pairs
 from codechat.report.generic.tables import costs, counts
 from codechat.report.metrics import Measures
 from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES
-from codechat.report.metrics.measures import FIELD
+from codechat.report.metrics.measures import FIELD, interval_of
 from codechat.studies.refine.chapter import comparisons, outcomes, tables
 from codechat.studies.refine.chapter.comparisons import AXES, ablation_table
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison, together
@@ -81,7 +81,7 @@ class RefineChapter(Chapter):
         yield "outcomes", outcomes_text(metrics)
 
     def write_tables(self, measures: Measures, metrics: Mapping[str, Any], folder: Path) -> None:
-        intervals = [Interval.of(ends) for ends in metrics["ci"]["pass_at_1"]]
+        intervals = [Interval.of(ends) for ends in interval_of(metrics, REFINE.series[0])]
         iar = [None, *metrics["iar"]][: len(intervals)]
         turns = [(turn, *values) for turn, values in enumerate(zip(metrics["pass_at_1"], intervals, iar, strict=True))]
         _write("turns", ("turn", "pass_at_1", "ci", "iar"), turns, folder)

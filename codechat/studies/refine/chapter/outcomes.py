@@ -114,7 +114,7 @@ class Outcomes(SessionVerdicts):
 
     def counted(self, figure: TaskRatio) -> "Measured":
         """The rate of one of the cell's figures with its 95 % interval, resampled by task."""
-        return figure.rate, Interval.of(self.resamples.interval(figure))
+        return figure.rate, Interval.of(self.resamples.shown(figure))
 
     def add(self, session: SessionRecord) -> None:
         """Count a completed session."""
@@ -269,7 +269,7 @@ class Together:
     def pooled(self, pick: Pick, models: Sequence[str] = ()) -> Measured:
         """The rate over all turns on all datasets, of some models or of all, with its interval."""
         whole = self.counted(pick, models)
-        return whole.rate, Interval.of(self._all_tasks.interval(whole))
+        return whole.rate, Interval.of(self._all_tasks.shown(whole))
 
     @cached_property
     def _resamples(self) -> Mapping[str, TaskBootstrap]:

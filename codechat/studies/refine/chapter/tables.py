@@ -5,14 +5,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.generic.tables import Naming, named_table
 from codechat.report.metrics.counts import LOADED
-from codechat.report.metrics.statistics import TaskRatio, mean_of_all, percent_change, percentile_interval, rate
+from codechat.report.metrics.measures import interval_of
+from codechat.report.metrics.statistics import (
+    TaskRatio,
+    mean_of_all,
+    of_width,
+    percent_change,
+    percentile_interval,
+    rate,
+    wilson,
+)
 from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter import comparisons
 from codechat.studies.refine.chapter.outcomes import MEAN, Breaking, Outcomes, RefineComparison, Together, together
 from codechat.studies.refine.chapter.powered import Powered, powered_mean
+from codechat.studies.refine.metrics import REFINE
 
 LEVEL = 1e-9  # what rounding errors can make of equal means
-INTERVALS = "Intervals: 95 %, 2,000 resamples by task."
+INTERVALS = "Intervals: 95 %, 2,000 resamples by task; Wilson's where all tasks agree on a share."
 MEAN_NOTE = (
     "Means are unweighted over the datasets; an entrant that lacks one of them, or has sessions of two lengths, has no "
     f"mean. {INTERVALS[:-1]}, the datasets resampled apart."
@@ -250,7 +260,7 @@ def turns(comparison: RefineComparison) -> Table:
 
 def _turn(found: Outcomes, turn: int) -> tuple[Value, ...]:
     metrics = found.cell.metrics
-    values: list[Value] = [turn, metrics["pass_at_1"][turn], Interval.of(metrics["ci"]["pass_at_1"][turn])]
+    values: list[Value] = [turn, metrics["pass_at_1"][turn], Interval.of(interval_of(metrics, REFINE.series[0])[turn])]
     values += found.counted(found.surviving(turn))
     followed = (found.adherence_at, found.regression_at)
     for series in followed:
@@ -298,7 +308,8 @@ def transitions(comparison: RefineComparison) -> Table:
 
 def _transition(found: Outcomes, place: str, broken: TaskRatio, mended: TaskRatio) -> tuple[Value, ...]:
     breakdown, _, name = place.removeprefix("by_").partition(".")
-    interval = found.measured(f"regression.{place}")[1]
+    ends = found.measured(f"regression.{place}")[1]
+    interval = Interval.of(of_width(ends, broken.rate, sum(total > 0 for _, total in broken.by_task.values())))
     rates = (broken.rate, interval, size(broken), *found.counted(mended), size(mended))
     return (breakdown, name or "all", *rates)
 
@@ -310,7 +321,7 @@ def breaking_table(comparison: RefineComparison) -> Table:
         known = merged.setdefault(key, Breaking(seen.instruction))
         known.met += seen.met
         known.broke += seen.broke
-    floor = {key: (wilson(seen.broke, seen.met) or (0.0,))[0] for key, seen in merged.items()}
+    floor = {key: (wilson(seen.broke, seen.met) or (0.0, 1.0))[0] for key, seen in merged.items()}
     order = sorted(merged, key=lambda key: (-floor[key], -merged[key].met, key))
     columns = (
         *columns_of(instruction="Instruction", id="Id", scope="Scope", change="Change"),
@@ -319,7 +330,7 @@ def breaking_table(comparison: RefineComparison) -> Table:
     )
     rows = [
         (what.text, what.id, what.scope, what.change, seen.met, seen.broke, seen.broke / seen.met,
-         wilson(seen.broke, seen.met))
+         Interval.of(wilson(seen.broke, seen.met)))
         for seen in map(merged.__getitem__, order) for what in [seen.instruction]
     ]  # fmt: skip
     return Table(
@@ -327,16 +338,6 @@ def breaking_table(comparison: RefineComparison) -> Table:
         note="Over all cells, most breaking first: ordered by the lower end of Wilson's 95 % interval, which treats "
         "turns as independent; turns of one task are not, so the true intervals are wider.",
     )  # fmt: skip
-
-
-def wilson(hits: int, total: int) -> Interval | None:
-    """Wilson's 95 % score interval, which holds for few trials and for shares near 0 and 1; None without a trial."""
-    from statsmodels.stats.proportion import proportion_confint
-
-    if not total:
-        return None
-    low, high = proportion_confint(hits, total, alpha=0.05, method="wilson")
-    return Interval(float(low), float(high))
 
 
 def datasets(comparison: RefineComparison) -> Table | None:
