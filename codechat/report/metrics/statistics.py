@@ -23,6 +23,7 @@ RESAMPLES = 2_000
 CHUNK = 50  # resamples computed at once
 AT_ONCE = 20_000  # draws of tasks made at once, where few tasks allow more resamples than that
 TAILS = (0.025, 0.975)  # of a 95 % interval
+CANCELLED = 1e-10  # a p below has less than six right digits if it is computed as a difference from 1
 ALPHA = 0.05  # of a confidence sequence
 FRACTIONS = (1 / 12, 1 / 5, 1 / 2)  # of what can be lost, staked at every draw
 STOPPED = "stopped"  # the key in metrics.json for the end of a cell with `stop.*`, and the protocol of its chapter
@@ -87,7 +88,10 @@ def mann_kendall(series: Iterable[float | None]) -> Trend | None:
     if len(set(values)) == 1:  # what the test says of it, without a quarter of a second to load it
         return Trend(s=0, var_s=0.0, z=0.0, p=1.0, trend="no trend")
     result = original_test()(values, alpha=0.05)
-    return Trend(s=round(result.s), var_s=float(result.var_s), z=float(result.z), p=float(result.p), trend=result.trend)
+    z, p = float(result.z), float(result.p)
+    if p < CANCELLED:  # the library's 2 · (1 − Φ(|z|)) has lost its digits, and is 0 from z = 8.3 on
+        p = math.erfc(abs(z) / math.sqrt(2))
+    return Trend(s=round(result.s), var_s=float(result.var_s), z=z, p=p, trend=result.trend)
 
 
 def phi(pass_adhered: int, pass_violated: int, fail_adhered: int, fail_violated: int) -> PhiTable:
