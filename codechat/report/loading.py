@@ -440,7 +440,7 @@ def _leaves(
 
 
 def _is_further(place: str, values: Mapping[str, Any]) -> bool:
-    """Whether the values at a place are those of a role's model."""
+    """Whether a role's model has the values at a place."""
     return "." in place and {"kind", "name"} <= values.keys()
 
 

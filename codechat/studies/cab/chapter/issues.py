@@ -70,7 +70,7 @@ def thread_turns(comparison: Comparison[Judged]) -> Table:
     """The lengths of the real threads by language (what the paper's Figure 5 draws)."""
     columns = (Column("dataset", "Dataset"), Column("language", "Language"), Column("n", "Issues", "d"),
                *(Column(f"turns_{each}", _words(each), ".3f") for each in TURNS))  # fmt: skip
-    rows = tuple(
+    rows: tuple[tuple[Value, ...], ...] = tuple(
         (dataset, language, counts.total(), *(counts[each] / counts.total() for each in TURNS))
         for dataset in comparison.datasets
         for language, counts in _lengths(issues_of(comparison, dataset)).items()
@@ -127,9 +127,11 @@ def key_issues(comparison: Comparison[Judged]) -> Table:
     columns = (Column("issue", "Issue"), Column("language", "Language"), Column("verdict", "Verdict"),
                Column("technical", "Technically"), Column("unmet", "Unmet", "d"), Column("of", "of", "d"),
                Column("key_issues", "Key issues"), Column("reasoning", "Reasoning"))  # fmt: skip
-    judged = [(found, task, *each) for found in comparison.in_order() for task, *each in found.faulted]
+    judged = [(found, *each) for found in comparison.in_order() for each in found.faulted]
     judged.sort(key=lambda row: -GRADES.index(str(row[3].verdict).lower()))
-    rows = [(found, [task, language, *_faults(own)]) for found, task, language, own in judged[:MOST]]
+    rows: list[tuple[Judged, Sequence[Value]]] = [
+        (found, [task, language, *_faults(own)]) for found, task, language, own in judged[:MOST]
+    ]
     left = f" The first {MOST} of {len(judged)}; sessions.jsonl has all." if len(judged) > MOST else ""
     return named_table(
         comparison, columns, rows, name="assist_key_issues", title="What the judge holds against the answers",
