@@ -89,6 +89,11 @@ class Outcomes(SessionVerdicts):
             figure.count(task, value)
         return figure
 
+    def truncated(self, turns: int) -> "Measured":
+        """MST of sessions cut after so many turns, to compare cells of several lengths; with its interval."""
+        figure = self.figure([min(length, turns) for length in self.sustained])
+        return figure.rate, Interval.of(self.resamples.interval(figure))
+
     def surviving(self, turn: int) -> TaskRatio:
         """Sessions that have passed at every turn up to this one."""
         return self.figure([length > turn for length in self.sustained])
