@@ -27,7 +27,7 @@ def drawings(comparison: Comparison[Any]) -> Iterator[Drawing]:
     )  # fmt: skip
     yield Drawing(
         "figure_6_categories", "Accuracy by model and category (paper, Fig. 6)",
-        f"First replies: constraints met, of the decided ones, in per cent. {SIZES}", REPAIR, _by_model,
+        f"First replies: constraints met, of the decided ones. {SIZES}", REPAIR, _by_model,
     )  # fmt: skip
     for models in published.models_of(comparison):
         mark = f"_{models.dataset}" if len(comparison.datasets) > 1 else ""
@@ -43,8 +43,7 @@ def drawings(comparison: Comparison[Any]) -> Iterator[Drawing]:
         )  # fmt: skip
     yield Drawing(
         "figure_12_rounds", "IFRepair by category and round (paper, Fig. 12)",
-        "Tasks shown to have all constraints met after so many repairs, of those decided at first, in per cent. "
-        f"{SIZES}",
+        f"Tasks with all constraints met after at most so many repairs, of the decided ones. {SIZES}",
         REPAIR, _by_round,
     )  # fmt: skip
 
@@ -137,7 +136,7 @@ def _by_round(comparison: Comparison[Kept], look: Look) -> Any:
 
 def types(comparison: Comparison[Any]) -> Drawing:
     """A map of the rates by type and entrant: there are too many types for points with intervals."""
-    caption = f"Constraints met, of the decided ones, in per cent. {SIZES}"
+    caption = f"Constraints met, of the decided ones. {SIZES}"
     return Drawing(f"{comparison.protocol}_types", "By type", caption, comparison.protocol, _by_type)
 
 
@@ -163,9 +162,9 @@ def _maps(comparison: Comparison[Any], width: float) -> Any:
 
 
 def _heat(panel: Any, points: Sequence[Sequence[Any]], rows: Sequence[str], columns: Sequence[str]) -> None:
-    """Shares as shades, each with its number in per cent, and of how many it is."""
+    """Shares as shades, each with its number, and of how many it is."""
     rates = [[rate for rate, _ in row] for row in points]
-    texts = [["–" if rate is None else f"{100 * rate:.1f}\n{size_text(of)}" for rate, of in row] for row in points]
+    texts = [["–" if rate is None else f"{rate:.3f}\n{size_text(of)}" for rate, of in row] for row in points]
     _heat_map(panel, rates, texts, rows=rows, columns=columns, size=7.5)
 
 
