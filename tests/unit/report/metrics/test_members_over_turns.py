@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +11,17 @@ from hypothesis import strategies as st
 
 from codechat.base.records import SessionRecord
 from codechat.report.chapters import chapter_of
-from codechat.report.metrics import Measures, caution_of, headline_of, points_of
+from codechat.report.metrics import Effort, Measures, caution_of, headline_of, points_of
 from codechat.report.metrics.measures import FIELD, changes_text, changing_sizes, size_of, value_of
 from codechat.report.tracking import FinishedCell
 from codechat.report.tracking.runs import description
+from codechat.run.protocols.recorded import MEASURES as RECORDED
+from codechat.run.protocols.recorded import recorded_metrics
+from codechat.studies.cab.metrics import ASSIST
 from codechat.studies.multicodeif.metrics import LEVELS, REPAIR, levels_metrics, repair_metrics
 from codechat.studies.refine.metrics import REFINE, refine_metrics
 from codechat.studies.sreval.metrics import STEPWISE, stepwise_metrics
+from support.cab import Assisted, write_assisted
 from support.codeif import MEASURES, Talk, write_talk
 from support.multicodeif import session, turn
 from support.refine_cells import Made, sessions_of
@@ -100,7 +105,7 @@ def stepped(lengths: Sequence[int]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mode", ["dynamic", "static"])
-def test_conversations_that_end_early_leave_a_number(mode: str, tmp_path: Any) -> None:
+def test_conversations_that_end_early_leave_a_number(mode: str, tmp_path: Path) -> None:
     metrics = json.loads((write_talk(Talk("m", mode, tasks=8), tmp_path) / "metrics.json").read_text())
     assert_told(MEASURES[mode], metrics)
 
@@ -111,6 +116,19 @@ def test_tasks_of_fewer_steps_leave_a_number() -> None:
     assert changing_sizes(found, STEPWISE.series[0]) == [3, 2, 2, 1, 1]
     assert "3 at first" in caution_of(found) and "1 at last" in caution_of(found)
     assert caution_of(stepped([2, 2])) == "", "nothing changes"
+
+
+def test_dialogues_with_a_satisfied_user_leave_a_number(tmp_path: Path) -> None:
+    found = json.loads((write_assisted(Assisted("m", issues=1), tmp_path) / "metrics.json").read_text())
+    assert_told(ASSIST, found)
+    assert not changes_text(found, ASSIST.series[0]) and changes_text(found, ASSIST.series[1])
+
+
+def test_published_dialogues_of_several_lengths_leave_a_number() -> None:
+    sessions = [session(f"t{number}", *["n+"] * length, protocol="recorded") for number, length in enumerate((4, 2, 1))]
+    found = recorded_metrics(sessions, seed=0, effort=Effort()) | {FIELD: RECORDED.describe()}
+    assert_told(RECORDED, found)
+    assert changing_sizes(found, RECORDED.series[0]) == [3, 2, 1, 1]
 
 
 def assert_told(measures: Measures, metrics: dict[str, Any]) -> None:
