@@ -16,7 +16,7 @@ from codechat.base.files import write_atomically
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, V
 from codechat.report.data import Drawing, Ends
 from codechat.report.metrics import Breakdown, Measures, Series
-from codechat.report.metrics.measures import FEW, groups_in, interval_of, size_of, sizes_text, value_of
+from codechat.report.metrics.measures import FEW, changes_text, groups_in, interval_of, size_of, sizes_text, value_of
 
 # Okabe and Ito's palette, its light colours darker or left out, with Tol's indigo and wine red and a dark grey. Each
 # colour has the shade of a model's last variant. On the page, in the light and turned over in the dark, every shade
@@ -406,7 +406,9 @@ def write_cell_figures(measures: Measures, metrics: Mapping[str, Any], title: st
     with styled():
         shown = [each for each in measures.series if known(points_of(each)(comparison.cells[0]))]
         if shown:
-            figure, axes = panels([each.label for each in shown], 3.6, 2.7, 3, one_scale=False)
+            sizes = [changes_text(metrics, each) for each in shown]
+            titles = [f"{each.label}\nn {n}" if n else each.label for each, n in zip(shown, sizes, strict=True)]
+            figure, axes = panels(titles, 3.6, 2.7, 3, one_scale=False)
             ends = [lines(*place, look, comparison.cells) for place in zip(axes, map(points_of, shown), strict=True)]
             shares = [place for place, series in enumerate(shown) if series.unit == "share"]
             for place in shares:
