@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 from codechat.base.files import write_atomically
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, V
@@ -91,7 +91,7 @@ def panels(
     columns: int = 2,
     *,
     one_scale: bool = True,
-    layout: str | None = "constrained",
+    layout: Literal["constrained"] | None = "constrained",
 ) -> tuple[Any, list[Any]]:
     """A figure with one panel per title, side by side. Without a `layout` the caller sets the margins."""
     from matplotlib.figure import Figure

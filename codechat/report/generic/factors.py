@@ -17,12 +17,12 @@ from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, 
 from codechat.report.data import Board, BoardColumn, Column, Headline, Interval, Section, Table, columns_of
 from codechat.report.generic.overview import listed, rivals_of
 from codechat.report.generic.paired import holm, passing, signed_ranks
-from codechat.report.metrics.statistics import ALPHA, TaskRatio, percentile_interval, rate
+from codechat.report.metrics.statistics import ALPHA, TaskRatio, of_width, percentile_interval, rate
 
 MODEL = "model"
 NAMES: Mapping[str, str] = {"turns": "session length", "prompts": "prompts"}
 JUDGED = "rescored_from"  # rescored cells differ in the judge
-REPLICATED = {"seed", "agenda.seed", "cell_id"}  # they set cells apart, and nobody asks what they change
+REPLICATED = {"seed", "agenda.seed", "cell_id"}  # they set cells apart, and are no question
 TESTED = (
     "Each row is level A minus level B, the mean over all pairs of cells that differ in nothing else, paired by task. "
     "Intervals: 95 %, bootstrap by task. p: Wilcoxon's signed-rank test on the tasks' means, Holm-corrected over all "
@@ -254,12 +254,16 @@ def _means(levels: Sequence[str], blocks: Sequence[_Block]) -> dict[str, tuple[f
     found = {}
     for level in levels if shared else ():
         values, resampled = zip(*(block.drawn(level, tasks) for block, tasks in shared), strict=True)
-        found[level] = fmean(values), _interval(sum(resampled) / len(resampled))
+        mean, size = fmean(values), len({task for _, tasks in shared for task in tasks})
+        ends = percentile_interval((sum(resampled) / len(resampled)).tolist()) if size > 1 else None
+        found[level] = mean, Interval.of(of_width(ends, mean, size))
     return found
 
 
 def _interval(resampled: Any) -> Interval | None:
-    return Interval.of(percentile_interval(resampled[resampled == resampled].tolist()))  # noqa: PLR0124  no NaN
+    """The interval of a difference; None if all resamples are alike, since none is known exactly."""
+    ends = percentile_interval(resampled.tolist())
+    return None if ends is None or not ends[0] < ends[1] else Interval(*ends)
 
 
 def signed(value: float) -> str:

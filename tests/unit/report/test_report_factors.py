@@ -17,7 +17,7 @@ from codechat.report.data import Board, Interval
 from codechat.report.generic.factors import Question
 from codechat.report.generic.paired import holm, signed_ranks
 from codechat.report.loading import load_cells
-from codechat.report.metrics.statistics import TaskRatio
+from codechat.report.metrics.statistics import TaskRatio, wilson
 from codechat.report.page import write_page
 from support.pages import MadeCell, cell_of
 from support.refine_cells import Made, write_cell
@@ -150,6 +150,17 @@ def test_a_difference_that_may_be_chance_makes_no_claim() -> None:
     told = headline_of([comparison], ())
     assert told.title.startswith("No clear effect of agenda") and asked["agenda"].largest.numbers in told.title
     assert "may be chance" in told.text and "one pair of levels" in told.text
+
+
+def test_nothing_is_certain() -> None:
+    """A level that passes everything has Wilson's interval; equal differences and a single task have none."""
+    late = {"flat": 10, "steep": 4}
+    sides = [cell("a", name, varied=["agenda"], last=lambda _, agenda, *__: late[agenda]) for name in late]
+    _, asked = study(sides)
+    assert asked["agenda"].levels["flat"] == (1.0, wilson(TASKS, TASKS))
+    assert asked["agenda"].largest.interval is None
+    _, asked = study([cell("a", name, varied=["agenda"], tasks=1) for name in ("flat", "steep")])
+    assert asked["agenda"].largest.interval is None and asked["agenda"].levels["flat"][1] is None
 
 
 def test_equal_levels_have_no_difference() -> None:

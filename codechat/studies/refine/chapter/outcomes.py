@@ -13,32 +13,14 @@ from codechat.base.records import InstructionRecord, SessionRecord, TurnRecord
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, resamples_of
 from codechat.report.data import Column, Drawing, Interval, Table, Value, columns_of, with_interval
 from codechat.report.drawing import (
-    EDGE,
-    MOST_LINES,
-    OTHERS,
-    SPREAD,
-    Look,
-    bars,
-    from_zero,
-    height_of,
-    name_groups,
-    panels,
-    rows,
-    spread,
-    strips,
+    EDGE, MOST_LINES, OTHERS, SPREAD, Look, bars, from_zero, height_of, name_groups, panels, rows, spread, strips,
 )  # fmt: skip
 from codechat.report.generic.overview import rivals_of
 from codechat.report.metrics import Final, statistics
 from codechat.report.metrics.measures import interval_of, value_of
 from codechat.report.metrics.statistics import (
-    TaskBootstrap,
-    TaskRatio,
-    mean_of,
-    mean_of_all,
-    percent_change,
-    phi,
-    sustained,
-)
+    TaskBootstrap, TaskRatio, mean_of, mean_of_all, percent_change, phi, sustained,
+)  # fmt: skip
 from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter.powered import NO_CODE
 from codechat.studies.refine.metrics import ByType

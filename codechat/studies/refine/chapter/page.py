@@ -89,7 +89,7 @@ def _tested(names: Sequence[str], rivals: Mapping[str, Sequence[LoadedCell]], ta
     best, second = (rivals[name] for name in names)
     cells = [(mine.dataset, mine.label, its.label) for mine in best for its in second if mine.dataset == its.dataset]
     signs = dict.fromkeys(cells, 1) | {(dataset, b, a): -1 for dataset, a, b in cells}
-    figures, unsure, level = [], [], True
+    figures, unsure, level, families = [], [], True, set()
     for row in (row for table in tables if table.name == PAIRS for row in table.named_rows()):
         sign = signs.get((row["dataset"], row["a"], row["b"]))
         if sign is not None and row["mst_difference_ci"] is not None:
@@ -97,13 +97,15 @@ def _tested(names: Sequence[str], rivals: Mapping[str, Sequence[LoadedCell]], ta
             turns = _number(sign * row["mst_difference"])
             figures.append(f"{turns} turns on {row['dataset']} (95 % interval {ends})")
             level = level and turns == LEVEL
+            families.add(row["tests"])
             unsure += [row["dataset"]] if row["p_holm"] is None or row["p_holm"] >= 0.05 else []
     if not figures:
         return []
     if level:
         return [f"Task by task {_joined(names)} differ by {_joined(figures)}."]
     sure = f"which may be chance on {_joined(unsure)}" if unsure else "more than chance explains"
-    return [f"Task by task {names[0]} is ahead by {_joined(figures)}, {sure} (Wilcoxon, Holm-corrected)."]
+    of = _joined(f"{tests} pair{'s' * (tests > 1)}" for tests in sorted(families))
+    return [f"Task by task {names[0]} is ahead by {_joined(figures)}, {sure} (Wilcoxon, Holm-corrected over {of})."]
 
 
 def _number(value: float) -> str:
@@ -170,7 +172,7 @@ def _boards(cells: Sequence[LoadedCell], found: Mapping[Path, Outcomes]) -> Iter
     lengths = sorted({cell.turns for cell in cells}, reverse=True)
     for length in lengths:
         if len(lengths) > 1:
-            yield f"Sessions of {length} turns, ranked among themselves:"
+            yield f"Sessions of {length} turns, ranked among themselves, since MST grows with the length:"
         yield _board([cell for cell in cells if cell.turns == length], found)
 
 
