@@ -10,16 +10,21 @@ from typing import Any, NamedTuple
 
 from codechat.base.domain import CHANGES, SCOPES
 from codechat.base.records import InstructionRecord, SessionRecord, TurnRecord
+from codechat.report import drawing
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, resamples_of
 from codechat.report.data import Column, Drawing, Interval, Table, Value, columns_of, with_interval
-from codechat.report.drawing import (
-    EDGE, MOST_LINES, OTHERS, SPREAD, Look, bars, from_zero, height_of, name_groups, panels, rows, spread, strips,
-)  # fmt: skip
+from codechat.report.drawing import EDGE, SPREAD, Look, bars, from_zero, name_groups, panels, spread, strips
 from codechat.report.generic.overview import rivals_of
 from codechat.report.metrics import Final, statistics
 from codechat.report.metrics.measures import interval_of, value_of
 from codechat.report.metrics.statistics import (
-    TaskBootstrap, TaskRatio, mean_of, mean_of_all, percent_change, phi, sustained,
+    TaskBootstrap,
+    TaskRatio,
+    mean_of,
+    mean_of_all,
+    percent_change,
+    phi,
+    sustained,
 )  # fmt: skip
 from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter.powered import NO_CODE
@@ -455,7 +460,7 @@ def _draw(comparison: RefineComparison, look: Look, setups: Sequence[Together], 
     several = len(setups) > 1
     titles = [f"{setup.setting}, {part}" if several else part.capitalize() for setup, part in places]
     most = max(len(setup.models) for setup in setups)
-    figure, axes = panels(titles, 3.9, height_of(most, 3.4), 3, one_scale=most <= MOST_LINES)
+    figure, axes = panels(titles, 3.9, drawing.height_of(most, 3.4), 3, one_scale=most <= drawing.MOST_LINES)
     for panel, (setup, part) in zip(axes, places, strict=True):
         kinds = [(part.removeprefix("by "), name) for name in PARTS[part]]
         if kinds:
@@ -467,9 +472,9 @@ def _draw(comparison: RefineComparison, look: Look, setups: Sequence[Together], 
 
 
 def _by_model(panel: Any, look: Look, setup: Together, pick: Pick) -> None:
-    if len(setup.models) > MOST_LINES:
-        heads = [*setup.models, WHOLE["label"]]  # the row past the last model is of all
-        rows(panel, heads, [""], lambda row, _: setup.pooled(pick, setup.models[row : row + 1]))
+    if len(setup.models) > drawing.MOST_LINES:
+        heads = [*setup.models, WHOLE["label"]]
+        drawing.rows(panel, heads, [""], lambda row, _: setup.pooled(pick, setup.models[row:][:1]))  # at last of all
         return
     for place, model in enumerate(setup.models):
         bars(panel, [(place, *setup.pooled(pick, [model]))], **_style(look, setup, model))
@@ -481,9 +486,11 @@ def _by_model(panel: Any, look: Look, setup: Together, pick: Pick) -> None:
 
 def _by_type(panel: Any, look: Look, setup: Together, picks: Mapping[str, Pick]) -> None:
     strips(panel, len(picks))
-    many = {"color": OTHERS, "marker": "o", "linestyle": "none", "markersize": 2.5, "elinewidth": 0}
-    few = len(setup.models) <= MOST_LINES
-    entrants = [(WHOLE, []), *((_style(look, setup, model) if few else many, [model]) for model in setup.models)]
+    few, dots = (
+        len(setup.models) <= drawing.MOST_LINES,
+        {"color": drawing.OTHERS, "fmt": "o", "ms": 2.5, "ecolor": "none"},
+    )
+    entrants = [(WHOLE, []), *((_style(look, setup, model) if few else dots, [model]) for model in setup.models)]
     for number, (style, models) in enumerate(entrants):
         aside = spread(number, len(entrants), SPREAD)
         found = enumerate(setup.pooled(pick, models) for pick in picks.values())
