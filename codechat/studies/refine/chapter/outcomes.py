@@ -473,8 +473,9 @@ def _draw(comparison: RefineComparison, look: Look, setups: Sequence[Together], 
 
 def _by_model(panel: Any, look: Look, setup: Together, pick: Pick) -> None:
     if len(setup.models) > drawing.MOST_LINES:
-        heads = [*setup.models, WHOLE["label"]]
-        drawing.rows(panel, heads, [""], lambda row, _: setup.pooled(pick, setup.models[row:][:1]))  # at last of all
+        drawing.rows(
+            panel, [*setup.models, WHOLE["label"]], [""], lambda n, _: setup.pooled(pick, setup.models[n:][:1])
+        )
         return
     for place, model in enumerate(setup.models):
         bars(panel, [(place, *setup.pooled(pick, [model]))], **_style(look, setup, model))
@@ -486,11 +487,7 @@ def _by_model(panel: Any, look: Look, setup: Together, pick: Pick) -> None:
 
 def _by_type(panel: Any, look: Look, setup: Together, picks: Mapping[str, Pick]) -> None:
     strips(panel, len(picks))
-    few, dots = (
-        len(setup.models) <= drawing.MOST_LINES,
-        {"color": drawing.OTHERS, "fmt": "o", "ms": 2.5, "ecolor": "none"},
-    )
-    entrants = [(WHOLE, []), *((_style(look, setup, model) if few else dots, [model]) for model in setup.models)]
+    entrants = [(WHOLE, []), *((_style(look, setup, model), [model]) for model in setup.models)]
     for number, (style, models) in enumerate(entrants):
         aside = spread(number, len(entrants), SPREAD)
         found = enumerate(setup.pooled(pick, models) for pick in picks.values())
@@ -499,5 +496,7 @@ def _by_type(panel: Any, look: Look, setup: Together, picks: Mapping[str, Pick])
 
 
 def _style(look: Look, setup: Together, model: str) -> dict[str, Any]:
+    if len(setup.models) > drawing.MOST_LINES:  # they are named in rows
+        return {"color": drawing.OTHERS, "fmt": "o", "ms": 2.5, "ecolor": "none"}
     label = next(found.cell.label for (name, _), found in setup.cells.items() if name == model)
     return {**look.point(label), "label": model}
