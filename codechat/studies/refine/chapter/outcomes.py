@@ -457,8 +457,7 @@ def drawings(setups: Sequence[Together]) -> Iterator[Drawing]:
 
 def _draw(comparison: RefineComparison, look: Look, setups: Sequence[Together], rate: str) -> Any:
     places = [(setup, part) for setup in setups for part in PARTS]
-    several = len(setups) > 1
-    titles = [f"{setup.setting}, {part}" if several else part.capitalize() for setup, part in places]
+    titles = [f"{setup.setting}, {part}" if len(setups) > 1 else part.capitalize() for setup, part in places]
     most = max(len(setup.models) for setup in setups)
     figure, axes = panels(titles, 3.9, drawing.height_of(most, 3.4), 3, one_scale=most <= drawing.MOST_LINES)
     for panel, (setup, part) in zip(axes, places, strict=True):
@@ -473,9 +472,8 @@ def _draw(comparison: RefineComparison, look: Look, setups: Sequence[Together], 
 
 def _by_model(panel: Any, look: Look, setup: Together, pick: Pick) -> None:
     if len(setup.models) > drawing.MOST_LINES:
-        drawing.rows(
-            panel, [*setup.models, WHOLE["label"]], [""], lambda n, _: setup.pooled(pick, setup.models[n:][:1])
-        )
+        heads = [*setup.models, WHOLE["label"]]  # the row past the last model is of all
+        drawing.rows(panel, heads, [""], lambda row, _: setup.pooled(pick, setup.models[row : row + 1]))
         return
     for place, model in enumerate(setup.models):
         bars(panel, [(place, *setup.pooled(pick, [model]))], **_style(look, setup, model))
