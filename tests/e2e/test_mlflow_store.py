@@ -369,5 +369,6 @@ def test_a_construction_shows_what_it_made_and_cost(store: Path) -> None:
     assert metrics["stage/write/reached"] == metrics["stage/write/calls"] == 3
     tokens = metrics["cost/all/input_tokens"], metrics["cost/all/output_tokens"]
     assert metrics["cost/all/usd"] == pytest.approx((tokens[0] + 2 * tokens[1]) / 1e6) and min(tokens) > 0
+    assert found.info.end_time - found.info.start_time == int(1000 * metrics["cost/wall_s"])
     files = {each.path for each in client.list_artifacts(found.info.run_id)}
     assert {"items.jsonl", "dropped.jsonl", "yield.json"} <= files

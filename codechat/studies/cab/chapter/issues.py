@@ -16,7 +16,7 @@ from codechat.studies.cab.turns import AssistJudgement
 
 TOTAL = "total"
 COUNTS: Mapping[str, str] = {
-    "filtered": "Filtered issues", "docker": "Need an environment", "built": "Built", "retained": "Issues",
+    "filtered": "Filtered issues", "docker": "With an environment", "built": "Built", "retained": "Issues retained",
 }  # fmt: skip
 TURNS = (*map(str, range(1, LONG_THREAD)), f"{LONG_THREAD}+")
 SHADES = ("#C6DBEF", "#9ECAE1", "#6BAED6", "#3182BD", "#08519C")
@@ -37,7 +37,7 @@ def by_language(comparison: Comparison[Judged]) -> Table:
     languages = [*printed["languages"]] if published else []
     languages += sorted(named - {*languages})
     head = cohort_head([found.cell for found in known.values()])
-    columns = (Column("dataset", "Dataset"), Column("what", "Issues that"), Column("cohort", head),
+    columns = (Column("dataset", "Dataset"), Column("what", "Count"), Column("cohort", head),
                Column("source", "Source"), *(Column(each, each, "d") for each in (TOTAL, *languages)))  # fmt: skip
     rows: list[tuple[Value, ...]] = []
     for dataset, found in known.items():

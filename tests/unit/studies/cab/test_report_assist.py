@@ -125,8 +125,10 @@ def test_what_figures_6_and_7_draw(comparison: Path) -> None:
 def test_issues_by_language_stand_beside_the_papers(comparison: Path) -> None:
     rows = rows_of(comparison, "assist_issues")
     own = {(row["what"], row["cohort"]): row for row in rows if row["source"] == "measured"}
-    assert int(own["Issues", "total"]["total"]) == len(LANGUAGES) * 2 * 3
-    assert {own["Issues", cohort][language] for cohort in ("recent", "all-time") for language in LANGUAGES} == {"3"}
+    assert int(own["Issues retained", "total"]["total"]) == len(LANGUAGES) * 2 * 3
+    assert {
+        own["Issues retained", cohort][language] for cohort in ("recent", "all-time") for language in LANGUAGES
+    } == {"3"}
     assert ("Filtered issues", "total") not in own, "a cell has the retained ones alone"
     printed = [row for row in rows if row["source"] == "published"]
     assert len(printed) == 4 * 3
