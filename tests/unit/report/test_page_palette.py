@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from importlib.resources import files
 
 import pytest
+from matplotlib import colormaps, rcParams
 
 from codechat.report import page
-from codechat.report.drawing import COLOURS, LAST_SHADES, OTHERS, STYLE, shade
+from codechat.report.drawing import COLOURS, LAST_SHADES, OTHERS, STYLE, shade, styled
 from codechat.report.page import STYLES
+from codechat.studies.multicodeif.chapter.drawings import LETTERS, LIGHT
 
 TEXT, MARK = 4.5, 3.0
 CSS = "\n".join(files(page).joinpath(name).read_text(encoding="utf-8") for name in STYLES)
@@ -126,6 +128,20 @@ def test_the_figures_letters_can_be_read() -> None:
     for colour in re.findall(r"tick.color: (\w{6})", style):
         assert contrast(rgb(f"#{colour}"), (1.0, 1.0, 1.0)) >= TEXT
         assert contrast(turned_over(rgb(f"#{colour}"), sheet), sheet) >= TEXT
+
+
+def test_the_numbers_of_a_heat_map_can_be_read() -> None:
+    """On every shade from white to the darkest in use."""
+    sheet, letters = rgb(VARIABLES["--sheet"][1]), rgb(LETTERS)
+    for step in range(21):
+        red, green, blue, _ = colormaps["Blues"](LIGHT * step / 20)
+        assert contrast((red, green, blue), letters) >= TEXT
+        assert contrast(turned_over((red, green, blue), sheet), turned_over(letters, sheet)) >= TEXT
+
+
+def test_plain_figures_have_the_palette_too() -> None:
+    with styled():
+        assert rcParams["axes.prop_cycle"].by_key()["color"] == [*COLOURS]
 
 
 def test_the_shares_of_the_page_are_from_0_to_1() -> None:
