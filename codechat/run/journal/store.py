@@ -95,6 +95,13 @@ FROM steps JOIN sessions USING (session) WHERE completed AND payer IS NOT NULL G
 STEPS = "steps (session, name, digest, value, payer)"
 
 
+def _fail(done: "asyncio.Future[None]", error: Exception) -> None:
+    """Raise an error to whoever waits for a write, without asyncio's warning if nobody does."""
+    if not done.done():
+        done.set_exception(error)
+        done.exception()
+
+
 class _Put(NamedTuple):
     """One write: a row for a table, or only charges."""
 
@@ -153,6 +160,7 @@ class Journal:
         self._unwritten: dict[str, asyncio.Future[None]] = {}  # the last free step of a unit
         self._pending: list[_Put] = []
         self._flusher: asyncio.Task[None] | None = None
+        self._failed: Exception | None = None  # the first failed write, which every later one repeats
         self._thread = ThreadPoolExecutor(1, "journal")
 
     # -- steps -----------------------------------------------------------------------------------------------------
@@ -252,6 +260,13 @@ class Journal:
         self._steps.pop(unit, None)
         self._unwritten.pop(unit, None)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no step, unit, charge or batch is recorded."""
+        tables = ("steps", "sessions", "batches", "ledger", "taken")
+        found = " UNION ALL ".join(f"SELECT 1 FROM {table}" for table in tables)
+        return bool(self._db.read(f"SELECT NOT EXISTS ({found})")[0][0])
+
     def answers(self, session: str, payer: str) -> int:
         """The number of turns in a session that have recorded answers of a role."""
         query = "SELECT count(DISTINCT substr(name, 1, instr(name, '/'))) FROM steps WHERE session=? AND payer=?"
@@ -295,6 +310,9 @@ class Journal:
         self, into: str = "", row: tuple[Any, ...] = (), charges: tuple[Charge, ...] = ()
     ) -> "asyncio.Future[None]":
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self._failed is not None:
+            _fail(done, self._failed)
+            return done
         self._pending.append(_Put(done, into, row, charges))
         for charge in charges:
             self.ledger.add(charge)
@@ -310,10 +328,11 @@ class Journal:
             batch, self._pending = self._pending, []
             try:
                 await loop.run_in_executor(self._thread, self._commit, batch)
-            except UserError as error:
+            except Exception as error:  # noqa: BLE001  raised to all that wait, a bug too: else they would wait for ever
+                self._failed = error
+                batch, self._pending = [*batch, *self._pending], []
                 for put in batch:
-                    if not put.done.cancelled():  # by its caller
-                        put.done.set_exception(error)
+                    _fail(put.done, error)
             else:
                 for put in batch:
                     if put.into == STEPS and put.row[0] in self._steps:
