@@ -8,8 +8,8 @@ import pytest
 
 from codechat import compose
 from codechat.base.errors import UserError
-from codechat.run.cell import Cell, build_cell, lock, was_killed_at_start
 from codechat.run import run as run_module
+from codechat.run.cell import Cell, build_cell, lock, was_killed_at_start
 from codechat.run.journal import Journal
 
 

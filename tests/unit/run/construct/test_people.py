@@ -227,9 +227,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("at", ["journal", "settings", "answers"])
-def test_a_construction_killed_at_its_start_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
-) -> None:
+def test_a_construction_killed_at_its_start_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
     async def keep(item: Item, kit: Kit) -> Outcome:
         return Kept(item)
 
