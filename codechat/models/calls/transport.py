@@ -18,7 +18,7 @@ import aiohttp
 import httpx2
 
 from codechat.base.errors import UserError
-from codechat.models.calls import batches
+from codechat.models.calls import batch_queue, batches
 from codechat.models.calls.batch_protocols import Exchange
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -79,7 +79,7 @@ class BatchClient(Client):
         super().__init__(address, timeout, headers)
         self._address, self._protocol, self._policy = address.rstrip("/"), protocol, policy
         self._headers = httpx2.Headers()
-        self._queue: batches.BatchQueue | None = None
+        self._queue: batch_queue.BatchQueue | None = None
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
         """The response to a request, from its batch. Raises `RemoteProtocolError` if the batch has none."""
@@ -90,7 +90,7 @@ class BatchClient(Client):
             omitted = ("content-length", "content-type", "host", "accept-encoding", "connection")
             self._headers = httpx2.Headers([each for each in request.headers.multi_items() if each[0] not in omitted])
             path = str(request.url).removeprefix(self._address)
-            self._queue = batches.BatchQueue(self._protocol(self._exchange, path), self._policy)
+            self._queue = batch_queue.BatchQueue(self._protocol(self._exchange, path), self._policy)
         try:
             result = await self._queue.ask(request.content, call)
         except batches.Lost as lost:

@@ -23,7 +23,7 @@ from codechat.base.texts import writable
 from codechat.models.calls import HELD_SLOTS, HeldSlots
 from codechat.models.calls.batches import Batch, Store
 from codechat.run.journal.database import ALL_ENDPOINTS, CHARGE, INTO, Database, EndpointRecord
-from codechat.run.journal.ledger import COUNTS, Charge, Ledger, charges_of
+from codechat.run.journal.ledger import COUNTS, Charge, Ledger, charge_for, charges_of
 
 BATCHES = "batches (name, size, made, file, remote)"
 REQUESTS = "batched (request, batch)"
@@ -32,13 +32,13 @@ REQUESTS = "batched (request, batch)"
 class BatchStore(Store):
     """The tables `batches` and `batched`: the states of a cell's batches, see `codechat.models.calls.batches`.
 
-    `put` writes a row; `expected` is called after `expect`.
+    `put` writes a row and charges; `expected` is called after `expect`.
     """
 
     def __init__(
         self,
         db: Database,
-        put: Callable[[str, tuple[Any, ...]], Awaitable[None]],
+        put: Callable[..., Awaitable[None]],
         ledger: Ledger,
         expected: Callable[[], None],
     ) -> None:
@@ -71,6 +71,9 @@ class BatchStore(Store):
 
     def expect_no_more(self, payer: str, usage: Usage) -> None:
         self._ledger.expected[payer] -= usage.served_as(BATCH)
+
+    async def charge(self, payer: str, usage: Usage) -> None:
+        await self._put(charges=(charge_for(payer, usage.served_as(BATCH)),))
 
 
 ROWS_AT_ONCE = (64, 8, 1)
