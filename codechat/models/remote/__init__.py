@@ -36,6 +36,7 @@ from codechat.models.calls import (
     endpoint_at,
 )
 from codechat.models.calls.batches import REQUEST_KEY, BatchPolicy, RequestKey
+from codechat.models.calls.purse import PURSE
 from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo, Weights, address_of, key_of
 from codechat.models.remote.failures import Failures, Refusal, SupportedParameters
 
@@ -57,6 +58,10 @@ PROBE_TIMEOUT_S = 10.0
 DESCRIBE_TIMEOUT_S = 2.0
 FIRST_REPLY_TOKENS = 500
 """Tokens reserved for the first replies if tokens per minute are limited and `max_tokens` is not set."""
+UNKNOWN_REPLY_TOKENS = 32_000
+"""Tokens of a budget reserved for replies until the first one, if `max_tokens` is not set."""
+FADING = 0.95
+"""How an earlier reply's length fades with each later one."""
 FLEX_ATTEMPT, FLEX_RETRIES = 3, 8
 """Factors of an attempt's time and retries in the tier flex, which is slower and often refuses calls (429)."""
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -292,6 +297,7 @@ class Remote:
         self._no_limits = Endpoint()
         self._supported = SupportedParameters(only_streams=config.stream is True and config.tier != BATCH)
         self._usual_reply: float = FIRST_REPLY_TOKENS
+        self._longest_reply = 0  # of the last ones
         self._has_answered = False
         self._reached = self._presented = False
         self._info: EndpointInfo | None = None
@@ -386,14 +392,32 @@ class Remote:
         if self.config.tier == BATCH:
             reply = await self._ask_in_batch(request, question)
         else:
-            endpoint = self._limits()
-            tokens = sum(self._sizes(request)) if endpoint.counts_tokens else 0
-            reply = await self._call(request, endpoint, tokens)
+            reply = await self._ask_within_budget(request)
         self._has_answered = True
         listener = ENDPOINT_LISTENER.get()
         if reply.fingerprint is not None and listener is not None:
             await listener.on_fingerprint(self.config, reply.fingerprint)
         self._usual_reply += (reply.usage.output_tokens - self._usual_reply) / 10
+        self._longest_reply = max(reply.usage.output_tokens, int(FADING * self._longest_reply))
+        return reply
+
+    async def _ask_within_budget(self, request: Request) -> Reply:
+        """The reply, once the budget has room for it beside the calls under way; reserved until it is recorded."""
+        slots, endpoint = HELD_SLOTS.get() or HeldSlots(), self._limits()
+        slots.leave()  # of an earlier call of this step, which others may wait for
+        sent, said = self._sizes(request)
+        longest = self._longest_reply if self._has_answered else self.config.max_tokens or UNKNOWN_REPLY_TOKENS
+        expected = Usage(sent, longest).served_as(self.config.tier)
+        give_back = await PURSE.get().reserve(slots.unit, slots.payer, expected)
+        try:
+            reply = await self._call(request, endpoint, sent + said if endpoint.counts_tokens else 0)
+        except BaseException:
+            give_back()
+            raise
+        if HELD_SLOTS.get() is None:
+            give_back()
+        else:
+            slots.keep(give_back)
         return reply
 
     async def _call(self, request: Request, endpoint: Endpoint, tokens: int) -> Reply:
