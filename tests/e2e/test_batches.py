@@ -285,13 +285,14 @@ def test_sessions_beyond_what_memory_holds_begin_as_others_end(
 
 
 def test_what_a_batch_will_cost_counts_when_it_is_submitted(tmp_path: Path) -> None:
-    """500 tokens a reply are expected at first: two requests at half of $0.01 reach the budget, the third is not sent."""
+    """500 tokens a reply are expected at first, at half of $0.01: one session is finished rather than two begun."""
     prices = "model.prices={input: 0, output: 20, tiers: {batch: {input: 0, output: 10}}}"
     with BatchServer(solve) as server:
         outcome = run(compose(command(server, tmp_path / "runs", prices, "budget_usd=0.012")))
         assert outcome.status == 3
-        assert [len(each.requests) for each in server.batches.values()] == [2]
-        assert outcome.metrics is not None and 0 < outcome.metrics["spent_usd"]["model"] < 0.012
+        assert [len(each.requests) for each in server.batches.values()] == [1, 1, 2]
+        assert outcome.metrics is not None and outcome.metrics["completed"] == 1
+        assert 0 < outcome.metrics["spent_usd"]["model"] < 0.012
         again = run(compose(command(server, tmp_path / "runs", prices, "budget_usd=10")))
         assert again.status == 0 and server.done.total() == ALL and set(server.done.values()) == {1}
 
