@@ -44,7 +44,7 @@ class BatchServer(OpenAIServer):
 
     `expires`: requests that expire. `fails`: why the batch of a number fails validation ("": it does not). `loses`:
     messages about batches that are executed but whose response is dropped; `misses`: messages that never arrive.
-    `late`: lists without a new batch, before those that show it; `doubles`: a result file's lines, with some again.
+    `late`: how many lists lack a new batch; `doubles`: a result file's lines, with some again.
     `events` lists the messages, in order.
     """
 

@@ -280,7 +280,7 @@ class BatchQueue:
                     task.add_done_callback(self._submitting.discard)
 
     async def _pay_for(self, lost: _RunningBatch) -> None:
-        """Count the answers of a batch that nobody waits for; the expected tokens if its end is not seen."""
+        """Count the answers of a batch that was given up; the expected tokens if its end is not seen."""
         paid = {key: call.expected for key, call in lost.calls.items()}
         try:
             for _ in range(MOST_FAILED_POLLS):

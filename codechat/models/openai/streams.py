@@ -1,6 +1,6 @@
 """An answer that came as a stream, put together as the body of the same answer without one.
 
-`reply_of` then reads one shape. A stream that ends early has no body: part of an answer is never taken for the whole.
+`reply_of` then reads one shape. A stream that ends early has no body: a part of an answer is no answer.
 """
 
 import re
@@ -105,7 +105,7 @@ def _joined(name: str, known: Any, part: Any) -> Any:
 
 
 def _as_list(part: Any) -> list[Any]:
-    """A content as a list of parts, as some servers give it beside plain texts."""
+    """A content as a list of parts, as some servers give it between plain texts."""
     if isinstance(part, list):
         return part
     return [{"type": "text", "text": part}] if part else []

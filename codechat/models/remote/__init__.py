@@ -402,7 +402,7 @@ class Remote:
         return reply
 
     async def _ask_within_budget(self, request: Request) -> Reply:
-        """The reply, once the budget has room for it beside the calls under way; reserved until it is recorded."""
+        """The reply, once the budget has room for it and the calls under way; reserved until it is recorded."""
         slots, endpoint = HELD_SLOTS.get() or HeldSlots(), self._limits()
         slots.leave()  # of an earlier call of this step, which others may wait for
         sent, said = self._sizes(request)

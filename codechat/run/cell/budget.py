@@ -65,7 +65,7 @@ class Budget:
         return self.usd is not None or self.tokens is not None
 
     def left(self, ledger: Ledger, reserved: Mapping[str, Usage] = MappingProxyType({})) -> float | None:
-        """The part that is left, 1 of the whole, beside reserved tokens by role; None without a limit.
+        """The part that is left, 1 of the whole, after reserved tokens by role; None without a limit.
 
         Of dollars and tokens the one of which less is left counts.
         """

@@ -99,7 +99,7 @@ STEPS = "steps (session, name, digest, value, payer)"
 
 
 def _fail(done: "asyncio.Future[None]", error: Exception) -> None:
-    """Raise an error to whoever waits for a write, without asyncio's warning if nobody does."""
+    """Raise an error to the caller that waits for a write; asyncio warns of no unread error."""
     if not done.done():
         done.set_exception(error)
         done.exception()

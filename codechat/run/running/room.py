@@ -1,4 +1,4 @@
-"""Which sessions may be under way beside each other: as many as a budget will see to their end.
+"""How many sessions may be under way at once: as many as a budget will see to their end.
 
 All sessions at once would each spend a part of a small budget, and none would be finished.
 """
@@ -39,7 +39,7 @@ class Room:
 
     @contextlib.asynccontextmanager
     async def session(self, task_id: str) -> AsyncIterator[None]:
-        """Surrounds a session; after a budget or an interruption nobody waits."""
+        """Surrounds a session. After a budget or an interruption no session waits."""
         if self._began is None:
             yield
             return
