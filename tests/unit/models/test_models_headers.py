@@ -13,7 +13,7 @@ from codechat.base.errors import InfrastructureError, UserError
 from codechat.models import MODELS, Request
 from codechat.testing import Answer, BatchServer, Call, Fault, OpenAIServer, Result, error
 from support.mistakes import mistake
-from support.provider_servers import AnthropicServer
+from support.provider_servers import AWS, SERVERS
 
 QUESTION = Request((Message("user", "Write x."),), "T/0", 0)
 SECRET = 'pk "gate-way"  0123456789'
@@ -73,10 +73,16 @@ async def test_a_header_replaces_the_clients_own() -> None:
         assert server.calls[0].headers["authorization"] == "night"
 
 
-async def test_providers_send_them_too() -> None:
-    with AnthropicServer(lambda call: "x") as server:
-        assert await ask(server.base_url, kind="provider", provider="anthropic", max_tokens=9) == "x"
-        assert server.calls[0].headers["x-auth"] == SECRET
+@pytest.mark.long
+@pytest.mark.parametrize("provider", sorted(SERVERS))
+async def test_providers_send_them_too(monkeypatch: pytest.MonkeyPatch, provider: str) -> None:
+    for name, value in {**AWS, "TEST_KEY": "k"}.items():
+        monkeypatch.setenv(name, value)
+    key = {} if provider == "bedrock" else {"api_key_env": "TEST_KEY"}
+    with SERVERS[provider](lambda call: "x") as server:
+        assert await ask(server.base_url, kind="provider", provider=provider, max_tokens=9, **key) == "x"
+        headers = {name.lower(): value for name, value in server.calls[0].headers.items()}
+        assert (headers["x-auth"], headers["helicone-property-run"]) == (SECRET, "night")
 
 
 @pytest.mark.parametrize("value", [None, "", "  ", "two\nlines", "ümlaut"])
