@@ -93,7 +93,7 @@ class RemoteConfig(ModelConfig):
     headers: dict[str, str] = run_option(
         {}, "further headers of every request, by the environment variables that hold them, e.g. {X-Title: MY_TITLE}"
     )
-    stream: Literal["auto"] | bool = run_option(
+    stream: Literal["auto", True, False] = run_option(
         "auto", "whether answers are asked for as streams: true, false, or auto: if the endpoint gives no others"
     )
     max_concurrency: int = run_option(32, "most calls under way at once to the endpoint", ge=1)
@@ -156,19 +156,24 @@ class RemoteConfig(ModelConfig):
             )
         return value.rstrip("/")
 
-    @field_validator("headers")
+    @field_validator("headers", mode="before")
     @classmethod
-    def _headers(cls, headers: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+    def _headers(cls, headers: Any, info: ValidationInfo) -> Any:
+        """Checked here alone, because pydantic's messages show what was given, which may be the values."""
+        if not isinstance(headers, Mapping):
+            raise UserError(f"{_key(info)} must be names with variables", "e.g. {X-Title: MY_VARIABLE}")
         for name, variable in headers.items():
-            if not HEADER.fullmatch(name) or name.lower() in OF_THE_CONNECTION:
-                raise ValueError(f"'{name}' is no header of your own: letters, digits and hyphens, e.g. X-Title")
-            if not VARIABLE.fullmatch(variable):  # not shown: it may be the value
+            if not HEADER.fullmatch(str(name)) or str(name).lower() in OF_THE_CONNECTION:
+                raise UserError(
+                    f"{_key(info)}: '{name}' is no header of your own", "letters, digits and hyphens, e.g. X-Title"
+                )
+            if not VARIABLE.fullmatch(str(variable)):
                 raise UserError(
                     f"{_key(info)}.{name} is not the name of an environment variable",
                     f"put the value into a variable and give its name, e.g. {{{name}: MY_VARIABLE}}",
                 )
-        if len({name.lower() for name in headers}) < len(headers):
-            raise ValueError("a header is named twice, in capital and in small letters")
+        if len({str(name).lower() for name in headers}) < len(headers):
+            raise UserError(f"{_key(info)} names a header twice, in capital and in small letters", "leave one out")
         return headers
 
     @field_validator("api_key_env")

@@ -105,10 +105,16 @@ def test_a_name_that_cannot_be_a_header_is_a_mistake(name: str) -> None:
         config(headers={"X-A": "GATE_KEY", "x-a": "GATE_RUN"})
 
 
-def test_a_value_in_place_of_a_variable_is_not_repeated() -> None:
-    with mistake("model.headers", "X-Auth") as caught:
-        config(headers={"X-Auth": "sk-secret-123"})
-    assert "sk-secret" not in f"{caught.value}{caught.value.__cause__}{caught.value.__context__}"
+@pytest.mark.parametrize(
+    "headers",
+    [{"X-Auth": "sk-secret-123"}, {"X Auth": "sk-secret-123"}, {"X-Auth": {"a": "sk-secret-123"}}, "sk-secret-123",
+     {"X-Auth": None}, {"X-Auth": 7355608}, {"X-A": "sk_secret", "x-a": "sk_secret"}],
+)  # fmt: skip
+def test_a_value_in_place_of_a_variable_is_not_repeated(headers: Any) -> None:
+    with mistake("model.headers") as caught:
+        config(headers=headers)
+    said = f"{caught.value}{caught.value.__cause__}{caught.value.__context__}"
+    assert not any(part in said for part in ("sk-secret", "sk_secret", "7355608"))
 
 
 def test_they_are_no_part_of_the_identity() -> None:
