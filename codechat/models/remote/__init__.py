@@ -398,12 +398,12 @@ class Remote:
             reply = await self._ask_in_batch(request, question)
         else:
             reply = await self._ask_within_budget(request)
+        self._longest_reply = max(reply.usage.output_tokens, int(FADING * self._longest_reply))
         self._has_answered = True
         listener = ENDPOINT_LISTENER.get()
         if reply.fingerprint is not None and listener is not None:
             await listener.on_fingerprint(self.config, reply.fingerprint)
         self._usual_reply += (reply.usage.output_tokens - self._usual_reply) / 10
-        self._longest_reply = max(reply.usage.output_tokens, int(FADING * self._longest_reply))
         return reply
 
     async def _ask_within_budget(self, request: Request) -> Reply:
