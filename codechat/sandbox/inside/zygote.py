@@ -18,6 +18,7 @@ import mmap
 import os
 import select
 import signal
+import site
 import socket
 import sys
 import tarfile
@@ -60,6 +61,8 @@ def main(text: str) -> NoReturn:
         del sys.modules[name]  # a program that imports this name means another module
     for name in WARM.split():
         __import__(name)
+    for add in (site.setquit, site.setcopyright, site.sethelper):  # as every interpreter that does not skip `site`
+        add()
     user = None
     if config["uid"] is not None:
         isolate.reach(config["reach"], config["uid"])
