@@ -11,7 +11,7 @@ from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Libraries, Sandbox, SandboxConfig
 from codechat.sandbox.command import PROC, place_of, places
 from codechat.sandbox.inside.isolate import ETC, NAMES, NO_USER
-from codechat.sandbox.process import another_user, limits_of
+from codechat.sandbox.process import SCRATCH, another_user, limits_of
 from codechat.sandbox.watch import WorkerDied
 from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, variables_of
 
@@ -98,12 +98,13 @@ def _launch(program: str, config: SandboxConfig, tools: tuple[tuple[str, str], .
         arguments += ["--ro-bind", str(package / "py.typed"), f"/etc/{name}"]
     # Bubblewrap covers parts of a new /proc, and then the system grants no further one. No program sees this one.
     arguments += ["--bind", "/proc", "/proc"] if proc and root else ["--proc", "/proc"]
-    arguments += ["--dev", "/dev", "--remount-ro", "/dev", "--dir", "/tmp", "--remount-ro", "/"]
+    arguments += ["--dev", "/dev", "--remount-ro", "/dev", "--dir", "/var/tmp", "--dir", "/tmp"]
+    arguments += ["--remount-ro", "/", "--unsetenv", "PWD"]
     arguments += ["--chdir", "/", "--setenv", "LD_LIBRARY_PATH", str(Path(python).parent.parent / "lib")]
     inside = Inside(
         paths=paths,
         limits=limits_of(config),
-        scratch=["/dev/shm", "/tmp"],
+        scratch=list(SCRATCH),
         uid=NO_USER if root else None,
         proc=proc,
     )

@@ -48,6 +48,9 @@ main({config!r})
 ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "HOME": "/tmp",
+    "TMPDIR": "/tmp",
+    "USER": "nobody",
+    "LOGNAME": "nobody",
     "LANG": "C.UTF-8",
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",

@@ -307,9 +307,13 @@ async def test_closing_ends_what_runs_and_leaves_no_process() -> None:
     assert below(os.getpid()) == before
 
 
-async def test_a_sandbox_that_cannot_start_is_infrastructure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codechat.sandbox.workers.BOOT", "raise SystemExit('no zygote today')  # {root} {config}")
+async def test_a_sandbox_that_starts_no_more_is_infrastructure(monkeypatch: pytest.MonkeyPatch) -> None:
     room = build("process")
+    for worker in room._workers:
+        worker.stop()
+    monkeypatch.setattr("codechat.sandbox.workers.BOOT", "raise SystemExit('no zygote today')  # {root} {config}")
+    with mistake("process", "no zygote today", "setgroups"):
+        SANDBOXES.build(SANDBOXES.validate({"kind": "process"}), workers=1)
     try:
         with pytest.raises(InfrastructureError, match="no zygote today"):
             await replace(CALLS, atol=1e-3).check(Program("# fresh\n" + REFERENCE), room)

@@ -99,7 +99,7 @@ def _isolated(config: dict[str, Any]) -> tuple[int | None, Beside | None, str]:
     isolate.lock_down()
     if handle is not None:
         if config["scratch"]:  # where programs begin: not /tmp if the interpreter lies in it
-            os.environ["HOME"] = config["scratch"][-1]
+            os.environ |= dict.fromkeys(("HOME", "TMPDIR"), config["scratch"][-1])
         return handle, None, refusal
     with contextlib.suppress(OSError):
         isolate.die_first()
