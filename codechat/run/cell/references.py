@@ -22,6 +22,7 @@ from codechat.datasets.tasks import Dataset, Task
 from codechat.run.protocols.services import Tests
 from codechat.sandbox import SANDBOXES, Preloading, Sandbox, SandboxConfig, admit
 from codechat.sandbox.languages.python.syntax import imported_modules
+from codechat.sandbox.languages.python.target import reading_for
 from codechat.sandbox.process import secret_folder
 from codechat.sandbox.suites import HasSnippets, NeedsSetup, Suite
 from codechat.sandbox.suites.assertions import Assertions
@@ -103,14 +104,15 @@ async def sandbox_for(
     `note` gets its notice. Raises `UserError` if libraries are missing, or if the sandbox is too weak.
     """
     refuse_lacking(config, tasks)
-    sandbox = SANDBOXES.build(config, workers=workers)
+    sandbox, libraries = SANDBOXES.build(config, workers=workers), config.libraries()
     try:
         if not trusted:
             admit(sandbox, config)
         preload(sandbox, tasks)
         if sandbox.notice:
             note(sandbox.notice)
-        yield sandbox
+        with reading_for(libraries.program, libraries.version, libraries.minor):
+            yield sandbox
     finally:
         await sandbox.aclose()
 
