@@ -124,6 +124,10 @@ def preload(sandbox: Sandbox, tasks: Sequence[Task]) -> None:
         sandbox.preload(sorted(name for name in names if name.partition(".")[0] not in LOADED_LATE))
 
 
+NAN = re.compile(r"\bnan\b", re.IGNORECASE)
+OF_NAN = "NaN equals nothing, not even itself: leave such inputs out, or test by an assertion with math.isnan"
+
+
 @dataclass(frozen=True, slots=True)
 class Defect:
     """A test that no program can pass, or a reference that fails. `place` is FILE:LINE, empty if it is not known."""
@@ -258,8 +262,12 @@ def describe(failure: Failure) -> str:
     last, why = (failure.exception or "").splitlines()[-1:], failure.reason
     if failure.expected is not None:
         why = f"expected {_short(failure.expected)}, got {_short(failure.actual or '')}"
+        if failure.expected == failure.actual and NAN.search(failure.expected):
+            why += f". {OF_NAN}"
     elif last and failure.reason == "an exception":
         why = _short(last[0])
+    elif failure.input and failure.reason == "an assertion does not hold" and NAN.search(failure.input):
+        why += f". {OF_NAN}"
     elif last and failure.index is None:  # the last line of a compiler or of a whole run of tests
         why = f"{why}: {_short(last[0])}"
     return f"its reference fails {tests}{given}: {why}"
