@@ -117,7 +117,7 @@ class Head(io.BufferedIOBase):
 def set_streams(head: Head) -> None:
     """The standard streams of a program, as any interpreter has them: an empty input, and an output kept by `head`. By
     their descriptors, programs read and write nothing."""
-    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # type: ignore[misc]
+    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # type: ignore[misc]  # noqa: SIM115
     sys.stdout = sys.__stdout__ = _text(head, "replace")  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _text(Head(2, 0, lambda data, at: None), "backslashreplace")  # type: ignore[misc]
     sys.argv = [""]
