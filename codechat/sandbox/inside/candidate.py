@@ -117,14 +117,16 @@ class Head(io.BufferedIOBase):
 def set_streams(head: Head) -> None:
     """The standard streams of a program, as any interpreter has them: an empty input, and an output kept by `head`. By
     their descriptors, programs read and write nothing."""
-    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # type: ignore[misc]  # noqa: SIM115
+    stdin: Any = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  it stays open
+    stdin.buffer.raw.name = "<stdin>"
+    sys.stdin = sys.__stdin__ = stdin  # type: ignore[misc]
     sys.stdout = sys.__stdout__ = _text(head, "replace")  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _text(Head(2, 0, lambda data, at: None), "backslashreplace")  # type: ignore[misc]
     sys.argv = [""]
 
 
-def _text(head: Head, errors: str) -> io.TextIOWrapper:
-    stream = io.TextIOWrapper(head, encoding="utf-8", errors=errors, write_through=True)
+def _text(head: Head, errors: str) -> Any:
+    stream: Any = io.TextIOWrapper(head, encoding="utf-8", errors=errors, write_through=True)
     stream.mode = "w"
     return stream
 

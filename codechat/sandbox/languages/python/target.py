@@ -30,6 +30,7 @@ class Target:
 
     def __init__(self, program: str, version: str) -> None:
         self._argv = [program, "-I", "-S", "-B", str(READER), str(FOLDER)]
+        self._environment = {"LD_LIBRARY_PATH": str(Path(program).parent.parent / "lib")}
         self.version = version
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
@@ -43,7 +44,7 @@ class Target:
 
     def parses(self, program: str) -> bool:
         """Whether it is a program for this interpreter. Raises `InfrastructureError`."""
-        return self._ask([program]) == ""
+        return bool(self._ask([program]) == "")
 
     def close(self) -> None:
         """End the process."""
@@ -62,11 +63,20 @@ class Target:
         return None
 
     def _answer(self, question: bytes) -> bytes:
-        process = self._process
-        if process is None:
+        if self._process is None:
             pipe = subprocess.PIPE
-            process = subprocess.Popen(self._argv, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd="/", env={})
-            self._process = process
+            self._process = subprocess.Popen(
+                self._argv, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd="/", env=self._environment
+            )
+            try:
+                self._tell(self._process, b'["x = 1"]')
+            except (OSError, EOFError) as error:  # before it read any reply
+                self.close()
+                raise InfrastructureError(f"Python {self.version} ({self._argv[0]}) reads no code") from error
+        return self._tell(self._process, question)
+
+    def _tell(self, process: subprocess.Popen[bytes], question: bytes) -> bytes:
+        """The process's answer. Raises `OSError` or `EOFError` if it ends."""
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(question + b"\n")
         process.stdin.flush()
