@@ -69,7 +69,7 @@ def limits_only(config: SandboxConfig, workers: int, refused: str = "") -> Zygot
 
 def another_user() -> int | None:
     """The user that root's programs become; None without root, or if root's namespace has no other user or group, or
-    forbids to leave groups, as those of many containers do."""
+    forbids to leave groups, as in many containers."""
     if os.getuid() or Path("/proc/self/setgroups").read_text().strip() == "deny":
         return None
     for kind in ("uid", "gid"):
