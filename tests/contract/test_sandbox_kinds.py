@@ -56,7 +56,7 @@ AROUND: dict[str, str] = {
     "help": "help(abs); return str(license) != '' and callable(quit)",
     # names
     "names of the user and the machine": "import getpass, platform, socket; return getpass.getuser() == 'nobody' and {platform.node(), socket.gethostname(), os.uname().nodename} == {'sandbox'}",
-    "locale and time": "import locale, time; os.environ['TZ'] = 'Europe/Berlin'; time.tzset(); return locale.getpreferredencoding().lower() == 'utf-8' and time.tzname[0] == 'CET'",
+    "locale and time": "import locale, time; os.environ['TZ'] = 'CET-1'; time.tzset(); return locale.getpreferredencoding().lower() == 'utf-8' and time.tzname[0] == 'CET'",
     "argv and the interpreter": "import subprocess; return sys.argv == [''] and int(subprocess.run([sys.executable, '-c', 'print(1)'], capture_output=True).stdout)",
     "no descriptors of others": "return sorted(os.dup(0) for _ in range(2))[0] < 10",
     # processes, threads and signals

@@ -49,6 +49,7 @@ MOST_MS = 3  # most programs have ended by then, and asked their supervisor noth
 def main(text: str) -> NoReturn:
     """Run until the parent hangs up. `text` is the JSON that the parent made of its `Inside`."""
     config = json.loads(text)
+    config["scratch"] = list(filter(os.path.isdir, config["scratch"]))  # images may lack one
     if config["meeting"]:
         control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         control.connect(config["meeting"])
