@@ -384,10 +384,11 @@ class ZygoteSandbox:
             worker.end()
 
     def start(self) -> dict[str, object]:
-        """Start one worker now and return the isolation it found; raises `WorkerDied`."""
+        """Start one worker, unless one waits, and return the isolation it found; raises `WorkerDied`."""
         worker = self._take(())
         try:
-            worker.start()
+            if not worker.hello:
+                worker.start()
         finally:
             self._give_back(worker)
         return worker.hello
