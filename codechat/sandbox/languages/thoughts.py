@@ -19,7 +19,7 @@ _WORDS = (
     r"|chain_of_thoughts?|cot|justification|rationale"
 )
 """Words of tags: `<reasoning>`, `<seed:think>`, `<longcat_think>`, `<antThinking>`."""
-_TOKEN = r"think(?:ing)?|thoughts?|reason(?:ing)?"  # noqa: S105  of tokenizers
+_TOKEN = r"think(?:ing)?|thoughts?|reason(?:ing)?"
 _TOKENS = (
     (r"\[(?-i:THINK(?:ING)?|THOUGHT|REASONING)\]", r"\[/(?-i:THINK(?:ING)?|THOUGHT|REASONING)\]"),  # Magistral
     (rf"◁(?:{_TOKEN})▷", rf"◁/(?:{_TOKEN})▷"),  # Kimi
@@ -92,10 +92,10 @@ class Parted(NamedTuple):
 def without_thinking(reply: str, *, quotes_code: bool = False) -> str:
     """The reply for the history: without thoughts between known marks, the rest unchanged.
 
-    An opening mark without an end (a reply cut off) removes all that follows; an end without an opening mark (a template
-    wrote it) removes all that precedes. A mark inside a fence or in quotes does not count. An end alone on a line of a
-    fence does, since a thought may leave its fence open, except in a reply that `quotes_code`, such as a judge's. The
-    result is empty if the reply has nothing else. Linear in the reply's length.
+    An opening mark without an end (a reply cut off) removes all that follows; an end without an opening mark (which a
+    template wrote) removes all that precedes. A mark inside a fence or in quotes does not count. An end alone on a line
+    of a fence does, since a thought may leave its fence open, except in a reply that `quotes_code`, such as a judge's.
+    The result is empty if the reply has nothing else. Linear in the reply's length.
     """
     found = _in_channels(reply)
     if found is None and (phrase := _in_phrases(reply)) is not None:

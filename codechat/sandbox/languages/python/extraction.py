@@ -4,8 +4,8 @@ Paper III-E2: a reply counts only if it contains code that follows the predefine
 first that finds the entry point decides):
 
 1. a whole reply that is valid Python is the code;
-2. else, after removal of thoughts (`thoughts.py`), the last fenced Python block that parses and defines the entry point with
-   a body (models revise themselves, and show usage last); a block that only imports it, or shows its signature, counts
+2. else, after removal of thoughts, the last fenced Python block that parses and defines the entry point with a body
+   (models revise themselves, and show usage last); a block that only imports it, or shows its signature, counts
    only if there is nothing better. Blocks that define missing names are joined with it, in the reply's order;
 3. else the joined Python blocks; blocks with another tag; the statements among the prose of an unclosed block; the
    statements outside all blocks.
