@@ -2,7 +2,7 @@
 
 Some servers drop the beginning of a prompt that exceeds a limit, and answer with status 200 (Ollama's `num_ctx`). Every
 word between blanks takes at least one token, so a request of more words than counted tokens was not read as a whole,
-nor was the part by which it grew if the count grew by less than half of its words.
+nor was one that grew if the count grew by less than half of the new words.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from codechat.base.domain import Message, Usage
 from codechat.base.records import UNDER_TEST, TurnRecord
 
+LONGEST_TOKEN = 8
 FEWEST = 20
 """Words by which a request must have grown for the growth to be compared."""
 EQUAL = 8
@@ -23,7 +24,7 @@ class _Read(NamedTuple):
 
     tokens: int
     cached: int
-    words: int
+    words: float
     new: int
 
 
@@ -76,8 +77,9 @@ class InputsRead:
         return not self._counts_all and not at_limit and _words(added[-1:]) <= read.tokens <= _most_tokens(added)
 
 
-def _words(messages: Sequence[Message]) -> int:
-    return sum(len(each.content.split()) for each in messages)
+def _words(messages: Sequence[Message]) -> float:
+    """Fewer tokens than any usual tokenizer makes of the texts: one a word, of eight characters at least on average."""
+    return sum(min(len(each.content.split()), len(each.content) / LONGEST_TOKEN) for each in messages)
 
 
 def _most_tokens(messages: Sequence[Message]) -> float:
