@@ -20,7 +20,7 @@ EQUAL = 8
 
 
 class _Read(NamedTuple):
-    """A counted request: tokens without and with those of the cache, words, and characters that were new in it."""
+    """A counted request: input tokens, cached tokens, words, and characters of new messages."""
 
     tokens: int
     cached: int
@@ -65,8 +65,9 @@ class InputsRead:
             now < words or (words - most.words >= FEWEST and now - then < (words - most.words) / 2)
             for now, then in ((read.tokens, most.tokens), (read.tokens + read.cached, most.tokens + most.cached))
         )
-        self._counts_all |= not short and read.tokens > _most_tokens(added)
-        return short and not self._only_uncached(read, most, added)
+        cut = short and not self._only_uncached(read, most, added)
+        self._counts_all |= cut or (not short and read.tokens > _most_tokens(added))
+        return cut
 
     def _only_uncached(self, read: _Read, most: _Read, added: Sequence[Message]) -> bool:
         """Whether the endpoint may have counted only what its cache lacked: at least the newest message.

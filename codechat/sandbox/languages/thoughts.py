@@ -1,6 +1,6 @@
 """The thoughts of a reply: the marks of all known model families, and the answer without what stands between them.
 
-Servers with a reasoning parser send thoughts in a field of their own; others leave them in the text. Marks that are
+Servers with a reasoning parser send thoughts in a separate field; others leave them in the text. Marks that are
 single tokens of a model, and `<think>`, open a thought at the beginning of any line. Tags of plain words, phrases and
 channels do so only at the beginning of the answer or after another thought, because a program may hold the same words.
 """
