@@ -32,7 +32,8 @@ def short_context(call: Call) -> Result:
 
 
 def thoughtful(call: Call) -> Result:
-    return Answer(None, message={"reasoning_content": str(SOLVE(call))})
+    counted = {"prompt_tokens": 200, "completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 8}}
+    return Answer(None, message={"reasoning_content": str(SOLVE(call))}, usage=counted)
 
 
 def strict(call: Call) -> Result:
@@ -96,6 +97,7 @@ def test_what_a_server_withholds_is_said_first(
     assert_before(caution, "Pass@1", capsys)
     metrics = json.loads(next(Path("runs").glob("*/metrics.json")).read_text())
     assert metrics["completed"] == completed and count.items() <= metrics["replies"].items()
+    assert metrics["tokens"]["model"].get("reasoning_tokens") == (24 if behaviour is thoughtful else None)
     assert main(["report", "runs=runs", "out=out"]) == 0
     assert_before(caution, "Leaderboard", capsys)
     table = next(Path("out").rglob("counts.csv")).read_text()

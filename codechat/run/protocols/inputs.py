@@ -79,12 +79,12 @@ class InputsRead:
 
 
 def _words(messages: Sequence[Message]) -> float:
-    """Fewer tokens than any usual tokenizer makes of the texts: one a word, of eight characters at least on average."""
+    """Fewer tokens than tokenizers make of the texts: one a word, of eight characters at least on average."""
     return sum(min(len(each.content.split()), len(each.content) / LONGEST_TOKEN) for each in messages)
 
 
 def _most_tokens(messages: Sequence[Message]) -> float:
-    """More tokens than any usual tokenizer makes of the texts: one of two ASCII characters, two of any other."""
+    """About the most tokens of the texts: one of two ASCII characters, two of any other."""
     text = "".join(each.content for each in messages)
     plain = len(text.encode("ascii", "ignore"))
     return plain / 2 + 2 * (len(text) - plain)

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 _THINK = r"think(?:ing)?"
 _WORDS = (
-    rf"(?:[a-z]{{1,20}}[:_-]?)?{_THINK}(?:_process)?|thoughts?(?:_process)?|reason(?:ing)?(?:_scratchpad)?|reflection"
-    r"|scratch_?pad|(?:inner|internal)_?(?:monologue|thoughts?|reasoning)|analysis|brainstorm(?:ing)?|deliberation"
-    r"|chain_of_thoughts?|cot|justification|rationale"
+    rf"(?:(?:[a-z]{{1,20}}[:_-]?)?{_THINK}|(?:[a-z]{{1,20}}[:_-])?(?:thoughts?|reason(?:ing)?|reflect(?:ion)?|monologue)"
+    r"|scratch_?pad|analysis|brainstorm(?:ing)?|deliberation|chain_of_thoughts?|cot|justification|rationale)"
+    r"(?:_(?:process|scratchpad|content|steps|trace))?"
 )
 """Words of tags: `<reasoning>`, `<seed:think>`, `<longcat_think>`, `<antThinking>`."""
 _TOKEN = r"think(?:ing)?|thoughts?|reason(?:ing)?"
@@ -52,6 +52,8 @@ _WRAPPER = re.compile(
 _FENCE = r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>[^\n<]*)"
 MOST_BEFORE_TAG = 1000  # characters of a line before a tag in which quotation marks are looked for
 _REST_BLANK = re.compile(r"[ \t\r]*(?:\n|\Z)")
+_END_OF_QUOTE = re.compile(r"['\"]|`(?!``)")
+_ALL_BLANK = re.compile(r"\s*\Z")
 _LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
 _BLANK = "\ufeff \t\r\n"
 Pair = tuple[str, str]
@@ -176,7 +178,9 @@ class _Scan:
             alone = match["lead"] is not None and _REST_BLANK.match(self.reply, match.end()) and not event.is_plain
             if alone and not (event.opening or self.opened_in_fence or self.quotes_code or self.ended_once):
                 self._forget(match)
-        elif _is_quoted(self.reply, match.start("mark")):
+        elif _is_quoted(self.reply, match.start("mark")) or (
+            event.family != _THINK and _END_OF_QUOTE.match(self.reply, match.end())
+        ):
             return
         elif not event.opening:
             self._end(event)
@@ -199,6 +203,8 @@ class _Scan:
     def _end(self, event: _Event) -> None:
         """The end of a thought that no mark has begun."""
         if event.is_plain and (self.ended_once or event.family in self.mentioned):
+            return
+        if event.family != _THINK and not self.ended_once and _ALL_BLANK.match(self.reply, event.match.end()):
             return
         if self.ended_once:
             self.kept.append(self.reply[self.start : event.match.start("mark")])
