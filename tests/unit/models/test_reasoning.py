@@ -14,6 +14,7 @@ from codechat.models.calls import cache
 from codechat.models.openai import reply_of
 from codechat.models.reasoning import LONGEST, bounded, parted
 from codechat.models.replay import Replay, ReplayConfig
+from codechat.run.journal.ledger import charges_of
 from codechat.run.protocols.services import reply_of as recorded_reply
 from codechat.run.settings.compose import compose
 from support.mistakes import mistake
@@ -76,6 +77,14 @@ def test_the_response_cache_keeps_it() -> None:
     known = cache._reply(cache._text(reply))
     assert (known.reasoning, known.usage) == ("hm", reply.usage)
     assert json.loads(cache._text(replace(reply, reasoning="", usage=Usage(1, 2)))) == ["a", "stop", [1, 2, 0], 0.0]
+
+
+def test_its_tokens_are_paid_once_as_output() -> None:
+    usage = Usage(1, 9, reasoning_tokens=7)
+    assert [each.usage for each in charges_of("model", Reply("a", usage=usage))] == [Usage(1, 9)]
+    flex = charges_of("model", Reply("a", usage=usage.served_as("flex")))
+    assert [each.usage for each in flex] == [Usage(), Usage(1, 9).served_as("flex")]
+    assert usage + usage - usage == usage and Usage.of(usage.fields()) == usage
 
 
 def turn(reply: Reply) -> TurnRecord:
