@@ -121,9 +121,9 @@ def _server_cautions(metrics: Mapping[str, Any]) -> Iterator[str]:
     found, completed = metrics.get(REPLIES) or {}, metrics.get("completed") or 0
     if truncated := found.get(TRUNCATED, 0):
         yield (
-            f"the endpoint read fewer input tokens than it was sent at {counted(truncated, 'turn')} of "
+            f"the endpoint counted fewer input tokens than it was sent at {counted(truncated, 'turn')} of "
             f"{found.get(TRUNCATED_SESSIONS, 0)} of {counted(completed, 'session')}: it drops the beginning of "
-            "dialogues; raise the context that it serves (Ollama: num_ctx)"
+            "dialogues (raise the context that it serves, Ollama's num_ctx), or does not count what its cache holds"
         )
     if silent := found.get(ONLY_REASONING, 0):
         yield (

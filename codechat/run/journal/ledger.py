@@ -65,7 +65,7 @@ def charge_for(payer: str, usage: Usage) -> Charge:
 
 
 def _paid(usage: Usage) -> dict[str, int]:
-    """The tokens with a price of their kind; those of thoughts are a part of the output's."""
+    """The tokens that are paid; output tokens include the tokens of thoughts."""
     return {name: count for name, count in usage.counts().items() if name in COUNTS}
 
 
