@@ -12,6 +12,7 @@ from codechat.base.records import ONLY_REASONING, SessionRecord, TurnRecord
 from codechat.models import Request
 from codechat.models.calls import cache
 from codechat.models.openai import reply_of
+from codechat.models.openai.streams import whole_answer
 from codechat.models.reasoning import LONGEST, bounded, parted
 from codechat.models.replay import Replay, ReplayConfig
 from codechat.run.journal.ledger import charges_of
@@ -45,6 +46,15 @@ def test_fields_of_a_chat(message: dict[str, Any]) -> None:
     found = chat(message, prompt_tokens=3, completion_tokens=9, completion_tokens_details={"reasoning_tokens": 7})
     assert (found.text, found.reasoning) == ("a", "hm")
     assert found.usage == Usage(3, 9, reasoning_tokens=7)
+
+
+def test_a_stream_has_it_too() -> None:
+    deltas = [{"role": "assistant", "reasoning_content": "h"}, {"reasoning_content": "m"}, {"content": "a"}]
+    chunks: list[dict[str, Any]] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    chunks += [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]
+    body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
+    found = reply_of("chat", json.dumps(whole_answer("chat", body.encode())).encode())
+    assert (found.text, found.reasoning) == ("a", "hm")
 
 
 @pytest.mark.parametrize("odd", [None, 3, [], {}, [[[[[["deep"]]]]]], "", " ", {"signature": "x"}])
