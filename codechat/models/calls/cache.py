@@ -206,14 +206,16 @@ class _File:
 def _text(reply: Reply) -> str:
     usage = reply.usage
     counted = [usage.input_tokens, usage.output_tokens, usage.cached_input_tokens]
-    more = usage.fields() if usage.tiers or usage.cache_write_tokens else counted  # older versions read the latter
-    return json.dumps([reply.text, reply.finish_reason, more, reply.latency_s])
+    added = usage.tiers or usage.cache_write_tokens or usage.reasoning_tokens
+    more = usage.fields() if added else counted  # older versions read the latter
+    thoughts = [reply.reasoning] if reply.reasoning else []
+    return json.dumps([reply.text, reply.finish_reason, more, reply.latency_s, *thoughts])
 
 
 def _reply(text: str) -> Reply:
-    answer, finish_reason, counted, latency_s = json.loads(text)
+    answer, finish_reason, counted, latency_s, *thoughts = json.loads(text)
     usage = Usage.of(counted) if isinstance(counted, dict) else Usage(*counted)
-    return Reply(answer, finish_reason, latency_s, usage=usage, cached=True)
+    return Reply(answer, finish_reason, latency_s, reasoning="".join(thoughts), usage=usage, cached=True)
 
 
 _FILES: dict[Path, _File] = {}

@@ -25,6 +25,7 @@ from codechat.base.texts import writable
 from codechat.models import MODELS
 from codechat.models.calls.batches import RequestKey
 from codechat.models.endpoints import EndpointInfo, key_of
+from codechat.models.reasoning import bounded, tokens_in
 from codechat.models.remote import Refused, Remote, RemoteConfig, headers_from_environment, key_from_environment
 from codechat.models.remote.failures import (
     FILTERED,
@@ -305,7 +306,9 @@ class ProviderApi:
         text = "".join(part.content for part in response.parts if part.part_kind == "text")
         if not text and provider_reason is None and finish is None:
             raise self.failures.of_answer("the answer holds neither a text nor why it ended")
-        usage = Usage(tokens.input_tokens, tokens.output_tokens, tokens.cache_read_tokens, tokens.cache_write_tokens)
+        counted = tokens.input_tokens, tokens.output_tokens, tokens.cache_read_tokens, tokens.cache_write_tokens
+        thought = tokens.output_reasoning_tokens or tokens_in(tokens.details)
+        usage = Usage(*counted, reasoning_tokens=thought)
         if FLEX in (details.get("service_tier"), str(details.get("traffic_type")).lower().removeprefix("on_demand_")):
             usage = usage.served_as(FLEX)
         unknown = finish in (None, "error") and provider_reason  # to the library
@@ -314,6 +317,7 @@ class ProviderApi:
             str(provider_reason) if unknown else FINISHED.get(str(finish), finish),
             usage=usage,
             fingerprint=str(writable(response.model_name))[:LONGEST_FINGERPRINT] if response.model_name else None,
+            reasoning=bounded("\n".join(part.content for part in response.parts if part.part_kind == "thinking")),
         )
 
     async def reject(self, call: RequestKey) -> None:

@@ -38,6 +38,7 @@ from codechat.models.calls import (
 from codechat.models.calls.batches import REQUEST_KEY, BatchPolicy, RequestKey
 from codechat.models.calls.purse import PURSE
 from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo, Weights, address_of, key_of
+from codechat.models.reasoning import MARKS, Marks, parted
 from codechat.models.remote.failures import Failures, Refusal, SupportedParameters
 
 log = logging.getLogger(__name__)
@@ -87,6 +88,7 @@ class RemoteConfig(ModelConfig):
         0.0, "0 is greedy decoding; null sends none, for models that refuse it", ge=0, le=2
     )
     max_tokens: int | None = original_option(None, "most tokens of one reply; null leaves it to the endpoint", ge=1)
+    thoughts: Marks = result_option((), MARKS)
     weights: Weights = result_option(Weights(), "which weights are meant by the name")
     base_url: str | None = run_option(None, "the endpoint's address")
     api_key_env: str | None = run_option(None, "environment variable that holds the key; null: no key needed")
@@ -363,7 +365,8 @@ class Remote:
             elif not self._presented:
                 await self._present(self._known_info())
                 self._presented = True
-        return await cache.recall_or_ask(question, lambda: self._ask(request, question), self._may_cache)
+        reply = await cache.recall_or_ask(question, lambda: self._ask(request, question), self._may_cache)
+        return parted(reply, self.config.thoughts)
 
     def _known_info(self) -> EndpointInfo:
         """The last known description: of this cell, else of the cached replies."""
