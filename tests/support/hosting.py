@@ -98,7 +98,8 @@ class Models:
         if role == "dockerfile":
             return "FROM tiny\nCOPY . .\n"
         named = self.conditions.get(title, [f"Says what helps: {max(thread.splitlines(), key=len)[:60]}"])
-        fit = [(each, next((line for line in thread.splitlines() if covers(line, each)), title)) for each in named]
+        said = [title, *(line for line in thread.splitlines()[2:] if not re.match(r"\[\d+\] ", line))]
+        fit = [(each, next((line for line in said if covers(line, each)), title)) for each in named]
         return json.dumps({"conditions": [{"condition": each, "evidence": evidence} for each, evidence in fit]})
 
 

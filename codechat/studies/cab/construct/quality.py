@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome
-from codechat.studies.cab.construct.github import MAIL_MASK, TOKEN_MASK, mask
+from codechat.studies.cab.construct.github import MAIL_MASK, mask
 
 NEAR = 0.8
 """From this share of common shingles on, two openings are one issue."""
@@ -21,7 +21,7 @@ _TELEPHONE = re.compile(
     r"|\(\d{3}\) ?\d{3}[ .-]\d{4}|\d{3}-\d{3}-\d{4})(?![\w.-]*\d)"
 )
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b")
-_IP = re.compile(r"(?<![\w.=-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)")
+_IP = re.compile(r"(?i)(?<!version )(?<!version: )(?<![\w.=-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)")
 _STOP = frozenset(
     re.findall(
         r"\w+",
@@ -32,15 +32,13 @@ _STOP = frozenset(
 
 
 def personal_in(text: str) -> str:
-    """The kind of personal data in a text, empty if none is found; marks of `mask` count.
+    """The kind of personal data in a text, empty if none is found.
 
-    Addresses of private and reserved networks are nobody's.
+    What `mask` took out is no longer there: the model says whether its marks count. Addresses of private and reserved
+    networks are nobody's.
     """
-    masked = mask(text)
-    if MAIL_MASK in masked:
-        return "an e-mail address"
-    if TOKEN_MASK in masked:
-        return "a token or key"
+    if (masked := mask(text)) != text:
+        return "an e-mail address" if masked.count(MAIL_MASK) > text.count(MAIL_MASK) else "a token or key"
     if any(len(re.findall(r"\d", found[0])) >= DIGITS for found in _TELEPHONE.finditer(text)):
         return "a telephone number"
     if any(_is_account(found[0].replace(" ", "")) for found in _IBAN.finditer(text)):
