@@ -35,7 +35,7 @@ def personal_in(text: str) -> str:
     """The kind of personal data in a text, empty if none is found.
 
     What `mask` took out is no longer there: the model says whether its marks count. Addresses of private and reserved
-    networks are nobody's.
+    networks name no person.
     """
     if (masked := mask(text)) != text:
         return "an e-mail address" if masked.count(MAIL_MASK) > text.count(MAIL_MASK) else "a token or key"
