@@ -21,6 +21,7 @@ from codechat.base.errors import UserError
 from codechat.base.files import content_hash, from_yaml
 from codechat.base.records import GROUP_TAG, SessionRecord, dataset_in, read_sessions, tags_in
 from codechat.base.seal import edited
+from codechat.base.texts import read_json
 from codechat.report.chapters import chapter_of
 from codechat.report.comparison import REPLAYED, LoadedCell
 from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES
@@ -147,7 +148,7 @@ def _mapping(path: Path) -> dict[str, Any]:
     """A JSON or YAML file that holds a mapping."""
     try:
         text = path.read_text(encoding="utf-8")
-        content = json.loads(text) if path.suffix == ".json" else from_yaml(text)
+        content = read_json(text) if path.suffix == ".json" else from_yaml(text)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}", "a finished cell has " + ", ".join(FILES)) from error
     except (ValueError, yaml.YAMLError) as error:
