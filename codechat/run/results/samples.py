@@ -100,6 +100,8 @@ def _samples(place: str, line: bytes, tasks: dict[str, Task]) -> Iterator[Sample
         yield _sample(place, row, tasks)
         return
     for turn in turns:
+        if not isinstance(turn, dict):
+            raise UserError(f"{place}: a turn is no JSON object", REMEDY)
         if isinstance(turn.get("code"), str):
             about = {name: turn[name] for name in ("turn", "official") if name in turn}
             sample = {"task_id": row.get("task_id"), "model": row.get("model"), **about, "solution": turn["code"]}
