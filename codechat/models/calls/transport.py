@@ -3,11 +3,13 @@
 Imported late, because the libraries are slow to import.
 """
 
+import re
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -16,7 +18,7 @@ import aiohttp
 import httpx2
 
 from codechat.base.errors import UserError
-from codechat.models.calls import batches
+from codechat.models.calls import batch_queue, batches
 from codechat.models.calls.batch_protocols import Exchange
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -24,6 +26,7 @@ KEPT_OPEN_S = 4.0
 """Seconds until an idle connection is closed: earlier than by the server (uvicorn: 5)."""
 DESCRIBING = b"x-stainless-"
 """Prefix of headers that are not sent: SDKs describe this machine and their options in them."""
+LAST_EVENT, LAST_BYTES = re.compile(rb"(?:^|[\r\n])data: ?\[DONE\]\s*[\r\n]"), 20
 _parsed = lru_cache(maxsize=64)(httpx2.URL)
 EXCHANGE_S = 300.0
 """Timeout, in seconds without a byte, of a request about a batch, such as a download of its results."""
@@ -32,11 +35,13 @@ EXCHANGE_S = 300.0
 class Client(httpx2.AsyncClient):
     """An SDK's HTTP client without cookies, redirects, authentication and base address: the SDK gives whole requests.
 
-    `timeout` is for SDKs that read it from the client.
+    `timeout` is for SDKs that read it from the client. `headers` go with every request, in place of the SDK's.
     """
 
-    def __init__(self, address: str, timeout: httpx2.Timeout | None = None) -> None:
-        super().__init__(transport=AioTransport(address), trust_env=False, timeout=timeout)
+    def __init__(
+        self, address: str, timeout: httpx2.Timeout | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(transport=AioTransport(address, headers or {}), trust_env=False, timeout=timeout)
 
     def build_request(
         self, method: str, url: Any, *, content: Any = None, headers: Any = None, timeout: Any = None, **more: Any
@@ -69,11 +74,12 @@ class BatchClient(Client):
         protocol: Callable[[Exchange, str], batches.BatchProtocol],
         policy: batches.BatchPolicy,
         timeout: httpx2.Timeout | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(address, timeout)
+        super().__init__(address, timeout, headers)
         self._address, self._protocol, self._policy = address.rstrip("/"), protocol, policy
         self._headers = httpx2.Headers()
-        self._queue: batches.BatchQueue | None = None
+        self._queue: batch_queue.BatchQueue | None = None
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
         """The response to a request, from its batch. Raises `RemoteProtocolError` if the batch has none."""
@@ -84,7 +90,7 @@ class BatchClient(Client):
             omitted = ("content-length", "content-type", "host", "accept-encoding", "connection")
             self._headers = httpx2.Headers([each for each in request.headers.multi_items() if each[0] not in omitted])
             path = str(request.url).removeprefix(self._address)
-            self._queue = batches.BatchQueue(self._protocol(self._exchange, path), self._policy)
+            self._queue = batch_queue.BatchQueue(self._protocol(self._exchange, path), self._policy)
         try:
             result = await self._queue.ask(request.content, call)
         except batches.Lost as lost:
@@ -121,12 +127,14 @@ class BatchClient(Client):
 
 
 class AioTransport(httpx2.AsyncBaseTransport):
-    """Connections to one address, one per request under way; responses are complete.
+    """Connections to one address, one per request under way; responses are complete. `headers` go with every request.
 
     Belongs to the event loop of its first request.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._own = list(headers.items())
+        self._replaced = {name.lower().encode() for name in headers}
         parts = urlsplit(address)
         self._is_tls = parts.scheme == "https"
         self._is_local = parts.hostname in LOCAL
@@ -141,8 +149,9 @@ class AioTransport(httpx2.AsyncBaseTransport):
             "headers": [
                 (name.decode("latin-1"), value.decode("latin-1"))
                 for name, value in request.headers.raw
-                if not name.lower().startswith(DESCRIBING)
-            ],
+                if not name.lower().startswith(DESCRIBING) and name.lower() not in self._replaced
+            ]
+            + self._own,
             "data": request.content or None,
             "allow_redirects": False,
             "timeout": aiohttp.ClientTimeout(None, sock_connect=limits.get("connect"), sock_read=limits.get("read")),
@@ -150,7 +159,8 @@ class AioTransport(httpx2.AsyncBaseTransport):
         }
         with _translate_errors():
             async with session.request(request.method, str(request.url), **options) as response:
-                return httpx2.Response(response.status, headers=response.raw_headers, content=await response.read())
+                content = await _read(response)
+                return httpx2.Response(response.status, headers=response.raw_headers, content=content)
 
     def _open(self) -> aiohttp.ClientSession:
         verify: ssl.SSLContext | bool = (
@@ -166,6 +176,21 @@ class AioTransport(httpx2.AsyncBaseTransport):
     async def aclose(self) -> None:
         if self._session is not None:
             await self._session.close()
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """The body; of a plain stream of events at most up to its last one, after which some servers send nothing."""
+    if (
+        response.content_type != "text/event-stream"
+        or response.headers.get("content-encoding", "identity") != "identity"
+    ):
+        return await response.read()
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if LAST_EVENT.search(body, max(0, len(body) - len(piece) - LAST_BYTES)):
+            break
+    return bytes(body)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 No message holds the key, and no exception is chained to a library's error, whose text may quote headers.
 """
 
+import json
 import os
 import re
 import time
@@ -30,6 +31,15 @@ UNKNOWN_MODEL = "model_not_found"
 FILTERED = "content_filter"
 """OpenAI's codes; errors of other protocols are translated to them."""
 UNSUPPORTED = re.compile(r"unsupported|not supported|does not support|not allowed|deprecated", re.IGNORECASE)
+
+_STREAM = r"(?:\bstream(?:ing|ed)?\b|流式)"
+_NEED = r"\b(?:only|must|requir\w*|need\w*|enabl\w*|set|use|mandatory|expect\w*)\b|仅|只|必须"
+STREAM_WANTED = re.compile(
+    rf"\bnon[-_ ]?stream|\bwithout[ -]stream|非流式|(?:{_NEED}).{{0,60}}{_STREAM}"
+    rf"|{_STREAM}.{{0,60}}(?:{_NEED}|\b(?:true|false)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Of a request that is no stream: these words ask for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +73,20 @@ class Refusal:
 
     def names_unsupported(self, parameter: str) -> bool:
         """Whether the model does not support the parameter, or its value."""
+        return self.names(parameter) and UNSUPPORTED.search(f"{self.code} {self.message}") is not None
+
+    def names(self, parameter: str) -> bool:
+        """Whether the refusal is about the parameter."""
         if self.status not in (400, 422):
             return False
-        named = self.param == parameter or re.search(rf"\b{parameter}\b", self.message) is not None
-        return named and UNSUPPORTED.search(f"{self.code} {self.message}") is not None
+        return self.param == parameter or re.search(rf"\b{parameter}\b", self.message) is not None
+
+    @property
+    def asks_for_stream(self) -> bool:
+        """Whether the endpoint answers only as a stream."""
+        if self.status not in (400, 405, 406, 422, 500, 501) or self.is_overflow:
+            return False
+        return self.param == "stream" or STREAM_WANTED.search(self.message) is not None
 
     @property
     def context_limit(self) -> int | None:
@@ -80,10 +100,13 @@ class SupportedParameters:
     """The parameters of this endpoint, learnt from its refusals and used for every later call.
 
     `temperature`: it may be sent. `renames_cap`: the chat API's `max_tokens` is called `max_completion_tokens`.
+    `only_streams`: answers are asked for as streams; `stream_options`: with their usage.
     """
 
     temperature: bool = True
     renames_cap: bool = False
+    only_streams: bool = False
+    stream_options: bool = True
 
     def after(self, refusal: Refusal, body: Mapping[str, Any]) -> "SupportedParameters | None":
         """The parameters that avoid the refusal; None if nothing in the body can be left out or renamed."""
@@ -91,9 +114,14 @@ class SupportedParameters:
             return replace(self, temperature=False)
         if not self.renames_cap and "max_tokens" in body and refusal.names_unsupported("max_tokens"):
             return replace(self, renames_cap=True)
+        if self.stream_options and "stream_options" in body and refusal.names("stream_options"):
+            return replace(self, stream_options=False)
+        if not self.only_streams and not body.get("stream") and refusal.asks_for_stream:
+            return replace(self, only_streams=True)
         return None
 
 
+SHORTEST_PART = 3
 BUSY = (408, 409, 429)
 NO_MONEY = 402
 
@@ -149,10 +177,15 @@ class Failures:
         return TransientFailure(InfrastructureError(f"{self._config.place}: {self.redact(problem)}"))
 
     def redact(self, text: str) -> str:
-        """The text, bounded, without the key."""
-        variable = self._config.api_key_env
-        key = os.environ.get(variable, "").strip() if variable else ""
-        return (text.replace(key, "***") if key else text)[:300]
+        """The text, bounded, without the key and the values of headers, also if the text was cut off within one."""
+        variables = [self._config.api_key_env, *self._config.headers.values()]
+        values = {os.environ.get(variable, "").strip() for variable in variables if variable} - {""}
+        spoken = {form for value in values for form in (value, " ".join(value.split()), json.dumps(value)[1:-1])}
+        for each in sorted(spoken, key=len, reverse=True):
+            text = text.replace(each, "***")
+            cut = next((n for n in range(len(each) - 1, SHORTEST_PART, -1) if text.endswith(each[:n])), 0)
+            text = text[:-cut] + "***" if cut else text
+        return text[:300]
 
     def _mistake(self, refusal: Refusal, message: str) -> UserError:
         """The user's mistake behind a refused first call."""
@@ -171,6 +204,8 @@ class Failures:
         if status < 400:
             remedy = f"set {key_of(config, 'base_url')} to the final address"
             return UserError(f"{config.address} answers with a redirect", remedy)
+        if refusal.asks_for_stream:
+            return UserError(message, f"set {key_of(config, 'stream')}=auto or true: answers come as streams")
         return UserError(message, "the endpoint refuses the request: change the model's options")
 
 

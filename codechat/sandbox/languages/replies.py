@@ -371,7 +371,7 @@ class _Scan:
 
 
 _SENTENCE = re.compile(r"\s*(?:[#*>-]+\s+)?[*_]*[A-Z]\S*(?:(?:\s+\S+)+|(?<=[.!?:]))\s*")
-_CODE_MARKS = re.compile(r"[;{}=]|\(\)|->|::|^\s*(?://|/\*|#include|--)", re.MULTILINE)
+_CODE_MARKS = re.compile(r"[;{}=]|\(\)|->|::|^[^\S\n]*(?://|/\*|#include|--)", re.MULTILINE)
 
 
 def without_prose(reply: str) -> str:

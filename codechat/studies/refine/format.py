@@ -171,7 +171,7 @@ def _text(name: str, blob: bytes) -> str:
 
 def _records(files: Mapping[str, str], chosen: Columns) -> list[_Record]:
     """The records of all JSON files. Raises `UserError` for a named column that no record has."""
-    records = []
+    records: list[_Record] = []
     for name in (name for name in sorted(files) if name.lower().endswith((".jsonl", ".json"))):
         path, other = PurePosixPath(name), 0
         before = len(records)
