@@ -131,7 +131,7 @@ class _Open:
 
 def untag(text: str, is_tag: Callable[[str], bool]) -> tuple[str, str]:
     """The language's tag that models write on the line after the fence, in lower case, and the text without it; empty
-    if the first line is none, or the only one. Pages copied from a browser have "Copy code" beside it."""
+    if the first line is none, or the only one. Pages copied from a browser add "Copy code" to it."""
     found = _TAG_LINE.match(text)
     if found is None or not is_tag(found["tag"].lower()) or not text[found.end() :].strip():
         return "", text
