@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from codechat.base.errors import UserError
+from codechat.base.texts import DEEPEST, is_deep
 
 LONGEST_KEPT = 8192
 """Characters of a text whose JSON is cached: 2,048 texts take 32 MB."""
@@ -105,5 +106,14 @@ def file_hash(path: Path, remedy: str) -> str:
 
 
 def from_yaml(text: str) -> Any:
-    """The value of a YAML text, read by libyaml if it is there: ten times as fast. Raises `yaml.YAMLError`."""
-    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    """The value of a YAML text, read by libyaml if it is there: ten times as fast.
+
+    Raises `yaml.YAMLError`, also for a number or a date that Python cannot hold, and for a value that holds itself.
+    """
+    try:
+        value = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (ValueError, RecursionError) as error:
+        raise yaml.YAMLError(str(error)) from error
+    if "*" in text and is_deep(value):
+        raise yaml.YAMLError(f"nested more than {DEEPEST} levels deep")
+    return value

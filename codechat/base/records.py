@@ -1,6 +1,5 @@
 """sessions.jsonl: a cell's records, one session a line (contract, section 2)."""
 
-import json
 import operator
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -24,6 +23,7 @@ from codechat.base.domain import (
 )
 from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
+from codechat.base.texts import read_json
 
 SCHEMA = 1
 """The version of the format. A later one migrates older records in `SessionRecord`, so that they stay readable."""
@@ -297,7 +297,10 @@ def read_sessions(path: Path) -> Iterator[SessionRecord]:
             except ValidationError as error:
                 first: Any = error.errors()[0]
                 place = ".".join(str(part) for part in first["loc"])
-                raise UserError(f"{path}:{number}: not a session record: {place}: {first['msg']}") from error
+                raise UserError(
+                    f"{path}:{number}: not a session record: {place}: {first['msg']}",
+                    "mend or drop that line, or give the sessions.jsonl that a run or an import wrote",
+                ) from error
 
 
 def tags_in(folder: Path) -> Mapping[str, str]:
@@ -312,7 +315,7 @@ def dataset_in(folder: Path) -> Mapping[str, Any]:
 
 def _tracked(folder: Path, key: str) -> Mapping[str, Any]:
     try:
-        values = json.loads((folder / TRACKED).read_bytes())[key]
+        values = read_json((folder / TRACKED).read_bytes())[key]
     except (OSError, ValueError, KeyError, TypeError):
         return {}
     return values if isinstance(values, dict) else {}

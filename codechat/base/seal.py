@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from codechat.base.files import write_atomically
+from codechat.base.texts import read_json
 
 SEAL = "seal.json"
 SEALED = ("config.yaml", "metrics.json", "sessions.jsonl")
@@ -26,7 +27,7 @@ def edited(folder: Path) -> str:
     if not (folder / SEAL).is_file():
         return ""
     try:
-        hashes = json.loads((folder / SEAL).read_bytes())
+        hashes = {**read_json((folder / SEAL).read_bytes())}
         changed = [name for name in SEALED if name in hashes and hashes[name] != _hash_of(folder / name)]
     except (OSError, ValueError, TypeError):
         changed = [SEAL]

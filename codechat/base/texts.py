@@ -37,20 +37,17 @@ def read_json(text: str | bytes) -> Any:
         value = json.loads(decoded)
     except RecursionError:
         raise ValueError(f"nested more than {DEEPEST} levels deep") from None
-    if decoded.count("[") + decoded.count("{") > DEEPEST and _is_deep(value):
+    if decoded.count("[") + decoded.count("{") > DEEPEST and is_deep(value):
         raise ValueError(f"nested more than {DEEPEST} levels deep")
     return value
 
 
-def _is_deep(value: Any) -> bool:
-    level = [value]
+def is_deep(value: Any) -> bool:
+    """Whether a value has more than `DEEPEST` levels of lists and objects; one that holds itself has."""
+    level = [value] if type(value) in (dict, list) else []
     for _ in range(DEEPEST):
-        level = [
-            part
-            for whole in level
-            for part in (whole.values() if type(whole) is dict else whole)
-            if type(part) in (dict, list)
-        ]
+        parts = (part for whole in level for part in (whole.values() if type(whole) is dict else whole))
+        level = [*{id(part): part for part in parts if type(part) in (dict, list)}.values()]
         if not level:
             return False
     return True

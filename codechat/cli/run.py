@@ -1,6 +1,5 @@
 """Run one cell at a terminal; and the words that say how cells run: launcher, shards, samples."""
 
-import json
 import shlex
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from codechat.base.errors import UserError
 from codechat.base.records import SessionRecord, TurnRecord, read_sessions
 from codechat.base.seal import SEAL, edited
 from codechat.base.template import counted
+from codechat.base.texts import read_json
 from codechat.cli.cell_view import (
     inside_line,
     show_assumptions,
@@ -248,6 +248,6 @@ class Recalling:
         # the journal stays closed: the cell may be running on another machine
         if not (cell.folder / SEAL).is_file() or edited(cell.folder) or not path.is_file():
             return None
-        metrics = json.loads(path.read_text(encoding="utf-8"))
+        metrics = read_json(path.read_bytes())
         finished = metrics["errored"] <= cell.config.max_errors and metrics["sessions"] >= (cell.config.stop.until or 0)
         return Result(DONE, folder=cell.folder, metrics=metrics) if finished else None

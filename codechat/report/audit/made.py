@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from codechat.base.errors import UserError
+from codechat.base.texts import read_json
 from codechat.report.audit.kinds import WORDS, Kind, Question, Row, Stratum, register
 from codechat.report.comparison import LoadedCell
 
@@ -38,7 +39,7 @@ class _Items(Kind):
         for folder in runs:
             for place in [folder, *sorted(folder.glob("*/"))] if folder.is_dir() else []:
                 if (place / YIELD).is_file() and (place / ITEMS).is_file():
-                    made = json.loads((place / YIELD).read_text(encoding="utf-8"))
+                    made = read_json((place / YIELD).read_bytes())
                     found += _items_of(place, str(made["recipe"]), str(made["id"]))
         if not found:
             raise UserError(f"the runs hold no {self.one}", f"give {self.source}")
@@ -48,7 +49,7 @@ class _Items(Kind):
 def _items_of(place: Path, recipe: str, identity: str) -> Iterator[Row]:
     for name, kept in ((ITEMS, True), (DROPPED, False)):
         try:
-            rows = list(map(json.loads, (place / name).read_bytes().splitlines()))
+            rows = list(map(read_json, (place / name).read_bytes().splitlines()))
         except (OSError, ValueError) as error:
             remedy = "run the construction again: it writes its files anew"
             raise UserError(f"cannot read {place / name}: {error}", remedy) from error

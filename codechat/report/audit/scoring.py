@@ -18,6 +18,7 @@ from typing import Any, Literal
 from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
 from codechat.base.spreadsheet import csv_text
+from codechat.base.texts import read_json
 from codechat.report.audit.kinds import UNDECIDED, Question, Row, read_labels
 from codechat.report.formats import markdown_text
 from codechat.report.metrics.statistics import wilson
@@ -369,7 +370,7 @@ def read_scores(folder: Path) -> dict[str, dict[str, Any]]:
     of annotators, None without a pair; `kappa_interval` exists for a single pair.
     """
     try:
-        values = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+        values = read_json((folder / "audit.json").read_bytes())
     except (OSError, ValueError):
         return {}
     scores = [each for name, each in values["scores"].items() if name != AGREED]

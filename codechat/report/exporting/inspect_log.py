@@ -12,6 +12,7 @@ from codechat.base.domain import Message, Usage
 from codechat.base.files import from_yaml
 from codechat.base.records import UNDER_TEST, SessionRecord, TurnRecord, read_sessions
 from codechat.base.template import counted
+from codechat.base.texts import read_json
 from codechat.report.exporting import EXPORTS, ExportConfig, Exported
 
 VERSION = 2
@@ -65,7 +66,7 @@ def _read(path: Path) -> Any:
     if not path.exists():
         return None
     text = path.read_text(encoding="utf-8")
-    return json.loads(text) if path.suffix == ".json" else from_yaml(text)
+    return read_json(text) if path.suffix == ".json" else from_yaml(text)
 
 
 def _sample(session: SessionRecord) -> dict[str, Any]:

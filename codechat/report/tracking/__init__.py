@@ -9,12 +9,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from codechat.base.errors import InfrastructureError, UserError
 from codechat.base.files import write_atomically
 from codechat.base.records import TRACKED
 from codechat.base.registry import NoTraits, Registry
+from codechat.base.texts import read_json
 from codechat.report.metrics import Point
 
 
@@ -68,9 +69,9 @@ def write_tracking(cell: FinishedCell) -> None:
 def read_tracking(folder: Path) -> FinishedCell:
     """The tracked values of the cell in a folder. Raises `UserError` if the folder holds no finished cell."""
     try:
-        values = json.loads((folder / TRACKED).read_bytes())
+        values = read_json((folder / TRACKED).read_bytes())
         return TypeAdapter(FinishedCell).validate_python({**values, "folder": folder})
-    except (OSError, ValueError, ValidationError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise UserError(
             f"{folder} holds no finished cell: {TRACKED} is missing or unreadable",
             "give the folder of a finished cell, as run=runs/NAME-ID",

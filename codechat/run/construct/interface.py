@@ -1,7 +1,7 @@
 """An item, the outcomes that a stage can decide, and the files that users write: rows, and answers of people."""
 
 import gzip
-import json
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from codechat.base.errors import UserError
 from codechat.base.files import content_hash
-from codechat.base.texts import writable
+from codechat.base.texts import read_json, writable
 
 SEVERAL = "; "
 """Separates the reasons of an item that is dropped for several; each is counted."""
@@ -101,7 +101,7 @@ def read_rows(path: Path, model: type[R], key: str, remedy: str = "") -> Iterato
                     yield number, _row(text, model, f"{path}:{number}", remedy or f"mend {key}={path}")
     except OSError as error:
         raise UserError(f"cannot read {key}={path}: {error.strerror or error}", "name a readable file") from error
-    except (UnicodeDecodeError, EOFError) as error:
+    except (UnicodeDecodeError, EOFError, zlib.error) as error:
         raise UserError(
             f"{key}={path} is no JSONL in UTF-8: {error}", "save it as UTF-8, one JSON object a line"
         ) from error
@@ -109,14 +109,14 @@ def read_rows(path: Path, model: type[R], key: str, remedy: str = "") -> Iterato
 
 def _row(line: str, model: type[R], place: str, remedy: str) -> R:
     try:
-        return model.model_validate(writable(json.loads(line)))
+        return model.model_validate(writable(read_json(line)))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise UserError(
             f"{place}: {where}: {first['msg'].removeprefix('Value error, ')}".replace(": : ", ": "), remedy
         ) from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UserError(f"{place} is no JSON object: {str(error)[:100]}", remedy) from error
 
 

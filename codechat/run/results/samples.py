@@ -17,7 +17,7 @@ from codechat.base.errors import UserError, nearest
 from codechat.base.files import canonical_json, content_hash, write_atomically
 from codechat.base.records import BY_PROGRAM, INSIDE
 from codechat.base.template import counted
-from codechat.base.texts import writable
+from codechat.base.texts import read_json, writable
 from codechat.datasets import DatasetConfig, load
 from codechat.datasets.tasks import Dataset, Task
 from codechat.report.metrics.counts import INSIDE_MEANS, moved_words
@@ -92,7 +92,7 @@ def read_samples(path: Path, dataset: Dataset) -> list[Sample]:
 
 def _samples(place: str, line: bytes, tasks: dict[str, Task]) -> Iterator[Sample]:
     try:
-        row = json.loads(line)
+        row = read_json(line)
     except ValueError as error:
         raise UserError(f"{place}: not JSON: {error}", REMEDY) from error
     turns = row.get("turns") if isinstance(row, dict) else None
@@ -100,6 +100,8 @@ def _samples(place: str, line: bytes, tasks: dict[str, Task]) -> Iterator[Sample
         yield _sample(place, row, tasks)
         return
     for turn in turns:
+        if not isinstance(turn, dict):
+            raise UserError(f"{place}: a turn is no JSON object", REMEDY)
         if isinstance(turn.get("code"), str):
             about = {name: turn[name] for name in ("turn", "official") if name in turn}
             sample = {"task_id": row.get("task_id"), "model": row.get("model"), **about, "solution": turn["code"]}

@@ -16,6 +16,7 @@ from typing import Self
 
 from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
+from codechat.base.texts import read_json
 from codechat.models.endpoints import EndpointInfo
 from codechat.run.answering.endpoints import refuse_other_weights
 from codechat.run.cell import SHARDS, Cell, is_held, lock, session_id
@@ -101,7 +102,7 @@ def lock_shard(cell: Cell, shard: Shard) -> Iterator[None]:
 def errors_in(cell: Cell, shard: Shard) -> int | None:
     """The errored sessions of a shard whose process came to the end; None if it did not."""
     path = shard.part_of(cell).folder / ENDED
-    return int(json.loads(path.read_text(encoding="utf-8"))["errored"]) if path.is_file() else None
+    return int(read_json(path.read_bytes())["errored"]) if path.is_file() else None
 
 
 def import_steps(cell: Cell, shard: Shard) -> Ledger:

@@ -7,16 +7,18 @@ fenced code; if none is asked for, a reply may also be code without a fence.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
 from codechat.base.domain import Extraction, Target
 from codechat.base.plugins import import_all
 from codechat.base.promises import check_type, is_plugin
+from codechat.sandbox.languages.definitions import definition
 from codechat.sandbox.languages.grammar import Grammar, Parsed
-from codechat.sandbox.languages.replies import Block, Fences, split, without_prose
+from codechat.sandbox.languages.replies import Block, Fences, split, untag, without_prose
 from codechat.sandbox.languages.thoughts import without_thinking as without_thinking
 
 T = TypeVar("T")
@@ -144,9 +146,9 @@ class Plain:
     """A language of which only the names are known, not what its code defines.
 
     The code of a reply, without its thoughts, is the content of the first closed fence tagged with one of the
-    names; else of the first unclosed one; else of the first fence of any tag. If an entry point is asked for, only
-    fences with that name as a word count; if not, and if `unfenced`, a reply without a fence is code except for
-    paragraphs of prose before and after it. The program is the code.
+    names; else of the first unclosed one; else of the first fence of any tag. If an entry point is asked for, the last
+    fence that defines it comes first, and only fences with that name as a word count; if not, and if `unfenced`, a
+    reply without a fence is code except for paragraphs of prose before and after it. The program is the code.
     """
 
     names: tuple[str, ...]
@@ -155,8 +157,8 @@ class Plain:
     def extract(self, reply: str, target: Target) -> Extraction:
         answer = without_thinking(reply)
         blocks = _blocks(answer, self.names)
-        best = _best((*tagged(blocks, self.names), (blocks, "a fenced block of another tag, or of none")))
-        return _extraction(answer, best, target, unfenced=self.unfenced and not target.entry_point)
+        best = _best((*tagged(blocks, self.names), (blocks, "a fenced block of another tag, or of none")), target)
+        return _extraction(answer, best, target, self.names, unfenced=self.unfenced and not target.entry_point)
 
     def defines(self, code: str) -> frozenset[str] | None:
         """Unknown."""
@@ -169,7 +171,8 @@ class Coded:
 
     The code of a reply, without its thoughts, is the content of its first closed fence tagged with one of the
     names; else of an unclosed one, of a fence without a tag, or of any other; or a reply without a fence, except for
-    paragraphs of prose before and after it. If an entry point is asked for, the code must have it as a word.
+    paragraphs of prose before and after it. If an entry point is asked for, the last fence that defines it comes first,
+    and the code must have it as a word.
     """
 
     names: tuple[str, ...]
@@ -181,7 +184,8 @@ class Coded:
         blocks = [block for block in _blocks(answer, self.names) if not block.diff]
         untagged = [block for block in blocks if not block.tag]
         others = ((untagged, "a fenced block without a tag"), (blocks, "a fenced block of another tag"))
-        return _extraction(answer, _best((*tagged(blocks, self.names), *others)), target, unfenced=True)
+        best = _best((*tagged(blocks, self.names), *others), target)
+        return _extraction(answer, best, target, self.names, unfenced=True)
 
     def defines(self, code: str) -> frozenset[str] | None:
         return None
@@ -201,13 +205,30 @@ def tagged(blocks: list[Block], names: Sequence[str]) -> tuple[Kind, Kind]:
     return (closed, "a fenced block"), ([block for block in tagged if not block.closed], "an unclosed fence")
 
 
-def _best(kinds: Sequence[Kind]) -> list[tuple[str, str]]:
-    return next(([(without_indent(block), name) for block in kind] for kind, name in kinds if kind), [])
+def _best(kinds: Sequence[Kind], target: Target) -> list[tuple[str, str]]:
+    """The codes of the best kind, each with the kind's name; only one if a block defines the entry point."""
+    named = [(without_indent(block), name) for kind, name in kinds for block in kind]
+    if target.entry_point and (found := last_best(named, lambda code: definition(code, target.entry_point))):
+        return [found]
+    return [(code, name) for code, name in named if name == named[0][1]]
 
 
-def _extraction(answer: str, found: list[tuple[str, str]], target: Target, *, unfenced: bool) -> Extraction:
+def last_best(codes: Sequence[tuple[str, str]], strength: Callable[[str], int]) -> tuple[str, str] | None:
+    """Of codes with the names of their kinds, best kind first, the one that defines best what is asked for; None if
+    none does. Of equals it is the last in the first kind, since models revise themselves."""
+    best, found = 0, None
+    for _, own in groupby(codes, lambda each: each[1]):
+        for each in reversed([*own]):
+            if (value := strength(each[0])) > best:
+                best, found = value, each
+    return found
+
+
+def _extraction(
+    answer: str, found: list[tuple[str, str]], target: Target, names: Sequence[str], *, unfenced: bool
+) -> Extraction:
     if not found and unfenced and "```" not in answer and "~~~" not in answer:
-        found = [(code, "a reply without a fence") for code in [unfenced_code(answer)] if code]
+        found = [(code, "a reply without a fence") for code in [unfenced_code(answer, names)] if code]
     if not found:
         return no_code("no fence holds code" if answer.strip() else "the reply is empty, but for what it thinks")
     word = re.compile(rf"(?<!\w){re.escape(target.entry_point)}(?!\w)")
@@ -227,9 +248,10 @@ def without_indent(block: Block) -> str:
     return re.sub(rf"(?m)^{re.escape(shared)}", "", text) if shared else text
 
 
-def unfenced_code(answer: str) -> str:
+def unfenced_code(answer: str, names: Sequence[str]) -> str:
     """The code of a reply without a fence, which may be an indented block of Markdown; empty if it is prose."""
-    return without_indent(Block(without_prose(answer), "", INDENTED_BLOCK))
+    tag, code = untag(without_prose(answer), lambda word: word in names)
+    return without_indent(Block(code, tag, INDENTED_BLOCK))
 
 
 def no_code(reason: str) -> Extraction:

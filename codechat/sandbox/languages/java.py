@@ -1,10 +1,12 @@
 """Java: extracts its code from replies, finds the types that code declares; its grammar and its compiler."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from codechat.base.domain import Extraction, Target
-from codechat.sandbox.languages import no_code, register, tagged, unfenced_code, without_indent
+from codechat.sandbox.languages import last_best, no_code, register, tagged, unfenced_code, without_indent
+from codechat.sandbox.languages.definitions import FULL, definition
 from codechat.sandbox.languages.grammar import (
     KINDS_OF_BRACES,
     Attempt,
@@ -202,9 +204,10 @@ class Java:
     def extract(self, reply: str, target: Target) -> Extraction:
         """The code of a reply, without its thoughts: one fenced block, or a reply that is nothing but code.
 
-        Blocks tagged as Java come before others, closed ones before unclosed ones. Of these the first is taken that
-        declares the entry point as a type, else the first of the best that has it as a word. Without an entry point it
-        is the first that declares any type, else the first of all, so that the compiler says what is wrong.
+        Blocks tagged as Java come before others, closed ones before unclosed ones. The last is taken that declares the
+        entry point as a type, or defines it otherwise; else the first of the best that has it as a word. Without an
+        entry point it is the first that declares any type, else the first of all, so that the compiler says what is
+        wrong.
         """
         answer = without_thinking(reply)
         fences = Fences(lambda tag: tag.lower() in self.names, _START)
@@ -214,20 +217,25 @@ class Java:
         found = [(without_indent(block), where) for kind, where in kinds for block in kind]
         if not found and _START.match(answer):
             found = [(answer.strip(), "a reply that is nothing but code")]
-        if not found and not target.entry_point and "```" not in answer and (code := unfenced_code(answer)):
+        if not found and not target.entry_point and "```" not in answer and (code := unfenced_code(answer, self.names)):
             found = [(code, "a reply without a fence")]
         if not found:
             return no_code("no fence holds code" if answer.strip() else "the reply is empty, but for what it thinks")
-        typed = [(self.defines(code) or frozenset(), code, where) for code, where in found]
         name = target.entry_point
         word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
-        chosen = [(code, where) for types, code, where in typed if (name in types if name else types)]
-        best = [(code, where) for _, code, where in typed if where == found[0][1]]
-        chosen = chosen or [(code, where) for code, where in best if not name or word.search(code)]
-        if not chosen:
+        chosen = last_best(found, self._strength(name)) if name else next(filter(self._is_typed, found), None)
+        best = [(code, where) for code, where in found if where == found[0][1]]
+        chosen = chosen or next(((code, where) for code, where in best if not name or word.search(code)), None)
+        if chosen is None:
             return no_code(f"the code does not define {name}")
-        code, where = chosen[0]
+        code, where = chosen
         return Extraction(code, code, None, where)
+
+    def _is_typed(self, found: tuple[str, str]) -> bool:
+        return bool(self.defines(found[0]))
+
+    def _strength(self, name: str) -> Callable[[str], int]:
+        return lambda code: FULL + 1 if name in (self.defines(code) or ()) else definition(code, name)
 
     def defines(self, code: str) -> frozenset[str] | None:
         """The types that the code declares at top level; None if its braces do not match."""

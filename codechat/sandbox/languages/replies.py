@@ -25,6 +25,8 @@ _SAID = re.compile(
 _BEGUN = re.compile(r"[ \t]*<[A-Za-z][\w+#-]{0,40}(?:\s[^<>]{0,1000})?\Z")
 _MOST_LINES_OF_TAG, _DEEPEST_TAGS = 8, 3
 _CDATA = re.compile(r"\A\s*<!\[CDATA\[(.*?)(?:\]\]>\s*)?\Z", re.DOTALL)
+_TAG_LINE = re.compile(r"\s{0,200}?[ \t]*(?P<tag>[A-Za-z][\w+#.-]{0,30}?):?[ \t]*(?:\n?Copy(?: code)?[ \t]*)?(?:\n|\Z)")
+_ATTRIBUTES = re.compile(r"[,:={(\[]")  # what may follow a tag without a blank: `js{1,3}`, `python:main.py`, `python=`
 _CLOSE_INDENT = 3  # columns by which a closing fence may be indented more than its opening (CommonMark)
 
 
@@ -112,16 +114,28 @@ class _Open:
         inner = _element(line, fences)
         return inner is not None and bool(inner.tag) >= bool(self.tag)
 
-    def block(self, closed: bool) -> list[Block]:
+    def block(self, fences: Fences, closed: bool) -> list[Block]:
         """The block; none if it is a tag around prose."""
-        text = "\n".join(self.lines)
+        text, tag = "\n".join(self.lines), self.tag
         if self.end is not None:
             text = html.unescape(text) if self.page else text
             text = found[1] if (found := _CDATA.match(text)) else text
             text = (text if self.tag else without_prose(text)).strip("\n")
             if not text.strip():
                 return []
-        return [Block(text, self.tag, len(self.fence.before.expandtabs(4)), closed)]
+        if not tag or fences.is_tag(tag):
+            said, text = untag(text, fences.is_tag)
+            tag = tag or said
+        return [Block(text, tag, len(self.fence.before.expandtabs(4)), closed)]
+
+
+def untag(text: str, is_tag: Callable[[str], bool]) -> tuple[str, str]:
+    """The language's tag that models write on the line after the fence, in lower case, and the text without it; empty
+    if the first line is none, or the only one. Pages copied from a browser add "Copy code" to it."""
+    found = _TAG_LINE.match(text)
+    if found is None or not is_tag(found["tag"].lower()) or not text[found.end() :].strip():
+        return "", text
+    return found["tag"].lower(), text[found.end() :]
 
 
 def _split(text: str, fences: Fences) -> Markdown:
@@ -141,7 +155,7 @@ def _split(text: str, fences: Fences) -> Markdown:
         splitter.take(" ".join(lines[place : place + taken]))
         place += taken
     if splitter.current is not None:
-        splitter.blocks += splitter.current.block(closed=False)
+        splitter.blocks += splitter.current.block(fences, closed=False)
     return Markdown(tuple(splitter.blocks), "\n".join(splitter.outside))
 
 
@@ -166,7 +180,7 @@ class _Splitter:
             self._take_outside(line, fence)
         elif fence and fence.ends(self.current.fence):
             closes = not fence.after.strip()
-            self.blocks += self.current.block(closed=closes)
+            self.blocks += self.current.block(self.fences, closed=closes)
             self.current = None if closes else _open_block(fence, self.fences)
         else:
             self.current.lines.append(line)
@@ -175,7 +189,7 @@ class _Splitter:
         closing = end.search(line)
         current.lines.append(line[: closing.start()] if closing else line)
         if closing:
-            self.blocks += current.block(closed=True)
+            self.blocks += current.block(self.fences, closed=True)
             self.outside.append(line[closing.end() :])
         self.current = None if closing else current
 
@@ -243,7 +257,7 @@ def _open_block(fence: _Fence, fences: Fences) -> _Open:
     if fences.begins_code(info):
         return _Open(fence, "", [info])
     words = info.split(maxsplit=1)
-    tag = words[0].strip("{}.").split(",")[0].split(":")[0].lower() if words else ""
+    tag = _ATTRIBUTES.split(words[0].strip("{}."))[0].lower() if words else ""
     rest = words[1] if len(words) > 1 else ""
     return _Open(fence, tag, [rest] if fences.begins_code(rest) else [])
 

@@ -42,6 +42,7 @@ class Completion(BaseModel):
     completion_raw: str
     official_passed: bool | None = None
     official_result: str | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ def import_codeif(source: Path, tasks: Path | None = None, model: str | None = N
         companions.append(base)
     by_task: dict[str, list[_Line]] = defaultdict(list)
     for line in lines:
+        if line.row.model != lines[0].row.model:
+            raise UserError(f"{line.place}: a reply of {line.row.model} among replies of {lines[0].row.model}", TWICE)
         by_task[f"CodeIF/{line.row.task_id}"].append(line)
     conversation = _is_conversation(by_task)
     if tasks is None and (tasks := _find_tasks(source.parent, by_task, conversation)):

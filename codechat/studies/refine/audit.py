@@ -25,6 +25,7 @@ from codechat.base.files import content_hash
 from codechat.base.records import JUDGE_TAG, SessionRecord, tags_in
 from codechat.base.seeding import generator
 from codechat.base.template import counted
+from codechat.base.texts import read_json
 from codechat.report.audit import kinds
 from codechat.report.audit.kinds import (
     DEFAULT,
@@ -458,7 +459,7 @@ def _applicability_reasons(folder: Path) -> dict[tuple[str, int, str], str]:
     found: dict[tuple[str, int, str], str] = {}
     for session, name, value in read_values(folder / "journal.db", "applicability"):
         turn, _, instruction = name.split("/", 2)
-        found[session, int(turn), instruction] = str(json.loads(value).get("reason", ""))
+        found[session, int(turn), instruction] = str(read_json(value).get("reason", ""))
     return found
 
 

@@ -6,13 +6,16 @@ stand in columns or in the names of files and folders. A part for which two colu
 """
 
 import csv
+import gzip
 import io
 import json
 import re
 import zipfile
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
 
@@ -21,6 +24,7 @@ from codechat.base.domain import Change, Message, Scope, Target
 from codechat.base.errors import UserError
 from codechat.base.records import AdherenceRecord, InstructionRecord
 from codechat.base.template import counted
+from codechat.base.texts import read_json
 from codechat.datasets.importing import FORMATS, ImportConfig, Imported, PublishedTurn, dialogue
 from codechat.sandbox.languages import extract
 from codechat.studies.refine.instructions.pool import VERBS, leading_verb
@@ -53,6 +57,7 @@ TRUTH |= dict.fromkeys(("true", "yes", "1", "adhered", "adherent"), True)
 TRUTH |= dict.fromkeys(("false", "no", "0", "violated", "not adhered", "non-adherent"), False)
 REMEDY = "source=PACKAGE names the folder or the zip file"
 _TURN = re.compile(r"(?:^|[^a-z])(?:turn|round|iter(?:ation)?|step|t)[ _.-]*(\d{1,2})(?!\d)", re.IGNORECASE)
+_KNOWN = re.compile(r"\.(?:jsonl?|csv)(?:\.gz)?\Z", re.IGNORECASE)
 _HIDDEN = re.compile(r"(?:^|/)(?:\.|__MACOSX/)")
 _LAST_NUMBER = re.compile(r"(?:^|[_.\- ])(\d{1,2})$")
 _DATASET = re.compile(r"(humaneval|human[_-]eval|mbpp)[ _-]?(?:plus|\+)?", re.IGNORECASE)
@@ -115,6 +120,11 @@ def package(config: PackageImport) -> Imported:
             broken.append(f"{task} of {model}")
         else:
             parts[f"{model}-{dataset}"].append(dialogue(task, dataset, model, _with_skips(turns)))
+    if not parts:
+        lacking = f"turns are missing in every dialogue: the first is {broken[0]}"
+        raise UserError(
+            f"{config.source}: {lacking}", "columns.turn=NAME names the column of the turn, if it is another"
+        )
     remarks += [f"{count} {what}" for what, count in said.items()]
     if kinds:
         remarks.append(f"the package's instructions: {len(kinds)} ids and texts with scope and change")
@@ -125,46 +135,76 @@ def package(config: PackageImport) -> Imported:
     return Imported([session for part in parts.values() for session in part], [], remarks, dict(parts))
 
 
-def _files(config: PackageImport) -> Mapping[str, bytes]:
+def _files(config: PackageImport) -> Mapping[str, str]:
     source = Path(config.source)
     if source.is_dir():
-        paths = [path for path in source.rglob("*") if path.suffix.lower() in (".jsonl", ".json", ".csv")]
-        files = {path.relative_to(source).as_posix(): path.read_bytes() for path in sorted(paths)}
+        paths = [path for path in source.rglob("*") if path.is_file() and _KNOWN.search(path.name)]
+        files = [(path.relative_to(source).as_posix(), path.read_bytes()) for path in sorted(paths)]
     elif zipfile.is_zipfile(source):
         with zipfile.ZipFile(source) as archive:
-            files = {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
+            files = [(name, archive.read(name)) for name in archive.namelist() if _KNOWN.search(name)]
     elif source.is_file():
-        return {source.name: source.read_bytes()}
+        files = [(source.name, source.read_bytes())]
     else:
         raise UserError(f"source: there is no {source}", REMEDY)
-    return {name: blob for name, blob in files.items() if not _HIDDEN.search(name)}
+    found: dict[str, str] = {}
+    for name, blob in files:
+        if source.is_file() or not _HIDDEN.search(name):
+            plain = name.removesuffix(".gz")  # compressed or not, a name says the same
+            if plain in found:
+                raise UserError(f"{source} has both {plain} and {plain}.gz", "leave one of them out")
+            found[plain] = _text(name, blob)
+    return found
 
 
-def _records(files: Mapping[str, bytes], chosen: Columns) -> list[_Record]:
+def _text(name: str, blob: bytes) -> str:
+    """A file's text. Raises `UserError`: a character that is replaced would be another program."""
+    try:
+        blob = gzip.decompress(blob) if blob.startswith(b"\x1f\x8b") else blob
+        return blob.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = blob.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{name}:{line}: not UTF-8 (byte {error.start} of the file)", "save it as UTF-8") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"cannot read {name}: {error}", "get the file again: it is cut or damaged") from error
+
+
+def _records(files: Mapping[str, str], chosen: Columns) -> list[_Record]:
     """The records of all JSON files. Raises `UserError` for a named column that no record has."""
-    records = []
+    records: list[_Record] = []
     for name in (name for name in sorted(files) if name.lower().endswith((".jsonl", ".json"))):
-        for line, row in ((line, row) for line, row in _values(name, files[name]) if isinstance(row, dict)):
-            columns = {part: column for part in NAMES if (column := _column(row, part, chosen, f"{name}:{line}"))}
-            records.append(_Record(PurePosixPath(name), line, row, columns))
+        path, other = PurePosixPath(name), 0
+        before = len(records)
+        for line, row in _values(name, files[name]):
+            if isinstance(row, dict):
+                columns = {part: column for part in NAMES if (column := _column(row, part, chosen, f"{name}:{line}"))}
+                records.append(_Record(path, line, row, columns))
+            other = other or (0 if isinstance(row, dict) else line)
+        if other and len(records) > before:
+            raise UserError(f"{name}:{other}: not a JSON object, as the other rows are", "mend or drop that row")
     for part, column in chosen.items():
         if not any(part in record.columns for record in records):
             raise UserError(f"there is no column {column}", _columns_remedy(records, part))
     return records
 
 
-def _values(name: str, blob: bytes) -> Iterator[tuple[int, Any]]:
-    text = blob.decode("utf-8-sig", "replace")
+def _values(name: str, text: str) -> Iterator[tuple[int, Any]]:
     try:
-        yield from enumerate(values if isinstance(values := json.loads(text), list) else [values], 1)
+        yield from enumerate(values if isinstance(values := read_json(text), list) else [values], 1)
         return
     except ValueError:
         lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     for number, line in lines:
         try:
-            yield number, json.loads(line)
+            yield number, read_json(line)
         except ValueError as error:
             raise UserError(f"{name}:{number}: not JSON: {error}", REMEDY) from error
+
+
+@lru_cache(maxsize=1000)
+def _fitting(names: tuple[str, ...], part: Part) -> list[str]:
+    plain = {name: _plain(name) for name in names}
+    return [name for wanted in NAMES[part] for name in names if plain[name] == wanted]
 
 
 def _plain(name: str) -> str:
@@ -175,10 +215,10 @@ def _column(row: Mapping[str, Any], part: Part, chosen: Columns, place: str) -> 
     """The column of a part. Raises `UserError` if two columns with different values qualify."""
     if part in chosen:
         return chosen[part] if chosen[part] in row else None
-    fitting = [name for wanted in NAMES[part] for name in row if _plain(name) == wanted]
+    fitting = _fitting(tuple(row), part)
     if part == "code":  # of a code and a reply, the code
         fitting = [name for name in fitting if isinstance(row[name], str | None)]
-    if len({json.dumps(row[name], sort_keys=True, default=str) for name in fitting}) > 1:
+    if len(fitting) > 1 and len({json.dumps(row[name], sort_keys=True, default=str) for name in fitting}) > 1:
         what = f"{' and '.join(fitting[:3])} may both be the {part.replace('_', ' ')}"
         raise UserError(f"{place}: {what}", f"columns.{part}={fitting[0]}")
     return fitting[0] if fitting else None
@@ -216,6 +256,7 @@ def _number(value: Any, path: PurePosixPath) -> int | None:
     return int(found[1]) if found else None
 
 
+@lru_cache(maxsize=1000)
 def _model(path: PurePosixPath) -> str:
     """The rest of the file's or a folder's name without dataset and turn."""
     for part in (path.stem, *reversed(path.parts[:-1])):
@@ -272,10 +313,10 @@ def _instruction(record: _Record, kinds: Kinds, said: Counter[str]) -> Instructi
     return InstructionRecord(id=name or text[:60], text=text or name, scope=scope, change=change)
 
 
-def _kinds(files: Mapping[str, bytes]) -> Kinds:
+def _kinds(files: Mapping[str, str]) -> Kinds:
     """Scope and change by instruction, from the package's CSV files."""
     known: dict[str, tuple[Scope, Change]] = {}
-    tables = [blob.decode("utf-8-sig", "replace") for name, blob in files.items() if name.lower().endswith(".csv")]
+    tables = [text for name, text in files.items() if name.lower().endswith(".csv")]
     for row in (row for table in tables for row in csv.DictReader(io.StringIO(table))):
         cells = {_plain(str(column)): value.strip() for column, value in row.items() if isinstance(value, str)}
         text = next((cells[name] for name in (*NAMES["instruction"], "text") if cells.get(name)), "")
@@ -304,13 +345,13 @@ def _with_skips(turns: Sequence[PublishedTurn]) -> list[PublishedTurn]:
 
 def _recognised(records: Sequence[_Record], config: PackageImport) -> Iterator[str]:
     named: dict[Part, set[str]] = defaultdict(set)
-    for record in records:
-        dataset, turn = _DATASET.search(str(record.path)), _number(None, record.path)
-        by_name: dict[Part, str] = {"model": config.model or _model(record.path)}
+    for path, parts in {(record.path, frozenset(record.columns)) for record in records}:
+        dataset, turn = _DATASET.search(str(path)), _number(None, path)
+        by_name: dict[Part, str] = {"model": config.model or _model(path)}
         by_name["dataset"] = dataset[0].strip(" _-") if dataset else ""
         by_name["turn"] = "" if turn is None else str(turn)
         for part, value in by_name.items():
-            if value and part not in record.columns:
+            if value and part not in parts:
                 named[part].add(value)
     missing = []
     for part in NAMES:

@@ -55,6 +55,7 @@ def mint(config: MintImport) -> Imported:
     path = source / RESULTS if source.is_dir() else source
     known = None if config.tasks is None else {task.name(): task for _, task in mint_tasks(Path(config.tasks))}
     sessions: dict[str, list[PublishedTurn]] = {}
+    contrary: list[str] = []
     for place, row in rows_of(path):
         try:
             result = _Result.model_validate(row)
@@ -67,12 +68,19 @@ def mint(config: MintImport) -> Imported:
             raise UserError(f"{place}: there is no task {name} in {config.tasks}", "tasks=FILE names its tasks")
         if name in sessions:
             raise UserError(f"{place}: a second dialogue of {name}", "import one model and setting at a time")
-        sessions[name] = _turns(result.state)
+        sessions[name] = turns = _turns(result.state)
+        if result.state.success and turns[-1].passed is not True:
+            contrary.append(place)
     if not sessions:
         raise UserError(f"{path} holds no dialogue", REMEDY)
     order = [name for name in known if name in sessions] if known else list(sessions)
     silent = sum(turns[0].code is None for turns in sessions.values())
     remarks = [f"{counted(silent, 'dialogue')} proposed no solution: one turn without code each"] if silent else []
+    if contrary:
+        said = counted(len(contrary), "dialogue says", "dialogues say")
+        remarks.append(
+            f"{said} success without a last solution that was accepted: not passed; the first is {contrary[0]}"
+        )
     model, dataset = config.model or _model_of(path), dataset_name(order)
     made = [dialogue(name, dataset, model, sessions[name]) for name in order]
     return Imported(made, [Path(config.tasks)] if config.tasks else [], remarks)

@@ -41,7 +41,7 @@ from codechat.sandbox.languages.python.source import (
     tidy,
 )
 from codechat.sandbox.languages.python.syntax import LONGEST_SOURCE
-from codechat.sandbox.languages.replies import Block, Fences, Markdown, split
+from codechat.sandbox.languages.replies import Block, Fences, Markdown, split, untag
 from codechat.sandbox.languages.thoughts import begins_with_thought, without_thinking
 
 MAX_CHUNKS = 2000
@@ -135,7 +135,8 @@ def _chunks(text: str, margin: int) -> Iterator[list[str]]:
         if starts and not reader.inside and not decorated and not (indented and _CONTINUATION.match(line)):
             if chunk is not None:
                 yield chunk
-            chunk = [] if indented and _FIRST_LINE.match(line) else None
+            begins = _FIRST_LINE if indented else _SURELY_CODE  # the first line's indentation may be a slip
+            chunk = [] if begins.match(line) else None
             reader = _OpenStatement()
         if chunk is not None:
             chunk.append(line)
@@ -255,7 +256,7 @@ def extract(reply: str, entry_point: str) -> Extraction:
     and binds the method of a class-wrapped answer. Never raises, for any text; linear in the reply's length."""
     with warnings.catch_warnings():  # warnings about the model's code are of no interest
         warnings.simplefilter("ignore")
-        text = tidy(reply)
+        text = tidy(untag(tidy(reply), _FENCES.is_tag)[1])
         if not text:
             return no_code("the reply is empty")
         # a line that begins with a fence is no Python, unless a string is open there
@@ -360,6 +361,7 @@ def _remnants(blocks: tuple[Block, ...], outside: str, whole: Source | None) -> 
     if blocks and not blocks[-1].closed and _is_python(blocks[-1]):
         yield gather(blocks[-1].text), "the statements of an unclosed fence"
     if not blocks:
+        outside = untag(outside, _FENCES.is_tag)[1]
         yield read(outside, known=whole), "the whole reply is code"
     yield gather(outside), "the statements among the prose"
 

@@ -19,6 +19,7 @@ import yaml
 from codechat.base.config import Config, original_option, place_option, run_option
 from codechat.base.domain import CHANGES, SCOPES, Change, Instruction
 from codechat.base.errors import MAX_LINES, UserError, nearest
+from codechat.base.texts import read_json
 from codechat.sandbox.languages import language_of
 from codechat.studies.refine.instructions import INSTRUCTIONS, PYTHON, Pool, Rejected, WrongPool, hash_of
 from codechat.studies.refine.patterns import rule_of
@@ -116,8 +117,8 @@ def _jsonl(text: str) -> Iterator[Row]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                yield _row(number, json.loads(line))
-            except (ValueError, RecursionError) as error:
+                yield _row(number, read_json(line))
+            except ValueError as error:
                 yield Row(number, UserError(f"not JSON: {error}", "mend or drop that line"))
 
 
@@ -326,7 +327,7 @@ def _languages(given: Any) -> list[str]:
 def _rule(rule: Any) -> dict[str, Any] | None:
     if isinstance(rule, str) and rule.strip():
         try:
-            rule = json.loads(rule)
+            rule = read_json(rule)
         except ValueError as error:
             raise UserError(f"the rule is not JSON: {error}", 'e.g. {"pattern": "comment"}') from error
     if rule in (None, ""):

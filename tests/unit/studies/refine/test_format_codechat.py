@@ -1,5 +1,6 @@
 """`import format=codechat`: made-up replication packages of three shapes; nothing is guessed silently."""
 
+import gzip
 import json
 import zipfile
 from collections.abc import Iterator
@@ -174,3 +175,41 @@ def test_one_command_gives_the_verdicts_that_the_package_lacks(tmp_path: Path) -
     assert [turn.skipped for turn in sessions[0].turns] == [False, False, True, False]
     assert main(["report", f"runs={runs}", f"out={tmp_path / 'report'}"]) == 0
     assert (tmp_path / "report" / "tables" / "leaderboard.csv").is_file(), "in the chapter of the refinements"
+
+
+def row(**changes: Any) -> bytes:
+    known = {"task_id": "HumanEval/0", "turn": 0, "code": "x = 1", "model": "m", "dataset": "humaneval"}
+    return json.dumps(known | changes).encode() + b"\n"
+
+
+def test_compressed_files_are_read_beside_plain_ones(tmp_path: Path) -> None:
+    (tmp_path / "a-humaneval.jsonl").write_bytes(row(model="a"))
+    (tmp_path / "b-mbpp.json.gz").write_bytes(gzip.compress(row(model="b", dataset="mbpp")))
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.write(tmp_path / "b-mbpp.json.gz", "b-mbpp.json.gz")
+    assert sorted(run(tmp_path).parts) == ["a-humaneval", "b-mbpp"]
+    assert sorted(run(tmp_path / "all.zip").parts) == ["b-mbpp"]
+    (tmp_path / "b-mbpp.json").write_bytes(row(model="b"))
+    with mistake("b-mbpp.json"):
+        run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        (row() + row(turn=1, code="é").replace(b"\\u00e9", b"\xe9"), ":2"),
+        (row() + b"[" * 5000 + b"\n", ":2"),
+        (row() + b"null\n", ":2"),
+        (row() + b'[{"turn": 1}]\n', ":2"),
+        (row(turn=int("9" * 4000)).replace(b"9", b"99"), ":1"),
+        (gzip.compress(row() * 100)[:-20], "humaneval"),
+        (row() + row(turn=2), "HumanEval/0"),
+        (row(adherence="success"), "adherence"),
+        (row() + row(), "turn 0"),
+        (row(adherence=True, followed=False), "adherence"),
+    ],
+)
+def test_what_cannot_be_meant_is_a_mistake(tmp_path: Path, content: bytes, place: str) -> None:
+    (tmp_path / "humaneval.jsonl").write_bytes(content)
+    with mistake(place):
+        run(tmp_path)
