@@ -5,7 +5,6 @@ and how it is handled.
 """
 
 import asyncio
-import json
 import logging
 import math
 import os
@@ -15,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Literal, Protocol, get_args
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import ValidationInfo, field_validator
 
@@ -35,8 +34,9 @@ from codechat.models.calls import (
     call_with_retries,
     endpoint_at,
 )
+from codechat.models.calls.answers import is_final
 from codechat.models.calls.batches import REQUEST_KEY, BatchPolicy, RequestKey
-from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo, Weights, address_of, key_of
+from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo, Weights, address_of, facts_of, key_of
 from codechat.models.remote.failures import Failures, Refusal, SupportedParameters
 
 log = logging.getLogger(__name__)
@@ -59,6 +59,10 @@ FIRST_REPLY_TOKENS = 500
 """Tokens reserved for the first replies if tokens per minute are limited and `max_tokens` is not set."""
 FLEX_ATTEMPT, FLEX_RETRIES = 3, 8
 """Factors of an attempt's time and retries in the tier flex, which is slower and often refuses calls (429)."""
+SECRET = re.compile(
+    r"(?:^|[-_.])(?:\w*key|\w*token|secret|pass\w*|pwd|sig|signature|\w*auth\w*|credentials?|code)$", re.I
+)
+"""Names of a query's parameters that hold secrets."""
 BATCH_SIZE = 10_000
 """Most requests of one batch; the provider's bounds hold too."""
 BATCH_AGE_S = 120.0
@@ -136,7 +140,16 @@ class RemoteConfig(ModelConfig):
                 f"{_key(info)} holds a user name or password",
                 f"name a variable that holds it in {_key(info, 'api_key_env')}",
             )
-        return value.rstrip("/")
+        if parts.fragment or "#" in value:
+            raise ValueError("an address has no part after #: endpoints never see it")
+        names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+        if secret := next((name for name in names if SECRET.search(name)), None):
+            raise UserError(
+                f"the query of {_key(info)} has '{secret}', which is a secret, and addresses are recorded",
+                f"put it into a variable, and give the variable's name in {_key(info, 'api_key_env')}",
+            )
+        path = parts.path.rstrip("/")
+        return parts._replace(path=path).geturl()
 
     @field_validator("api_key_env")
     @classmethod
@@ -315,7 +328,7 @@ class Remote:
             self._info = listener.known(self.config) if listener is not None else None
         if self._info is None:
             cached = cache.recall_endpoint_info(self._api.address, self.config.name)
-            self._info = EndpointInfo(self.config.address, json.loads(cached) if cached else {})
+            self._info = EndpointInfo(self.config.address, facts_of(cached))
         return self._info
 
     def _question(self, request: Request) -> cache.CachedQuestion | None:
@@ -332,7 +345,7 @@ class Remote:
 
     def _may_cache(self, reply: Reply) -> bool:
         """Whether a reply may be cached: not if it was decoded without the configured temperature."""
-        return cache.is_final(reply) and self._supported.temperature
+        return is_final(reply) and self._supported.as_configured
 
     async def _ask(self, request: Request, question: cache.CachedQuestion | None) -> Reply:
         if not self._reached:
@@ -388,12 +401,13 @@ class Remote:
         return replace(reply, usage=reply.usage.served_as(BATCH))
 
     async def _attempt(self, request: Request, tier: Tier) -> Reply:
-        """The reply of one attempt. A refused parameter is left out from then on."""
+        """The reply of one attempt. What the endpoint refused in it is left out from then on."""
+        supported, reason = self._supported, ""
         while True:
-            supported = self._supported
             body = self._api.body(request.messages, supported)
             try:
-                return await self._api.send(body, tier, final=request.final)
+                reply = await self._api.send(body, tier, final=request.final)
+                self._failures.check_end(reply)
             except Refused as refused:
                 refusal, headers = refused.refusal, refused.headers
             except TransientFailure:
@@ -401,10 +415,18 @@ class Remote:
                     await self._api.reject(call)
                     BRAKE.get().check()  # after an interruption no call waits for a batch
                 raise
-            if supported.after(refusal, body) is None:
+            else:
+                self._learn(supported, reason)
+                return reply
+            learnt = supported.after(refusal, body)
+            if learnt is None:
                 raise self._failures.of_refusal(refusal, headers, has_answered=self._has_answered)
-            learnt = self._supported.after(refusal, body)
-            if learnt is not None:  # else another call was faster
-                reason = self._failures.redact(refusal.message)
-                log.warning("%s: asked again without what it refuses: %s", self.config.place, reason)
-                self._supported = learnt
+            supported, reason = learnt, refusal.message
+
+    def _learn(self, supported: SupportedParameters, reason: str) -> None:
+        """Use the parameters that the endpoint took; a refusal that they do not mend teaches nothing."""
+        learnt = self._supported & supported
+        if learnt != self._supported:
+            what = self._failures.redact(reason)
+            log.warning("%s: asked again without what it refuses: %s", self.config.place, what)
+            self._supported = learnt

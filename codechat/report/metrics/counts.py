@@ -12,14 +12,13 @@ from codechat.base.domain import Decided
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.base.template import counted
 from codechat.datasets.tasks import Task
+from codechat.models.calls.answers import is_cut
 from codechat.sandbox.suites import HasTestCounts
 
 # Keys in metrics.json: verdicts by where they were decided, counts of replies, the cell's size. Older cells lack them.
 DECIDED, REPLIES, LOADED = "decided", "replies", "loaded"
 MOVED = "by_program"
 INSIDE_MEANS = "the program shared a process with its tests: read a surprising pass"
-CUT = ("length", "content_filter")
-"""Finish reasons of a reply that a limit or a filter ended."""
 MOST = 0.2
 """The share of unusable sessions, turns or replies above which a caution precedes all figures."""
 
@@ -74,7 +73,7 @@ def count_replies(sessions: Iterable[SessionRecord]) -> dict[str, int]:
         for turn in session.turns:
             if turn.response is not None and turn.outcome is not None:
                 found["all"] += 1
-                found["cut"] += turn.finish_reason in CUT
+                found["cut"] += is_cut(turn.finish_reason)
                 found["no_code"] += turn.outcome == "no_code"
     return found
 
