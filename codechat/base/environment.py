@@ -38,6 +38,12 @@ def data_folder(name: str) -> Path:
     return packed if packed.is_dir() else PACKAGE.parent / name
 
 
+def conf_folders() -> tuple[Path, ...]:
+    """The folders of presets: codechat's own `conf`, then the working folder's if that is another one."""
+    shipped, own = data_folder("conf"), Path.cwd() / "conf"
+    return (shipped, own) if own.is_dir() and own.resolve() != shipped.resolve() else (shipped,)
+
+
 def silence(environ: MutableMapping[str, str]) -> None:
     """Turn the libraries' telemetry off before any of them is imported; the user's own settings stay."""
     for name, value in SILENCED.items():

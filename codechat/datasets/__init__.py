@@ -20,6 +20,10 @@ class DatasetConfig(Config):
     name: str | None = place_option(None, "what tasks of your own are called in records and reports", min_length=1)
     limit: int | None = run_option(None, "take the first n tasks only", ge=1)
     tasks: list[str] | None = run_option(None, "take these task ids only, e.g. [HumanEval/0,HumanEval/7]", min_length=1)
+    runnable: bool = run_option(
+        False,
+        "leave out tasks whose libraries sandbox.python's interpreter lacks, before dataset.limit counts",
+    )
     exclude: str | None = place_option(
         None, "leave out the tasks that a file lists: an id a line, or JSON with task_id or id", min_length=1
     )

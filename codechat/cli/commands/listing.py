@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from codechat.base.config import Config
-from codechat.base.environment import data_folder
+from codechat.base.environment import conf_folders
 from codechat.base.errors import UserError, nearest
 from codechat.base.registry import Registry
 from codechat.cli.app import COMMANDS
@@ -39,7 +39,7 @@ def options_of(group: str) -> dict[str, str]:
     """The options of a config group with their one-line descriptions: registered kinds and presets."""
     registry = LISTED[group]
     options = {component.name: component.summary for component in registry}
-    for path in sorted((data_folder("conf") / group).glob("*.yaml")):
+    for path in sorted(path for folder in conf_folders() for path in (folder / group).glob("*.yaml")):
         first = path.read_text(encoding="utf-8").partition("\n")[0]
         if first.startswith("#"):
             options[path.stem] = first.lstrip("# ").rstrip(".")

@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 
 from codechat.base.errors import UserError
 from codechat.base.files import content_hash
-from codechat.datasets import load, select
+from codechat.datasets import load
 from codechat.datasets.tasks import Dataset, Task
 from codechat.models import UNDER_TEST, ModelConfig
 from codechat.models.endpoints import address_of
@@ -21,6 +21,7 @@ from codechat.models.hardware import HARDWARE, Resources
 from codechat.models.roles import models_in
 from codechat.report.tracking.address import without_password
 from codechat.run.cell.fitting import check_fit, check_judge, check_texts, other_languages, undecidable
+from codechat.run.cell.references import select_here
 from codechat.run.journal import is_blank
 from codechat.run.protocols import PROTOCOLS, DialogueProtocol, Parts
 from codechat.run.settings.compose import Composed
@@ -158,9 +159,12 @@ def build_cell(composed: Composed) -> Cell:
     """Load the data that the id depends on, check that all parts fit, and name the cell. Raises `UserError`."""
     config = composed.config
     dataset = load(config.dataset)
-    tasks = select(dataset, config.dataset)
+    tasks, left_out = select_here(dataset, config.dataset, config.sandbox)
+    if left_out:
+        dataset = replace(dataset, remark="; ".join(filter(None, [dataset.remark, left_out])))
     if not tasks:
-        raise UserError(f"the dataset {dataset.name} has no tasks", "choose another dataset, or correct dataset.path")
+        remedy = "install them where sandbox.python is" if left_out else "choose another, or correct dataset.path"
+        raise UserError(f"the dataset {dataset.name} has no tasks{left_out and f' ({left_out})'}", remedy)
     check_fit(config, dataset, tasks)
     check_judge(config, tasks)
     contents = load_contents(config, tasks)

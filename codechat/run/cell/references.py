@@ -18,6 +18,7 @@ from codechat.base.environment import VERSION
 from codechat.base.errors import BrokenTask, UserError
 from codechat.base.files import content_hash
 from codechat.base.template import counted
+from codechat.datasets import DatasetConfig, select
 from codechat.datasets.tasks import Dataset, Task
 from codechat.run.protocols.services import Tests
 from codechat.sandbox import SANDBOXES, Preloading, Sandbox, SandboxConfig, admit
@@ -35,7 +36,7 @@ EXCEL = ("read_excel(", ".to_excel(")  # pandas needs openpyxl for them
 SHOWN = 3  # lines of a refusal, which has at most five
 INSTALL = (
     "`codechat requirements dataset=…` prints what to install into an environment whose interpreter sandbox.python "
-    "names; or take other tasks: dataset.tasks=[…]"
+    "names; or take the tasks that run here: dataset.runnable=true"
 )
 MEND = "mend them, or name the tasks to take: dataset.tasks=[…]; `codechat verify dataset=…` lists all"
 LONGEST = 120  # characters of a test or a value
@@ -70,21 +71,37 @@ def packages_by_task(tasks: Sequence[Task], *, certain: bool = True) -> dict[str
     return dict(sorted(users.items(), key=lambda pair: (-len(pair[1]), pair[0])))
 
 
+def lacking_packages(config: SandboxConfig, tasks: Sequence[Task]) -> dict[str, list[str]]:
+    """The packages that programs cannot import, each with the ids of the tasks that need it."""
+    wanted = packages_by_task([task for task in tasks if task.needs_libraries])
+    return {name: wanted[name] for name in config.libraries().missing(wanted)}
+
+
+def select_here(dataset: Dataset, config: DatasetConfig, sandbox: SandboxConfig) -> tuple[tuple[Task, ...], str]:
+    """The tasks that a config names, with `dataset.runnable` only tasks that run here; and a remark on the others."""
+    if not config.runnable:
+        return select(dataset, config), ""
+    tasks = select(dataset, config.model_copy(update={"limit": None}))
+    lacking = lacking_packages(sandbox, tasks)
+    out = {task_id for users in lacking.values() for task_id in users}
+    named = ", ".join(f"{name} ({len(users)})" for name, users in lacking.items())
+    remark = f"dataset.runnable: {len(out)} of {counted(len(tasks), 'task')} lack packages here: {named}" if out else ""
+    return tuple(task for task in tasks if task.task_id not in out)[: config.limit], remark
+
+
 def refuse_lacking(config: SandboxConfig, tasks: Sequence[Task]) -> None:
     """Raises `UserError` if programs cannot import the libraries of tasks that need them."""
-    growing = [task for task in tasks if task.needs_libraries]
-    wanted = packages_by_task(growing)
-    lacking = config.libraries().missing(wanted)
+    lacking = lacking_packages(config, tasks)
     if not lacking:
         return
-    touched = {task_id for name in lacking for task_id in wanted[name]}
+    touched = {task_id for users in lacking.values() for task_id in users}
     where = "codechat's own interpreter" if config.python is None else f"sandbox.python={config.python}"
     head = f"{where} lacks packages that {len(touched)} of {counted(len(tasks), 'task')} import:"
     if len(lacking) <= SHOWN:
-        lines = [f"{name}: {_listed(wanted[name], 8)}" for name in lacking]
+        lines = [f"{name}: {_listed(users, 8)}" for name, users in lacking.items()]
     else:
-        first = [task.task_id for task in growing if task.task_id in touched]
-        counts = ", ".join(f"{name} ({len(wanted[name])})" for name in lacking)
+        first = [task.task_id for task in tasks if task.task_id in touched]
+        counts = ", ".join(f"{name} ({len(users)})" for name, users in lacking.items())
         lines = [counts, f"the tasks: {_listed(first, SHOWN)}"]
     raise UserError("\n".join([head, *lines]), INSTALL)
 

@@ -18,10 +18,10 @@ from codechat.base.files import canonical_json, content_hash, write_atomically
 from codechat.base.records import BY_PROGRAM, INSIDE
 from codechat.base.template import counted
 from codechat.base.texts import writable
-from codechat.datasets import DatasetConfig, load, select
+from codechat.datasets import DatasetConfig, load
 from codechat.datasets.tasks import Dataset, Task
 from codechat.report.metrics.counts import INSIDE_MEANS, moved_words
-from codechat.run.cell.references import Defect, References, now_and_then, sandbox_for
+from codechat.run.cell.references import Defect, References, now_and_then, sandbox_for, select_here
 from codechat.run.running.sessions import unwrap_group
 from codechat.sandbox import Sandbox, SandboxConfig
 from codechat.sandbox.suites import HasCost
@@ -211,7 +211,7 @@ def check_file(
     Raises `UserError` for the user's mistakes and `InfrastructureError` if the sandbox fails.
     """
     dataset = load(dataset_config)
-    chosen = {task.task_id for task in select(dataset, dataset_config)}
+    chosen = {task.task_id for task in select_here(dataset, dataset_config, sandbox_config)[0]}
     rows = [row for row in read_samples(samples, dataset) if row.task.task_id in chosen]
     if not rows:
         raise UserError(f"{samples} has no sample of the chosen tasks", "choose others: dataset.tasks, dataset.limit")
@@ -259,8 +259,8 @@ def check_references(
     and `InfrastructureError` if the sandbox fails.
     """
     dataset = load(dataset_config)
-    tasks, defects = select(dataset, dataset_config), list[Defect]()
-    for line in dataset.details:
+    (tasks, left_out), defects = select_here(dataset, dataset_config, config), list[Defect]()
+    for line in (*dataset.details, *filter(None, [left_out])):
         view.notice(line)
 
     async def check() -> None:

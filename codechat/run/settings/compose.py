@@ -1,12 +1,14 @@
 """From the words of a command line to a validated cell config: the only file that composes with Hydra.
 
 Texts need no quotes of Hydra's grammar. A prompt may be in a file, and all prompts of a protocol or judge may be a
-preset: a folder `conf/prompts/KIND/NAME` with a file for each prompt that it has.
+preset: a folder `conf/prompts/KIND/NAME` with a file for each prompt that it has. Presets are codechat's own, and those
+in `conf/` of the working folder.
 """
 
 import pickle
 import re
 import shlex
+import warnings
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codechat.base.config import Config, defaults_of, is_identity
-from codechat.base.environment import data_folder
+from codechat.base.environment import conf_folders, data_folder
 from codechat.base.errors import UserError, nearest
 from codechat.base.registry import Component, Registry
 from codechat.models import MODELS
@@ -120,14 +122,18 @@ def _unreadable(word: str) -> UserError:
 
 def quoted(key: str, value: str) -> str:
     """The word that gives a key a text, quoted for a shell."""
+    return shlex.quote(f"{key}={_quoted(value)}")
+
+
+def _quoted(value: str) -> str:
+    """A text in Hydra's quotes."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return shlex.quote(f'{key}="{escaped}"')
+    return f'"{escaped}"'
 
 
 def presets_of(kind: str) -> list[str]:
     """The presets of the prompts of a kind of protocol or judge."""
-    folder = _folder() / kind
-    return sorted(each.name for each in folder.iterdir() if each.is_dir()) if folder.is_dir() else []
+    return sorted({each.parent.name for folder in _folders() for each in folder.glob(f"{kind}/*/*.md")})
 
 
 def place_preset(key: str, name: str, values: Mapping[Any, Any]) -> None:
@@ -140,14 +146,17 @@ def place_preset(key: str, name: str, values: Mapping[Any, Any]) -> None:
     if name not in known:
         problem = f"{key} has no preset '{name}'"
         raise UserError(problem, f"{nearest(name, known)}; a prompt by itself: {key}.{next(iter(prompts))}=@FILE")
-    chosen = _folder() / str(owner["kind"]) / name
-    prompts |= {path.stem: path.read_text(encoding="utf-8") for path in chosen.glob("*.md")}
+    places = [found for folder in _folders() if (found := folder / str(owner["kind"]) / name).is_dir()]
+    first, *others = ({path.stem: path.read_text(encoding="utf-8") for path in each.glob("*.md")} for each in places)
+    if any(other != first for other in others):
+        raise UserError(f"{key}={name} is codechat's own and {places[-1]} too", "give the folder another name")
+    prompts |= first
 
 
 def read_prompt(name: str) -> str:
     """The text of a prompt file: a path given by the user, else one in `conf/prompts`. Raises `UserError`."""
     given = Path(name).expanduser()
-    for path in (given, _folder() / name):
+    for path in (given, *(folder / name for folder in _folders())):
         if path.is_file():
             try:
                 return path.read_text(encoding="utf-8-sig")
@@ -159,8 +168,8 @@ def read_prompt(name: str) -> str:
     raise UserError(f"there is no prompt file {name}", nearest(given.name, [path.name for path in known]))
 
 
-def _folder() -> Path:
-    return data_folder("conf") / PROMPTS
+def _folders() -> list[Path]:
+    return [folder / PROMPTS for folder in conf_folders()]
 
 
 NAMED = ("model", "model.name", "dataset", "agenda", "agenda.turns")
@@ -250,6 +259,7 @@ def names_cell(config: CellConfig, override: str) -> bool:
 
 def compose_values(overrides: Sequence[str], root: Root = CELL) -> tuple[dict[str, Any], dict[str, str]]:
     """The composed values before validation, and the chosen options of the root's groups. Raises `UserError`."""
+    import yaml
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
@@ -262,6 +272,9 @@ def compose_values(overrides: Sequence[str], root: Root = CELL) -> tuple[dict[st
         values = OmegaConf.to_container(config, resolve=True)
     except (HydraException, OmegaConfBaseException) as error:
         raise _explain(error, overrides, root) from error
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        problem = " ".join(str(error).split())  # with the file and the line
+        raise UserError(f"a preset cannot be read: {problem}", "a preset is a YAML mapping of options") from error
     assert isinstance(values, dict)
     words.place_texts(values)
     return {str(key): value for key, value in values.items()}, labels
@@ -285,8 +298,9 @@ def _composed(words: Sequence[str], root: Root) -> tuple["DictConfig", dict[str,
     """
     from omegaconf import OmegaConf
 
-    conf = data_folder("conf")
-    files = filter(Path.exists, conf.rglob("*.yaml"))  # an editor's lock can be a link to nowhere
+    shipped, *own = conf_folders()
+    found = [*shipped.rglob("*.yaml"), *(path for folder in own for path in folder.glob("*/*.yaml"))]
+    files = filter(Path.exists, found)  # an editor's lock can be a link to nowhere
     stamp = tuple((str(path), path.stat().st_mtime_ns) for path in sorted(files))
     changes_keys = any(word.startswith(("+", "~")) for word in words)
     valued = {} if changes_keys else {word: value for word in words if (value := _value_in(word, root))}
@@ -296,7 +310,18 @@ def _composed(words: Sequence[str], root: Root) -> tuple["DictConfig", dict[str,
         if word in valued:
             OmegaConf.update(config, valued[word].key_or_group, valued[word].value(), merge=True)
     OmegaConf.set_struct(config, False)
+    for group, option in choices.items():
+        _check_one_meaning(group.partition("@")[0], option, root)
     return config, choices
+
+
+def _check_one_meaning(group: str, option: str, root: Root) -> None:
+    """Raise `UserError` if a preset of the working folder has the name of one of codechat's, and other content."""
+    shipped, *own = (folder / group / f"{option}.yaml" for folder in conf_folders())
+    for path in filter(Path.is_file, own):
+        is_kind = group in root.groups and option in {component.name for component in root.groups[group]}
+        if path.read_bytes() != shipped.read_bytes() if shipped.is_file() else is_kind:
+            raise UserError(f"{group}={option} is codechat's own and {path} too", "give the file another name")
 
 
 def _value_in(word: str, root: Root) -> "Override | None":
@@ -305,7 +330,11 @@ def _value_in(word: str, root: Root) -> "Override | None":
     if override is None or override.is_sweep_override() or override.package:
         return None
     key = override.key_or_group
-    is_group = key in GROUPS or key in root.groups or ("." not in key and (data_folder("conf") / key).is_dir())
+    is_group = (
+        key in GROUPS
+        or key in root.groups
+        or ("." not in key and any((folder / key).is_dir() for folder in conf_folders()))
+    )
     return None if is_group or key.partition(".")[0] == "hydra" else override
 
 
@@ -316,8 +345,14 @@ def _choose(file: str, words: tuple[str, ...], stamp: object, offered: int) -> t
     from hydra import initialize_config_dir
     from omegaconf import OmegaConf
 
-    with initialize_config_dir(config_dir=str(data_folder("conf")), version_base="1.3", job_name="codechat"):
-        config = hydra_compose(file, list(words), return_hydra_config=True)
+    shipped, *own = conf_folders()
+    search = [f"hydra.searchpath=[{_quoted(f'file://{folder}')}]" for folder in own]
+    settings = initialize_config_dir(config_dir=str(shipped), version_base="1.3", job_name="codechat")
+    with settings, warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # an own preset with a kind's name: `_check_one_meaning` refuses it
+        config = hydra_compose(file, [*search, *words], return_hydra_config=True)
     choices = dict(config.hydra.runtime.choices)
     OmegaConf.set_struct(config, False)
     del config["hydra"]

@@ -321,13 +321,17 @@ def _hash(
     contents: Mapping[str, Content],
     outside: Mapping[str, str],
 ) -> str:
-    """The id of a cell with these options; `outside` is content outside the dataset that verdicts depend on."""
+    """The id of a cell with these options; `outside` is content outside the dataset that verdicts depend on.
+
+    Tasks named `X_without_Y` are an arm of an ablation, which never shares a cell with X, not even with equal tasks.
+    """
     identity: dict[str, Any] = {"schema": IDENTITY_SCHEMA, **options}
     identity["dataset"] = {
         **identity["dataset"],
         "content": dataset.content_hash,
         "tasks": [task.task_id for task in tasks],
         **({"outside": outside} if outside else {}),
+        **({"without": arm} if (arm := dataset.name.partition("_without_")[2]) and dataset.own else {}),
     }
     for group, content in contents.items():
         if group in identity:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import field_validator
 
-from codechat.base.config import Config, original_option
+from codechat.base.config import Config, original_option, result_option
 from codechat.base.domain import Message
 from codechat.base.errors import ContextOverflow
 from codechat.base.records import SessionRecord
@@ -37,6 +37,9 @@ class DynamicConfig(Config):
 
     kind: Literal["dynamic"] = original_option("dynamic", "the protocol")
     prompts: DynamicPrompts = original_option(..., "a preset by its name, or each prompt as a text or @FILE")
+    extensions: bool = result_option(
+        True, "whether functionality extensions are asked; false as in the paper's dynamic dialogues (5.2)"
+    )
 
 
 class Dynamic:
@@ -50,11 +53,11 @@ class Dynamic:
     measures = DYNAMIC
 
     def __init__(self, config: DynamicConfig) -> None:
-        self._prompts = config.prompts
+        self._prompts, self._extensions = config.prompts, config.extensions
 
     def turns(self, task: Task) -> int:
         """Twice as many rounds as there are instructions, the task and its initial round included (paper 4.2)."""
-        return 2 * len(_instructions(task))
+        return 2 * len(self._instructions(task))
 
     def asks(self, task: Task) -> Iterator[Ask]:
         return conversation.expected_asks(self._prompts, task, self.turns(task))
@@ -63,7 +66,7 @@ class Dynamic:
         return []
 
     async def run(self, task: Task, kit: Kit) -> None:
-        instructions = _instructions(task)
+        instructions = self._instructions(task)
         current = instructions[0]
         kind: conversation.RoundKind = "initial"
         asked, closed = {current.id}, set[str]()
@@ -109,6 +112,12 @@ class Dynamic:
             asked.add(current.id)
             history += (Message("user", self._instruction(task, current)),)
 
+    def _instructions(self, task: Task) -> tuple[Requirement, ...]:
+        """The task, then the instructions of its conversation. Raises `UserError` if there are none."""
+        asked = [each for each in conversation.requirements_of(task) if each.asked]
+        kept = [each for each in asked if each.accumulates or self._extensions]  # only an extension does not accumulate
+        return (conversation.task_requirement(task), *kept)
+
     def _instruction(self, task: Task, instruction: Requirement) -> str:
         if instruction.id == TASK:
             return self._prompts.opening(task).content
@@ -126,11 +135,6 @@ class Dynamic:
 def dynamic(config: DynamicConfig, parts: Parts) -> Dynamic:
     """Tests choose the next unmet instruction; a failed one gets one round of feedback (CodeIF-Bench)."""
     return Dynamic(config)
-
-
-def _instructions(task: Task) -> tuple[Requirement, ...]:
-    """The task, then the instructions of its conversation. Raises `UserError` if there are none."""
-    return (conversation.task_requirement(task), *(each for each in conversation.requirements_of(task) if each.asked))
 
 
 def _unmet(checks: Sequence[Check], closed: Collection[str]) -> list[Requirement]:

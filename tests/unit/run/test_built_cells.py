@@ -41,7 +41,7 @@ def test_the_judges_models_are_asked_and_paid_for_where_instructions_are_judged(
 
 def test_a_dataset_without_tasks_makes_no_cell(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(cell.tasks) == 2
-    monkeypatch.setattr("codechat.run.cell.select", lambda *_: ())
+    monkeypatch.setattr("codechat.run.cell.select_here", lambda *_: ((), ""))
     with pytest.raises(UserError, match="has no tasks"):
         build_cell(compose(["model=echo"]))
 

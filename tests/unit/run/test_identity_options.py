@@ -162,3 +162,15 @@ def test_what_a_protocol_does_not_use_does_not_count() -> None:
         assert cell_id(compose([*words, other]).config, DATASET, TASKS, {}) == cell_id(config, DATASET, TASKS, {})
     other = compose([*words, "sandbox.memory_mb=512"]).config
     assert cell_id(other, DATASET, TASKS, {}) != cell_id(config, DATASET, TASKS, {})
+
+
+@given(st.booleans())
+def test_an_arm_of_an_ablation_has_cells_of_its_own(own: bool) -> None:
+    config = compose(["dataset=jsonl", "dataset.path=x.jsonl"]).config
+
+    def made(name: str) -> str:
+        return cell_id(config, Dataset(name, TASKS, "content", own=own), TASKS, {"instructions": POOL})
+
+    assert made("shop") == made("shop_of_bob")
+    assert (made("shop_without_alignment") != made("shop")) is own
+    assert (made("shop_without_both") != made("shop_without_alignment")) is own

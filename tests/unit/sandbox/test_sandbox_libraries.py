@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from codechat.base.errors import UserError
-from codechat.datasets.tasks import Task
-from codechat.run.cell.references import modules_of, packages_by_task, refuse_lacking
+from codechat.datasets import DatasetConfig
+from codechat.datasets.tasks import Dataset, Task
+from codechat.run.cell.references import modules_of, packages_by_task, refuse_lacking, select_here
 from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.sandbox.bubblewrap import _interpreter
 from codechat.sandbox.interpreters import Libraries, libraries_at
@@ -120,10 +121,27 @@ def test_missing_packages_are_told_with_their_tasks(tmp_path: Path) -> None:
     lines = str(caught.value).splitlines()
     assert "2 of 3 tasks" in lines[0]
     assert lines[1:3] == ["abacus: a, b", "numpy: a"]
-    assert "codechat requirements" in lines[3] and "dataset.tasks" in lines[3]
+    assert "codechat requirements" in lines[3] and "dataset.runnable" in lines[3]
     refuse_lacking(config(environment(tmp_path / "whole", ("abacus", "1"), ("numpy", "1"))), TASKS)
     refuse_lacking(bare, (TASKS[2],))
     refuse_lacking(bare, (Task("e", "Do.", suite=Assertions(("import lost",)), reference="import lost"),))
+
+
+def test_tasks_that_run_here_can_be_taken_alone(tmp_path: Path) -> None:
+    bare = config(environment(tmp_path / "bare", ("numpy", "1")))
+    more = (*TASKS, task("d", "import numpy", "assert f()"), task("e", "def f(): pass", "assert f()"))
+    dataset = Dataset("growing", more, "content")
+
+    def taken(**options: object) -> tuple[list[str], str]:
+        tasks, remark = select_here(dataset, DatasetConfig.model_validate({"kind": "jsonl", **options}), bare)
+        return [each.task_id for each in tasks], remark
+
+    assert taken(limit=3) == (["a", "b", "c"], "")
+    found, remark = taken(limit=2, runnable=True)
+    assert found == ["c", "d"], "the limit counts tasks that run"
+    assert "2 of 5" in remark and "abacus (2)" in remark
+    assert taken(tasks=["c", "e"], runnable=True) == (["c", "e"], "")
+    assert taken(tasks=["a"], runnable=True)[0] == []
 
 
 def test_many_missing_packages_fit_a_message(tmp_path: Path) -> None:

@@ -134,6 +134,21 @@ async def test_an_extension_is_done_once_it_was_met(tmp_path: Path) -> None:
     assert [turn.passed for turn in turns] == [True, True, True]
 
 
+async def test_extensions_can_be_left_out_as_in_the_paper(tmp_path: Path) -> None:
+    task = conversation_task(asking("A"), asking("F", accumulates=False), asking("B"))
+    without = dynamic(DynamicConfig(prompts=PROMPTS, extensions=False), Parts(JudgeConfig(kind="none"), {}))
+    assert (without.turns(task), protocol().turns(task)) == (6, 8)
+    kit, _, _ = await converse(without, task, tmp_path, [code("base"), code("base", "A"), code("base", "A", "B")])
+    assert path(kit.log.turns) == ["initial", "A", "B"]
+    assert {check.id for turn in kit.log.turns for check in Exchange.of(turn).checks} == {"task", "A", "B"}
+
+
+def test_asking_for_extensions_changes_no_id_by_default() -> None:
+    default, paper = DynamicConfig(prompts=PROMPTS), DynamicConfig(prompts=PROMPTS, extensions=False)
+    assert "extensions" not in default.identity()
+    assert paper.identity() != default.identity()
+
+
 async def test_what_the_data_leaves_out_is_never_asked(tmp_path: Path) -> None:
     found, turns = await rounds(
         tmp_path, code("base"), code("base", "A"), requirements=(asking("A"), asking("L", asked=False))
