@@ -302,7 +302,7 @@ class OpenAIServer:
             return await self.answer(path, headers, body)
         if method == "GET" and (page := self.page(path)) is not None:
             return page
-        if method != "GET" or path != "/v1/models":
+        if method != "GET" or path.partition("?")[0] != "/v1/models":
             return error(404, f"no {method} {path} here")
         self.probes += 1
         data = [{"id": name, "object": "model", **self.facts} for name in self._models]
@@ -347,7 +347,7 @@ class OpenAIServer:
 
         Override for another protocol, together with `writes`.
         """
-        if path not in ("/v1/chat/completions", "/v1/responses"):
+        if path.partition("?")[0] not in ("/v1/chat/completions", "/v1/responses"):
             return None
         try:
             read: dict[str, Any] = json.loads(body)
@@ -360,7 +360,7 @@ class OpenAIServer:
         fields = {} if self.fingerprint is None else {"system_fingerprint": self.fingerprint}
         if answer.tier is not None:
             fields["service_tier"] = answer.tier
-        return fields | (_chat if call.path.endswith("completions") else _responses)(call, answer)
+        return fields | (_chat if "messages" in call.body else _responses)(call, answer)
 
 
 async def _send(fault: Fault, writer: asyncio.StreamWriter) -> bool:

@@ -267,9 +267,9 @@ def _fields(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _one_line(value: Any) -> str:
     """An endpoint's words, bounded; of FastAPI's list of problems not the values, which may be the whole request."""
-    if isinstance(value, list) and value and all(isinstance(each, dict) and {"loc", "msg"} <= each.keys() for each in value):
-        places = [".".join(str(part) for part in each["loc"]) for each in value]
-        value = "; ".join(f"{place}: {each['msg']}" for place, each in zip(places, value, strict=True))
+    listed = value if isinstance(value, list) else []
+    if listed and all(isinstance(each, dict) and isinstance(each.get("loc"), list) for each in listed):
+        value = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each.get('msg')}" for each in listed)
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     return " ".join(str(writable(text[:MOST_WORDS])).split())
 

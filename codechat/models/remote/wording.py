@@ -55,7 +55,7 @@ _TOO_LONG = _any(
 _LIMIT = re.compile(
     r"\b(?:max\w*|limit\w*|at most|up to|no more than|(?:less|fewer|shorter|smaller|lower) than|range of|between)\b"
     r"|\b(?:reduce|shorten|decrease|truncate|trim)\b|[\w)] ?(?:<=?|≤|>) ?\d"
-    r"|\d{3,}[\w ,]*\ballowed\b|\ballowed\b[\w :]*\d{3,}"
+    r"|(?<!\d)\d{3,9}[\w ,]{0,40}\ballowed\b|\ballowed\b[\w :]{0,40}\d{3,9}"
 )
 _LENGTH = re.compile(r"\b(?:length|size|len|tokens?|characters|chars|words|items|long)\b|\b\d[\d,._]{2,}")
 _NUMBER = re.compile(r"\b\d[\d,._]{2,}")
