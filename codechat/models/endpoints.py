@@ -20,6 +20,8 @@ IDENTIFYING = ("id", "root")
 """Facts that differ between checkpoints: the model's id, and the place that the weights were loaded from."""
 VLLM, ARGUMENTS = "vllm", "arguments"
 """Facts about a vLLM: its version, and the arguments of codechat's start."""
+TEMPERATURE = "temperature"
+"""The fact of an endpoint that refused the configured temperature: what is sent to it instead, or none."""
 LONGEST = 400
 LARGEST = 2**63
 """Numbers of this size are no facts; NaN is none either."""

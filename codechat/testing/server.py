@@ -57,7 +57,7 @@ class Fault:
     """
 
     status: int = 200
-    body: str | dict[str, Any] | list[Any] = ""
+    body: str | bytes | dict[str, Any] | list[Any] = ""
     headers: dict[str, str] = field(default_factory=dict)
     stall_s: float = 0.0
     cut: int | None = None
@@ -367,7 +367,8 @@ async def _send(fault: Fault, writer: asyncio.StreamWriter) -> bool:
     """Send a response with its faults. False if it was cut off: the connection is closed."""
     if fault.stall_s:
         await asyncio.sleep(fault.stall_s)
-    data = (fault.body if isinstance(fault.body, str) else json.dumps(fault.body)).encode()
+    text = fault.body if isinstance(fault.body, str | bytes) else json.dumps(fault.body)
+    data = text.encode() if isinstance(text, str) else text
     headers = {"content-type": "application/json", "content-length": len(data), **fault.headers}
     line = f"HTTP/1.1 {fault.status} X\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     head = f"{line}\r\n".encode()

@@ -92,7 +92,7 @@ def is_final(reply: Reply) -> bool:
     Faults may pass, a filter differs from day to day, and an unknown word may mean either. An empty text without a
     token of output is how some gateways pass on a failure.
     """
-    if not reply.text.strip() and not reply.usage.output_tokens:
+    if is_fault(reply) or not (reply.text.strip() or reply.usage.output_tokens):
         return False
     return ending(reply.finish_reason) in (Ending.MODEL, Ending.CUT) or reply.finish_reason is None
 

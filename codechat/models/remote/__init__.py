@@ -36,7 +36,15 @@ from codechat.models.calls import (
 )
 from codechat.models.calls.answers import is_final
 from codechat.models.calls.batches import REQUEST_KEY, BatchPolicy, RequestKey
-from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo, Weights, address_of, facts_of, key_of
+from codechat.models.endpoints import (
+    ENDPOINT_LISTENER,
+    TEMPERATURE,
+    EndpointInfo,
+    Weights,
+    address_of,
+    facts_of,
+    key_of,
+)
 from codechat.models.remote.failures import Failures, Refusal, SupportedParameters
 
 log = logging.getLogger(__name__)
@@ -416,17 +424,25 @@ class Remote:
                     BRAKE.get().check()  # after an interruption no call waits for a batch
                 raise
             else:
-                self._learn(supported, reason)
+                await self._learn(supported, reason)
                 return reply
             learnt = supported.after(refusal, body)
             if learnt is None:
                 raise self._failures.of_refusal(refusal, headers, has_answered=self._has_answered)
             supported, reason = learnt, refusal.message
 
-    def _learn(self, supported: SupportedParameters, reason: str) -> None:
-        """Use the parameters that the endpoint took; a refusal that they do not mend teaches nothing."""
+    async def _learn(self, supported: SupportedParameters, reason: str) -> None:
+        """Use the parameters that the endpoint took; a refusal that they do not mend teaches nothing.
+
+        Another temperature than the configured one is a fact about the endpoint, for the cell's record.
+        """
         learnt = self._supported & supported
-        if learnt != self._supported:
-            what = self._failures.redact(reason)
-            log.warning("%s: asked again without what it refuses: %s", self.config.place, what)
-            self._supported = learnt
+        if learnt == self._supported:
+            return
+        what = self._failures.redact(reason)
+        log.warning("%s: asked again without what it refuses: %s", self.config.place, what)
+        self._supported = learnt
+        if not learnt.as_configured:
+            sent = learnt.sent_temperature(self.config.temperature)
+            info = self._known_info()
+            await self._present(replace(info, facts={**info.facts, TEMPERATURE: "none" if sent is None else sent}))

@@ -17,6 +17,7 @@ from codechat.sandbox.suites import HasTestCounts
 
 # Keys in metrics.json: verdicts by where they were decided, counts of replies, the cell's size. Older cells lack them.
 DECIDED, REPLIES, LOADED = "decided", "replies", "loaded"
+TEMPERATURES = "temperatures"
 MOVED = "by_program"
 INSIDE_MEANS = "the program shared a process with its tests: read a surprising pass"
 MOST = 0.2
@@ -138,6 +139,10 @@ def _reply_cautions(metrics: Mapping[str, Any]) -> Iterator[str]:
         yield f"{found['cut']} of {replies} replies were cut off by a limit of tokens (model.max_tokens) or a filter"
     if found.get("no_code", 0) > MOST * replies:
         yield f"no code was found in {found['no_code']} of {replies} replies: read some in sessions.jsonl"
+    for place, used in (metrics.get(TEMPERATURES) or {}).items():
+        sent = ", ".join(dict.fromkeys(map(str, used["sent"])))
+        refused = f"the endpoint refuses {place}.temperature={used['configured']}"
+        yield f"{refused}: replies are decoded with another ({sent})"
     if found.get("overflowed", 0) > MOST * completed:
         sessions = f"{found['overflowed']} of {completed} sessions"
         yield f"{sessions} outgrew the context that the endpoint serves: all their further turns count as failed"
