@@ -40,7 +40,7 @@ def _read(body: bytes) -> dict[str, Any]:
 
 
 def _id(body: bytes) -> str:
-    """The id of what was made."""
+    """The id of the created file or batch."""
     made = _read(body).get("id")
     if not isinstance(made, str | int) or made == "":
         raise Unreached("the answer names no id")

@@ -96,7 +96,7 @@ class OpenAIApi:
         self.failures = Failures(config, unknown_model="is there a /v1 missing in base_url?")
         self._client: SdkClient | None = None
         self._transport: Client | None = None
-        self._address = config.base_url  # after `_find` that of the server that codechat started
+        self._address = config.base_url  # after `_find` the address of the started server
         known = listed_prices(config)
         retention = config.prompt_cache or (known.keeps if known else None)
         self._batched = {} if retention in (None, "off") else {"prompt_cache_retention": retention}

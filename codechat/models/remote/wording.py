@@ -53,7 +53,7 @@ _TOO_LONG = _any(
     r"(?:above|beyond|over) (?:the|max\w*|\d+)",
 )
 _LIMIT = re.compile(
-    r"\b(?:max\w*|limit\w*|at most|up to|no more than|(?:less|fewer|shorter|smaller|lower) than|range of|between)\b"
+    r"\b(?:max\w*|limit\w*|at most|up to|no (?:more|higher) than|(?:less|fewer|shorter|smaller|lower) than|range of|between)\b"
     r"|\b(?:reduce|shorten|decrease|truncate|trim)\b|[\w)] ?(?:<=?|≤|>) ?\d"
     r"|(?<!\d)\d{3,9}[\w ,]{0,40}\ballowed\b|\ballowed\b[\w :]{0,40}\d{3,9}"
 )
