@@ -16,8 +16,8 @@ def _any(*alternatives: str) -> re.Pattern[str]:
 
 
 _RATES = _any(
-    r"[tr]p[mdhs]|qp[sm]|per[ -](?:min\w*|day|hour|second|week|month)|/ ?min\w*|today|this month",
-    r"(?:rate|usage|spend\w*|daily|monthly) limits?|too many requests|quotas?|throttl\w+|please wait|retry after",
+    r"[tr]p[mdhs]|qp[sm]|per[ -](?:min\w*|day|hour|second|week|month)|/ ?min\w*|today|this month|hourly|daily|monthly",
+    r"(?:rate|usage|spend\w*) limits?|too many requests|quotas?|throttl\w+|please wait|retry after",
     r"concurren\w+|billing|credits?|balance|subscription|(?:your|free|current) (?:plan|tier)|resource exhausted",
     r"overloaded",
 )
@@ -26,10 +26,11 @@ _OTHER = _any(
     r"vocab\w*|logits?|logprobs?|token ids?|(?:stop|eos) (?:sequences?|tokens?|strings?|words?)|too (?:short|small)",
     r"auth\w*|jwt|bearer|api keys?|access tokens?|connections?|streams?|batch\w*",
     r"safety|policy|policies|violat\w+|flagged|moderat\w+|unsafe",
-    r"bytes|\d[\d.,]{0,12} ?[kmg]i?b|[kmg]egabytes?|payload|entity|(?:request|http|json|message) body|request size",
-    r"body|content-length|images?|pictures?|pixels?|videos?|audio|files?|pdfs?|attachments?|documents?|uploads?",
+    r"\d[\d.,]{0,12} ?[kmg]i?b|[kmg]egabytes?|content-length|images?|pictures?|pixels?|videos?|audio|files?|pdfs?|attachments?|documents?|uploads?",
 )
-"""Limits of another kind: of time, memory and bytes."""
+"""Limits of another kind: of time, memory, files."""
+_BODY = _any(r"bytes|body|payload|entity|request size")
+_OF_TOKENS = _any(r"\d[\d,._]* tokens")
 _REPLY = _any(
     r"max(?:imum)? (?:completion |output |new |gen\w* |reply |response )?tokens?(?! of \d| allowed| exceeded| limit)",
     r"num predict|n predict|(?:thinking )?budget tokens|thinking budget",
@@ -53,7 +54,7 @@ _TOO_LONG = _any(
     r"(?:above|beyond|over) (?:the|max\w*|\d+)",
 )
 _LIMIT = re.compile(
-    r"\b(?:max\w*|limit\w*|at most|up to|no (?:more|higher) than|(?:less|fewer|shorter|smaller|lower) than|range of|between)\b"
+    r"\b(?:max\w*|limit\w*|at most|up to|(?:less|fewer|shorter|smaller|lower|no (?:more|higher)) than|range of|between)\b"
     r"|\b(?:reduce|shorten|decrease|truncate|trim)\b|[\w)] ?(?:<=?|≤|>) ?\d"
     r"|(?<!\d)\d{3,9}[\w ,]{0,40}\ballowed\b|\ballowed\b[\w :]{0,40}\d{3,9}"
 )
@@ -100,7 +101,8 @@ def is_too_long(text: str) -> bool:
         return False
     if _CONTEXT.search(plain):
         return True
-    if _OTHER.search(plain) or not (names_conversation or _TOKENS.search(plain)):
+    in_bytes = _BODY.search(plain) is not None and not _OF_TOKENS.search(plain)
+    if in_bytes or _OTHER.search(plain) or not (names_conversation or _TOKENS.search(plain)):
         return False
     return _names_a_limit(plain)
 
