@@ -26,7 +26,8 @@ _OTHER = _any(
     r"vocab\w*|logits?|logprobs?|token ids?|(?:stop|eos) (?:sequences?|tokens?|strings?|words?)|too (?:short|small)",
     r"auth\w*|jwt|bearer|api keys?|access tokens?|connections?|streams?|batch\w*",
     r"safety|policy|policies|violat\w+|flagged|moderat\w+|unsafe",
-    r"\d[\d.,]{0,12} ?[kmg]i?b|[kmg]egabytes?|content-length|images?|pictures?|pixels?|videos?|audio|files?|pdfs?|attachments?|documents?|uploads?",
+    r"\d[\d.,]{0,12} ?[kmg]i?b|[kmg]egabytes?|content-length",
+    r"images?|pictures?|pixels?|videos?|audio|files?|pdfs?|attachments?|documents?|uploads?",
 )
 """Limits of another kind: of time, memory, files."""
 _BODY = _any(r"bytes|body|payload|entity|request size")
@@ -54,8 +55,8 @@ _TOO_LONG = _any(
     r"(?:above|beyond|over) (?:the|max\w*|\d+)",
 )
 _LIMIT = re.compile(
-    r"\b(?:max\w*|limit\w*|at most|up to|(?:less|fewer|shorter|smaller|lower|no (?:more|higher)) than|range of|between)\b"
-    r"|\b(?:reduce|shorten|decrease|truncate|trim)\b|[\w)] ?(?:<=?|≤|>) ?\d"
+    r"\b(?:max\w*|limit\w*|at most|up to|(?:less|fewer|shorter|smaller|lower|no (?:more|higher)) than)\b"
+    r"|\b(?:range of|between|reduce|shorten|decrease|truncate|trim)\b|[\w)] ?(?:<=?|≤|>) ?\d"
     r"|(?<!\d)\d{3,9}[\w ,]{0,40}\ballowed\b|\ballowed\b[\w :]{0,40}\d{3,9}"
 )
 _LENGTH = re.compile(r"\b(?:length|size|len|tokens?|characters|chars|words|items|long)\b|\b\d[\d,._]{2,}")
