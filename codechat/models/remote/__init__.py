@@ -410,7 +410,7 @@ class Remote:
 
     async def _attempt(self, request: Request, tier: Tier) -> Reply:
         """The reply of one attempt. What the endpoint refused in it is left out from then on."""
-        supported, reason = self._supported, ""
+        supported, learnt, reason = self._supported, dict[str, bool](), ""
         while True:
             body = self._api.body(request.messages, supported)
             try:
@@ -424,19 +424,20 @@ class Remote:
                     BRAKE.get().check()  # after an interruption no call waits for a batch
                 raise
             else:
-                await self._learn(supported, reason)
+                await self._learn(learnt, reason)
                 return reply
-            learnt = supported.after(refusal, body)
-            if learnt is None:
+            avoiding = supported.after(refusal, body)
+            if avoiding is None:
                 raise self._failures.of_refusal(refusal, headers, has_answered=self._has_answered)
-            supported, reason = learnt, refusal.message
+            learnt |= avoiding.changes(supported)
+            supported, reason = avoiding, refusal.message
 
-    async def _learn(self, supported: SupportedParameters, reason: str) -> None:
-        """Use the parameters that the endpoint took; a refusal that they do not mend teaches nothing.
+    async def _learn(self, changes: Mapping[str, bool], reason: str) -> None:
+        """Use what the endpoint took from now on; a refusal that it does not mend teaches nothing.
 
         Another temperature than the configured one is a fact about the endpoint, for the cell's record.
         """
-        learnt = self._supported & supported
+        learnt = replace(self._supported, **changes)
         if learnt == self._supported:
             return
         what = self._failures.redact(reason)

@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from codechat.base.domain import Reply
@@ -131,11 +131,13 @@ class SupportedParameters:
             return None
         return LEAST_TEMPERATURE if configured == 0 and not self.zero else configured
 
-    def __and__(self, other: "SupportedParameters") -> "SupportedParameters":
-        """The parameters that avoid the refusals of both."""
-        return SupportedParameters(
-            self.temperature and other.temperature, self.zero and other.zero, self.renames_cap or other.renames_cap
-        )
+    def changes(self, before: "SupportedParameters") -> dict[str, bool]:
+        """The fields that differ from those before a refusal."""
+        return {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if getattr(self, each.name) != getattr(before, each.name)
+        }
 
     def after(self, refusal: Refusal, body: Mapping[str, Any]) -> "SupportedParameters | None":
         """The parameters that avoid the refusal; None if nothing in the body can be left out or renamed."""
