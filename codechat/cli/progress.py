@@ -20,7 +20,7 @@ from rich.text import Text
 
 from codechat.cli.terminal import err, out
 from codechat.models.calls import Brake, traffic
-from codechat.models.calls.batches import batches_in_words
+from codechat.models.calls.batch_queue import batches_in_words
 from codechat.report.metrics.spending import Tariff
 from codechat.run.cell.budget import Budget
 from codechat.run.journal import Ledger

@@ -99,11 +99,13 @@ def run_built(
     budget, tracker, abandoned = Budget.of(cell.config), TRACKING.build(cell.config.tracking), cell.abandoned()
     with following(tracker, budget, lambda: finished_cell(cell, None, sweep, words)) as follow:
         with caches_in(cell.config.hardware.scratch), lock(cell.folder):
+            if not (settings := cell.folder / "config.yaml").exists():
+                write_atomically(settings, cell.config_yaml())  # first: `rescore` knows its folder by them
             merge(cell)  # 1. the shards' journals
             with contextlib.closing(Journal(cell.folder / "journal.db")) as journal:
                 cell, finished = _begin(cell, journal, watcher, brake, budget, abandoned=abandoned)  # 2. the endpoints
                 break_seal(cell.folder)
-                write_atomically(cell.folder / "config.yaml", cell.config_yaml())  # 3.
+                write_atomically(settings, cell.config_yaml())  # 3.
                 with SessionsInJournal(cell, journal).writing_at_end():  # 4. the sessions that are missing
                     run_sessions(cell, journal, watcher, brake, budget, follow=None if finished else follow)
                 wall_s = journal.add_wall(time.monotonic() - started)

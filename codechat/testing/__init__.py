@@ -28,6 +28,7 @@ from codechat.testing.server import (
     drip,
     error,
     fading_solver,
+    only_streams,
     overflow,
     rate_limited,
     reference_solver,
@@ -37,6 +38,6 @@ from codechat.testing.server import (
 
 __all__ = [
     "CUT_SHORT", "EMPTY_CHOICES", "RESET", "TRUNCATED_JSON", "Answer", "BatchServer", "Behaviour", "Call", "Fault",
-    "OpenAIServer", "Result", "dataset_tasks", "drip", "error", "fading_solver",
+    "OpenAIServer", "Result", "dataset_tasks", "drip", "error", "fading_solver", "only_streams",
     "overflow", "rate_limited", "reference_solver", "refuses_temperature", "stall",
 ]  # fmt: skip

@@ -34,6 +34,7 @@ class MadeBatch:
     looks: int = 0
     results: list[tuple[str, Fault | None]] | None = None
     made: float = field(default_factory=time.time)
+    lists: int = 0
     path: str = "/v1/chat/completions"
     fails: str = ""
 
@@ -43,6 +44,7 @@ class BatchServer(OpenAIServer):
 
     `expires`: requests that expire. `fails`: why the batch of a number fails validation ("": it does not). `loses`:
     messages about batches that are executed but whose response is dropped; `misses`: messages that never arrive.
+    `late`: how many lists lack a new batch; `doubles`: a result file's lines, with some again.
     `events` lists the messages, in order.
     """
 
@@ -57,6 +59,8 @@ class BatchServer(OpenAIServer):
         fails: Callable[[int], str] = lambda number: "",
         loses: Loses = lambda number, event: False,
         misses: Loses = lambda number, event: False,
+        late: int = 0,
+        doubles: Callable[[list[str]], list[str]] = lambda lines: lines,
         **options: Any,
     ) -> None:
         super().__init__(behaviour, **options)
@@ -66,6 +70,7 @@ class BatchServer(OpenAIServer):
         self.events: list[str] = []
         self._order = random.Random(seed)
         self._expires, self._fails, self._loses, self._misses = expires, fails, loses, misses
+        self._late, self._doubles = late, doubles
         self._names = itertools.count()
 
     def serves(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Fault | None:
@@ -98,7 +103,9 @@ class BatchServer(OpenAIServer):
         if not names:
             for batch in self.batches.values():
                 self.look(batch)
-            return Fault(200, _page([self._said(each) for each in self.batches.values()], query, after))
+                batch.lists += 1
+            shown = [self._said(each) for each in self.batches.values() if each.lists > self._late]
+            return Fault(200, _page(shown, query, after))
         name = "/".join(names)
         if name not in self.batches:
             return error(404, f"no batch {name}")
@@ -170,7 +177,8 @@ class BatchServer(OpenAIServer):
             for key, lines in (("output_file_id", good), ("error_file_id", other)):
                 if lines:
                     state[key] = f"{key}-{batch.name}"
-                    self.files[state[key]] = "\n".join(json.dumps(_line(*line)) for line in lines).encode()
+                    written = self._doubles([json.dumps(_line(*line)) for line in lines])
+                    self.files[state[key]] = "\n".join(written).encode()
         return state
 
 

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from codechat.datasets import DATASETS
 from codechat.datasets.tasks import Task
+from codechat.testing.streams import EVENTS, chat_stream, responses_stream
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,11 @@ class Call:
     def messages(self) -> list[dict[str, str]]:
         sent: list[dict[str, str]] = self.body["messages"] if "messages" in self.body else self.body["input"]
         return sent
+
+    @property
+    def streamed(self) -> bool:
+        """Whether a stream is asked for."""
+        return self.body.get("stream") is True
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,11 @@ def overflow(limit: int = 2048, wording: str = "openai") -> Fault:
         return error(400, text, "context_length_exceeded", "messages")
     text = f"This model's maximum context length is {limit} tokens. However, your request has {limit + 1} input tokens."
     return Fault(400, {"object": "error", "message": text, "type": "BadRequestError", "param": None, "code": 400})
+
+
+def only_streams(words: str = "This model only support stream mode, please enable the stream parameter.") -> Fault:
+    """400, as from Qwen's thinking models for a call that is no stream."""
+    return error(400, words, "invalid_parameter_error")
 
 
 def refuses_temperature() -> Fault:
@@ -332,7 +343,8 @@ class OpenAIServer:
             self.in_flight -= 1
         if isinstance(result, Fault):
             return result
-        return Fault(200, self.writes(call, Answer(result) if isinstance(result, str) else result))
+        written = self.writes(call, Answer(result) if isinstance(result, str) else result)
+        return Fault(200, self.streams(call, written), EVENTS) if call.streamed else Fault(200, written)
 
     def serves(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Fault | None:
         """Override for a further API, such as batches: its response, or None."""
@@ -361,6 +373,12 @@ class OpenAIServer:
         if answer.tier is not None:
             fields["service_tier"] = answer.tier
         return fields | (_chat if "messages" in call.body else _responses)(call, answer)
+
+    def streams(self, call: Call, written: dict[str, Any]) -> str:
+        """The body of a good answer to a call that asks for a stream."""
+        if not call.path.endswith("completions"):
+            return responses_stream(written)
+        return chat_stream(written, with_usage=bool((call.body.get("stream_options") or {}).get("include_usage")))
 
 
 async def _send(fault: Fault, writer: asyncio.StreamWriter) -> bool:

@@ -40,6 +40,8 @@ RUN_OPTIONS = {
     "tier_fallback",
     "batch_poll_s",
     "prompt_cache",
+    "headers",
+    "stream",
 }
 TASK = task_of("T/0", "def add(a, b):", "def add(a, b):\n    return a + b\n", prompt="Add.")
 ISSUE = AssistTask("a/b#1", "Help.", author="user", thread=(Comment("ann", "2025-01-01T00:00:00Z", "Set it."),))

@@ -1,5 +1,6 @@
 """Cells whose calls go into providers' batches: rounds, kills at any state, faults, expiry, budgets."""
 
+import contextlib
 import json
 import signal
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from codechat import compose, run
 from codechat.cli.app import main
 from codechat.models import remote
 from codechat.models.calls import traffic
+from codechat.run.journal import Journal
 from codechat.run.running import sessions
 from codechat.testing import (
     Answer,
@@ -283,13 +285,14 @@ def test_sessions_beyond_what_memory_holds_begin_as_others_end(
 
 
 def test_what_a_batch_will_cost_counts_when_it_is_submitted(tmp_path: Path) -> None:
-    """500 tokens a reply are expected at first: two requests at half of $0.01 reach the budget, the third is not sent."""
+    """500 tokens a reply are expected at first, at half of $0.01: one session is finished rather than two begun."""
     prices = "model.prices={input: 0, output: 20, tiers: {batch: {input: 0, output: 10}}}"
     with BatchServer(solve) as server:
         outcome = run(compose(command(server, tmp_path / "runs", prices, "budget_usd=0.012")))
         assert outcome.status == 3
-        assert [len(each.requests) for each in server.batches.values()] == [2]
-        assert outcome.metrics is not None and 0 < outcome.metrics["spent_usd"]["model"] < 0.012
+        assert [len(each.requests) for each in server.batches.values()] == [1, 1, 2]
+        assert outcome.metrics is not None and outcome.metrics["completed"] == 1
+        assert 0 < outcome.metrics["spent_usd"]["model"] < 0.012
         again = run(compose(command(server, tmp_path / "runs", prices, "budget_usd=10")))
         assert again.status == 0 and server.done.total() == ALL and set(server.done.values()) == {1}
 
@@ -345,3 +348,32 @@ def test_an_answer_that_the_endpoint_ended_is_asked_for_in_another_batch(
     (session,) = records(tmp_path / "runs")
     assert {turn["finish_reason"] for turn in session["turns"]} == {"stop"}
     assert len(server.calls) == 2 * len(seen)
+
+
+def test_a_batch_that_the_list_shows_late_is_paid_once(
+    tmp_path: Path, expected: dict[str, list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codechat.models.calls.batch_queue.LOOK_S", 0.0)
+    makes = iter([True, False, True])
+    with BatchServer(
+        solve, late=4, loses=lambda _, event: event == "POST /v1/batches" and next(makes, False)
+    ) as server:
+        assert run(compose(command(server, tmp_path / "runs"))).status == 0
+        assert set(server.done.values()) == {1} and server.done.total() == ALL
+    assert records(tmp_path / "runs") == expected["OpenAIServer"]
+
+
+def test_what_is_paid_twice_is_in_the_sum(tmp_path: Path, expected: dict[str, list[Any]]) -> None:
+    """Each result file repeats its first answer, after an error for the second request."""
+
+    def doubles(lines: list[str]) -> list[str]:
+        failed = {**json.loads(lines[-1]), "response": None, "error": {"message": "internal"}}
+        return [*lines, lines[0], json.dumps(failed)]
+
+    with BatchServer(solve, doubles=doubles) as server:
+        outcome = run(compose(command(server, tmp_path / "runs")))
+        assert outcome.status == 0 and server.done.total() == ALL
+    assert records(tmp_path / "runs") == expected["OpenAIServer"]
+    with contextlib.closing(Journal(outcome.folder / "journal.db")) as journal:
+        spent, used = journal.ledger.spent["model"], journal.used()["model"]
+    assert used.output_tokens < spent.output_tokens < 2 * used.output_tokens

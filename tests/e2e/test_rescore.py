@@ -12,6 +12,7 @@ import yaml
 from codechat.base.errors import UserError
 from codechat.base.files import from_yaml, write_atomically
 from codechat.cli.commands.rescore import run_rescore
+from codechat.run.journal import Journal
 from codechat.run.run import run
 from codechat.run.settings.compose import compose
 from codechat.testing import Call, OpenAIServer, dataset_tasks, error, overflow
@@ -105,6 +106,15 @@ def test_the_same_judge_and_sandbox_give_the_same_records(source: Path, here: Pa
     assert config["rescored_from"] == old[0]["cell_id"]
     assert (here / "again" / "tables" / "turns.csv").read_text() == (source / "tables" / "turns.csv").read_text()
     assert (here / "again" / "figures" / "turns.png").stat().st_size > 1000
+
+
+def test_a_scoring_killed_before_its_settings_goes_on(source: Path, here: Path) -> None:
+    left = here / "left"
+    left.mkdir()
+    (left / ".lock").touch()
+    Journal(left / "journal.db").close()
+    assert run_rescore([f"run={source}", "out=left"]) == 0
+    assert comparable(sessions(left)) == comparable(sessions(source))
 
 
 def test_nothing_is_overwritten(source: Path, here: Path) -> None:

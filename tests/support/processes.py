@@ -189,7 +189,7 @@ FORKING = f"""
 import asyncio, itertools, json, os, sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 import codechat.models.calls.transport, openai, pydantic_ai.direct, pydantic_ai.models.anthropic, pydantic_ai.providers.anthropic
-from codechat.models.calls import batches
+from codechat.models.calls import batch_queue
 from codechat.cli.app import main
 from codechat.testing.cells import register_instant
 from support.processes import words
@@ -197,7 +197,7 @@ register_instant()
 import numpy, codechat.cli.run, codechat.cli.run, codechat.run.run
 from codechat import compose
 compose([*words("http://nowhere", "."), "sandbox=instant"])  # each fork would load all of this anew
-def give_no_more_than(most, give=batches._give):
+def give_no_more_than(most, give=batch_queue._give):
     given = itertools.count(1)
     def giving(answer, result):
         number = next(given)
@@ -205,7 +205,7 @@ def give_no_more_than(most, give=batches._give):
             give(answer, result)
         if number == most:
             asyncio.get_running_loop().call_later(0.3, os.kill, os.getpid(), 9)
-    batches._give = giving
+    batch_queue._give = giving
 for line in sys.stdin:
     child = os.fork()
     if child == 0:

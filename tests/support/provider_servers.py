@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from codechat.testing import Answer, BatchServer, Call, Fault, OpenAIServer, error
 from codechat.testing.batches import MadeBatch
+from codechat.testing.streams import events
 
 
 def _words(texts: list[str]) -> int:
@@ -39,7 +40,23 @@ class AnthropicServer(OpenAIServer):
         system = sent.get("system") or []
         parts = [("system", system)] * bool(system) + [(each["role"], each["content"]) for each in sent["messages"]]
         messages = [{"role": role, "content": _joined(content)} for role, content in parts]
-        return {"model": sent["model"], "messages": messages, "sent": sent}
+        return {"model": sent["model"], "messages": messages, "sent": sent, "stream": sent.get("stream")}
+
+    def streams(self, call: Call, written: dict[str, Any]) -> str:
+        """Anthropic's events, each text in two pieces."""
+        usage, values = written["usage"], list[dict[str, Any]]()
+        begun = {**written, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
+        for index, block in enumerate(written["content"]):
+            name = block["type"]
+            values.append({"type": "content_block_start", "index": index, "content_block": {**block, name: ""}})
+            for part in (block[name][:3], block[name][3:]):
+                delta = {"type": f"{name}_delta", name: part}
+                values.append({"type": "content_block_delta", "index": index, "delta": delta})
+            values.append({"type": "content_block_stop", "index": index})
+        end = {"stop_reason": written["stop_reason"], "stop_sequence": None}
+        last = {"type": "message_delta", "delta": end, "usage": {"output_tokens": usage["output_tokens"]}}
+        first = {"type": "message_start", "message": begun}
+        return events([first, {"type": "ping"}, *values, last, {"type": "message_stop"}], named=True)
 
     def writes(self, call: Call, answer: Answer) -> dict[str, Any]:
         reasons = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}

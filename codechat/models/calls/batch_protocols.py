@@ -103,7 +103,9 @@ class OpenAIBatches:
             page = {"limit": PAGE, **({"after": after} if after else {})}
             listed = _read(await self._exchange("GET", f"/batches?{urlencode(page)}", None, JSON))
             for each in listed["data"]:
-                if each.get("input_file_id") == batch.file:
+                if batch.file == each.get("input_file_id") or batch.name == (each.get("metadata") or {}).get(
+                    "codechat"
+                ):
                     return str(each["id"])
             oldest = min((each.get("created_at", 0) for each in listed["data"]), default=0)
             if not listed.get("has_more") or oldest < batch.made - CLOCKS_S:

@@ -3,11 +3,13 @@
 Imported late, because the libraries are slow to import.
 """
 
+import re
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -16,7 +18,7 @@ import aiohttp
 import httpx2
 
 from codechat.base.errors import UserError
-from codechat.models.calls import batches
+from codechat.models.calls import batch_queue, batches
 from codechat.models.calls.batch_protocols import Exchange
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -24,6 +26,7 @@ KEPT_OPEN_S = 4.0
 """Seconds until an idle connection is closed: earlier than by the server (uvicorn: 5)."""
 DESCRIBING = b"x-stainless-"
 """Prefix of headers that are not sent: SDKs describe this machine and their options in them."""
+LAST_EVENT, LAST_BYTES = re.compile(rb"(?:^|[\r\n])data: ?\[DONE\]\s*[\r\n]"), 20
 _parsed = lru_cache(maxsize=64)(httpx2.URL)
 MOST_BYTES, MOST_BATCHED_BYTES = 64_000_000, 1_000_000_000
 """Longest body of a response, unpacked; a batch's results may have 50,000 answers."""
@@ -36,11 +39,13 @@ EXCHANGE_S = 300.0
 class Client(httpx2.AsyncClient):
     """An SDK's HTTP client without cookies, redirects, authentication and base address: the SDK gives whole requests.
 
-    `timeout` is for SDKs that read it from the client.
+    `timeout` is for SDKs that read it from the client. `headers` go with every request, in place of the SDK's.
     """
 
-    def __init__(self, address: str, timeout: httpx2.Timeout | None = None) -> None:
-        super().__init__(transport=AioTransport(address), trust_env=False, timeout=timeout)
+    def __init__(
+        self, address: str, timeout: httpx2.Timeout | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(transport=AioTransport(address, headers or {}), trust_env=False, timeout=timeout)
 
     def build_request(
         self, method: str, url: Any, *, content: Any = None, headers: Any = None, timeout: Any = None, **more: Any
@@ -73,11 +78,12 @@ class BatchClient(Client):
         protocol: Callable[[Exchange, str], batches.BatchProtocol],
         policy: batches.BatchPolicy,
         timeout: httpx2.Timeout | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(address, timeout)
+        super().__init__(address, timeout, headers)
         self._address, self._protocol, self._policy = address.partition("?")[0].rstrip("/"), protocol, policy
         self._headers = httpx2.Headers()
-        self._queue: batches.BatchQueue | None = None
+        self._queue: batch_queue.BatchQueue | None = None
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
         """The response to a request, from its batch. Raises `RemoteProtocolError` if the batch has none."""
@@ -88,7 +94,7 @@ class BatchClient(Client):
             omitted = ("content-length", "content-type", "host", "accept-encoding", "connection")
             self._headers = httpx2.Headers([each for each in request.headers.multi_items() if each[0] not in omitted])
             path = str(request.url).removeprefix(self._address)
-            self._queue = batches.BatchQueue(self._protocol(self._exchange, path), self._policy)
+            self._queue = batch_queue.BatchQueue(self._protocol(self._exchange, path), self._policy)
         try:
             result = await self._queue.ask(request.content, call)
         except batches.Lost as lost:
@@ -125,13 +131,15 @@ class BatchClient(Client):
 
 
 class AioTransport(httpx2.AsyncBaseTransport):
-    """Connections to one address, one per request under way; responses are complete.
+    """Connections to one address, one per request under way; responses are complete. `headers` go with every request.
 
     The address's query, such as `api-version=…`, is added to every request. Belongs to the event loop of its first
     request.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._own = list(headers.items())
+        self._replaced = {name.lower().encode() for name in headers}
         parts = urlsplit(address)
         self._is_tls, self._query = parts.scheme == "https", parts.query
         self._is_local = parts.hostname in LOCAL
@@ -146,8 +154,9 @@ class AioTransport(httpx2.AsyncBaseTransport):
             "headers": [
                 (name.decode("latin-1"), value.decode("latin-1"))
                 for name, value in request.headers.raw
-                if not name.lower().startswith(DESCRIBING)
-            ],
+                if not name.lower().startswith(DESCRIBING) and name.lower() not in self._replaced
+            ]
+            + self._own,
             "data": request.content or None,
             "allow_redirects": False,
             "timeout": aiohttp.ClientTimeout(None, sock_connect=limits.get("connect"), sock_read=limits.get("read")),
@@ -155,7 +164,7 @@ class AioTransport(httpx2.AsyncBaseTransport):
         }
         with _translate_errors():
             async with session.request(request.method, self._url(request), **options) as response:
-                content = await _bounded(response.content, request.extensions.get(MOST, MOST_BYTES))
+                content = await _bounded(response, request.extensions.get(MOST, MOST_BYTES))
                 headers = [each for each in response.raw_headers if each[0].lower() not in PACKED]
                 return httpx2.Response(response.status, headers=headers, content=content)
 
@@ -178,15 +187,19 @@ class AioTransport(httpx2.AsyncBaseTransport):
             await self._session.close()
 
 
-async def _bounded(stream: aiohttp.StreamReader, most: int) -> bytes:
-    """The whole body. Raises `ClientPayloadError` for a longer one."""
-    parts, size = list[bytes](), 0
-    async for part in stream.iter_any():
-        parts.append(part)
-        size += len(part)
-        if size > most:
+async def _bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """The body; of a stream of events at most up to its last one, after which some servers send nothing.
+
+    Raises `ClientPayloadError` for a longer one.
+    """
+    body, is_stream = bytearray(), response.content_type == "text/event-stream"
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > most:
             raise aiohttp.ClientPayloadError(f"the answer has more than {most} bytes")
-    return b"".join(parts)
+        if is_stream and LAST_EVENT.search(body, max(0, len(body) - len(piece) - LAST_BYTES)):
+            break
+    return bytes(body)
 
 
 @contextmanager

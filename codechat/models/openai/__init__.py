@@ -3,8 +3,9 @@
 This file makes one attempt; the SDK's own retries are off. `codechat.models.remote` has everything around it.
 
 A reply without text (null content, a tool call, a token limit used up by reasoning) has empty text, and a refusal has
-the refusal's text, because the model did answer. A body that is not JSON, has no choice or reports an error is
-`Unreadable`, because the endpoint failed. Reasoning in a separate field is not part of the text.
+the refusal's text, because the model did answer. A body that is not JSON, has no choice or reports an error, and a
+stream that ends early, is `Unreadable`, because the endpoint failed. Reasoning in a separate field is not part of the
+text.
 """
 
 import json
@@ -23,8 +24,17 @@ from codechat.models import MODELS
 from codechat.models.calls.answers import Ending, ending, usage_of, word_of
 from codechat.models.calls.batches import RequestKey
 from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, EndpointInfo, info_of
+from codechat.models.openai.streams import is_stream, whole_answer
 from codechat.models.prices import listed_prices
-from codechat.models.remote import SERVERS, Refused, Remote, RemoteConfig, Unreachable, key_from_environment
+from codechat.models.remote import (
+    SERVERS,
+    Refused,
+    Remote,
+    RemoteConfig,
+    Unreachable,
+    headers_from_environment,
+    key_from_environment,
+)
 from codechat.models.remote.failures import Failures, Refusal, SupportedParameters, cause_of
 
 if TYPE_CHECKING:
@@ -119,6 +129,10 @@ class OpenAIApi:
             body["max_output_tokens" if responses else cap] = config.max_tokens
         if (effort := config.reasoning_effort) is not None:
             body |= {"reasoning": {"effort": effort}} if responses else {"reasoning_effort": effort}
+        if supported.only_streams:
+            body["stream"] = True
+            if not responses and supported.stream_options:
+                body["stream_options"] = {"include_usage": True}
         return body | config.neutral | config.extra_body
 
     @property
@@ -134,11 +148,11 @@ class OpenAIApi:
             from codechat.models.calls.transport import BatchClient, Client
             from codechat.models.openai.client import SdkClient
 
-            key = key_from_environment(self.config)
+            key, own = key_from_environment(self.config), headers_from_environment(self.config)
             self._transport = (
-                BatchClient(self._address, OpenAIBatches, self.config.pace)
+                BatchClient(self._address, OpenAIBatches, self.config.pace, headers=own)
                 if self.config.tier == BATCH
-                else Client(self._address)
+                else Client(self._address, headers=own)
             )
             self._client = SdkClient(
                 base_url=self._base_url,
@@ -200,10 +214,14 @@ class OpenAIApi:
         more = {"service_tier": tier} if tier == FLEX else self._batched if tier == BATCH else {}
         response = await self._post(body | more)
         try:
-            return reply_of(self.config.api, response.content)
+            return reply_of(self.config.api, response.content, response.headers.get("content-type", ""))
         except Unreadable as error:
             refusal = error.refusal
-            if refusal is not None and (refusal.is_overflow or refusal.is_about_money or refusal.status == TOO_MANY):
+            if not body.get("stream") and Refusal(BAD_REQUEST, str(error)).asks_for_stream:  # said with a good status
+                refusal = Refusal(BAD_REQUEST, str(error))
+            elif refusal is None or not (refusal.is_overflow or refusal.is_about_money or refusal.status == TOO_MANY):
+                refusal = None
+            if refusal is not None:
                 raise Refused(refusal, response.headers) from None
             raise self.failures.of_answer(str(error)) from None
 
@@ -282,11 +300,15 @@ def encoded(api: Api, body: Mapping[str, Any]) -> bytes:
     return f'{{"{name}":[{",".join(messages)}],{others[1:]}'.encode()
 
 
-def reply_of(api: Api, body: bytes) -> Reply:
-    """The reply in a response body. Raises `Unreadable`."""
+def reply_of(api: Api, body: bytes, content_type: str = "") -> Reply:
+    """The reply in a response body, which may be a stream. Raises `Unreadable`."""
+    streamed = is_stream(body, content_type)
     try:
-        value = read_json(body)
-    except ValueError:
+        value = whole_answer(api, body) if streamed else read_json(body)
+    except (AttributeError, LookupError, TypeError, ValueError) as problem:
+        if streamed:
+            reason = f"{problem}" if type(problem) is ValueError else "it is not a stream of JSON"
+            raise Unreadable(f"the streamed answer cannot be read ({len(body)} bytes): {reason[:BEGINNING]}") from None
         begins = visible(" ".join(body[:BEGINNING].decode("utf-8", "replace").split()))
         raise Unreadable(f"the answer is not JSON ({len(body)} bytes), it begins: {begins}") from None
     if not isinstance(value, dict):

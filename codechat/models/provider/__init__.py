@@ -26,7 +26,7 @@ from codechat.models import MODELS
 from codechat.models.calls.answers import Ending, ending, usage_of, word_of
 from codechat.models.calls.batches import RequestKey
 from codechat.models.endpoints import EndpointInfo, key_of
-from codechat.models.remote import Refused, Remote, RemoteConfig, key_from_environment
+from codechat.models.remote import Refused, Remote, RemoteConfig, headers_from_environment, key_from_environment
 from codechat.models.remote.failures import (
     FILTERED,
     INVALID_KEY,
@@ -135,6 +135,8 @@ class ProviderApi:
         body: dict[str, Any] = {"model": config.name, "messages": sent, "settings": settings}
         if (temperature := supported.sent_temperature(config.temperature)) is not None:
             body["temperature"] = temperature
+        if supported.only_streams:
+            body["stream"] = True
         return body
 
     async def describe(self, seconds: float) -> EndpointInfo:
@@ -193,6 +195,8 @@ class ProviderApi:
                     raise UserError(f"{config.provider} takes no {option}", f"set {key_of(config, option)}=null")
                 del given[name]
         try:
+            if "http_client" not in accepted and config.headers:
+                raise UserError(f"{config.provider} takes no headers", f"leave out {key_of(config, 'headers')}")
             if "http_client" in accepted:
                 given["http_client"] = self._connections(config.base_url or str(kind(**given).base_url))
             return kind(**given)
@@ -211,9 +215,12 @@ class ProviderApi:
 
         seconds = self.config.timeout_s
         timeout = httpx2.Timeout(seconds, connect=min(CONNECT_TIMEOUT_S, seconds))
+        own = headers_from_environment(self.config)
         batched = self.config.tier == BATCH
         self._client = (
-            BatchClient(address, AnthropicBatches, self.config.pace, timeout) if batched else Client(address, timeout)
+            BatchClient(address, AnthropicBatches, self.config.pace, timeout, own)
+            if batched
+            else Client(address, timeout, own)
         )
         return self._client
 
@@ -247,11 +254,13 @@ class ProviderApi:
         except BotoCoreError as error:
             raise UserError(f"bedrock: {error}", "set AWS_DEFAULT_REGION, or AWS_PROFILE with a region") from None
         self._close = client.close
+        if own := headers_from_environment(config):
+            client.meta.events.register("before-call", lambda params, **_: params["headers"].update(own))
         return BedrockProvider(bedrock_client=client)
 
     async def send(self, body: dict[str, Any], tier: Tier, *, final: bool = False) -> Reply:
         model = self._connect()
-        from pydantic_ai.direct import model_request
+        from pydantic_ai.direct import model_request, model_request_stream
 
         settings: Any = {} if "max_retries" in model.unsupported_settings else {"max_retries": 0}
         settings |= body["settings"]
@@ -267,7 +276,16 @@ class ProviderApi:
         try:
             with translate_errors(self.failures, self._mistakes, is_first=not self._has_reached):
                 messages = _messages(body["messages"], ttl, marked)
-                response = await model_request(model, messages, model_settings=settings, instrument=False)
+                if not body.get("stream"):
+                    response = await model_request(model, messages, model_settings=settings, instrument=False)
+                else:
+                    how: Any = {"model_settings": settings, "instrument": False}
+                    async with model_request_stream(model, messages, **how) as stream:
+                        async for _ in stream:
+                            pass
+                        response = stream.get()
+                    if response.finish_reason is None and not (response.provider_details or {}).get("finish_reason"):
+                        raise self.failures.of_answer("the stream ended before the answer did")
         except Refused:
             self._has_reached = True
             raise

@@ -36,6 +36,7 @@ from codechat.models.calls import (
 )
 from codechat.models.calls.answers import is_final
 from codechat.models.calls.batches import REQUEST_KEY, BatchPolicy, RequestKey
+from codechat.models.calls.purse import PURSE
 from codechat.models.endpoints import (
     ENDPOINT_LISTENER,
     TEMPERATURE,
@@ -65,12 +66,23 @@ PROBE_TIMEOUT_S = 10.0
 DESCRIBE_TIMEOUT_S = 2.0
 FIRST_REPLY_TOKENS = 500
 """Tokens reserved for the first replies if tokens per minute are limited and `max_tokens` is not set."""
+UNKNOWN_REPLY_TOKENS = 32_000
+"""Tokens of a budget reserved for replies until the first one, if `max_tokens` is not set."""
+FADING = 0.95
+"""How an earlier reply's length fades with each later one."""
 FLEX_ATTEMPT, FLEX_RETRIES = 3, 8
 """Factors of an attempt's time and retries in the tier flex, which is slower and often refuses calls (429)."""
 SECRET = re.compile(
     r"(?:^|[-_.])(?:\w*key|\w*token|secret|pass\w*|pwd|sig|signature|\w*auth\w*|credentials?|code)$", re.I
 )
 """Names of a query's parameters that hold secrets."""
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, section 5.6.2
+OF_THE_CONNECTION = (
+    "host", "connection", "content-length", "content-type", "transfer-encoding", "accept-encoding", "expect", "te",
+    "trailer", "upgrade", "keep-alive",
+)  # fmt: skip
+"""Headers that the HTTP client sets."""
 BATCH_SIZE = 10_000
 """Most requests of one batch; the provider's bounds hold too."""
 BATCH_AGE_S = 120.0
@@ -90,6 +102,12 @@ class RemoteConfig(ModelConfig):
     weights: Weights = result_option(Weights(), "which weights are meant by the name")
     base_url: str | None = run_option(None, "the endpoint's address")
     api_key_env: str | None = run_option(None, "environment variable that holds the key; null: no key needed")
+    headers: dict[str, str] = run_option(
+        {}, "further headers of every request, by the environment variables that hold them, e.g. {X-Title: MY_TITLE}"
+    )
+    stream: Literal["auto", True, False] = run_option(
+        "auto", "whether answers are asked for as streams: true, false, or auto: if the endpoint gives no others"
+    )
     max_concurrency: int = run_option(32, "most calls under way at once to the endpoint", ge=1)
     requests_per_minute: float | None = run_option(
         None, "most requests a minute to this endpoint; null: no limit", gt=0
@@ -159,10 +177,30 @@ class RemoteConfig(ModelConfig):
         path = parts.path.rstrip("/")
         return parts._replace(path=path).geturl()
 
+    @field_validator("headers", mode="before")
+    @classmethod
+    def _headers(cls, headers: Any, info: ValidationInfo) -> Any:
+        """Checked here alone, because pydantic's messages show what was given, which may be the values."""
+        if not isinstance(headers, Mapping):
+            raise UserError(f"{_key(info)} must be names with variables", "e.g. {X-Title: MY_VARIABLE}")
+        for name, variable in headers.items():
+            if not HEADER.fullmatch(str(name)) or str(name).lower() in OF_THE_CONNECTION:
+                raise UserError(
+                    f"{_key(info)}: '{name}' is no header of your own", "letters, digits and hyphens, e.g. X-Title"
+                )
+            if not VARIABLE.fullmatch(str(variable)):
+                raise UserError(
+                    f"{_key(info)}.{name} is not the name of an environment variable",
+                    f"put the value into a variable and give its name, e.g. {{{name}: MY_VARIABLE}}",
+                )
+        if len({str(name).lower() for name in headers}) < len(headers):
+            raise UserError(f"{_key(info)} names a header twice, in capital and in small letters", "leave one out")
+        return headers
+
     @field_validator("api_key_env")
     @classmethod
     def _variable_name(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if value is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):  # not shown: it may be the key
+        if value is not None and not VARIABLE.fullmatch(value):  # not shown: it may be the key
             raise UserError(
                 f"{_key(info)} is not the name of an environment variable",
                 "put the key into a variable, e.g. OPENAI_API_KEY, and give its name; null if no key is needed",
@@ -256,6 +294,24 @@ def key_from_environment(config: RemoteConfig) -> str | None:
     return key
 
 
+def headers_from_environment(config: RemoteConfig) -> dict[str, str]:
+    """The further headers of every request, with their values. Raises `UserError` for a variable without one."""
+    headers: dict[str, str] = {}
+    for name, variable in config.headers.items():
+        headers[name] = os.environ.get(variable, "").strip()
+        if not headers[name]:
+            raise UserError(
+                f"{config.place} needs the header {name}, and the environment variable {variable} is not set",
+                f"export {variable}=…, or leave {name} out of {key_of(config, 'headers')}",
+            )
+        if not (headers[name].isascii() and headers[name].isprintable()):
+            raise UserError(
+                f"the environment variable {variable} does not hold a header's value: it has unprintable characters",
+                f"export {variable}=… with letters, digits and signs of ASCII alone",
+            )
+    return headers
+
+
 class Remote:
     """A model behind an API. Belongs to the event loop of its first call until `aclose`."""
 
@@ -265,8 +321,9 @@ class Remote:
         self._endpoint: Endpoint | None = None
         self._policies = {tier: _policy(config, tier) for tier in get_args(Tier)}
         self._no_limits = Endpoint()
-        self._supported = SupportedParameters()
+        self._supported = SupportedParameters(only_streams=config.stream is True and config.tier != BATCH)
         self._usual_reply: float = FIRST_REPLY_TOKENS
+        self._longest_reply = 0  # of the last ones
         self._has_answered = False
         self._reached = self._presented = False
         self._info: EndpointInfo | None = None
@@ -361,14 +418,32 @@ class Remote:
         if self.config.tier == BATCH:
             reply = await self._ask_in_batch(request, question)
         else:
-            endpoint = self._limits()
-            tokens = sum(self._sizes(request)) if endpoint.counts_tokens else 0
-            reply = await self._call(request, endpoint, tokens)
+            reply = await self._ask_within_budget(request)
+        self._longest_reply = max(reply.usage.output_tokens, int(FADING * self._longest_reply))
         self._has_answered = True
         listener = ENDPOINT_LISTENER.get()
         if reply.fingerprint is not None and listener is not None:
             await listener.on_fingerprint(self.config, reply.fingerprint)
         self._usual_reply += (reply.usage.output_tokens - self._usual_reply) / 10
+        return reply
+
+    async def _ask_within_budget(self, request: Request) -> Reply:
+        """The reply, once the budget has room for it and the calls under way; reserved until it is recorded."""
+        slots, endpoint = HELD_SLOTS.get() or HeldSlots(), self._limits()
+        slots.leave()  # of an earlier call of this step, which others may wait for
+        sent, said = self._sizes(request)
+        longest = self._longest_reply if self._has_answered else self.config.max_tokens or UNKNOWN_REPLY_TOKENS
+        expected = Usage(sent, longest).served_as(self.config.tier)
+        give_back = await PURSE.get().reserve(slots.unit, slots.payer, expected)
+        try:
+            reply = await self._call(request, endpoint, sent + said if endpoint.counts_tokens else 0)
+        except BaseException:
+            give_back()
+            raise
+        if HELD_SLOTS.get() is None:
+            give_back()
+        else:
+            slots.keep(give_back)
         return reply
 
     async def _call(self, request: Request, endpoint: Endpoint, tokens: int) -> Reply:
@@ -426,7 +501,7 @@ class Remote:
             else:
                 await self._learn(learnt, reason)
                 return reply
-            avoiding = supported.after(refusal, body)
+            avoiding = self._without(supported, refusal, body)
             if avoiding is None:
                 raise self._failures.of_refusal(refusal, headers, has_answered=self._has_answered)
             learnt |= avoiding.changes(supported)
@@ -441,9 +516,18 @@ class Remote:
         if learnt == self._supported:
             return
         what = self._failures.redact(reason)
-        log.warning("%s: asked again without what it refuses: %s", self.config.place, what)
+        how = "as a stream" if "only_streams" in changes else "without what it refuses"
+        log.warning("%s: asked again %s: %s", self.config.place, how, what)
         self._supported = learnt
         if not learnt.as_configured:
             sent = learnt.sent_temperature(self.config.temperature)
             info = self._known_info()
             await self._present(replace(info, facts={**info.facts, TEMPERATURE: "none" if sent is None else sent}))
+
+    def _without(
+        self, supported: SupportedParameters, refusal: Refusal, body: Mapping[str, Any]
+    ) -> SupportedParameters | None:
+        """The parameters that avoid a refusal; None if there are none, or the config forbids streams."""
+        learnt = supported.after(refusal, body)
+        may_stream = self.config.stream is not False and self.config.tier != BATCH
+        return None if learnt is not None and learnt.only_streams and not may_stream else learnt

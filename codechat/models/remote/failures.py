@@ -3,6 +3,7 @@
 No message holds the key, and no exception is chained to a library's error, whose text may quote headers.
 """
 
+import json
 import os
 import re
 import time
@@ -42,6 +43,15 @@ FILTERED = "content_filter"
 """OpenAI's codes; errors of other protocols are translated to them."""
 LEAST_TEMPERATURE = 0.01
 """Stands for a temperature of 0 at an endpoint that takes positive ones alone: nearly greedy."""
+
+_STREAM = r"(?:\bstream(?:ing|ed)?\b|流式)"
+_NEED = r"\b(?:only|must|requir\w*|need\w*|enabl\w*|set|use|mandatory|expect\w*)\b|仅|只|必须"
+STREAM_WANTED = re.compile(
+    rf"\bnon[-_ ]?stream|\bwithout[ -]stream|非流式|(?:{_NEED}).{{0,60}}{_STREAM}"
+    rf"|{_STREAM}.{{0,60}}(?:{_NEED}|\b(?:true|false)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Of a request that is no stream: these words ask for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +98,26 @@ class Refusal:
 
     def names_unsupported(self, parameter: str) -> bool:
         """Whether the model does not support the parameter, or its value."""
+        return self.names(parameter) and is_unsupported(f"{self.code} {self.message}")
+
+    def names(self, parameter: str) -> bool:
+        """Whether the refusal is about the parameter."""
         if self.status not in (400, 422):
             return False
-        return self._names(parameter) and is_unsupported(f"{self.code} {self.message}")
+        return self.param == parameter or re.search(rf"\b{parameter}\b", self.message) is not None
 
     def refuses_temperature(self, value: float) -> bool:
         """Whether the model does not take the temperature, in any words: a range that leaves it out is a mistake."""
-        if self.status not in (400, 422) or not self._names("temperature") or " both " in self.message:
+        if not self.names("temperature") or " both " in self.message:
             return False
         return value == 0 or not is_out_of_range(f"{self.code} {self.message}")
 
-    def _names(self, parameter: str) -> bool:
-        return self.param == parameter or re.search(rf"\b{parameter}\b", self.message) is not None
+    @property
+    def asks_for_stream(self) -> bool:
+        """Whether the endpoint answers only as a stream."""
+        if self.status not in (400, 405, 406, 422, 500, 501) or self.is_overflow:
+            return False
+        return self.param == "stream" or STREAM_WANTED.search(self.message) is not None
 
     @property
     def context_limit(self) -> int | None:
@@ -113,12 +131,15 @@ class SupportedParameters:
     """The parameters of this endpoint, learnt from its refusals and used for every later call.
 
     `temperature`: it may be sent. `zero`: it may be 0; else `LEAST_TEMPERATURE` stands for 0. `renames_cap`: the chat
-    API's `max_tokens` is called `max_completion_tokens`.
+    API's `max_tokens` is called `max_completion_tokens`. `only_streams`: answers are asked for as streams;
+    `stream_options`: with their usage.
     """
 
     temperature: bool = True
     zero: bool = True
     renames_cap: bool = False
+    only_streams: bool = False
+    stream_options: bool = True
 
     @property
     def as_configured(self) -> bool:
@@ -147,10 +168,15 @@ class SupportedParameters:
             return replace(self, zero=False) if smaller else replace(self, temperature=False)
         if not self.renames_cap and "max_tokens" in body and refusal.names_unsupported("max_tokens"):
             return replace(self, renames_cap=True)
+        if self.stream_options and "stream_options" in body and refusal.names("stream_options"):
+            return replace(self, stream_options=False)
+        if not self.only_streams and not body.get("stream") and refusal.asks_for_stream:
+            return replace(self, only_streams=True)
         return None
 
 
 ABOUT_CONVERSATION = (400, 413, 422)
+SHORTEST_PART = 3
 BUSY = (408, 409, 429)
 NO_MONEY = 402
 
@@ -216,10 +242,15 @@ class Failures:
             raise self.of_answer(ended if reply.text.strip() else f"{ended}, without a text")
 
     def redact(self, text: str) -> str:
-        """The text, bounded, without the key."""
-        variable = self._config.api_key_env
-        key = os.environ.get(variable, "").strip() if variable else ""
-        return (text.replace(key, "***") if key else text)[:300]
+        """The text, bounded, without the key and the values of headers, also if the text was cut off within one."""
+        variables = [self._config.api_key_env, *self._config.headers.values()]
+        values = {os.environ.get(variable, "").strip() for variable in variables if variable} - {""}
+        spoken = {form for value in values for form in (value, " ".join(value.split()), json.dumps(value)[1:-1])}
+        for each in sorted(spoken, key=len, reverse=True):
+            text = text.replace(each, "***")
+            cut = next((n for n in range(len(each) - 1, SHORTEST_PART, -1) if text.endswith(each[:n])), 0)
+            text = text[:-cut] + "***" if cut else text
+        return text[:300]
 
     def _mistake(self, refusal: Refusal, message: str) -> UserError:
         """The user's mistake behind a refused first call."""
@@ -238,6 +269,8 @@ class Failures:
         if status < 400:
             remedy = f"set {key_of(config, 'base_url')} to the final address"
             return UserError(f"{config.address} answers with a redirect", remedy)
+        if refusal.asks_for_stream:
+            return UserError(message, f"set {key_of(config, 'stream')}=auto or true: answers come as streams")
         return UserError(message, "the endpoint refuses the request: change the model's options")
 
 

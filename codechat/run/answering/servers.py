@@ -146,6 +146,8 @@ class ServerCapacity:
         """Surrounds a session."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._inside < self.allowed)
+            if self._asking is not None and self._asking.done():
+                self._asking.result()  # a bug there reaches the next session
             self._inside += 1
         try:
             yield

@@ -22,7 +22,7 @@ from codechat.models.roles import models_in
 from codechat.report.tracking.address import without_password
 from codechat.run.cell.fitting import check_fit, check_judge, check_texts, other_languages, undecidable
 from codechat.run.cell.references import select_here
-from codechat.run.journal import is_blank
+from codechat.run.journal import Journal, is_blank
 from codechat.run.protocols import PROTOCOLS, DialogueProtocol, Parts
 from codechat.run.settings.compose import Composed
 from codechat.run.settings.config import CellConfig, Content, Group, cell_ids, study_groups
@@ -260,6 +260,23 @@ def _remove_prepared(folder: Path) -> None:
             for path in prepared:
                 path.unlink(missing_ok=True)
             folder.rmdir()
+
+
+def was_killed_at_start(folder: Path, settings: str, *others: str) -> bool:
+    """Whether a folder has at most what a process leaves that was killed before it wrote its `settings`.
+
+    That is a lock, a journal without records, and the temporary file of the settings; also `others`, which are written
+    before the settings.
+    """
+    names = {path.name for path in folder.iterdir()}
+    started = {".lock", *(f"journal.db{suffix}" for suffix in ("", "-wal", "-shm"))}
+    left = {name for name in names - started - {*others} if not name.startswith(f".{settings}.")}
+    if left or names <= {*others}:
+        return False
+    if "journal.db" not in names:
+        return True
+    with contextlib.closing(Journal(folder / "journal.db")) as journal:
+        return journal.is_empty
 
 
 def is_held(folder: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from codechat.base.config import Config
 from codechat.base.domain import Usage
@@ -58,6 +59,26 @@ class Budget:
     def _known_usd(self, used: Mapping[str, Usage]) -> float | None:
         known = [cost for cost in spent_usd(used, self.tariff).values() if cost is not None]
         return sum(known) if known else None
+
+    @property
+    def is_limited(self) -> bool:
+        return self.usd is not None or self.tokens is not None
+
+    def left(self, ledger: Ledger, reserved: Mapping[str, Usage] = MappingProxyType({})) -> float | None:
+        """The part that is left, 1 of the whole, after reserved tokens by role; None without a limit.
+
+        Of dollars and tokens the one of which less is left counts.
+        """
+        used = dict(ledger.committed)
+        for role, usage in reserved.items():
+            used[role] = used[role] + usage if role in used else usage
+        return 1.0 - self.part(used) if self.is_limited else None
+
+    def part(self, used: Mapping[str, Usage]) -> float:
+        """The part of the budget that some tokens are, by role."""
+        tokens = sum(each.input_tokens + each.output_tokens for each in used.values())
+        by_tokens = 0.0 if self.tokens is None else tokens / max(self.tokens, 1)
+        return by_tokens if self.usd is None else max(by_tokens, (self._known_usd(used) or 0.0) / max(self.usd, 1e-12))
 
     def reason_to_stop(self, ledger: Ledger) -> str:
         """The budget that is used up, in words; empty if none is. A batch counts when it is submitted."""

@@ -81,18 +81,23 @@ def total(estimates: Iterable[Estimate]) -> Estimate:
 
 def estimate_of(cell: Cell, tariff: Tariff, journals: Iterable[Path] | None = None) -> Estimate:
     """The estimate for the part of a cell that is missing in the journals (None: of its folder). Calls no model."""
-    config, protocol = cell.config, cell.protocol
+    protocol = cell.protocol
     known = _count_replies(cell, journals_in(cell.folder) if journals is None else journals)
-    models = {UNDER_TEST: config.model, **{role_of(place): each for place, each in models_in(config.protocol, "")}}
-    judges = dict(models_in(config.judge, "judge")) if "judge" in cell.uses else {}
-    sizes = Sizes.of(models, {role_of(place): each for place, each in judges.items()})
     missing, turns = list[tuple[Iterable[Ask], int]](), 0
     for task in cell.tasks:
         done, planned = known.get(task.task_id, 0), protocol.turns(task)
         if done < planned:
             missing.append((protocol.asks(task), done))
             turns += planned - done
-    return sum_of(missing, turns, sizes, tariff)
+    return sum_of(missing, turns, sizes_of(cell), tariff)
+
+
+def sizes_of(cell: Cell) -> "Sizes":
+    """The sizes of a cell's models and judges."""
+    config = cell.config
+    models = {UNDER_TEST: config.model, **{role_of(place): each for place, each in models_in(config.protocol, "")}}
+    judges = dict(models_in(config.judge, "judge")) if "judge" in cell.uses else {}
+    return Sizes.of(models, {role_of(place): each for place, each in judges.items()})
 
 
 def sum_of(sessions: Sequence[tuple[Iterable[Ask], int]], turns: int, sizes: "Sizes", tariff: Tariff) -> Estimate:

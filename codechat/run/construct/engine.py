@@ -25,6 +25,7 @@ from codechat.models import MODELS
 from codechat.models.calls import Brake
 from codechat.models.hardware import HARDWARE
 from codechat.run.cell.budget import Budget
+from codechat.run.cell.estimate import Sizes
 from codechat.run.cell.references import sandbox_for
 from codechat.run.construct.interface import Answer, Dropped, Item, Kept, Outcome, Settled, Spread, Waits
 from codechat.run.construct.kit import Kit, People
@@ -32,6 +33,7 @@ from codechat.run.construct.making import Construction
 from codechat.run.construct.recipe import Stage
 from codechat.run.journal import Journal, Ledger
 from codechat.run.protocols.services import CheckOnce, Player, Services
+from codechat.run.running.room import Room
 from codechat.run.running.sessions import FAILURES_IN_A_ROW, finish_steps, run_together, unwrap_group, working
 from codechat.sandbox import Sandbox
 from codechat.sandbox.suites.checker import Checker, NoSandbox
@@ -263,6 +265,20 @@ async def services_of(run: Run) -> AsyncIterator[Services]:
         yield services
 
 
+def room_of(run: Run) -> Room:
+    """The items that the budget lets be under way at once; all are expected to cost the mean of the seeds."""
+    made, budget = run.made, run.budget
+    asks, sizes = made.recipe.asks, Sizes.of(made.roles, {})
+
+    def mean() -> float:
+        needs = [sizes.session(asks(item), 0) for item in made.items] if asks else []
+        costs = (budget.part({role: need.usage for role, need in each.items()}) for each in needs)
+        return sum(costs) / len(made.items)
+
+    costs = [mean()] if budget.is_limited else [0.0]
+    return Room(lambda: budget.left(run.journal.ledger), lambda _: costs, run.brake)
+
+
 async def make(run: Run, result: ConstructionResult) -> None:
     """Take the items to the end, to `until`, or until a budget or the user stops them.
 
@@ -286,6 +302,7 @@ class _Runner:
         self._journal, self._brake = services.journal, services.brake
         most = max((each.max_concurrency for each in made.roles.values()), default=0)
         self._slots = asyncio.Semaphore(2 * (most + services.workers))
+        self._room = room_of(run)
         self._ids = set[str]()
         self._begun: list[Item] = []
         self._failures, self._failure = 0, ""
@@ -345,7 +362,7 @@ class _Runner:
         self, at: ItemState, number: int, part: Sequence[Stage], ends: list[ItemResult], first: int = 0
     ) -> None:
         """Take an item, and the items that it becomes, through a part, from its `first` stage on."""
-        async with self._slots:
+        async with self._slots, self._room.session(at.item.id):
             end = None if self._brake.interrupted else await self._end(at, number, part, first)
         if end is None:
             return
@@ -441,6 +458,7 @@ class _Runner:
         outline = end.outline().model_dump_json()
         await self._journal.finish(end.unit, end.model_dump_json(), outline, completed=completed)
         self._count(end, new=bool(kit.worked_at))
+        self._room.turn_ended(end.id, new=bool(kit.worked_at))
         return end
 
     def _count(self, end: ItemResult, *, new: bool) -> None:

@@ -17,12 +17,12 @@ from codechat.models import ModelConfig
 from codechat.models.endpoints import address_of
 from codechat.models.roles import models_in, role_of
 from codechat.report.tracking.address import without_password
-from codechat.run.cell import as_yaml
+from codechat.run.cell import as_yaml, was_killed_at_start
 from codechat.run.construct.interface import Item, read_rows
 from codechat.run.construct.recipe import RECIPES, ConstructionConfig, Recipe, Stage
 from codechat.run.journal import Journal
 
-SETTINGS, YIELD = "config.yaml", "yield.json"
+SETTINGS, YIELD, ANSWERS = "config.yaml", "yield.json", "answers.jsonl"
 MADE = "made"
 """The key of config.yaml that identifies the construction of a folder."""
 STAGE = "stage"
@@ -113,6 +113,8 @@ class Construction:
         if not self.folder.exists() or (self.folder.is_dir() and not any(self.folder.iterdir())):
             return
         remedy = "choose another out=DIR"
+        if self.folder.is_dir() and was_killed_at_start(self.folder, SETTINGS, ANSWERS):
+            return
         try:
             values = from_yaml((self.folder / SETTINGS).read_text(encoding="utf-8"))
             made: dict[str, str] = values[MADE]

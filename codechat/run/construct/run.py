@@ -21,7 +21,7 @@ from codechat.run.cell.budget import Budget, tariff_of_roles
 from codechat.run.cell.estimate import Estimate, Sizes, sum_of
 from codechat.run.construct.engine import ConstructionResult, ItemResult, Run, Watcher, make
 from codechat.run.construct.interface import Answer, read_answers
-from codechat.run.construct.making import SETTINGS, Construction, construction_of
+from codechat.run.construct.making import ANSWERS, SETTINGS, Construction, construction_of
 from codechat.run.construct.output import HEADLINE, points_of, write_output
 from codechat.run.construct.recipe import ConstructionConfig
 from codechat.run.journal import Journal
@@ -29,7 +29,6 @@ from codechat.run.results.measured import Tracking, send
 from codechat.run.running.observer import Follow, following
 
 DONE, TOO_MANY_ERRORS, INTERRUPTED = 0, 3, 130
-ANSWERS = "answers.jsonl"
 
 
 @dataclass(frozen=True)
@@ -58,14 +57,12 @@ def construct(
         return Outcome(DONE, made, estimate=_estimate(made, budget))
     tracker, words = TRACKING.build(config.tracking), shlex.join(command)
     with following(tracker, budget, lambda: _tracked(made, None, words)) as follow:
-        with (
-            caches_in(config.hardware.scratch),
-            lock(made.folder, "out"),
-            contextlib.closing(Journal(made.folder / "journal.db")) as journal,
-        ):
+        with caches_in(config.hardware.scratch), contextlib.ExitStack() as open_files:
+            open_files.enter_context(lock(made.folder, "out"))
+            write_atomically(made.folder / SETTINGS, made.settings())  # first: a folder is known by its settings
+            journal = open_files.enter_context(contextlib.closing(Journal(made.folder / "journal.db")))
             run = Run(made, journal, _answers(made, given), watcher, budget)
             run_coroutine(EndpointCheck(made.endpoints, journal, watcher.note).check_again, run.brake)
-            write_atomically(made.folder / SETTINGS, made.settings())
             watcher.begin(made, budget)
             found = _run(run, follow)
             yields = write_output(made, found, journal, budget.tariff)

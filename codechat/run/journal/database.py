@@ -103,12 +103,17 @@ def _lacking(db: sqlite3.Connection) -> str:
 
 @contextlib.contextmanager
 def guard(db: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """Report a failed write (full disk, read-only folder) as a `UserError`; committed rows are kept."""
+    """Report a failed write (full disk, read-only folder) as a `UserError`; committed rows are kept.
+
+    After any exception nothing of the write is left open.
+    """
     try:
         yield
-    except sqlite3.Error as error:
+    except Exception as error:
         if db.in_transaction:
             db.execute("ROLLBACK")
+        if not isinstance(error, sqlite3.Error):
+            raise
         remedy = "free some space or choose another runs_dir, then run the same command again: it resumes"
         raise UserError(f"cannot write the journal {path}: {error}", remedy) from error
 

@@ -23,7 +23,7 @@ from codechat.base.texts import writable
 from codechat.models.calls import HELD_SLOTS, HeldSlots
 from codechat.models.calls.batches import Batch, Store
 from codechat.run.journal.database import ALL_ENDPOINTS, CHARGE, INTO, Database, EndpointRecord
-from codechat.run.journal.ledger import COUNTS, Charge, Ledger, charges_of
+from codechat.run.journal.ledger import COUNTS, Charge, Ledger, charge_for, charges_of
 
 BATCHES = "batches (name, size, made, file, remote)"
 REQUESTS = "batched (request, batch)"
@@ -32,13 +32,13 @@ REQUESTS = "batched (request, batch)"
 class BatchStore(Store):
     """The tables `batches` and `batched`: the states of a cell's batches, see `codechat.models.calls.batches`.
 
-    `put` writes a row; `expected` is called after `expect`.
+    `put` writes a row and charges; `expected` is called after `expect`.
     """
 
     def __init__(
         self,
         db: Database,
-        put: Callable[[str, tuple[Any, ...]], Awaitable[None]],
+        put: Callable[..., Awaitable[None]],
         ledger: Ledger,
         expected: Callable[[], None],
     ) -> None:
@@ -72,6 +72,9 @@ class BatchStore(Store):
     def expect_no_more(self, payer: str, usage: Usage) -> None:
         self._ledger.expected[payer] -= usage.served_as(BATCH)
 
+    async def charge(self, payer: str, usage: Usage) -> None:
+        await self._put(charges=(charge_for(payer, usage.served_as(BATCH)),))
+
 
 ROWS_AT_ONCE = (64, 8, 1)
 """Rows of one statement: few sizes, because SQLite caches a statement for each."""
@@ -93,6 +96,13 @@ FROM steps JOIN sessions USING (session) WHERE completed AND payer IS NOT NULL G
 
 
 STEPS = "steps (session, name, digest, value, payer)"
+
+
+def _fail(done: "asyncio.Future[None]", error: Exception) -> None:
+    """Raise an error to the caller that waits for a write; asyncio warns of no unread error."""
+    if not done.done():
+        done.set_exception(error)
+        done.exception()
 
 
 class _Put(NamedTuple):
@@ -153,6 +163,7 @@ class Journal:
         self._unwritten: dict[str, asyncio.Future[None]] = {}  # the last free step of a unit
         self._pending: list[_Put] = []
         self._flusher: asyncio.Task[None] | None = None
+        self._failed: Exception | None = None  # the first failed write, which every later one repeats
         self._thread = ThreadPoolExecutor(1, "journal")
 
     # -- steps -----------------------------------------------------------------------------------------------------
@@ -252,6 +263,13 @@ class Journal:
         self._steps.pop(unit, None)
         self._unwritten.pop(unit, None)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no step, unit, charge or batch is recorded."""
+        tables = ("steps", "sessions", "batches", "ledger", "taken")
+        found = " UNION ALL ".join(f"SELECT 1 FROM {table}" for table in tables)
+        return bool(self._db.read(f"SELECT NOT EXISTS ({found})")[0][0])
+
     def answers(self, session: str, payer: str) -> int:
         """The number of turns in a session that have recorded answers of a role."""
         query = "SELECT count(DISTINCT substr(name, 1, instr(name, '/'))) FROM steps WHERE session=? AND payer=?"
@@ -295,6 +313,9 @@ class Journal:
         self, into: str = "", row: tuple[Any, ...] = (), charges: tuple[Charge, ...] = ()
     ) -> "asyncio.Future[None]":
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self._failed is not None:
+            _fail(done, self._failed)
+            return done
         self._pending.append(_Put(done, into, row, charges))
         for charge in charges:
             self.ledger.add(charge)
@@ -310,10 +331,11 @@ class Journal:
             batch, self._pending = self._pending, []
             try:
                 await loop.run_in_executor(self._thread, self._commit, batch)
-            except UserError as error:
+            except Exception as error:  # noqa: BLE001  raised to all that wait, a bug too: else they would wait for ever
+                self._failed = error
+                batch, self._pending = [*batch, *self._pending], []
                 for put in batch:
-                    if not put.done.cancelled():  # by its caller
-                        put.done.set_exception(error)
+                    _fail(put.done, error)
             else:
                 for put in batch:
                     if put.into == STEPS and put.row[0] in self._steps:

@@ -6,9 +6,10 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
-from codechat.base.domain import BATCH
+from codechat.base.domain import BATCH, STANDARD, Usage
 from codechat.base.environment import collect_seldom
 from codechat.base.errors import BrokenTest, ConversationRefused, InfrastructureError, Stopped, UserError
 from codechat.base.files import write_atomically
@@ -18,18 +19,21 @@ from codechat.datasets.tasks import Task
 from codechat.models import MODELS, UNDER_TEST, ModelConfig
 from codechat.models.calls import BRAKE, Brake, run_coroutine
 from codechat.models.calls.batches import BATCH_SCHEDULER, BatchScheduler
+from codechat.models.calls.purse import PURSE, Purse
 from codechat.models.endpoints import ENDPOINT_LISTENER
 from codechat.models.roles import models_in, role_of
 from codechat.run.answering.endpoints import EndpointCheck
 from codechat.run.answering.servers import ServerCapacity, capacity_of, serving
 from codechat.run.cell import Cell, session_id
 from codechat.run.cell.budget import Budget
+from codechat.run.cell.estimate import sizes_of
 from codechat.run.cell.references import References, now_and_then, sandbox_for
 from codechat.run.cell.stopping import checkpoints, tasks_needed
 from codechat.run.journal import Journal
 from codechat.run.protocols import DialogueProtocol, Kit
 from codechat.run.protocols.services import Asked, CheckOnce, Player, Services, SessionLog
 from codechat.run.running.observer import Counts, Follow, Observer
+from codechat.run.running.room import UNMEASURED, Room
 from codechat.sandbox import Sandbox
 from codechat.sandbox.suites.checker import Checker, NoSandbox
 
@@ -114,7 +118,9 @@ async def run_missing_sessions(
     `counts` are updated before the watcher is called.
     """
     async with working(journal, brake, budget, cell.endpoints, watcher) as scheduler:
-        await _run_sessions(cell, journal, watcher, brake, counts=counts or Counts(cell.turns), scheduler=scheduler)
+        room = room_of(cell, journal, brake, budget)
+        counts = counts or Counts(cell.turns)
+        await _run_sessions(cell, journal, watcher, brake, room, counts=counts, scheduler=scheduler)
 
 
 class _Watcher(Protocol):
@@ -136,9 +142,13 @@ async def working(
         if reason := budget.reason_to_stop(journal.ledger):
             brake.pull(reason)
 
+    def fits(reserved: Mapping[str, Usage]) -> bool:
+        return (budget.left(journal.ledger, reserved) or 0.0) >= 0.0
+
     journal.watch = check_budget
     check_budget()
     BRAKE.set(brake)
+    PURSE.set(Purse(fits if budget.is_limited else None))
     ENDPOINT_LISTENER.set(EndpointCheck(endpoints, journal, watcher.note))
     scheduler = BatchScheduler(journal.batches)
     BATCH_SCHEDULER.set(scheduler)
@@ -150,7 +160,14 @@ async def working(
 
 
 async def _run_sessions(
-    cell: Cell, journal: Journal, observer: Observer, brake: Brake, *, counts: Counts, scheduler: BatchScheduler
+    cell: Cell,
+    journal: Journal,
+    observer: Observer,
+    brake: Brake,
+    room: Room,
+    *,
+    counts: Counts,
+    scheduler: BatchScheduler,
 ) -> None:
     """Run a cell's missing sessions until the brake is pulled. Raises `UserError`, or a bug, outside any group.
 
@@ -174,13 +191,29 @@ async def _run_sessions(
             progress, stopped = now_and_then(note), lambda: brake.interrupted
             references = References(cell.dataset, services.tests, sandbox, note, progress, stopped)
             await unwrap_group(references.refuse(cell.tasks))
-        workers = _Workers(cell, protocol, services, counts, observer, scheduler, capacity_of(cell))
+        workers = _Workers(cell, protocol, services, counts, observer, scheduler, capacity_of(cell), room)
         for checkpoint in checkpoints(len(cell.tasks)):  # all tasks at the first, unless the cell may end early
             ready = [task for task in tasks_needed(cell, journal, checkpoint) if task.task_id in missing]
             missing -= {task.task_id for task in ready}
             queue = iter(ready)
             count = min(len(ready), _sessions_at_once(cell))
             await unwrap_group(run_together([workers.work(queue) for _ in range(count)]))
+
+
+def room_of(cell: Cell, journal: Journal, brake: Brake, budget: Budget) -> Room:
+    """The sessions that the budget lets run side by side, in parts of the budget."""
+    sizes, tasks = sizes_of(cell), {task.task_id: task for task in cell.tasks}
+
+    def costs(task_id: str) -> list[float]:
+        task = tasks[task_id]
+        asks = list(cell.protocol.asks(task))
+        needs = [sizes.session(asks, done) for done in range(cell.protocol.turns(task))]
+        tiers = sizes.tiers
+        used = [{role: n.usage.served_as(tiers.get(role, STANDARD)) for role, n in each.items()} for each in needs]
+        return list(map(budget.part, used))
+
+    # a batch takes hours: no round of a single session measures the others
+    return Room(lambda: budget.left(journal.ledger), costs, brake, 1.0 if is_batched(cell) else UNMEASURED)
 
 
 def is_batched(cell: Cell) -> bool:
@@ -223,6 +256,7 @@ class _Workers:
     observer: Observer
     scheduler: BatchScheduler
     capacity: ServerCapacity
+    room: Room
     failures_in_a_row: int = 0
     last_failure: str = ""
 
@@ -232,7 +266,7 @@ class _Workers:
         for task in queue:
             if brake.interrupted:
                 break
-            async with self.capacity.slot():
+            async with self.room.session(task.task_id), self.capacity.slot():
                 with self.scheduler.working():
                     record, apart = await self._session(task)
             if apart and self.services.brake.interrupted:
@@ -260,9 +294,10 @@ class _Workers:
             self.last_failure = self.last_failure if self.hopeless else record.error or ""
             self.failures_in_a_row += 1
 
-    def _turn(self, turn: TurnRecord, new: bool) -> None:
+    def _turn(self, task: Task, turn: TurnRecord, new: bool) -> None:
         if new:
             self.capacity.turn_ended()
+        self.room.turn_ended(task.task_id, new=new)
         self.counts.turn(turn, new=new)
         self.observer.turn(turn, new=new)
 
@@ -273,7 +308,7 @@ class _Workers:
         conversation.
         """
         identity = session_id(self.cell.id, task.task_id)
-        kit = Kit(task, identity, self.cell.config.seed, self.services, self._turn)
+        kit = Kit(task, identity, self.cell.config.seed, self.services, partial(self._turn, task))
         kit.log.agenda = self.protocol.agenda(kit.generator("agenda", self.cell.agenda_seed))
         if self.hopeless:
             error = f"not attempted: too many failures in a row; the last: {self.last_failure}"

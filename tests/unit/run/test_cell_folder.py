@@ -8,7 +8,8 @@ import pytest
 
 from codechat import compose
 from codechat.base.errors import UserError
-from codechat.run.cell import Cell, build_cell, lock
+from codechat.run import run as run_module
+from codechat.run.cell import Cell, build_cell, lock, was_killed_at_start
 from codechat.run.journal import Journal
 
 
@@ -46,3 +47,29 @@ def test_a_folder_that_was_there_before_stays_and_so_does_one_with_a_file_of_ano
     cell.folder.rmdir()
     fail(cell, lambda journal: (cell.folder / "notes.txt").write_text("mine"))
     assert (cell.folder / "notes.txt").exists() and (cell.folder / "journal.db").exists()
+
+
+def test_a_start_that_was_killed_is_told_from_a_folder_with_content(tmp_path: Path) -> None:
+    folder = tmp_path / "f"
+    folder.mkdir()
+    assert not was_killed_at_start(folder, "config.yaml"), "an empty folder holds nothing of a killed process"
+    (folder / ".lock").touch()
+    (folder / ".config.yaml.abc").touch()
+    assert was_killed_at_start(folder, "config.yaml")
+    with closing(Journal(folder / "journal.db")) as journal:
+        journal.add_wall(1.0)
+    assert was_killed_at_start(folder, "config.yaml")
+    (folder / "tables").mkdir()
+    assert not was_killed_at_start(folder, "config.yaml")
+
+
+def test_the_settings_are_there_before_the_journal(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Killed(BaseException): ...
+
+    def killed(path: Path) -> None:
+        raise Killed
+
+    monkeypatch.setattr(run_module, "Journal", killed)
+    with pytest.raises(Killed):
+        run_module.run_built(cell, ["codechat"])
+    assert (cell.folder / "config.yaml").read_text() == cell.config_yaml()

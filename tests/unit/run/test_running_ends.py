@@ -35,7 +35,7 @@ def test_a_cell_is_hopeless_after_so_many_failures_in_a_row() -> None:
     from codechat.run.running.sessions import FAILURES_IN_A_ROW
 
     nothing: Any = None
-    progress = _Workers(*[nothing] * 7)
+    progress = _Workers(*[nothing] * 8)
     for number in range(FAILURES_IN_A_ROW - 1):
         progress.note_end(session(f"failure {number}"))
     assert not progress.hopeless

@@ -10,15 +10,14 @@ import httpx2
 import pytest
 
 from codechat.base.domain import Usage
-from codechat.models.calls import batches
+from codechat.models.calls import batch_queue, batches
+from codechat.models.calls.batch_queue import MOST_FAILED_POLLS, MOST_LOOKS, BatchQueue, batches_in_words
 from codechat.models.calls.batches import (
     BATCH_SCHEDULER,
-    MOST_FAILED_POLLS,
     REQUEST_KEY,
     Batch,
     BatchPolicy,
     BatchProtocol,
-    BatchQueue,
     BatchScheduler,
     Declined,
     Lost,
@@ -27,7 +26,6 @@ from codechat.models.calls.batches import (
     State,
     Unreached,
     Unsure,
-    batches_in_words,
 )
 from codechat.models.calls.batches import (
     Store as NoStore,
@@ -294,7 +292,7 @@ async def test_an_equal_request_is_asked_once_while_it_waits() -> None:
 
 async def test_the_oldest_request_says_how_old_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(batches.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(batch_queue.time, "monotonic", lambda: now[0])
     one, _ = queue(Provider(), size=9)
     assert not one.is_old
     now[0] = 1000.0
@@ -548,3 +546,107 @@ async def test_a_desk_knows_better_than_its_store() -> None:
     await scheduler.release(["new", "old"])
     assert scheduler.batch_of("new") is None and scheduler.batch_of("old") is None
     assert store.calls == [("begin", "ours", ["new"]), ("update", "r"), ("release", ["new", "old"])]
+
+
+PAID = b'{"usage": {"prompt_tokens": 7, "completion_tokens": 1}}'
+
+
+class Late(Provider):
+    """Loses the answer to the first creation, and lists that batch from the look with the number `shown` on."""
+
+    def __init__(self, shown: int) -> None:
+        super().__init__(Unreached("no line"))
+        self._shown, self.looks = shown, 0
+
+    async def find(self, batch: Batch, keys: Collection[str]) -> str:
+        self.looks += 1
+        return "made 1" if self.looks >= self._shown else ""
+
+    async def results(self, batch: Batch, state: State) -> Iterator[tuple[str, Result]]:
+        return iter([(key, Result(200, PAID)) for key in self.batches[int(batch.remote.split()[1]) - 1]])
+
+
+class Charged(Store):
+    """Notes what no call returns."""
+
+    def __init__(self, brake: Brake, most: int) -> None:
+        super().__init__(brake, most)
+        self.charged = list[tuple[str, Usage]]()
+
+    async def charge(self, payer: str, usage: Usage) -> None:
+        self.charged.append((payer, usage))
+
+
+def charging(provider: BatchProtocol, size: int = 1) -> tuple[BatchQueue, Charged]:
+    brake = Brake()
+    BRAKE.set(brake)
+    store = Charged(brake, 1000)
+    BATCH_SCHEDULER.set(BatchScheduler(store))
+    return BatchQueue(provider, BatchPolicy(size, 60.0, 0.0)), store
+
+
+@pytest.mark.parametrize("shown", [2, 5, MOST_LOOKS])
+async def test_a_batch_that_the_list_shows_late_is_not_made_again(monkeypatch: pytest.MonkeyPatch, shown: int) -> None:
+    monkeypatch.setattr(batch_queue, "LOOK_S", 0.0)
+    provider = Late(shown)
+    one, store = charging(provider)
+    assert await one.ask(b"x", label("a")) == Result(200, PAID)
+    assert len(provider.batches) == 1 and store.charged == []
+    await one.aclose()
+
+
+async def test_a_batch_that_was_given_up_and_exists_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_queue, "LOOK_S", 0.0)
+    provider = Late(MOST_LOOKS + 1)
+    one, store = charging(provider)
+    with pytest.raises(Lost):
+        await one.ask(b"x", label("a"))
+    assert await one.ask(b"x", label("a")) == Result(200, PAID)
+    assert len(provider.batches) == 2
+    await turns(20)
+    assert store.charged == [("model", Usage(7, 1))]
+    await one.aclose()
+
+
+async def test_a_given_up_batch_whose_end_is_not_seen_is_paid_as_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless(Late):
+        async def state(self, batch: Batch) -> State:
+            return State("running", 0, ended=batch.remote == "made 2")
+
+    monkeypatch.setattr(batch_queue, "LOOK_S", 0.0)
+    one, store = charging(Endless(MOST_LOOKS + 1))
+    with pytest.raises(Lost):
+        await one.ask(b"x", label("a"))
+    assert await one.ask(b"x", label("a")) == Result(200, PAID)
+    await one.aclose()
+    assert store.charged == [("model", Usage(10, 0))]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (1, 2, 0)])
+async def test_of_several_answers_to_a_request_a_good_one_counts_and_all_are_paid(order: tuple[int, ...]) -> None:
+    found = [Result(500, b"internal"), Result(200, PAID), Result(200, PAID.replace(b"7", b"8"))]
+
+    class Twice(Provider):
+        async def results(self, batch: Batch, state: State) -> Iterator[tuple[str, Result]]:
+            return iter([(key, found[n]) for key in self.batches[0] for n in order])
+
+    one, store = charging(Twice())
+    call = label("a")
+    assert await one.ask(b"x", call) == found[1]
+    assert store.charged == [("model", Usage(8, 1))]
+    await one.reject(call)
+    assert store.charged == [("model", Usage(8, 1)), ("model", Usage(7, 1))], "an unreadable answer was paid too"
+    await one.aclose()
+
+
+@pytest.mark.parametrize("error", [KeyError("id"), TypeError("no object"), ValueError("no JSON")])
+async def test_an_unreadable_answer_to_a_creation_is_looked_up(error: Exception) -> None:
+    class Found(Provider):
+        async def find(self, batch: Batch, keys: Collection[str]) -> str:
+            return "made 1"
+
+    provider = Found(error)
+    one, _ = charging(provider)
+    assert await one.ask(b"x", label("a")) == GOOD
+    assert len(provider.batches) == 1
+    await one.aclose()

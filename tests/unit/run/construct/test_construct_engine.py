@@ -13,6 +13,7 @@ import pytest
 from codechat.base.domain import Program, Target
 from codechat.base.errors import BrokenTask, ContextOverflow, InfrastructureError, UserError
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, Spread, Stage, Waits
+from codechat.run.protocols import Ask
 from codechat.sandbox.suites import SUITES
 from codechat.testing import Call, OpenAIServer
 from support.construction import Quiet, run, seeds, written
@@ -103,6 +104,29 @@ def test_a_bug_is_raised_when_the_others_have_ended(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         run(tmp_path / "o", [Stage("stumble", stumble)], seeds(3))
     assert [row["id"] for row in rows(tmp_path / "o" / "items.jsonl")] == ["s0", "s2"]
+
+
+def test_a_small_budget_finishes_some_items(tmp_path: Path) -> None:
+    """An item costs 6 tokens a call, in two calls: of nine at once none would be finished."""
+
+    async def answer(call: Call) -> str:
+        await asyncio.sleep(0.01)
+        return "three words here"
+
+    recipe = {"asks": lambda item: [Ask("poet", 0, 12, 12, times=2)]}
+    stages = [Stage("ask", ask)]
+    with OpenAIServer(answer) as server:
+        few = run(
+            tmp_path / "o",
+            stages,
+            seeds(9),
+            server,
+            recipe=recipe,
+            top={"budget_tokens": 40},
+            poet={"max_concurrency": 9},
+        )
+        assert few.status == 3 and few.yields is not None
+        assert 2 <= few.yields["kept"] < 9
 
 
 def test_a_budget_ends_it_and_the_next_run_goes_on(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """What people are asked, and what a folder, a store and an estimate say of a construction."""
 
+import asyncio
+import contextlib
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,8 @@ from codechat.base.errors import UserError
 from codechat.judging.deciding import Form, read_object
 from codechat.report.tracking import TRACKING, FinishedCell, Shown
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, Stage, Waits
+from codechat.run.construct import run as construct_run
+from codechat.run.journal import Journal
 from codechat.run.protocols import Ask
 from codechat.testing import Call, OpenAIServer
 from support.construction import Quiet, run, seeds
@@ -215,3 +220,54 @@ def test_a_store_is_shown_tokens_dollars_and_yields(tmp_path: Path, monkeypatch:
     assert points["cost/all/usd"] > 0 and points["cost/per_kept/output_tokens"] == 2
     shown = store.progress()
     assert shown["kept"] == 3 and shown["tokens"] == points["cost/all/input_tokens"] + 6 and shown["dollars"] > 0
+
+
+class Killed(BaseException):
+    """A process that ends here."""
+
+
+@pytest.mark.parametrize("at", ["journal", "settings", "answers"])
+def test_a_construction_killed_at_its_start_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+    async def keep(item: Item, kit: Kit) -> Outcome:
+        return Kept(item)
+
+    def killed(*args: object, **options: object) -> None:
+        raise Killed
+
+    name = {"journal": "Journal", "settings": "write_atomically", "answers": "_answers"}[at]
+    with monkeypatch.context() as patch:
+        patch.setattr(construct_run, name, killed)
+        with pytest.raises(Killed):
+            run(tmp_path / "o", [Stage("keep", keep)], seeds(2))
+    assert run(tmp_path / "o", [Stage("keep", keep)], seeds(2)).status == 0
+
+
+def begun(folder: Path, *names: str) -> Path:
+    """What an older version left that was killed between its journal and its settings."""
+    folder.mkdir()
+    for name in (".lock", *names):
+        (folder / name).touch()
+    return folder
+
+
+def test_a_folder_of_an_older_version_without_settings_is_taken_if_nothing_was_paid(tmp_path: Path) -> None:
+    async def keep(item: Item, kit: Kit) -> Outcome:
+        return Kept(item)
+
+    stages = [Stage("keep", keep)]
+    left = begun(tmp_path / "left", "answers.jsonl", ".config.yaml.x1y2")
+    with contextlib.closing(Journal(left / "journal.db")):
+        shutil.copy(left / "journal.db-wal", left / "kept-wal")  # a killed process leaves it
+    (left / "kept-wal").rename(left / "journal.db-wal")
+    assert run(left, stages, seeds(2)).status == 0
+    paid = begun(tmp_path / "paid")
+    with contextlib.closing(Journal(paid / "journal.db")) as journal:
+        asyncio.run(journal.finish("s", "{}", "{}", completed=False))
+    for folder in (paid, begun(tmp_path / "mine", "notes.txt")):
+        with mistake("out=DIR", str(folder)):
+            run(folder, stages, seeds(2))
+    only = tmp_path / "only"
+    only.mkdir()
+    (only / "answers.jsonl").write_text('{"question": "q", "answer": "mine"}\n')
+    with mistake("out=DIR"):
+        run(only, stages, seeds(2))

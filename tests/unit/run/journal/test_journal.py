@@ -15,6 +15,7 @@ import pytest
 from codechat.base.domain import Adherence, Applicability, Failure, Reply, Usage, Verdict
 from codechat.base.errors import InfrastructureError, UserError
 from codechat.run.journal import Journal, read_values
+from codechat.run.journal.database import EndpointRecord
 from support.mistakes import mistake
 from support.processes import open_files
 
@@ -183,6 +184,7 @@ import asyncio, os, sys
 from pathlib import Path
 from codechat.base.domain import Reply
 from codechat.run.journal import Journal, read_values
+from codechat.run.journal.database import EndpointRecord
 async def main():
     journal = Journal(Path({str(tmp_path / "journal.db")!r}))
     async def compute(): return Reply("kept")
@@ -336,4 +338,46 @@ async def test_a_journal_from_before_shards_goes_on_with_its_charges_and_times(t
     journal = Journal(path)
     assert journal.ledger.tokens == 6
     assert journal.add_wall(1.0) == 3.0
+    journal.close()
+
+
+POISON = [
+    (Reply("x", usage=Usage(2**63)), OverflowError),
+    (Reply("x", retries=-(2**70)), OverflowError),
+]
+
+
+@pytest.mark.parametrize(("value", "error"), POISON, ids=["tokens", "retries"])
+async def test_a_bug_in_a_write_reaches_all_that_wait_and_every_later_write(
+    tmp_path: Path, value: Reply, error: type[Exception]
+) -> None:
+    journal = Journal(tmp_path / "journal.db")
+    await journal.step("before", "0/model", "d", Reply, Counting(Reply("kept")), payer="model")
+    steps = [("bad", value), ("beside", Reply("y")), ("free", Reply("z"))]
+    tasks = [
+        journal.step(unit, "0/model", "d", Reply, Counting(each), payer="model", free=unit == "free")
+        for unit, each in steps
+    ]
+    async with asyncio.timeout(10):
+        bad, beside, _ = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(bad, error) and isinstance(beside, error)
+        with pytest.raises(error):
+            await journal.finish("s", "{}", "{}", completed=True)
+        with pytest.raises(error):
+            await journal.step("later", "0/model", "d", Reply, Counting(Reply("late")))
+        await journal.settle()
+    assert journal.add_wall(1.0) == 1.0, "no transaction of the failed write is left open"
+    journal.close()
+    again = Journal(tmp_path / "journal.db")
+    assert (await again.step("before", "0/model", "d", Reply, Counting(None))).text == "kept"
+    assert again.add_wall(1.0) == 2.0
+    again.close()
+
+
+async def test_half_a_surrogate_in_an_endpoints_words_reaches_the_caller(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.db")
+    record = EndpointRecord("model", "http://x", '{"root": "\ud800"}', (), 1.0)
+    async with asyncio.timeout(10):
+        with pytest.raises(UnicodeEncodeError):
+            await journal.record_endpoint(record)
     journal.close()

@@ -1,0 +1,122 @@
+"""An answer that came as a stream, put together as the body of the same answer without one.
+
+`reply_of` then reads one shape. A stream that ends early has no body: a part of an answer is no answer.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from codechat.base.texts import read_json
+
+_LINE_END = re.compile("\r\n|\r|\n")  # not `splitlines`, which also divides at characters that texts have
+_FIRST_FIELD = re.compile(rb"\s*(?:(?:data|event|id|retry)\s*:|:)")
+_DONE = "[DONE]"
+_LAST_EVENTS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+_KEPT = ("id", "model", "created", "system_fingerprint", "service_tier", "usage")
+_FAILED = ("error", "response.error")
+
+
+def is_stream(body: bytes, content_type: str = "") -> bool:
+    """Whether a response is a stream of events; some servers answer so without being asked, or as another type."""
+    starts = body.removeprefix(b"\xef\xbb\xbf")
+    return _FIRST_FIELD.match(starts) is not None or (
+        content_type.startswith("text/event-stream") and starts.lstrip()[:1] not in (b"{", b"[")
+    )
+
+
+def whole_answer(api: Literal["chat", "responses"], body: bytes) -> dict[str, Any]:
+    """The body of the same answer without a stream; `{"error": …}` if the stream reports one.
+
+    Raises `ValueError` with a one-line message if it ends early or is no stream.
+    """
+    events = list(_events(body))
+    for name, event in events:
+        if (problem := _problem(name, event)) is not None:
+            return {"error": problem}
+    return _of_chat(events) if api == "chat" else _of_responses(events)
+
+
+def _problem(name: str, event: Any) -> Any:
+    """The error in an event; None without one."""
+    if isinstance(event, Mapping) and (event.get("error") or event.get("object") == "error"):
+        return event.get("error") or event
+    is_bare = isinstance(event, Mapping) and "message" in event and "code" in event and "choices" not in event
+    return (event or "an error without words") if name in _FAILED or is_bare else None
+
+
+def _events(body: bytes) -> Iterator[tuple[str, Any]]:
+    """The events' names and values, up to `[DONE]`, which comes as `None`. Comments and empty events are left out."""
+    name, data = "", list[str]()
+    for line in (*_LINE_END.split(body.decode("utf-8-sig")), ""):
+        if line:
+            field, _, value = line.partition(":")
+            value = value.removeprefix(" ")
+            if field == "event":
+                name = value.strip()
+            elif field == "data":
+                data.append(value)
+            continue
+        text, named, name, data = "\n".join(data).strip(), name, "", []
+        if text == _DONE:
+            yield named, None
+            return
+        if text:
+            value = read_json(text)
+            kind = value.get("type") if isinstance(value, Mapping) else None
+            yield kind if isinstance(kind, str) and named not in _FAILED else named, value
+        elif named in _FAILED:
+            yield named, ""
+
+
+def _of_chat(events: list[tuple[str, Any]]) -> dict[str, Any]:
+    whole: dict[str, Any] = {}
+    message: dict[str, Any] = {"role": "assistant", "content": None}
+    finish, done, choices = None, False, 0
+    for _, chunk in events:
+        done = done or chunk is None
+        if not isinstance(chunk, Mapping):
+            continue
+        whole |= {name: chunk[name] for name in _KEPT if chunk.get(name)}
+        for choice in chunk.get("choices") or ():
+            if choice.get("index") or 0:
+                continue
+            choices += 1
+            for name, part in (choice.get("delta") or {}).items():
+                message[name] = _joined(name, message.get(name), part)
+            if choice.get("delta") is None:
+                message |= choice.get("message") or {}
+            finish = choice.get("finish_reason") or finish
+            if choice.get("usage"):  # where some servers count
+                whole["usage"] = choice["usage"]
+    if finish is None and not done:
+        raise ValueError("the stream ended before the answer did")
+    whole["choices"] = [{"index": 0, "message": message, "finish_reason": finish}] if choices else []
+    return whole
+
+
+def _joined(name: str, known: Any, part: Any) -> Any:
+    """A field of the message with its next part: texts and lists grow, other values are replaced."""
+    if part is None or name == "role":
+        return known
+    if isinstance(known, list) or (isinstance(part, list) and isinstance(known, str)):
+        return [*_as_list(known), *_as_list(part)]
+    return known + part if isinstance(known, str) and isinstance(part, str) else part
+
+
+def _as_list(part: Any) -> list[Any]:
+    """A content as a list of parts, as some servers give it between plain texts."""
+    if isinstance(part, list):
+        return part
+    return [{"type": "text", "text": part}] if part else []
+
+
+def _of_responses(events: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The response in the last event; its output is in earlier events if a server leaves it out there."""
+    ends = [event["response"] for name, event in events if name in _LAST_EVENTS and isinstance(event, Mapping)]
+    if not ends:
+        raise ValueError("the stream ended before the response did")
+    whole: dict[str, Any] = dict(ends[-1])
+    if not whole.get("output"):
+        whole["output"] = [event["item"] for name, event in events if name == "response.output_item.done"]
+    return whole
