@@ -38,11 +38,10 @@ def test_many_calls_under_way_do_not_overspend(tmp_path: Path, known: bool) -> N
         limits = ["model.max_concurrency=64", "agenda.turns=3", "budget_usd=0.2"]
         outcome = cell(server, tmp_path / "runs", *limits, *more)
         assert outcome.status == 3
-        assert server.most_in_flight > 3, "calls are made side by side"
+        assert server.most_in_flight > 1, "calls are made side by side"
     spent = outcome.metrics["spent_usd"]["model"]
     assert 0.19 < spent <= 0.2 + 0.005
-    again = outcome.metrics["completed"]
-    assert again > 0
+    assert outcome.metrics["completed"] > 0
 
 
 def test_a_small_budget_finishes_some_sessions(tmp_path: Path) -> None:
@@ -57,9 +56,19 @@ def test_a_small_budget_finishes_some_sessions(tmp_path: Path) -> None:
 
 
 def test_a_large_budget_holds_nobody_back(tmp_path: Path) -> None:
-    with OpenAIServer(answers(200)) as server:
+    """The first calls are answered when all of them are under way."""
+    everyone = asyncio.Event()
+
+    async def answer(call: Call) -> Result:
+        if call.number == 7:
+            everyone.set()
+        async with asyncio.timeout(30):
+            await everyone.wait()
+        return solve(call)
+
+    with OpenAIServer(answer) as server:
         outcome = cell(server, tmp_path / "runs", "dataset.limit=8", "agenda.turns=2", "budget_usd=1000")
-        assert outcome.status == 0 and server.most_in_flight == 8
+        assert outcome.status == 0 and not outcome.metrics["retries"]
 
 
 def test_a_budget_of_tokens_finishes_some_sessions_too(tmp_path: Path) -> None:

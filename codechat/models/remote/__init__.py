@@ -180,7 +180,7 @@ class RemoteConfig(ModelConfig):
     @field_validator("headers", mode="before")
     @classmethod
     def _headers(cls, headers: Any, info: ValidationInfo) -> Any:
-        """Checked here alone, because pydantic's messages show what was given, which may be the values."""
+        """Checked here alone, because pydantic's messages quote the option, which may hold a value."""
         if not isinstance(headers, Mapping):
             raise UserError(f"{_key(info)} must be names with variables", "e.g. {X-Title: MY_VARIABLE}")
         for name, variable in headers.items():
