@@ -32,10 +32,9 @@ from codechat.models.remote import (
     Remote,
     RemoteConfig,
     Unreachable,
-    headers_from_environment,
-    key_from_environment,
 )
 from codechat.models.remote.failures import Failures, Refusal, SupportedParameters, cause_of
+from codechat.models.remote.given import headers_from_environment, key_from_environment
 
 if TYPE_CHECKING:
     import httpx2

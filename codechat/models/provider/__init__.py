@@ -26,7 +26,7 @@ from codechat.models import MODELS
 from codechat.models.calls.answers import Ending, ending, usage_of, word_of
 from codechat.models.calls.batches import RequestKey
 from codechat.models.endpoints import EndpointInfo, key_of
-from codechat.models.remote import Refused, Remote, RemoteConfig, headers_from_environment, key_from_environment
+from codechat.models.remote import Refused, Remote, RemoteConfig
 from codechat.models.remote.failures import (
     FILTERED,
     INVALID_KEY,
@@ -37,6 +37,7 @@ from codechat.models.remote.failures import (
     Refusal,
     SupportedParameters,
 )
+from codechat.models.remote.given import headers_from_environment, key_from_environment
 
 if TYPE_CHECKING:
     import httpx2
