@@ -43,14 +43,16 @@ _ADDED = Field(exclude_if=operator.not_)
 class Usage:
     """Tokens of one or several calls, as the endpoint counted them.
 
-    Input tokens include cached tokens and tokens written to the endpoint's prompt cache. `tiers` has the parts of all
-    these that other tiers than the standard one served (`flex`, `batch`).
+    Input tokens include cached tokens and tokens written to the endpoint's prompt cache; output tokens include
+    `reasoning_tokens`, of thoughts. `tiers` has the parts of all these that other tiers than the standard one served
+    (`flex`, `batch`).
     """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_input_tokens: int = 0
     cache_write_tokens: Annotated[int, _ADDED] = 0
+    reasoning_tokens: Annotated[int, _ADDED] = field(default=0, kw_only=True)
     tiers: Annotated[Mapping[str, "Usage"], _ADDED] = field(default_factory=dict, hash=False)
 
     def __add__(self, other: "Usage") -> "Usage":
@@ -65,6 +67,7 @@ class Usage:
             self.cached_input_tokens + other.cached_input_tokens,
             self.cache_write_tokens + other.cache_write_tokens,
             tiers,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
         )
 
     def __sub__(self, other: "Usage") -> "Usage":
@@ -75,6 +78,7 @@ class Usage:
             self.cached_input_tokens - other.cached_input_tokens,
             self.cache_write_tokens - other.cache_write_tokens,
             {name: part for name, part in tiers.items() if part != NO_USAGE},
+            reasoning_tokens=self.reasoning_tokens - other.reasoning_tokens,
         )
 
     def served_as(self, tier: str) -> "Usage":
@@ -96,7 +100,8 @@ class Usage:
     def counts(self) -> dict[str, int]:
         """The numbers of tokens by name, for records."""
         named = {name: getattr(self, name) for name in ("input_tokens", "output_tokens", "cached_input_tokens")}
-        return named | ({"cache_write_tokens": self.cache_write_tokens} if self.cache_write_tokens else {})
+        added = {"cache_write_tokens": self.cache_write_tokens, "reasoning_tokens": self.reasoning_tokens}
+        return named | {name: count for name, count in added.items() if count}
 
     def fields(self) -> dict[str, Any]:
         """The fields for records; `of` reads them."""
@@ -182,7 +187,8 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Reply(Spent):
-    """A model's answer. `text` is the whole reply, reasoning included if the endpoint puts it in the text.
+    """A model's answer. `text` is the whole reply, reasoning included if the endpoint puts it in the text; `reasoning`
+    is what the endpoint sends apart, or stands between the marks of `model.thoughts`.
 
     `fingerprint` identifies the model's version: the reply's `system_fingerprint`, or the version that the provider
     names.
@@ -192,6 +198,7 @@ class Reply(Spent):
     finish_reason: str | None = "stop"
     latency_s: float = 0.0
     fingerprint: str | None = None
+    reasoning: Annotated[str, _ADDED] = ""
 
 
 @dataclass(frozen=True, slots=True)

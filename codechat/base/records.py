@@ -1,11 +1,13 @@
 """sessions.jsonl: a cell's records, one session a line (contract, section 2)."""
 
 import json
+import operator
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from codechat.base.domain import (
     AdherenceVerdict,
@@ -31,6 +33,8 @@ INSIDE = "inside"
 """The field of a turn whose verdict was decided inside: the reason why program and tests shared one process."""
 BY_PROGRAM = "inside_by_program"
 """The field, then true, of such a turn if the program itself caused that when it ran."""
+ONLY_REASONING = "the reply is empty: all its text is reasoning, which the endpoint sends apart"
+"""Why a turn without an answer failed whose model did write something."""
 CALLS = "calls"
 """The field of a turn with the calls of each role, in protocols with further roles."""
 UNDER_TEST = "model"
@@ -83,7 +87,8 @@ class TurnRecord(BaseModel):
     `outcome`, `passed` and `passed_base` are null at a turn that is not scored and counts in no rate. `decided` is
     whether the verdict was out of the program's reach (null: unknown); if it was not, `inside` is the reason. Protocols
     with further roles add `usage_by_role` (tokens) and `calls` (requests and responses). `tested_as` is the earliest
-    turn with the same program and tests, whose verdict this turn has.
+    turn with the same program and tests, whose verdict this turn has. `reasoning` are the model's thoughts if they came
+    apart from its reply. `truncated`: the endpoint counted too few input tokens to have read the whole request.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -94,6 +99,7 @@ class TurnRecord(BaseModel):
     candidates: list[CandidateRecord] = []
     request: list[Message] = []
     response: str | None = None
+    reasoning: str | None = None
     finish_reason: str | None = None
     code: str | None = None
     outcome: Outcome | None = None
@@ -101,6 +107,7 @@ class TurnRecord(BaseModel):
     passed_base: bool | None = None
     decided: Decided | None = None
     tested_as: int | None = None
+    truncated: bool | None = None
     failure: Failure | None = None
     cpu_s: float = 0.0
     adherence: AdherenceRecord | None = None
@@ -137,15 +144,22 @@ class TurnRecord(BaseModel):
         fields: dict[str, Any] = {"turn": turn, "request": list(request)}
         if reply is not None:
             fields |= {"response": reply.text, "finish_reason": reply.finish_reason}
-            fields |= {"usage": reply.usage, "latency_s": reply.latency_s}
+            fields |= {"usage": reply.usage, "latency_s": reply.latency_s, "reasoning": reply.reasoning or None}
         if extraction is not None:
             fields["code"] = extraction.code
         if verdict is not None:
             fields |= {"outcome": verdict.outcome, "passed": verdict.passed, "passed_base": verdict.passed_base}
             fields |= {"decided": verdict.decided, "failure": verdict.failure, "cpu_s": verdict.cpu_s}
+            if verdict.failure is not None and reply is not None and reply.reasoning and not reply.text.strip():
+                fields["failure"] = replace(verdict.failure, reason=ONLY_REASONING)
             fields |= {INSIDE: verdict.inside} if verdict.inside else {}
             fields |= {BY_PROGRAM: True} if verdict.by_program else {}
         return cls(**{**fields, **own})
+
+    @property
+    def only_reasoning(self) -> bool:
+        """Whether the model thought and gave no answer."""
+        return self.reasoning is not None and not (self.response or "").strip()
 
     @property
     def forced_by(self) -> str | None:
@@ -184,6 +198,7 @@ class TurnRecord(BaseModel):
     def slim(self) -> "TurnRecord":
         """The turn without its texts, and without `calls`."""
         slim: dict[str, Any] = {"request": [], "response": self.response and "", "code": self.code and ""}
+        slim["reasoning"] = "" if self.only_reasoning else None
         calls: dict[str, Any] = {CALLS: []} if CALLS in (self.model_extra or {}) else {}
         return self.model_copy(update={**slim, "failure": None, **calls})
 
@@ -202,11 +217,12 @@ class CallRecord(Record):
     finish_reason: str | None = None
     usage: Usage = Usage()
     latency_s: float = 0.0
+    reasoning: str = Field("", exclude_if=operator.not_)
 
 
 ADDED = ("language", "judgement")
 """Fields of a session that were added later."""
-ADDED_TO_TURNS = ("decided", "tested_as", "asked")
+ADDED_TO_TURNS = ("decided", "tested_as", "asked", "reasoning", "truncated")
 """Fields of a turn that were added later; None or empty where they do not apply."""
 
 

@@ -4,15 +4,17 @@ Replies are looked up by (task, turn, role, number of the role's call). If the t
 recorded one, the session has left the recorded path, which is a user's mistake.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from codechat.base.config import original_option, place_option
+from codechat.base.config import original_option, place_option, result_option
 from codechat.base.domain import Reply
 from codechat.base.errors import ContextOverflow, UserError
 from codechat.base.files import file_hash
 from codechat.base.records import CallRecord, SessionRecord, TurnRecord, read_sessions
 from codechat.models import MODELS, UNDER_TEST, ModelConfig, Request
+from codechat.models.reasoning import MARKS, Marks, parted
 
 SAME_TASK = "replay with the recording's dataset and first prompt (protocol.prompts.initial)"
 SAME_PATH = "replay with the recording's seed, dataset, agenda, instructions and applicability judge"
@@ -24,6 +26,7 @@ class ReplayConfig(ModelConfig):
     kind: Literal["replay"] = original_option("replay", "which provider answers")
     name: str = original_option("replay", "the name that the records show", min_length=1)
     path: str = place_option(..., "a sessions.jsonl: its content, not its place, is part of the cell id", min_length=1)
+    thoughts: Marks = result_option((), MARKS)
 
     def identity(self, older: int = 0) -> dict[str, Any]:
         """The options and the hash of the recording. Raises `UserError` if it cannot be read."""
@@ -81,7 +84,7 @@ class Replay:
         instruction = _instruction_of(turn)
         if instruction is not None and instruction not in request.messages[-1].content:
             raise self._absent(request, f"it answers another instruction there: {instruction:.80}", SAME_PATH)
-        return Reply(turn.response, turn.finish_reason, turn.latency_s, usage=turn.usage)
+        return self._reply(turn)
 
     def _call(self, request: Request, calls: list[CallRecord]) -> Reply:
         """The reply among the recorded calls of the role at this turn."""
@@ -90,7 +93,11 @@ class Replay:
         call = calls[request.number]
         if call.response is None:
             raise ContextOverflow(f"the recorded call of {request.task_id} did not fit the model")
-        return Reply(call.response, call.finish_reason, call.latency_s, usage=call.usage)
+        return self._reply(call)
+
+    def _reply(self, said: TurnRecord | CallRecord) -> Reply:
+        reply = Reply(said.response or "", said.finish_reason, said.latency_s, usage=said.usage)
+        return parted(replace(reply, reasoning=said.reasoning or ""), self.config.thoughts)
 
     def _absent(self, request: Request, cause: str, remedy: str) -> UserError:
         place = f"turn {request.turn} of {request.task_id}"

@@ -256,7 +256,8 @@ def _pooled(group: Sequence[LoadedCell], measure: Measure) -> LoadedCell | None:
     metrics |= {key: _dollars([each.get(key) or {} for each in every]) for key in PAID}
     for key in (DECIDED, REPLIES):
         if all(key in each for each in every):
-            metrics[key] = {name: sum(each[key][name] for each in every) for name in every[0][key]}
+            names = dict.fromkeys(name for each in every for name in each[key])
+            metrics[key] = {name: sum(each[key].get(name, 0) for each in every) for name in names}
     metrics |= {key: every[0][key] for key in (LOADED, FIELD) if key in every[0]}
     checked = dict(chapter_of(first.protocol).checked(metrics, first.folder / "metrics.json"))
     return replace(first, metrics=checked, turns=max(cell.turns for cell in group), edited="", repeats=tuple(group))

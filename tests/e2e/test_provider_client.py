@@ -80,6 +80,7 @@ async def test_the_conversation_is_sent_and_the_text_alone_is_read(served: Serve
     assert (reply.text, reply.finish_reason, reply.retries) == ("x = 1", "length", 0)
     assert reply.usage.output_tokens == 3
     assert reply.usage.cached_input_tokens == 3
+    assert reply.reasoning == "Let me think."
     assert reply.fingerprint == ("small-1" if served.provider == "bedrock" else "small-1-20250929")
     (call,) = served.calls
     assert call.body["model"] == "small-1"

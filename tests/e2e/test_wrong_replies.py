@@ -31,6 +31,24 @@ def short_context(call: Call) -> Result:
     return overflow() if len(call.messages) > 1 else str(SOLVE(call))
 
 
+def thoughtful(call: Call) -> Result:
+    counted = {"prompt_tokens": 200, "completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 8}}
+    return Answer(None, message={"reasoning_content": str(SOLVE(call))}, usage=counted)
+
+
+def strict(call: Call) -> Result:
+    """Refuses empty messages, and gives the model's first follow-up no room for an answer."""
+    if any(not message["content"].strip() for message in call.messages):
+        return Fault(400, {"error": {"message": "messages must not be empty", "type": "invalid_request_error"}})
+    return Answer("", "length", message={"reasoning": "hm"}) if len(call.messages) == 3 else str(SOLVE(call))
+
+
+def forgetful(call: Call) -> Result:
+    """Reads the last 60 words."""
+    sent = sum(len(message["content"].split()) for message in call.messages)
+    return Answer(str(SOLVE(call)), usage={"prompt_tokens": min(sent, 60), "completion_tokens": 1})
+
+
 def blocked(call: Call) -> Result:
     prompt = call.messages[0]["content"]
     if dataset_tasks("starter")[0].prompt.strip() in prompt:
@@ -59,6 +77,31 @@ def test_it_is_said_before_any_figure(
     if behaviour is blocked:
         assert main(["report", "runs=runs", "out=out"]) == 0
         assert_before(caution, "Leaderboard", capsys)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "caution", "count", "completed"),
+    [
+        (thoughtful, "3 replies had all text in reasoning_content", {"only_reasoning": 3}, 3),
+        (strict, "3 replies had all text in reasoning_content", {"only_reasoning": 3}, 3),
+        (forgetful, "at 6 turns of 3 of 3 sessions", {"truncated": 6, "truncated_sessions": 3}, 3),
+    ],
+)
+def test_what_a_server_withholds_is_said_first(
+    behaviour: Callable[[Call], Result], caution: str, count: dict[str, int], completed: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    words = [*WORDS, "judge=rules", "agenda.sequence=[cosmetic,cosmetic]"]
+    with OpenAIServer(behaviour) as server:
+        assert main([*words, f"model.base_url={server.base_url}"]) == 0
+    assert_before(caution, "Pass@1", capsys)
+    metrics = json.loads(next(Path("runs").glob("*/metrics.json")).read_text())
+    assert metrics["completed"] == completed and count.items() <= metrics["replies"].items()
+    assert metrics["tokens"]["model"].get("reasoning_tokens") == (24 if behaviour is thoughtful else None)
+    assert main(["report", "runs=runs", "out=out"]) == 0
+    assert_before(caution, "Leaderboard", capsys)
+    table = next(Path("out").rglob("counts.csv")).read_text()
+    assert ("truncated_sessions" in table.splitlines()[0]) is ("truncated" in count)
 
 
 def assert_before(caution: str, figures: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -151,6 +151,9 @@ def _columns() -> Iterator[ExportColumn]:
         ("cpu_s", "float64", "turn.cpu_s", "CPU seconds that the tests took"),
         ("code", "string", "turn.code", "the code extracted from the reply"),
         ("response", "string", "turn.response", "the model's whole reply"),
+        ("reasoning", "string", "turn.reasoning", "the model's thoughts, if they came apart from the reply"),
+        ("reasoning_tokens", "int64", "turn.usage.reasoning_tokens", "the model's, a part of the output tokens"),
+        ("truncated", "bool", "turn.truncated", "the endpoint did not read the whole request"),
     )
     for name, kind, source, meaning in rows:
         yield ExportColumn(name, kind, _at(source) if isinstance(source, str) else source, meaning)

@@ -23,7 +23,7 @@ from codechat.base.errors import UserError
 from codechat.base.files import content_hash
 from codechat.base.mounts import file_system, is_network
 from codechat.base.texts import read_json
-from codechat.models.calls.answers import is_final, usage_of
+from codechat.models.calls.answers import is_final, tokens, usage_of
 from codechat.models.calls.limits import COUNTERS
 
 log = logging.getLogger(__name__)
@@ -204,15 +204,18 @@ class _File:
 def _text(reply: Reply) -> str:
     usage = reply.usage
     counted = [usage.input_tokens, usage.output_tokens, usage.cached_input_tokens]
-    more = usage.fields() if usage.tiers or usage.cache_write_tokens else counted  # older versions read the latter
-    return json.dumps([reply.text, reply.finish_reason, more, reply.latency_s])
+    added = usage.tiers or usage.cache_write_tokens or usage.reasoning_tokens
+    more = usage.fields() if added else counted  # older versions read the latter
+    thoughts = [reply.reasoning] if reply.reasoning else []
+    return json.dumps([reply.text, reply.finish_reason, more, reply.latency_s, *thoughts])
 
 
 def _reply(text: str) -> Reply:
-    answer, finish_reason, counted, latency_s = read_json(text)
+    answer, finish_reason, counted, latency_s, *thoughts = read_json(text)
     if not (isinstance(answer, str) and isinstance(finish_reason, str | None) and isinstance(latency_s, int | float)):
         raise TypeError("a row holds no reply")
-    return Reply(answer, finish_reason, latency_s, usage=_usage(counted), cached=True)
+    reasoning = "".join(thoughts)
+    return Reply(answer, finish_reason, latency_s, reasoning=reasoning, usage=_usage(counted), cached=True)
 
 
 def _usage(counted: Any) -> Usage:
@@ -223,7 +226,7 @@ def _usage(counted: Any) -> Usage:
         counted.get(name) for name in ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_tokens")
     ]
     tiers = {str(name): _usage(part) for name, part in counted.get("tiers", {}).items()}
-    return replace(usage_of(*parts), tiers=tiers)
+    return replace(usage_of(*parts), tiers=tiers, reasoning_tokens=tokens(counted.get("reasoning_tokens")))
 
 
 _FILES: dict[Path, _File] = {}

@@ -4,8 +4,8 @@ This file makes one attempt; the SDK's own retries are off. `codechat.models.rem
 
 A reply without text (null content, a tool call, a token limit used up by reasoning) has empty text, and a refusal has
 the refusal's text, because the model did answer. A body that is not JSON, has no choice or reports an error, and a
-stream that ends early, is `Unreadable`, because the endpoint failed. Reasoning in a separate field is not part of the
-text.
+stream that ends early, is `Unreadable`, because the endpoint failed. Reasoning in a separate field is kept
+apart (`models/reasoning.py`).
 """
 
 import json
@@ -26,6 +26,7 @@ from codechat.models.calls.batches import RequestKey
 from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, EndpointInfo, info_of
 from codechat.models.openai.streams import is_stream, whole_answer
 from codechat.models.prices import listed_prices
+from codechat.models.reasoning import THOUGHTS, with_reasoning
 from codechat.models.remote import (
     SERVERS,
     Refused,
@@ -321,6 +322,7 @@ def reply_of(api: Api, body: bytes, content_type: str = "") -> Reply:
         reply = _of_responses(value) if api == "responses" else _of_chat(value)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise Unreadable(f"the answer has another shape than the {api} API's: {json.dumps(value)[:200]}") from None
+    reply = with_reasoning(reply, value)
     if value.get("service_tier") == FLEX:
         reply = replace(reply, usage=reply.usage.served_as(FLEX))
     fingerprint = value.get("system_fingerprint")
@@ -347,7 +349,7 @@ def _of_chat(value: dict[str, Any]) -> Reply:
     message = choice["message"]
     content = message.get("content")
     if isinstance(content, list):
-        content = "".join(part.get("text") or "" for part in content)
+        content = "".join(part.get("text") or "" for part in content if part.get("type") not in THOUGHTS)
     text = content or message.get("refusal") or ""
     if not isinstance(text, str):
         raise TypeError

@@ -10,6 +10,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
@@ -26,6 +27,7 @@ from codechat.models import MODELS
 from codechat.models.calls.answers import Ending, ending, usage_of, word_of
 from codechat.models.calls.batches import RequestKey
 from codechat.models.endpoints import EndpointInfo, key_of
+from codechat.models.reasoning import bounded, tokens_in
 from codechat.models.remote import Refused, Remote, RemoteConfig
 from codechat.models.remote.failures import (
     FILTERED,
@@ -316,6 +318,8 @@ class ProviderApi:
             raise Refused(Refusal(400, f"the prompt was stopped: {details['block_reason']}", FILTERED), {})
         text = "".join(part.content for part in response.parts if part.part_kind == "text")
         usage = usage_of(tokens.input_tokens, tokens.output_tokens, tokens.cache_read_tokens, tokens.cache_write_tokens)
+        thought = tokens_in({"reasoning_tokens": tokens.output_reasoning_tokens}) or tokens_in(tokens.details)
+        usage = replace(usage, reasoning_tokens=thought) if thought else usage
         if FLEX in (details.get("service_tier"), str(details.get("traffic_type")).lower().removeprefix("on_demand_")):
             usage = usage.served_as(FLEX)
         # to the library they are unknown, errors, or limits like any other
@@ -325,6 +329,7 @@ class ProviderApi:
             word_of(provider_reason) if own_word else FINISHED.get(str(finish), finish),
             usage=usage,
             fingerprint=str(writable(response.model_name))[:LONGEST_FINGERPRINT] if response.model_name else None,
+            reasoning=bounded("\n".join(part.content for part in response.parts if part.part_kind == "thinking")),
         )
 
     async def reject(self, call: RequestKey) -> None:

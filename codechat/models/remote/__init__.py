@@ -42,6 +42,7 @@ from codechat.models.endpoints import (
     address_of,
     facts_of,
 )
+from codechat.models.reasoning import MARKS, Marks, parted
 from codechat.models.remote.failures import Failures, Refusal, SupportedParameters
 from codechat.models.remote.given import header_variables, plain_address, variable_name
 
@@ -85,6 +86,7 @@ class RemoteConfig(ModelConfig):
         0.0, "0 is greedy decoding; null sends none, for models that refuse it", ge=0, le=2
     )
     max_tokens: int | None = original_option(None, "most tokens of one reply; null leaves it to the endpoint", ge=1)
+    thoughts: Marks = result_option((), MARKS)
     weights: Weights = result_option(Weights(), "which weights are meant by the name")
     base_url: str | None = run_option(None, "the endpoint's address")
     api_key_env: str | None = run_option(None, "environment variable that holds the key; null: no key needed")
@@ -275,7 +277,8 @@ class Remote:
             elif not self._presented:
                 await self._present(self._known_info())
                 self._presented = True
-        return await cache.recall_or_ask(question, lambda: self._ask(request, question), self._may_cache)
+        reply = await cache.recall_or_ask(question, lambda: self._ask(request, question), self._may_cache)
+        return parted(reply, self.config.thoughts)
 
     def _known_info(self) -> EndpointInfo:
         """The last known description: of this cell, else of the cached replies."""

@@ -11,7 +11,7 @@ from codechat.base.domain import OUTCOMES, Decided
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, V
 from codechat.report.data import Column, Interval, Table, Value
 from codechat.report.metrics import Measures
-from codechat.report.metrics.counts import DECIDED, INSIDE_MEANS, inside_in
+from codechat.report.metrics.counts import DECIDED, INSIDE_MEANS, TRUNCATED, TRUNCATED_SESSIONS, inside_in
 from codechat.report.metrics.measures import FEW, Measure, Unit, groups_in, interval_of, size_of, value_of
 from codechat.report.metrics.statistics import rate
 
@@ -162,6 +162,10 @@ def best_in(
     return frozenset(best)
 
 
+NOT_READ = (
+    "Input cut: by its count of input tokens the endpoint did not read the whole request, at so many turns, in that "
+    "share of sessions."
+)
 PLACES: tuple[Decided, ...] = get_args(Decided)
 TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens")
 
@@ -178,6 +182,8 @@ def counts(comparison: Comparison[Any], *, prefix: str = "", group: str = "data"
     inside = any(inside_in(found.cell.metrics) for found in cells)
     titles |= {"not_scored": "Not scored"} if any(unscored) else {}
     titles |= {f"decided_{place}": f"Decided {place}" for place in PLACES} if inside else {}
+    cut_inputs = any((found.cell.metrics.get("replies") or {}).get(TRUNCATED) for found in cells)
+    titles |= {TRUNCATED: "Turns, input cut", TRUNCATED_SESSIONS: "Sessions, input cut"} if cut_inputs else {}
     rows: list[tuple[SessionVerdicts, list[Value]]] = []
     for found, number in zip(cells, unscored, strict=True):
         metrics, replies = found.cell.metrics, found.cell.metrics.get("replies") or {}
@@ -188,12 +194,16 @@ def counts(comparison: Comparison[Any], *, prefix: str = "", group: str = "data"
             **{f"outcome_{name}": count for name, count in metrics["outcomes"].items()},
             **{f"decided_{place}": count for place, count in (metrics.get(DECIDED) or {}).items()},
             "not_scored": number,
+            TRUNCATED: replies.get(TRUNCATED, 0) if replies else None,
+            TRUNCATED_SESSIONS: rate(replies.get(TRUNCATED_SESSIONS, 0), metrics["completed"]) if replies else None,
         }
         rows.append((found, [known.get(key) for key in titles]))
     meanings = [f"{count.label}: {count.help}." for count in counted if count.help]
+    meanings += [NOT_READ] if cut_inputs else []
     meanings += [f"Decided inside: {INSIDE_MEANS}."] if inside else []
+    columns = [Column(key, title, ".3f" if key == TRUNCATED_SESSIONS else "d") for key, title in titles.items()]
     return named_table(
-        comparison, [Column(key, title, "d") for key, title in titles.items()], rows,
+        comparison, columns, rows,
         name=f"{prefix}counts", title="Sessions, outcomes, and what is left out", group=group,
         note=" ".join(["Errored sessions (infrastructure failed) are in no figure.", *meanings,
                        "Outcomes are of turns that were not skipped. Replies cut: ended by a limit of tokens or a "

@@ -19,6 +19,7 @@ from codechat.sandbox.suites import HasTestCounts
 DECIDED, REPLIES, LOADED = "decided", "replies", "loaded"
 TEMPERATURES = "temperatures"
 MOVED = "by_program"
+ONLY_REASONING, TRUNCATED, TRUNCATED_SESSIONS = "only_reasoning", "truncated", "truncated_sessions"
 INSIDE_MEANS = "the program shared a process with its tests: read a surprising pass"
 MOST = 0.2
 """The share of unusable sessions, turns or replies above which a caution precedes all figures."""
@@ -64,19 +65,25 @@ def count_replies(sessions: Iterable[SessionRecord]) -> dict[str, int]:
     """Replies of the model under test in completed sessions that were no whole answers.
 
     `all`: replies at scored turns; `cut`: replies ended by a limit of tokens or a filter; `no_code`: replies without
-    code; `overflowed`: sessions that outgrew the model's context.
+    code; `overflowed`: sessions that outgrew the model's context. If there are any: `only_reasoning`, replies with text
+    in the field of the reasoning alone; `truncated`, turns with a request that the endpoint did not read as a whole, in
+    so many `truncated_sessions`.
     """
     found = dict.fromkeys(("all", "cut", "no_code", "overflowed"), 0)
+    if_any = dict.fromkeys((ONLY_REASONING, TRUNCATED, TRUNCATED_SESSIONS), 0)
     for session in sessions:
         if session.status != "completed":
             continue
         found["overflowed"] += session.ended == "context_overflow"
+        if_any[TRUNCATED_SESSIONS] += any(turn.truncated for turn in session.turns)
         for turn in session.turns:
+            if_any[ONLY_REASONING] += turn.only_reasoning
+            if_any[TRUNCATED] += bool(turn.truncated)
             if turn.response is not None and turn.outcome is not None:
                 found["all"] += 1
                 found["cut"] += is_cut(turn.finish_reason)
                 found["no_code"] += turn.outcome == "no_code"
-    return found
+    return found | {name: count for name, count in if_any.items() if count}
 
 
 def count_loaded(tasks: Sequence[Task]) -> dict[str, Any]:
@@ -105,7 +112,24 @@ def count_loaded(tasks: Sequence[Task]) -> dict[str, Any]:
 def caution_of(metrics: Mapping[str, Any], departure: str = "") -> str:
     """Warnings to read before the figures of a metrics.json, as sentences; empty if there is none. `departure` says how
     the tasks differ from the release that their dataset is named after; empty if they do not."""
-    return "; ".join(filter(None, (departure, *_session_cautions(metrics), *_reply_cautions(metrics))))
+    found = (*_server_cautions(metrics), *_session_cautions(metrics), *_reply_cautions(metrics))
+    return "; ".join(filter(None, (departure, *found)))
+
+
+def _server_cautions(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """What the server withholds, from the model or from its reply, is no result of the model."""
+    found, completed = metrics.get(REPLIES) or {}, metrics.get("completed") or 0
+    if truncated := found.get(TRUNCATED, 0):
+        yield (
+            f"the endpoint counted fewer input tokens than it was sent at {counted(truncated, 'turn')} of "
+            f"{found.get(TRUNCATED_SESSIONS, 0)} of {counted(completed, 'session')}: it drops the beginning of "
+            "dialogues (raise the context that it serves, Ollama's num_ctx), or does not count what its cache holds"
+        )
+    if silent := found.get(ONLY_REASONING, 0):
+        yield (
+            f"{counted(silent, 'reply', 'replies')} had all text in reasoning_content, and none as an answer: "
+            "check the server's reasoning parser, and model.max_tokens"
+        )
 
 
 def _session_cautions(metrics: Mapping[str, Any]) -> Iterator[str]:

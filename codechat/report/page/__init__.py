@@ -75,11 +75,12 @@ def _turn(
     turn: TurnRecord, instructions: Mapping[tuple[str, ...], int], replies: list[str | None], limit: int | None
 ) -> dict[str, Any]:
     key = instruction_key(turn)
-    more = turn.of_protocol.items()
+    more = [*turn.of_protocol.items(), *([("input cut", True)] if turn.truncated else [])]
     values = {
         "instruction": None if key is None else instructions[key],
         "candidates": [[each.id, each.applicable, each.by] for each in turn.candidates],
         "reply": replies[-1],
+        "reasoning": turn.reasoning and shortened(turn.reasoning, limit),
         "finish": turn.finish_reason,
         "code": None if turn.code is None else _slice(shortened(turn.code, limit and max(limit, CODE_LIMIT)), replies),
         "base": turn.passed_base,

@@ -141,6 +141,7 @@ function views({ turn, at, before, code, request, language }, compared) {
     Changes: compared && (() => diffView(before, code, `Changes of turn ${at}`, language)),
     Code: known(code) && (() => codeView(code, `Code of turn ${at}`, language)),
     Reply: known(turn.reply) && (() => el("pre", { class: "prose reply", tabindex: 0 }, turn.reply)),
+    Reasoning: known(turn.reasoning) && (() => el("pre", { class: "prose reply", tabindex: 0 }, turn.reasoning)),
     Request: request && (() => el("div", {}, request.map(([role, content]) => el("div", { class: `message ${role}` }, el("h3", {}, role), el("pre", { class: "prose" }, content))))),
   };
   const buttons = Object.entries(draw).filter(([, make]) => make).map(([name, make]) => {

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import operator
 import traceback
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -63,13 +64,14 @@ class Calls(BaseModel):
     output_tokens: int
     cached_input_tokens: int
     cache_write_tokens: int = 0
+    reasoning_tokens: int = Field(0, exclude_if=operator.not_)
     tiers: dict[str, Usage] = {}
 
     @property
     def usage(self) -> Usage:
         """The tokens."""
         counts = (self.input_tokens, self.output_tokens, self.cached_input_tokens, self.cache_write_tokens)
-        return Usage(*counts, tiers=self.tiers)
+        return Usage(*counts, tiers=self.tiers, reasoning_tokens=self.reasoning_tokens)
 
 
 def calls_of(kit: Kit) -> list[Calls]:

@@ -54,14 +54,19 @@ def charges_of(payer: str, value: Any) -> tuple[Charge, ...]:
     if value.cached:
         return (attempts,)
     if not value.usage.tiers:
-        return (attempts.plus(Charge(payer, **value.usage.counts())),)
+        return (attempts.plus(Charge(payer, **_paid(value.usage))),)
     return (attempts, *(charge_for(payer, part.served_as(tier)) for tier, part in value.usage.by_tier()))
 
 
 def charge_for(payer: str, usage: Usage) -> Charge:
     """The charge of tokens that one tier served."""
     (tier,) = usage.tiers or (STANDARD,)
-    return Charge(payer if tier == STANDARD else f"{payer}{APART}{tier}", **usage.counts())
+    return Charge(payer if tier == STANDARD else f"{payer}{APART}{tier}", **_paid(usage))
+
+
+def _paid(usage: Usage) -> dict[str, int]:
+    """The tokens that are paid; output tokens include the tokens of thoughts."""
+    return {name: count for name, count in usage.counts().items() if name in COUNTS}
 
 
 @dataclass

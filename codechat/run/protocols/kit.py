@@ -21,6 +21,7 @@ from codechat.datasets.tasks import Task
 from codechat.judging.deciding import Decision, Question, decide
 from codechat.models import UNDER_TEST, BaselineView, Request
 from codechat.moved import moved_verb
+from codechat.run.protocols.inputs import InputsRead
 from codechat.run.protocols.services import (
     EqualTurns,
     Opened,
@@ -31,6 +32,7 @@ from codechat.run.protocols.services import (
     by_role,
     call_record,
     reply_of,
+    sendable,
 )
 from codechat.sandbox import Command, Ran
 from codechat.sandbox.suites import Suite
@@ -129,7 +131,7 @@ class Kit(Unit):
         self._conversations: dict[str, GrowingHash] = {}
         self._calls: dict[int, list[CallRecord]] = defaultdict(list)  # of protocols with further roles
         self._asked: dict[str, tuple[Message, ...]] = {}  # each role's last request
-        self._tested = EqualTurns()
+        self._tested, self._inputs = EqualTurns(), InputsRead()
         self.recording: SessionRecord | None = None  # the session that is scored again
         self.anew: Collection[str] = ()  # roles that are asked again all the same
 
@@ -147,8 +149,10 @@ class Kit(Unit):
             turn = turn.model_copy(update={"tested_as": equal})
         if self.services.has_roles:
             turn = turn.model_copy(update=by_role(self._calls[turn.turn]))
-        if (recorded := self.recorded(turn.turn)) is not None:
-            turn = turn.model_copy(update={"request": recorded.request})
+        recorded = self.recorded(turn.turn)
+        turn = turn.model_copy(update={"request": sendable(turn.request) if recorded is None else recorded.request})
+        if self._inputs.truncated(turn):
+            turn = turn.model_copy(update={"truncated": True})
         self.log.turns.append(turn)
         self._on_turn(turn, turn.turn in self.worked_at)
 
@@ -193,21 +197,22 @@ class Kit(Unit):
     ) -> Reply:
         """The reply of the model that plays a role (`UNDER_TEST`, or one that the protocol declares).
 
-        Only baselines see `instruction`, the current `code` and `reference` (this turn's own, if it is not the task's).
-        `final`: no later request repeats the last message. Raises `ContextOverflow`. A session that is scored again
-        gets the recorded replies, except for the roles `anew`.
+        An assistant's message without text is sent as `NO_TEXT`: endpoints refuse empty messages. Only baselines see
+        `instruction`, the current `code` and `reference` (this turn's own, if it is not the task's). `final`: no later
+        request repeats the last message. Raises `ContextOverflow`. A session that is scored again gets the recorded
+        replies, except for the roles `anew`.
         """
         if role not in self.anew and (recorded := self.recorded(turn)) is not None:
             return reply_of(recorded) if role == UNDER_TEST else self._recorded_reply(recorded, role)
-        request = self._request(role, turn, messages, final=final)
+        request = self._request(role, turn, tuple(sendable(messages)), final=final)
         if self.player(role).baseline:
             request = replace(request, view=BaselineView(self.task, instruction, code, self._seed, reference))
         digest = self._conversation(role).of(messages)
         name = f"{role}/{request.number}" if request.number else role
         answer = await self.answer_at(turn, name, digest, request)
         if self.services.has_roles:
-            self._calls[turn].append(call_record(role, messages, answer, self._asked.get(role, ())))
-            self._asked[role] = messages
+            self._calls[turn].append(call_record(role, request.messages, answer, self._asked.get(role, ())))
+            self._asked[role] = request.messages
         if isinstance(answer, Overflowed):
             raise ContextOverflow(answer.overflow)
         return answer

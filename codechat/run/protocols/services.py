@@ -2,14 +2,15 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar
 
 from codechat.base.domain import Message, Program, Reply, Usage, Verdict
 from codechat.base.errors import ContextOverflow
 from codechat.base.records import CALLS, UNDER_TEST, CallRecord, TurnRecord
 from codechat.judging import JUDGES, Judge, JudgeConfig
+from codechat.judging.deciding import NO_TEXT
 from codechat.models import Model
 from codechat.models.calls import Brake
 from codechat.run.journal import Journal
@@ -32,7 +33,7 @@ def call_record(
     reply: dict[str, Any] = {"response": None}
     if isinstance(answer, Reply):
         reply = {"response": answer.text, "finish_reason": answer.finish_reason}
-        reply |= {"usage": answer.usage, "latency_s": answer.latency_s}
+        reply |= {"usage": answer.usage, "latency_s": answer.latency_s, "reasoning": answer.reasoning}
     return CallRecord(role=role, earlier=earlier, request=list(messages[earlier:]), **reply)
 
 
@@ -40,7 +41,16 @@ def reply_of(record: TurnRecord | CallRecord) -> Reply:
     """The reply of a recorded turn or call. Raises `ContextOverflow` if the conversation no longer fitted the model."""
     if record.response is None:
         raise ContextOverflow("the recorded conversation no longer fitted the model's context")
-    return Reply(record.response, record.finish_reason, record.latency_s, usage=record.usage)
+    said = record.response, record.finish_reason, record.latency_s
+    return Reply(*said, reasoning=record.reasoning or "", usage=record.usage)
+
+
+def sendable(messages: Iterable[Message]) -> list[Message]:
+    """The messages with a text in each of the model's: a reply may have been empty, or nothing but a thought."""
+    return [
+        replace(each, content=NO_TEXT) if each.role == "assistant" and not each.content.strip() else each
+        for each in messages
+    ]
 
 
 def by_role(calls: Sequence[CallRecord]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from codechat.base.plugins import import_all
 from codechat.base.promises import check_type, is_plugin
 from codechat.sandbox.languages.grammar import Grammar, Parsed
 from codechat.sandbox.languages.replies import Block, Fences, split, without_prose
-from codechat.sandbox.languages.replies import without_thinking as without_thinking
+from codechat.sandbox.languages.thoughts import without_thinking as without_thinking
 
 T = TypeVar("T")
 _BACKTICKS = re.compile("`+")
@@ -143,7 +143,7 @@ INDENTED_BLOCK = 4  # columns by which Markdown indents code without a fence
 class Plain:
     """A language of which only the names are known, not what its code defines.
 
-    The code of a reply, without its `<think>` parts, is the content of the first closed fence tagged with one of the
+    The code of a reply, without its thoughts, is the content of the first closed fence tagged with one of the
     names; else of the first unclosed one; else of the first fence of any tag. If an entry point is asked for, only
     fences with that name as a word count; if not, and if `unfenced`, a reply without a fence is code except for
     paragraphs of prose before and after it. The program is the code.
@@ -167,7 +167,7 @@ class Plain:
 class Coded:
     """A language known by its names and its grammar, and to the classifier by its `labels` if not by its name.
 
-    The code of a reply, without its `<think>` parts, is the content of its first closed fence tagged with one of the
+    The code of a reply, without its thoughts, is the content of its first closed fence tagged with one of the
     names; else of an unclosed one, of a fence without a tag, or of any other; or a reply without a fence, except for
     paragraphs of prose before and after it. If an entry point is asked for, the code must have it as a word.
     """

@@ -15,7 +15,8 @@ from codechat.sandbox.languages.grammar import (
     Written,
     at_line,
 )
-from codechat.sandbox.languages.replies import Fences, split, without_thinking
+from codechat.sandbox.languages.replies import Fences, split
+from codechat.sandbox.languages.thoughts import without_thinking
 
 _ERROR = re.compile(r"(?m)^[^\n:]+\.java:(\d+): error: (.*)((?:\n {2}.*)*)")
 _IMPORT = re.compile(r"(?m)^[ \t]*import\s+(static\s+)?([\w.]+?)\.(\w+|\*)\s*;")
@@ -199,7 +200,7 @@ class Java:
     compiler = Javac()
 
     def extract(self, reply: str, target: Target) -> Extraction:
-        """The code of a reply, without its `<think>` parts: one fenced block, or a reply that is nothing but code.
+        """The code of a reply, without its thoughts: one fenced block, or a reply that is nothing but code.
 
         Blocks tagged as Java come before others, closed ones before unclosed ones. Of these the first is taken that
         declares the entry point as a type, else the first of the best that has it as a word. Without an entry point it

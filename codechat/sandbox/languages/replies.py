@@ -1,10 +1,10 @@
-"""The parts of a reply: its fenced blocks, its thoughts, and prose around code without a fence."""
+"""The parts of a reply: its fenced blocks, and prose around code without a fence."""
 
 import html
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import NamedTuple
 
 _LIST_MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])?\Z")
@@ -257,103 +257,6 @@ def _one_line_block(fence: _Fence, fences: Fences) -> Block | None:
     if len(words) == 2 and fences.is_tag(words[0]):
         body = words[1]
     return Block(body, "") if fences.begins_code(body) or "=" in body else None
-
-
-_EVENT = re.compile(
-    r"(?m)^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>[^\n<]*)"
-    r"|(?P<lead>^[ \t\ufeff]*)?(?P<tag><(?P<slash>/?)think(?:ing)?>)",
-    re.IGNORECASE,
-)
-MOST_BEFORE_TAG = 1000  # characters of a line before a tag in which quotation marks are looked for
-_TAG = re.compile(r"</?think", re.IGNORECASE)
-_REST_BLANK = re.compile(r"[ \t\r]*(?:\n|\Z)")
-_LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
-
-
-def without_thinking(reply: str, *, quotes_code: bool = False) -> str:
-    """The reply for the history: without `<think>…</think>` parts, the rest unchanged.
-
-    An opening tag without an end (a reply cut off) removes all that follows; an end without an opening tag (a template
-    wrote it) removes all that precedes. A tag inside a fence or in quotes does not count. An end alone on a line of a
-    fence does, since a thought may leave its fence open, except in a reply that `quotes_code`, such as a judge's. The
-    result is empty if the reply has nothing else. Linear in the reply's length.
-    """
-    if not _TAG.search(reply):
-        return reply
-    scan = _Scan(reply, quotes_code)
-    for event, following in pairwise([*_EVENT.finditer(reply), None]):
-        assert event is not None
-        scan.take(event, following)
-    return scan.result()
-
-
-@dataclass(slots=True)
-class _Scan:
-    reply: str
-    quotes_code: bool
-    kept: list[str] = field(default_factory=list)
-    start: int = 0  # the start of the text that is not yet kept or removed
-    thinking: bool = False
-    ended_once: bool = False
-    fence: re.Match[str] | None = None
-    opened_in_fence: bool = False
-    removed: bool = False
-
-    def take(self, event: re.Match[str], following: re.Match[str] | None) -> None:
-        """Handle one fence line or tag; `following` is the next of them."""
-        opening = not event["slash"]
-        if self.thinking:
-            if event["tag"] and not opening:
-                self._resume(event)
-        elif event["fence"]:
-            self._fence(event)
-        elif self.fence is not None:
-            self.opened_in_fence |= opening
-            # a closing tag alone on its line ends a part without an opening tag, even in an unclosed fence
-            alone = event["lead"] is not None and _REST_BLANK.match(self.reply, event.end())
-            if alone and not (opening or self.opened_in_fence or self.quotes_code or self.ended_once):
-                self._forget(event)
-        elif self._quoted(event.start("tag")):
-            return
-        elif not opening:
-            if self.ended_once:
-                self.kept.append(self.reply[self.start : event.start("tag")])
-                self._resume(event)
-            else:
-                self._forget(event)
-        elif event["lead"] is not None or (following is not None and following["slash"]):
-            self.kept.append(self.reply[self.start : event.start()])
-            self.thinking = self.removed = True
-
-    def _fence(self, event: re.Match[str]) -> None:
-        run, info = event["fence"], event["info"].strip()
-        if self.fence is None:
-            if run[0] == "~" or "`" not in info:
-                self.fence, self.opened_in_fence = event, False
-        else:
-            opened = self.fence["fence"]
-            near = len(event["indent"]) <= len(self.fence["indent"]) + 3
-            if run[0] == opened[0] and len(run) >= len(opened) and not info and near:
-                self.fence = None
-
-    def _quoted(self, place: int) -> bool:
-        """Whether a tag is in quotes: marked as a quoted line, or behind the first of two quotation marks."""
-        line = self.reply[max(0, place - MOST_BEFORE_TAG) : place].rpartition("\n")[2]
-        return line[-1:] in ("`", "'", '"') or line.lstrip()[:1] == ">" or any(line.count(mark) % 2 for mark in '`"')
-
-    def _resume(self, event: re.Match[str]) -> None:
-        self.start, self.thinking, self.ended_once, self.removed = event.end(), False, True, True
-
-    def _forget(self, event: re.Match[str]) -> None:
-        self.kept.clear()
-        self.fence = None
-        self._resume(event)
-
-    def result(self) -> str:
-        if not self.thinking:
-            self.kept.append(self.reply[self.start :])
-        text = "".join(self.kept)
-        return _LEADING_BLANK_LINES.sub("", text) if self.removed else text
 
 
 _SENTENCE = re.compile(r"\s*(?:[#*>-]+\s+)?[*_]*[A-Z]\S*(?:(?:\s+\S+)+|(?<=[.!?:]))\s*")

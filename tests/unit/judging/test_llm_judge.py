@@ -98,6 +98,22 @@ async def test_the_prompts_hold_the_material(serve: Serve) -> None:
         assert part in message["content"]
 
 
+@pytest.mark.parametrize(
+    "thought",
+    [
+        "[THINK]So\n{}",
+        "<reasoning>\n{}\n",
+        "<|channel|>analysis<|message|>So\n{}",
+        "<|START_THINKING|>{}",
+        "{}\n</seed:think>\n",
+    ],
+)
+async def test_a_verdict_within_a_thought_is_none(serve: Serve, thought: str) -> None:
+    server = serve(script(thought.format(YES), "VERDICT: NOT_APPLICABLE"))
+    assert (await applicability(server)).applicable is False
+    assert server.calls[1].messages[1]["content"] == "(no text)"
+
+
 async def test_an_unreadable_reply_is_asked_for_again(serve: Serve) -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 1}
     server = serve(script(Answer("<think>no</think>I'd say it applies.", usage=usage), Answer(YES, usage=usage)))

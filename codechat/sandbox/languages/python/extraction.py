@@ -4,8 +4,8 @@ Paper III-E2: a reply counts only if it contains code that follows the predefine
 first that finds the entry point decides):
 
 1. a whole reply that is valid Python is the code;
-2. else, after removal of `<think>` parts, the last fenced Python block that parses and defines the entry point with
-   a body (models revise themselves, and show usage last); a block that only imports it, or shows its signature, counts
+2. else, after removal of thoughts, the last fenced Python block that parses and defines the entry point with a body
+   (models revise themselves, and show usage last); a block that only imports it, or shows its signature, counts
    only if there is nothing better. Blocks that define missing names are joined with it, in the reply's order;
 3. else the joined Python blocks; blocks with another tag; the statements among the prose of an unclosed block; the
    statements outside all blocks.
@@ -41,7 +41,8 @@ from codechat.sandbox.languages.python.source import (
     tidy,
 )
 from codechat.sandbox.languages.python.syntax import LONGEST_SOURCE
-from codechat.sandbox.languages.replies import Block, Fences, Markdown, split, without_thinking
+from codechat.sandbox.languages.replies import Block, Fences, Markdown, split
+from codechat.sandbox.languages.thoughts import begins_with_thought, without_thinking
 
 MAX_CHUNKS = 2000
 """Pieces of one reply that are tried, `LONGEST_SOURCE` characters in all; one with more is no answer to a task."""
@@ -260,7 +261,7 @@ def extract(reply: str, entry_point: str) -> Extraction:
         # a line that begins with a fence is no Python, unless a string is open there
         before, fence, _ = f"\n{text}".partition("\n```")
         inside = any(mark in f"{before}\n" for mark in ('"""', "'''", "\\\n"))
-        whole = parse(text) if inside or not fence else None
+        whole = parse(text) if (inside or not fence) and not begins_with_thought(text) else None
         if whole is not None and whole.tree is not None and strength(whole.tree, entry_point):
             return _runnable(whole, entry_point, "the whole reply is code")
         answer = without_thinking(reply)
@@ -377,7 +378,7 @@ def _runnable(source: Source, entry_point: str, where: str) -> Extraction:
 def _nothing(answer: str, markdown: Markdown, entry_point: str, whole: Source | None) -> Extraction:
     """An extraction without a program: code that does not parse is kept, code that lacks the entry point is not."""
     if not answer.strip():
-        return no_code("the reply holds nothing outside its <think> part")
+        return no_code("the reply holds nothing but what it thinks")
     blocks = [block for block in markdown.blocks if _is_python(block)]
     sources = [read(block.text, block.indent) for block in blocks]
     if not markdown.blocks and (start := code_start(markdown.outside)) is not None:
