@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from pydantic import field_validator
+from pydantic import FiniteFloat, field_validator
 
 from codechat.base.config import Config, original_option, run_option
 from codechat.base.domain import Instruction, Message, Reply, Tier
@@ -17,13 +17,19 @@ from codechat.datasets.tasks import Task
 class Prices(Config):
     """US dollars per million tokens; cached input tokens are part of the input tokens, at a separate price."""
 
-    input: float = run_option(..., "US dollars per million input tokens", ge=0)
-    output: float = run_option(..., "US dollars per million output tokens, reasoning included", ge=0)
-    cached_input: float | None = run_option(
-        None, "US dollars per million input tokens that the endpoint had cached; null: as input", ge=0
+    input: FiniteFloat = run_option(..., "US dollars per million input tokens", ge=0)
+    output: FiniteFloat = run_option(..., "US dollars per million output tokens, reasoning included", ge=0)
+    cached_input: FiniteFloat | None = run_option(
+        None,
+        "US dollars per million input tokens that the endpoint had cached; null: as input",
+        ge=0,
+        allow_inf_nan=False,
     )
-    cache_write: float | None = run_option(
-        None, "US dollars per million input tokens that the endpoint wrote to its prompt cache; null: as input", ge=0
+    cache_write: FiniteFloat | None = run_option(
+        None,
+        "US dollars per million input tokens that the endpoint wrote to its prompt cache; null: as input",
+        ge=0,
+        allow_inf_nan=False,
     )
     tiers: "dict[Tier, Prices]" = run_option(
         {}, "the same of other tiers, e.g. {batch: {input: 0.625, output: 5}}; a tier without: as above"

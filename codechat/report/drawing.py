@@ -15,7 +15,7 @@ from codechat.base.files import write_atomically
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, V
 from codechat.report.data import Drawing, Ends
 from codechat.report.metrics import Breakdown, Measures, Series
-from codechat.report.metrics.measures import FEW, groups_in, interval_of, size_of, sizes_text, value_of
+from codechat.report.metrics.measures import FEW, changes_text, groups_in, interval_of, size_of, sizes_text, value_of
 
 # Okabe and Ito's palette without its yellow, which is too light for a line, and a dark grey and a wine red of Tol's.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#3B3B3B", "#882255")
@@ -301,7 +301,9 @@ def write_cell_figures(measures: Measures, metrics: Mapping[str, Any], title: st
     with styled():
         shown = [each for each in measures.series if known(points_of(each)(comparison.cells[0]))]
         if shown:
-            figure, axes = panels([each.label for each in shown], 3.6, 2.7, 3, one_scale=False)
+            sizes = [changes_text(metrics, each) for each in shown]
+            titles = [f"{each.label}\nn {n}" if n else each.label for each, n in zip(shown, sizes, strict=True)]
+            figure, axes = panels(titles, 3.6, 2.7, 3, one_scale=False)
             ends = [lines(*place, look, comparison.cells) for place in zip(axes, map(points_of, shown), strict=True)]
             shares = [place for place, series in enumerate(shown) if series.unit == "share"]
             for place in shares:

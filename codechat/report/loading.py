@@ -21,10 +21,11 @@ from codechat.base.errors import UserError
 from codechat.base.files import content_hash, from_yaml
 from codechat.base.records import GROUP_TAG, SessionRecord, dataset_in, read_sessions, tags_in
 from codechat.base.seal import edited
+from codechat.base.texts import read_json
 from codechat.report.chapters import chapter_of
 from codechat.report.comparison import REPLAYED, LoadedCell
 from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES
-from codechat.report.metrics.measures import FIELD, measures_in, value_of
+from codechat.report.metrics.measures import FIELD, infinite_in, measures_in, value_of
 from codechat.report.metrics.statistics import STOPPED
 
 HASH = re.compile(r"[0-9a-f]{64}")
@@ -147,7 +148,7 @@ def _mapping(path: Path) -> dict[str, Any]:
     """A JSON or YAML file that holds a mapping."""
     try:
         text = path.read_text(encoding="utf-8")
-        content = json.loads(text) if path.suffix == ".json" else from_yaml(text)
+        content = _finite(text) if path.suffix == ".json" else from_yaml(text)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}", "a finished cell has " + ", ".join(FILES)) from error
     except (ValueError, yaml.YAMLError) as error:
@@ -155,6 +156,14 @@ def _mapping(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UserError(f"{path} is damaged: it holds no mapping", ANEW)
     return content
+
+
+def _finite(text: str) -> Any:
+    """The value of a JSON text without NaN and infinity, which no figure can show. Raises `ValueError`."""
+    value = read_json(text)
+    for place, number in infinite_in(value):
+        raise ValueError(f"it has {number} at '{place}', which is no finite number")
+    return value
 
 
 def tell_apart(cells: Sequence[LoadedCell]) -> list[LoadedCell]:
@@ -374,11 +383,17 @@ def _groups(
 
 
 def _varies(key: str, settings: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether cells differ in a key; a key within an option is compared among the cells that chose this option."""
-    group = key.partition(".")[0]
-    values: dict[str, set[str | None]] = defaultdict(set)
+    """Whether cells differ in a key; a key within an option is compared among the cells that chose this option. A
+    further model is chosen by its name, then by its kind: models of two kinds differ in all that one of them has."""
+    group, owner = key.partition(".")[0], key.rpartition(".")[0]
+    values: dict[tuple[str, ...], set[str | None]] = defaultdict(set)
     for found in settings:
-        option = "" if key in (group, "agenda.turns") or group not in found else _text(found[group])
+        owners = [] if key in (group, "agenda.turns") else [group]
+        for place in (owner, owner.rpartition(".")[0]):
+            if f"{place}.name" in found and f"{place}.kind" in found and "." in place:
+                names = [f"{place}.name", f"{place}.kind"]
+                owners += names[: names.index(key)] if key in names else names
+        option = tuple(_text(found[name]) for name in owners if name in found)
         values[option].add(_text(found[key]) if key in found else None)
     return any(len(seen) > 1 for seen in values.values())
 
@@ -408,7 +423,8 @@ def _leaves(
     prefix: str, values: Mapping[str, Any], options: Options, nested: type[Config] | None
 ) -> Iterator[tuple[str, Any]]:
     """Single keys; a mapping is one value if an option is declared as such. A missing option has its default."""
-    model = options(prefix.rstrip("."), values) or nested
+    place = "model" if _is_further(prefix.rstrip("."), values) else prefix.rstrip(".")
+    model = options(place, values) or nested
     fields = model.model_fields if model is not None else {}
     later = {name: field.default for name, field in fields.items() if name not in values and prefix}
     plain = {name: value for name, value in later.items() if isinstance(value, bool | int | float | str | None)}
@@ -418,10 +434,15 @@ def _leaves(
             continue
         kind = field.annotation if field is not None else None
         inner = kind if isinstance(kind, type) and issubclass(kind, Config) else None
-        if isinstance(value, Mapping) and (field is None or inner is not None):
+        if isinstance(value, Mapping) and (field is None or inner is not None or _is_further(key, value)):
             yield from _leaves(f"{key}.", value, options, inner)
         else:
             yield key, value
+
+
+def _is_further(place: str, values: Mapping[str, Any]) -> bool:
+    """Whether a role's model has the values at a place."""
+    return "." in place and {"kind", "name"} <= values.keys()
 
 
 def _rescored(twins: Sequence[Named], options: Options) -> list[dict[str, str]]:

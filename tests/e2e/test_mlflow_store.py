@@ -13,11 +13,12 @@ import pytest
 
 from codechat.models import Prices
 from codechat.report.metrics import Point
-from codechat.report.tracking import TRACKING, FinishedCell, TrackedRun, TrackingError
+from codechat.report.tracking import TRACKING, FinishedCell, LiveStore, TrackedRun, TrackingError
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, Stage
 from codechat.testing import OpenAIServer
 from support.construction import run, seeds
 from support.mistakes import mistake
+from support.processes import wait_until
 from support.stores import MlflowServer, client_at, client_of, mlflow_server
 
 pytestmark = pytest.mark.long
@@ -108,6 +109,43 @@ def test_a_cell_is_one_run_with_everything(store: Path, capfd: pytest.CaptureFix
     assert {path.name for path in store.iterdir()} == {"mlflow", "runs"}
     assert tracked.open_with.endswith("mlflow ui --backend-store-uri sqlite:///mlflow/store.db")
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("seconds", [8.7, 0.004, 90_000.0])
+def test_the_duration_is_the_time_of_the_cell(store: Path, seconds: float) -> None:
+    """Whenever it is sent, and sent again: an upload, or a look at a finished cell, adds no pause."""
+    cell = cell_in(store, points=(*POINTS[:-1], Point("cost/wall_s", seconds)))
+    for _ in range(2):
+        track({}, cell)
+        [run] = runs_in(store)
+        assert run.info.end_time - run.info.start_time == int(1000 * seconds)
+    longer = dataclasses.replace(cell, points=(*POINTS[:-1], Point("cost/wall_s", seconds + 2)))
+    track({}, longer)
+    [run] = runs_in(store)
+    assert run.info.end_time - run.info.start_time == int(1000 * (seconds + 2)), "a process more has worked on it"
+
+
+def test_a_resumed_cell_that_fails_again_has_no_pause_in_its_duration(store: Path) -> None:
+    tracker = TRACKING.build(TRACKING.validate({"kind": "mlflow"}))
+    assert isinstance(tracker, LiveStore)
+    cell = dataclasses.replace(cell_in(store), points=())
+
+    def is_running() -> bool:
+        begun = client_of(store).get_experiment_by_name("codechat") is not None
+        return begun and any(each.info.status == "RUNNING" for each in runs_in(store))
+
+    spent = []
+    for _ in range(2):
+        began = time.monotonic()
+        shown = tracker.show(lambda: cell, lambda: {"tokens": 1.0}, print)
+        assert shown is not None
+        wait_until(is_running)
+        shown.end("FAILED")
+        spent.append(1000 * (time.monotonic() - began))
+        [run] = runs_in(store)
+        assert run.info.status == "FAILED"
+        assert run.info.end_time - run.info.start_time <= sum(spent)
+        time.sleep(2)
 
 
 def test_logging_again_changes_nothing_but_what_changed(store: Path) -> None:
@@ -331,5 +369,6 @@ def test_a_construction_shows_what_it_made_and_cost(store: Path) -> None:
     assert metrics["stage/write/reached"] == metrics["stage/write/calls"] == 3
     tokens = metrics["cost/all/input_tokens"], metrics["cost/all/output_tokens"]
     assert metrics["cost/all/usd"] == pytest.approx((tokens[0] + 2 * tokens[1]) / 1e6) and min(tokens) > 0
+    assert found.info.end_time - found.info.start_time == int(1000 * metrics["cost/wall_s"])
     files = {each.path for each in client.list_artifacts(found.info.run_id)}
     assert {"items.jsonl", "dropped.jsonl", "yield.json"} <= files

@@ -20,6 +20,7 @@ from codechat.base.files import write_atomically
 from codechat.base.spreadsheet import csv_text
 from codechat.report.audit.kinds import UNDECIDED, Question, Row, read_labels
 from codechat.report.formats import markdown_text
+from codechat.report.metrics.statistics import wilson
 
 AGREED = "agreed"
 BY_VERDICT = (
@@ -152,15 +153,7 @@ def agreement(first: Mapping[str, Row], second: Mapping[str, Row], question: Que
 
 def share(count: int, of: int) -> Share:
     """A share with Wilson's interval."""
-    return Share(count, of, count / of, *interval(count, of)) if of else Share(count, of)
-
-
-def interval(count: float, of: float) -> tuple[float, float]:
-    """Wilson's interval of the share `count / of`."""
-    from statsmodels.stats.proportion import proportion_confint
-
-    low, high = proportion_confint(count, of, method="wilson")
-    return float(low), float(high)
+    return Share(count, of, count / of, *(wilson(count, of) or ())) if of else Share(count, of)
 
 
 def kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> Kappa | None:
@@ -404,6 +397,6 @@ def _pooled(scores: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     for name in dict.fromkeys(name for each in groups for name in each):
         shares = [each[name] for each in groups if name in each]
         count, of = (sum(share[key] for share in shares) for key in ("count", "of"))
-        low, high = interval(count / len(shares), of / len(shares)) if of else (None, None)
+        low, high = wilson(count / len(shares), of / len(shares)) or (None, None)
         found[name] = {"count": count, "of": of, "value": count / of if of else None, "low": low, "high": high}
     return found

@@ -15,7 +15,7 @@ from codechat.report.generic.overview import section_of, standing
 from codechat.report.generic.paired import differences, pairs
 from codechat.report.generic.tables import Sheet, costs, counts, tables_of
 from codechat.report.metrics import Measures
-from codechat.report.metrics.measures import COMMON, FEW, Unit, interval_of, size_of, size_text, value_of
+from codechat.report.metrics.measures import COMMON, FEW, Unit, changes_text, interval_of, size_of, size_text, value_of
 
 TextLine = tuple[str, str]
 LINE_SPECS: Mapping[Unit, str] = {"share": ".3f", "percent": "+.1f", "count": ".0f", "number": ".3f", "p": ".3g"}
@@ -33,7 +33,10 @@ def summary_lines(measures: Measures, metrics: Mapping[str, Any]) -> Iterator[Te
         values = list(enumerate(value_of(metrics, series) or [], series.first_turn))
         known = [(turn, value) for turn, value in values if value is not None]
         if known:
-            yield f"{series.label}, turn {known[0][0]} → {known[-1][0]}", ends_text([value for _, value in known])
+            turns = f"turn {known[0][0]} → {known[-1][0]}"
+            yield f"{series.label}, {turns}", ends_text([value for _, value in known])
+            if members := changes_text(metrics, series):
+                yield f"n of {series.label}, {turns}", f"{members}: not the same at each turn"
     leading = measures.finals[0].key if measures.finals else None
     for part in measures.breakdowns:
         groups, sizes = value_of(metrics, part) or {}, size_of(metrics, part) or {}

@@ -4,7 +4,8 @@ A task that is hard for one model is often hard for the other, so every test is 
 not independent: a test uses their mean, and a resample has all of them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -120,6 +121,16 @@ class Pair(Generic[V]):
     @property
     def turns(self) -> int:
         return min(self.a.cell.turns, self.b.cell.turns)
+
+    @property
+    def family(self) -> str:
+        """The question that the pair belongs to: which of the models under these settings, or what these options of a
+        model change."""
+        a, b = self.a.cell, self.b.cell
+        if a.model != b.model:
+            return f"models, {a.variant}" if a.variant else "models"
+        keys = [key for key in {**a.differences, **b.differences} if a.differences.get(key) != b.differences.get(key)]
+        return f"{a.model}: {', '.join(sorted(keys)) or 'settings'}"
 
     @property
     def names(self) -> Row:
@@ -240,22 +251,33 @@ def differences(comparison: Comparison[V], compared: list[Pair[V]]) -> Table:
         group=comparison.protocol,
         note=f"A turn passes where {comparison.measures.passed}. On the tasks and turns that both completed. "
         "Intervals: 95 %, paired bootstrap by task. p: Wilcoxon's signed-rank test on the tasks' shares of passing "
-        "turns, and McNemar's exact test on the last turn; Holm-corrected over all pairs of a dataset; "
-        f"bold: below 0.05.{note_on_samples(compared)}",
-    ))  # fmt: skip
+        f"turns, and McNemar's exact test on the last turn; {FAMILIES}; bold: below 0.05.{note_on_samples(compared)}",
+    ), [pair.family for pair in compared])  # fmt: skip
 
 
-def corrected(table: Table, whole: int = 0) -> Table:
+FAMILIES = (
+    "Holm-corrected within a question, which is a dataset's models under the same settings, or the settings of a model "
+    "that differ in the same options (Family; Tests: how many it has)"
+)
+
+
+def corrected(table: Table, families: Sequence[str]) -> Table:
     """The table of tests of pairs, each column of p-values followed by a column with Holm's correction.
 
-    The correction is over all rows of a dataset, which is the first column; bold if it is below 0.05. The first
-    `whole` rows test all cells of a dataset at once, and are not corrected.
+    `families` has the question of each row: the correction is over the rows of one dataset, which is the first column,
+    and question. Bold if it is below 0.05. The last columns are the question, if there are several, and the number of
+    its tests.
     """
+    places = [(row[0], family) for row, family in zip(table.rows, families, strict=True)]
     columns, rows = [*table.columns], [[*row] for row in table.rows]
     for place in reversed([place for place, column in enumerate(columns) if column.spec == "p"]):
         columns.insert(place + 1, Column(f"{columns[place].key}_holm", HOLM, "p"))
-        for row, p_holm in zip(rows, [None] * whole + _holm(table.rows[whole:], place), strict=True):
+        for row, p_holm in zip(rows, _holm([row[place] for row in table.rows], places), strict=True):
             row.insert(place + 1, p_holm)
+    several = len({*families}) > 1
+    columns += [*columns_of(**({"family": "Family"} if several else {})), Column("tests", "Tests", "d")]
+    for row, own in zip(rows, places, strict=True):
+        row += [*([own[1]] if several else []), places.count(own)]
     clear = [
         (number, place)
         for place, column in enumerate(columns)
@@ -265,9 +287,14 @@ def corrected(table: Table, whole: int = 0) -> Table:
     return replace(table, columns=tuple(columns), rows=tuple(map(tuple, rows)), strong=frozenset(clear))
 
 
-def _holm(rows: Sequence[Row], place: int) -> list[float | None]:
-    """The p-values at a place of the rows, corrected over the rows of the same dataset."""
-    known = [(row[0], p if isinstance(p := row[place], float) else None) for row in rows]
-    datasets = dict.fromkeys(dataset for dataset, _ in known)  # one correction each: statsmodels takes 0.1 s for it
-    families = {dataset: iter(holm([p for other, p in known if other == dataset])) for dataset in datasets}
-    return [next(families[dataset]) for dataset, _ in known]
+def _holm(values: Sequence[Value], families: Sequence[Hashable]) -> list[float | None]:
+    """The p-values, corrected within their families: one correction each, since statsmodels takes 0.1 s for it."""
+    known = [value if isinstance(value, float) else None for value in values]
+    members: dict[Hashable, list[int]] = defaultdict(list)
+    for number, family in enumerate(families):
+        members[family].append(number)
+    found: list[float | None] = [None] * len(known)
+    for numbers in members.values():
+        for number, p in zip(numbers, holm([known[number] for number in numbers]), strict=True):
+            found[number] = p
+    return found

@@ -32,7 +32,8 @@ VARIANCE_NOTE = (
     "two are told apart where samples share the draw of the agenda (agenda.seed), or where the model decodes greedily "
     "(temperature 0) and its replies at turn 0 agree; elsewhere every seed draws both, and only their sum is known. A "
     "negative estimate is 0. Standard error: of the mean, by these components, with as many tasks, and one sample of a "
-    "task, as many as there are, or any number; empty if they leave 0, since no mean is known exactly."
+    "task, as many as there are (with the measured sharing of draws), or any number; empty if they leave 0, "
+    "since no mean is known exactly."
 )
 
 
@@ -166,7 +167,7 @@ def of_k(found: SessionVerdicts, turn: int, k: int, part: Callable[[int, int, in
 
 def measured(found: SessionVerdicts, figure: TaskRatio) -> tuple[float | None, Interval | None]:
     """A figure's value and interval."""
-    return figure.rate, Interval.of(found.resamples.interval(figure))
+    return figure.rate, Interval.of(found.resamples.shown(figure))
 
 
 def drawings(comparison: Comparison[Any], *, prefix: str = "", group: str = GROUP) -> Iterator[Drawing]:

@@ -16,7 +16,7 @@ from codechat.report.metrics.measures import FEW, Measure, Unit, groups_in, inte
 from codechat.report.metrics.statistics import rate
 
 SPECS: Mapping[Unit, str] = {"share": ".3f", "percent": "+.1f", "count": "d", "number": ".3f", "p": "p"}
-INTERVALS = "Intervals: 95 %, resampled by task."
+INTERVALS = "Intervals: 95 %, resampled by task; Wilson's where all tasks agree on a share."
 Place = int | str | None  # where in a list or a mapping; None: the value itself
 Row = tuple[tuple[Value, ...], Mapping[str, Any], Place]  # first values, and the metrics and place of the others
 

@@ -112,7 +112,12 @@ def count_loaded(tasks: Sequence[Task]) -> dict[str, Any]:
 def caution_of(metrics: Mapping[str, Any], departure: str = "") -> str:
     """Warnings to read before the figures of a metrics.json, as sentences; empty if there is none. `departure` says how
     the tasks differ from the release that their dataset is named after; empty if they do not."""
-    found = (*_server_cautions(metrics), *_session_cautions(metrics), *_reply_cautions(metrics))
+    found = (
+        *_server_cautions(metrics),
+        *_session_cautions(metrics),
+        *_member_cautions(metrics),
+        *_reply_cautions(metrics),
+    )
     return "; ".join(filter(None, (departure, *found)))
 
 
@@ -153,6 +158,17 @@ def _session_cautions(metrics: Mapping[str, Any]) -> Iterator[str]:
     for by, share in shares.items():  # a task counts as decided once one of its constraints is unmet
         if isinstance(share, float) and share > MOST:
             yield f"{round(share * sizes.get(by, 0))} of {sizes.get(by, 0)} decisions by {by} are undecided"
+
+
+def _member_cautions(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """The first share over turns is the first chart: it must not rise unsaid because the failing ones have left it."""
+    from codechat.report.metrics.measures import changing_sizes, measures_in  # it imports this module
+
+    measures = measures_in(metrics)
+    for series in measures.series[:1] if measures is not None else ():
+        sizes = changing_sizes(metrics, series)
+        if sizes and min(sizes) < (1 - MOST) * max(sizes):
+            yield f"{series.key} by turn is of {sizes[0]} at first and of {sizes[-1]} at last: not the same ones"
 
 
 def _reply_cautions(metrics: Mapping[str, Any]) -> Iterator[str]:

@@ -6,7 +6,8 @@ installed. An `at` is a place in metrics.json, its keys joined by dots, such as 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from codechat.base.records import UNDER_TEST
 from codechat.report.metrics.counts import DECIDED
+from codechat.report.metrics.statistics import STOPPED, of_width
 
 # share: of 1, drawn from 0 to 1; percent: of 100; p: a p-value; count: whole; number: anything else
 Unit = Literal["share", "percent", "count", "number", "p"]
@@ -122,13 +124,54 @@ def value_of(metrics: Mapping[str, Any], measure: Measure) -> Any:
 
 
 def interval_of(metrics: Mapping[str, Any], measure: Measure) -> Any:
-    """The intervals of a measure's values, in the same shape; None if there are none."""
-    return value_of(metrics.get("ci") or {}, measure)
+    """The intervals of a measure's values for readers, in the same shape; None if there are none.
+
+    `ci` has percentiles of resamples, which have no width if all tasks agree: such a share has Wilson's interval. The
+    intervals of a cell with `stop.*` are no resamples, and stay.
+    """
+    ends, sizes = value_of(metrics.get("ci") or {}, measure), size_of(metrics, measure)
+    if STOPPED in metrics or measure.unit != "share" or (sizes is None and not isinstance(measure, Series)):
+        return ends
+    return _shown(ends, value_of(metrics, measure), sizes, metrics.get("completed") or 0)
+
+
+def _shown(ends: Any, value: Any, size: Any, most: int) -> Any:
+    """`of_width` of each value; `most` bounds the number of tasks, since turns of one task are not independent."""
+    if isinstance(value, Mapping) and isinstance(ends, Mapping):
+        return {key: _shown(each, value.get(key), (size or {}).get(key), most) for key, each in ends.items()}
+    if isinstance(value, list) and isinstance(ends, list) and value and len(ends) == len(value):
+        sizes = size if isinstance(size, list) else [size] * len(value)
+        return [_shown(*each, most) for each in zip(ends, value, sizes, strict=True)]
+    if not isinstance(ends, list | tuple) or not isinstance(value, int | float):
+        return ends
+    shown = of_width((ends[0], ends[1]), value, most if size is None else min(size, most))
+    return None if shown is None else list(shown)
 
 
 def size_of(metrics: Mapping[str, Any], measure: Measure) -> Any:
     """The counts behind a measure's values, in the same shape; None if there are none."""
     return value_of(metrics.get("n") or {}, measure)
+
+
+def changing_sizes(metrics: Mapping[str, Any], series: Series) -> list[int]:
+    """The number behind each known value of a share over turns, if the numbers differ; empty if all rest on as many.
+
+    Such values are not of the same members: a share rises by itself if failing ones leave it.
+    """
+    pairs = zip(value_of(metrics, series) or (), size_of(metrics, series) or (), strict=False)
+    sizes = [size for value, size in pairs if value is not None]
+    return sizes if series.unit == "share" and len({*sizes}) > 1 else []
+
+
+def changes_text(metrics: Mapping[str, Any], series: Series) -> str:
+    """The first and the last number behind a share whose members change, and the least if it is lower; else empty."""
+    sizes = changing_sizes(metrics, series)
+    if not sizes:
+        return ""
+    first, last, least, most = sizes[0], sizes[-1], min(sizes), max(sizes)
+    beyond = [f"least {least:,}"] if least < min(first, last) else []
+    beyond += [f"most {most:,}"] if most > max(first, last) else []
+    return f"{first:,} → {last:,}" + (f", {', '.join(beyond)}" if beyond else "")
 
 
 def groups_in(parts: Sequence[Measure], metrics: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -155,7 +198,8 @@ def _at(values: Any, place: str) -> Any:
 
 
 def fault_of(metrics: Mapping[str, Any], measures: Measures) -> str:
-    """Why a protocol's metrics cannot be shown: a count is missing, or a final is no number; empty if they can be."""
+    """Why a protocol's metrics cannot be shown: a count is missing, a final is no number, or a number is not finite;
+    empty if they can be."""
     for key in ("sessions", "completed", "errored"):
         if not isinstance(metrics.get(key), int):
             return f"must have '{key}', a count"
@@ -165,7 +209,22 @@ def fault_of(metrics: Mapping[str, Any], measures: Measures) -> str:
         value = value_of(metrics, final)
         if value is not None and not isinstance(value, int | float):
             return f"must have a number or None as '{final.at or final.key}', and has {value!r:.60}"
-    return ""
+    return next((f"must have finite numbers, and has {number} at '{at}'" for at, number in infinite_in(metrics)), "")
+
+
+def infinite_in(values: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """The places of numbers that JSON or a float cannot hold (NaN, infinity, a huge integer), and the numbers."""
+    if isinstance(values, int | float):
+        if not -sys.float_info.max <= values <= sys.float_info.max:
+            yield place, f"{values}" if isinstance(values, float) else "a huge integer"
+        return
+    named: Iterable[tuple[object, Any]] = ()
+    if isinstance(values, Mapping):
+        named = values.items()
+    elif isinstance(values, list | tuple):
+        named = enumerate(values)
+    for name, value in named:
+        yield from infinite_in(value, f"{place}.{name}" if place else str(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +237,8 @@ class Point:
 
 
 def points_of(measures: Measures, metrics: Mapping[str, Any]) -> list[Point]:
-    """The points of a cell's metrics: series over turns, final figures and costs, without null values."""
+    """The points of a cell's metrics: series over turns, final figures and costs, without null values. A share whose
+    members change over the turns also has their numbers, `turn/<key>_n`."""
     scalars = {**_counts(metrics), **_finals(measures, metrics), **_costs(metrics)}
     points = [
         Point(f"turn/{series.key}", value, turn)
@@ -186,7 +246,14 @@ def points_of(measures: Measures, metrics: Mapping[str, Any]) -> list[Point]:
         for turn, value in enumerate(value_of(metrics, series) or (), series.first_turn)
         if value is not None
     ]
-    return points + [Point(key, float(value)) for key, value in scalars.items() if value is not None]
+    sizes = [
+        Point(f"turn/{series.key}_n", float(size), turn)
+        for series in measures.series
+        if changing_sizes(metrics, series)
+        for turn, size in enumerate(size_of(metrics, series), series.first_turn)
+    ]
+    scalar_points = [Point(key, float(value)) for key, value in scalars.items() if value is not None]
+    return [*points, *sizes, *scalar_points]
 
 
 def headline_of(measures: Measures) -> dict[str, str]:

@@ -45,6 +45,7 @@ class Components:
 
     `task` is the variance between tasks, `within` between samples of a task. `within` is `agenda` + `sample`: due to
     the drawn instructions, and due to the model's randomness; both are None if the samples do not separate them.
+    `per_draw` is the number of samples that share a draw of the agenda: their mean has the agenda's whole variance.
     """
 
     tasks: int
@@ -52,10 +53,15 @@ class Components:
     within: float
     agenda: float | None = None
     sample: float | None = None
+    per_draw: float = 1.0
 
     def standard_error(self, tasks: int, samples: float) -> float | None:
-        """The standard error of a mean over these tasks with these samples each; None if it is estimated as 0."""
-        return float(((self.task + self.within / samples) / tasks) ** 0.5) or None
+        """The standard error of a mean over these tasks with these samples each, which share draws as the measured ones
+        do; None if it is estimated as 0."""
+        within = self.within / samples
+        if self.agenda is not None and self.sample is not None:
+            within = self.agenda / max(1.0, samples / self.per_draw) + self.sample / samples
+        return float(((self.task + within) / tasks) ** 0.5) or None
 
 
 Sampled = Sequence[tuple[Hashable, float]]  # of one task: by what its agenda was drawn, and its value
@@ -77,16 +83,21 @@ def components(tasks: Iterable[Sampled], *, one_source: str = "") -> Components 
     if agenda is None or sample is None:
         noise = within * fmean(1 / len(each) for each in values)
     else:
+        within = agenda + sample  # the mean square is less where samples share draws
         noise = fmean(agenda * _clumped(each) / len(each) ** 2 + sample / len(each) for each in values)
-    return Components(len(values), max(0.0, variance(means) - noise), within, agenda, sample)
+    per_draw = fmean(_clumped(each) / len(each) for each in values)
+    return Components(len(values), max(0.0, variance(means) - noise), within, agenda, sample, per_draw)
 
 
 def _apart(
     values: Sequence[Sampled], squares: float, within: float, one_source: str
 ) -> tuple[float | None, float | None]:
     """The variance due to the agenda's draw and that due to the model, if they can be separated."""
+    spread = sum(len(each) - _clumped(each) / len(each) for each in values)
+    if one_source == "agenda":
+        return (squares / spread, 0.0) if spread else (None, None)
     if one_source:
-        return (within, 0.0) if one_source == "agenda" else (0.0, within)
+        return 0.0, within
     inner, free = 0.0, 0
     for each in values:
         by_draw: dict[Hashable, list[float]] = defaultdict(list)
@@ -94,7 +105,6 @@ def _apart(
             by_draw[draw].append(value)
         inner += sum(_squares(alike) for alike in by_draw.values())
         free += sum(len(alike) - 1 for alike in by_draw.values())
-    spread = sum(len(each) - _clumped(each) / len(each) for each in values)
     if not free or not spread:
         return None, None
     sample = inner / free

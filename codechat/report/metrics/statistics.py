@@ -11,7 +11,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
+from statistics import NormalDist, fmean
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -23,6 +23,7 @@ RESAMPLES = 2_000
 CHUNK = 50  # resamples computed at once
 AT_ONCE = 20_000  # draws of tasks made at once, where few tasks allow more resamples than that
 TAILS = (0.025, 0.975)  # of a 95 % interval
+CANCELLED = 1e-10  # a p below has less than six right digits if it is computed as a difference from 1
 ALPHA = 0.05  # of a confidence sequence
 FRACTIONS = (1 / 12, 1 / 5, 1 / 2)  # of what can be lost, staked at every draw
 STOPPED = "stopped"  # the key in metrics.json for the end of a cell with `stop.*`, and the protocol of its chapter
@@ -87,7 +88,10 @@ def mann_kendall(series: Iterable[float | None]) -> Trend | None:
     if len(set(values)) == 1:  # what the test says of it, without a quarter of a second to load it
         return Trend(s=0, var_s=0.0, z=0.0, p=1.0, trend="no trend")
     result = original_test()(values, alpha=0.05)
-    return Trend(s=round(result.s), var_s=float(result.var_s), z=float(result.z), p=float(result.p), trend=result.trend)
+    z, p = float(result.z), float(result.p)
+    if p < CANCELLED:  # the library's 2 · (1 − Φ(|z|)) has lost its digits, and is 0 from z = 8.3 on
+        p = math.erfc(abs(z) / math.sqrt(2))
+    return Trend(s=round(result.s), var_s=float(result.var_s), z=z, p=p, trend=result.trend)
 
 
 def phi(pass_adhered: int, pass_violated: int, fail_adhered: int, fail_violated: int) -> PhiTable:
@@ -133,6 +137,23 @@ class TaskRatio:
         return rate(sum(hits for hits, _ in self.by_task.values()), sum(total for _, total in self.by_task.values()))
 
 
+def wilson(hits: float, total: float) -> Interval | None:
+    """Wilson's 95 % score interval of a share, which holds for few trials and for shares of 0 and 1; None of none."""
+    if not total:
+        return None
+    share, z2 = hits / total, NormalDist().inv_cdf(TAILS[1]) ** 2
+    middle = (share + z2 / (2 * total)) / (1 + z2 / total)
+    reach = math.sqrt(z2 * (share * (1 - share) / total + z2 / (4 * total * total))) / (1 + z2 / total)
+    return (middle - reach if hits else 0.0, middle + reach if hits < total else 1.0)
+
+
+def of_width(ends: Interval | None, share: float | None, tasks: int) -> Interval | None:
+    """The interval of a share for readers: Wilson's over the tasks if all agree, since all resamples are alike then."""
+    if ends is not None and ends[0] == ends[1] == share and share in (0, 1):
+        return wilson(share * tasks, tasks) or ends
+    return ends
+
+
 class TaskBootstrap:
     """95 % percentile intervals from 2,000 resamples of the tasks with replacement; none of a single task.
 
@@ -162,6 +183,11 @@ class TaskBootstrap:
         hits, totals = sums
         known = totals > 0
         return _central(np.sort(hits[known] / totals[known]).tolist())
+
+    def shown(self, ratio: TaskRatio) -> Interval | None:
+        """The interval of a share for readers: `interval`, or Wilson's if all tasks agree."""
+        tasks = sum(total > 0 for _, total in ratio.by_task.values())
+        return of_width(self.interval(ratio), ratio.rate, tasks)
 
     def _sums(self, ratio: TaskRatio) -> Any:
         """The counts of hits and of all in every resample, of shape (2, resamples); None of a single task."""

@@ -45,7 +45,8 @@ class LiveRun:
         self._stopping, self._loaded = threading.Event(), threading.Event()
         self._store: Store | None = None
         self._failing, self._run_id = False, ""
-        self._began, self._first_step = time.monotonic(), 0
+        self._began = time.monotonic()
+        self._first_step = self._counted_to = 0
         self._thread = threading.Thread(target=self._work, name="live run", daemon=True)
         self._thread.start()
 
@@ -60,7 +61,8 @@ class LiveRun:
         self.stop()
         if self._store is not None and self._run_id and not self._failing and not self._thread.is_alive():
             with contextlib.suppress(TrackingError, UserError), failures(self._address):
-                self._store.client.set_terminated(self._run_id, ending)
+                elapsed = int(1000 * (time.monotonic() - self._began))
+                self._store.client.set_terminated(self._run_id, ending, self._counted_to + elapsed)
 
     def _work(self) -> None:
         try:
@@ -97,6 +99,7 @@ class LiveRun:
         history = self._store.client.get_metric_history(run.info.run_id, f"{PROGRESS}tokens")
         self._first_step = 1 + max((point.step for point in history), default=-1)
         self._store.client.log_batch(run.info.run_id, params=missing_params(run, cell))
+        self._counted_to = run.info.end_time or run.info.start_time  # where earlier processes ended, without pauses
         self._run_id = run.info.run_id
         return True
 

@@ -14,7 +14,7 @@ from codechat.base.seal import SEAL
 from codechat.report.tracking import TRACKING, DatasetInfo, FinishedCell, TrackedRun, Tracker
 from codechat.report.tracking.address import REMEDY, Address, problem_of, without_password
 from codechat.report.tracking.live import LiveRun
-from codechat.report.tracking.runs import FILES, headline_first, missing_params, run_for, series_of
+from codechat.report.tracking.runs import FILES, headline_first, missing_params, run_for, series_of, wall_ms
 from codechat.report.tracking.store import Store, check_packages, failures, insist
 
 CONSTRUCTION_FILES = ("items.jsonl", "dropped.jsonl", "questions.jsonl", "yield.json", "card.md")
@@ -92,7 +92,8 @@ class MlflowTracker:
             run, replaced = run_for(store, cell, INCOMPLETE)
             _fill(store, run, cell)
             run_id, experiment = str(run.info.run_id), store.experiment_id
-            store.client.set_terminated(run_id, "FINISHED")
+            wall = wall_ms(cell)  # MLflow's Duration: without the pauses of a cell that was resumed or uploaded later
+            store.client.set_terminated(run_id, "FINISHED", None if wall is None else run.info.start_time + wall)
             for old in replaced:
                 store.client.delete_run(old)
         open_with, charts = self._address.open_with(experiment, run_id), self._address.charts(experiment)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -93,7 +94,9 @@ def _figures(cell: FinishedCell) -> str:
         points = sorted((point.step, point.value) for point in cell.points if point.key == key)
         if points and key.startswith("turn/"):
             (first, start), (last, end) = points[0], points[-1]
-            rows.append(f"| {meaning}, turn {first} → {last} | {start:.3f} → {end:.3f} |")
+            sizes = [p.value for p in sorted(cell.points, key=lambda p: p.step) if p.key == f"{key}_n"]
+            members = f" (n {sizes[0]:.0f} → {sizes[-1]:.0f}: not the same)" if sizes else ""
+            rows.append(f"| {meaning}, turn {first} → {last} | {start:.3f} → {end:.3f}{members} |")
         elif points:
             rows.append(f"| {meaning} | {points[0][1]:.4g} |")
     return "\n".join(["| figure | value |", "| --- | --- |", *rows]) if rows else ""
@@ -114,6 +117,7 @@ CONTENT_TAG = "codechat.dataset_hash"
 CELL_TAG = "codechat.cell_id"
 SWEEP_TAG = "codechat.sweep"
 CAUTION_TAG = "codechat.caution"
+WALL = "cost/wall_s"
 PROGRESS = "progress/"
 """The prefix of the series that are logged while a cell runs."""
 
@@ -138,9 +142,15 @@ def run_for(store: Store, cell: FinishedCell, status: str) -> tuple[Any, list[st
         store.client.log_batch(run_id, tags=[RunTag(key, value) for key, value in tags.items()])
     else:
         tags = {**inherited, **tags}
-        run_id = store.client.create_run(store.experiment_id, tags=tags, run_name=cell.name).info.run_id
+        began = int(time.time() * 1000) - (wall_ms(cell) or 0)
+        run_id = store.client.create_run(store.experiment_id, began, tags, cell.name).info.run_id
         store.client.update_run(run_id, status)
     return store.client.get_run(run_id), replaced
+
+
+def wall_ms(cell: FinishedCell) -> int | None:
+    """The time of all processes of a finished cell in milliseconds; None if it is not known."""
+    return next((int(1000 * point.value) for point in cell.points if point.key == WALL), None)
 
 
 def _is_right(store: Store, run: Any, points: Sequence[Point]) -> bool:

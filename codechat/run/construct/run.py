@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shlex
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from codechat.base.environment import VERSION, caches_in, silence
 from codechat.base.files import write_atomically
 from codechat.models.calls import run_coroutine
+from codechat.report.metrics import Point
 from codechat.report.tracking import TRACKING, DatasetInfo, FinishedCell
 from codechat.report.tracking.address import without_password
 from codechat.run.answering.endpoints import EndpointCheck
@@ -55,7 +57,7 @@ def construct(
     budget = Budget(config.budget_usd, config.budget_tokens, tariff_of_roles(made.places))
     if config.dry_run:
         return Outcome(DONE, made, estimate=_estimate(made, budget))
-    tracker, words = TRACKING.build(config.tracking), shlex.join(command)
+    tracker, words, started = TRACKING.build(config.tracking), shlex.join(command), time.monotonic()
     with following(tracker, budget, lambda: _tracked(made, None, words)) as follow:
         with caches_in(config.hardware.scratch), contextlib.ExitStack() as open_files:
             open_files.enter_context(lock(made.folder, "out"))
@@ -67,11 +69,12 @@ def construct(
             found = _run(run, follow)
             yields = write_output(made, found, journal, budget.tariff)
             unfinished = budget.words_on_stop(journal.ledger, run.brake)
+            wall_s = journal.add_wall(time.monotonic() - started)
         if run.brake.interrupted:
             return Outcome(INTERRUPTED, made, yields, unfinished="interrupted")
         if found.bug is not None:
             raise found.bug
-        tracking = send(_tracked(made, yields, words), tracker)
+        tracking = send(_tracked(made, yields, words, wall_s), tracker)
         follow.tracked()
     early = unfinished or yields["errored"] > config.max_errors
     errors = (end.detail for end in found.final if end.status == "errored")
@@ -119,8 +122,8 @@ def _estimate(made: Construction, budget: Budget) -> Estimate:
     return sum_of(expected, len(missing), Sizes.of(made.roles, {}), budget.tariff)
 
 
-def _tracked(made: Construction, yields: Mapping[str, Any] | None, command: str) -> FinishedCell:
-    """All that a tracker shows of a construction; without yields, at its beginning."""
+def _tracked(made: Construction, yields: Mapping[str, Any] | None, command: str, wall_s: float = 0.0) -> FinishedCell:
+    """All that a tracker shows of a construction; without yields, at its beginning. `wall_s`: of all processes."""
     config = made.config
     tags = {
         "codechat.version": VERSION,
@@ -133,7 +136,7 @@ def _tracked(made: Construction, yields: Mapping[str, Any] | None, command: str)
         cell_id=made.id,
         name=f"construct {made.name} {made.folder.name}",
         params={k: v for k, v in config.values().items() if k not in ("tracking", "out")},
-        points=() if yields is None else points_of(yields),
+        points=() if yields is None else (*points_of(yields), Point("cost/wall_s", wall_s)),
         folder=made.folder,
         tags=tags,
         headline=HEADLINE,

@@ -38,7 +38,7 @@ from codechat.run.cell import Cell, parts_of
 from codechat.run.cell.rescored import RescoredCell
 from codechat.run.cell.stopping import measures_of, stop_report
 from codechat.run.journal import Journal
-from codechat.run.protocols import PROTOCOLS
+from codechat.run.protocols import PROTOCOLS, DialogueProtocol
 from codechat.run.running.sessions import SessionsInJournal
 from codechat.run.settings.config import CellConfig, cell_id
 
@@ -46,10 +46,7 @@ from codechat.run.settings.config import CellConfig, cell_id
 def measure(cell: Cell, journal: Journal, effort: Effort) -> dict[str, Any]:
     """The content of metrics.json: the protocol's metrics, and the counts of every cell. Raises `UserError`."""
     sessions, protocol = SessionsInJournal(cell, journal), cell.protocol
-    found = protocol.metrics(sessions, seed=cell.config.seed, effort=effort)
-    if fault := fault_of(found, protocol.measures):
-        remedy = "docs/write-your-own.md says what the metrics of a protocol hold"
-        raise UserError(f"protocol={cell.protocol_name}: the result of metrics() {fault}", remedy)
+    found = _sound(protocol, cell.protocol_name, protocol.metrics(sessions, seed=cell.config.seed, effort=effort))
     decided, replies = Counter(count_decided(())), Counter(count_replies(()))
     for session in sessions:  # once for both: each pass reads the journal
         decided.update(count_decided((session,)))
@@ -62,6 +59,14 @@ def measure(cell: Cell, journal: Journal, effort: Effort) -> dict[str, Any]:
         FIELD: measures_of(cell).describe(),
     }
     return {**found, **counts}
+
+
+def _sound(protocol: DialogueProtocol, name: str, metrics: dict[str, Any]) -> dict[str, Any]:
+    """The metrics of a protocol, if they can be shown. Raises `UserError`."""
+    if fault := fault_of(metrics, protocol.measures):
+        remedy = "docs/write-your-own.md says what the metrics of a protocol hold"
+        raise UserError(f"protocol={name}: the result of metrics() {fault}", remedy)
+    return metrics
 
 
 def effort_of(journal: Journal, tariff: Tariff, wall_s: float) -> Effort:
@@ -80,7 +85,9 @@ def effort_of(journal: Journal, tariff: Tariff, wall_s: float) -> Effort:
 
 def write_metrics(cell: Cell, metrics: Mapping[str, Any]) -> None:
     """Write metrics.json and the tables."""
-    write_atomically(cell.folder / "metrics.json", json.dumps(metrics, indent=1, ensure_ascii=False) + "\n")
+    write_atomically(
+        cell.folder / "metrics.json", json.dumps(metrics, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    )
     write_tables(measures_of(cell), metrics, cell.folder / "tables")
 
 
@@ -92,7 +99,9 @@ def remeasure(values: Mapping[str, Any], sessions: Iterable[SessionRecord]) -> d
     except UserError:
         return None
     protocol = PROTOCOLS.build(config.protocol, parts_of(config, {}))
-    return protocol.metrics(sessions, seed=config.seed, effort=Effort())
+    return _sound(
+        protocol, PROTOCOLS.of(config.protocol).name, protocol.metrics(sessions, seed=config.seed, effort=Effort())
+    )
 
 
 @dataclass(frozen=True)

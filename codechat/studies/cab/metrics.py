@@ -202,9 +202,14 @@ def further_parts(own: AssistJudgement, turns: list[AssistTurn]) -> dict[str, Pa
     }
 
 
+def cohort_of_record(own: AssistJudgement) -> str:
+    """The cohort of a judged issue; of an older record, by the issue's date."""
+    return own.cohort or ("recent" if own.created_at >= RECENT_SINCE else "all_time")
+
+
 def groups_of(language: str, own: AssistJudgement) -> Iterator[tuple[str, str]]:
     """The groups of a dialogue, each a pair of grouping and name."""
-    cohort = own.cohort or ("recent" if own.created_at >= RECENT_SINCE else "all_time")
+    cohort = cohort_of_record(own)
     if own.verdict is not None:
         yield from (("verdict", own.verdict.lower()), ("verdict_cohort", f"{own.verdict.lower()}, {cohort}"))
     stands = "could_be_built" if own.could_be_built else "unvalidated"

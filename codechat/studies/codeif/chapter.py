@@ -86,7 +86,7 @@ def _rows(found: Rounds, pairs: Sequence[Tally], whole: Tally) -> Iterator[list[
 def _values(found: Rounds, tally: Tally) -> Iterator[Value]:
     """The value, interval and size of each measure."""
     for ratio in (tally[name] for name in SHOWN):
-        yield from (ratio.rate, Interval.of(found.resamples.interval(ratio)), size(ratio))
+        yield from (ratio.rate, Interval.of(found.resamples.shown(ratio)), size(ratio))
 
 
 def _mean(found: Rounds, pairs: Sequence[Tally], name: str) -> tuple[float | None, Interval | None]:

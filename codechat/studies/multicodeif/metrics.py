@@ -189,13 +189,21 @@ def turn_parts(turn: TurnRecord, own: ConstrainedTurn) -> dict[str, Part]:
 SATISFIED = tuple(f"{name}{mark}" for name in ("hsr", "ssr") for mark in ("", "_guarded", "_official"))
 """The metrics by level: by the harness that counts, and by each harness. `avg_` and the name: the mean over levels."""
 
+HSR_FIXED = "hsr_fixed"
+"""HSR over one set of chains: undecided chains leave `hsr`, which would rise if failing chains become undecided."""
+
 _SSR = "constraints met, of all so far that are decided"
 _HSR = "tasks with all constraints so far met, of those decided"
+_HSR_FIXED = (
+    "chains shown to meet all constraints so far, of the chains with every level and a decided first; undecided "
+    "later is not shown"
+)
 _OFFICIAL = "the same under protocol.harness=official"
 LEVELS = Measures(
     protocol="levels",
     title="MultiCodeIF, levels: a constraint more at every level",
     series=(
+        Series(HSR_FIXED, "HSR, same chains", help=_HSR_FIXED),
         Series("hsr", "HSR", help=_HSR),
         Series("ssr", "SSR", help=_SSR),
         Series("hsr_official", "HSR, official", help=_OFFICIAL),
@@ -204,6 +212,7 @@ LEVELS = Measures(
                help="tasks of which it is undecided whether all is met, of all"),
     ),
     finals=(
+        Final(f"avg_{HSR_FIXED}", "HSR, mean, same chains", help=f"{_HSR_FIXED}; unweighted mean over the levels"),
         Final("avg_hsr", "HSR, mean", help=f"{_HSR}; unweighted mean over the levels"),
         Final("avg_ssr", "SSR, mean", help=f"{_SSR}; unweighted mean over the levels"),
         Final("avg_hsr_official", "HSR, mean, official", help=_OFFICIAL),
@@ -228,8 +237,10 @@ class _LevelSums(CellSums):
     turns: list[Tally] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     whole: Tally = field(default_factory=Tally)
+    chains: list[tuple[str, dict[int, bool | None]]] = field(default_factory=list)
 
     def count(self, session: SessionRecord) -> None:
+        self.chains.append((session.task_id, {turn.turn: turn.passed for turn in session.turns}))
         for turn in session.turns:
             own = ConstrainedTurn.of(turn)
             at(self.names, turn.turn, str)
@@ -241,13 +252,24 @@ class _LevelSums(CellSums):
 
     def values(self, value: Value) -> dict[str, Any]:
         series = {name: [tally[name] for tally in self.turns] for name in (*SATISFIED, "undecided")}
+        series[HSR_FIXED] = self._fixed()
+        fixed_and_all = (HSR_FIXED, *SATISFIED)
         return {
-            **{name: [*map(value, series[name])] for name in SATISFIED},
+            **{name: [*map(value, series[name])] for name in fixed_and_all},
             "undecided_levels": [*map(value, series["undecided"])],
             **{name: value(self.whole[name]) for name in ("parses", "undecided", "undecided_decisions")},
             **self.groups.values(LEVELS.breakdowns, value),
-            **{f"avg_{name}": value(Mean(series[name])) for name in SATISFIED},
+            **{f"avg_{name}": value(Mean(series[name])) for name in fixed_and_all},
         }
+
+    def _fixed(self) -> list[TaskRatio]:
+        """By level, the chains shown to meet all, of the chains with every level and a decided first."""
+        figures = [TaskRatio() for _ in self.turns]
+        for task, states in self.chains:
+            if len(states) == len(figures) and states.get(0) is not None:
+                for level, figure in enumerate(figures):
+                    figure.count(task, states[level] is True)
+        return figures
 
 
 def levels_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effort | None = None) -> dict[str, Any]:
@@ -260,7 +282,15 @@ WITHOUT = "ifrepair_without_leaks"
 BY_CATEGORY = "ifrepair_by_category"
 """Where metrics.json has IFRepair by category: for each a value after every round."""
 
+FIXED = "ifrepair_fixed"
+"""IFRepair over one set of tasks: an undecided task leaves `ifrepair`, which rises if tasks that fail become undecided.
+The other figures after repairs are of this set too."""
+
 _AFTER = "tasks with all constraints met after at most k repairs (rejudged: at round k), of those decided"
+_AFTER_FIXED = (
+    "tasks shown to have all constraints met after at most k repairs (rejudged: at round k), of those decided at the "
+    "first reply: what is undecided later is not shown"
+)
 _NO_LEAK = "the same without code quality, scenario, code context and exemplar, whose answer is a whole solution"
 # The metrics of first replies, by their names in a tally.
 _FIRST = {"accuracy": "hsr", "ssr": "ssr", "hsr": "hsr", "guarded": "hsr_guarded", "official": "hsr_official"}
@@ -270,17 +300,18 @@ REPAIR = Measures(
     protocol="repair",
     title="MultiCodeIF, self-repair: unmet constraints are named",
     series=(
+        Series(FIXED, "IFRepair@k, same tasks", help=_AFTER_FIXED),
         Series("ifrepair", "IFRepair@k", help=_AFTER),
         Series(WITHOUT, "IFRepair@k without leaks", help=_NO_LEAK),
         Series("gains", "Gain", first_turn=1, unit="percent",
-               help="IFRepair@k less IFRepair@k-1 in points, of tasks decided at both"),
+               help="IFRepair@k less IFRepair@k-1 in points, of the same tasks"),
         Series("gains_without_leaks", "Gain without leaks", first_turn=1, unit="percent", help=_NO_LEAK),
         Series("undecided_rounds", "Undecided", higher_is_better=False,
                help="tasks of which it is undecided whether all is met, of all"),
     ),
     finals=(
         Final("accuracy", "Accuracy", help="tasks whose first reply meets all constraints, of those decided"),
-        Final("ifrepair_end", "IFRepair, end", help="IFRepair@k after the last round"),
+        Final("ifrepair_end", "IFRepair, end", help=f"{_AFTER_FIXED}; k is the last round"),
         Final("ifrepair_end_without_leaks", "IFRepair, end, without leaks", help=_NO_LEAK),
         Final("ssr", "SSR", help="constraints that first replies meet, of those decided"),
         Final("hsr", "HSR", help="tasks with all constraints met, of first replies: the accuracy"),
@@ -295,7 +326,7 @@ REPAIR = Measures(
         ("accuracy", "Accuracy", "first replies: share of the group's constraints that are met; by language, tasks"),
         ("guarded", "Accuracy, guarded", "the same under protocol.harness=guarded"),
         ("official", "Accuracy, official", _OFFICIAL),
-        ("ifrepair", "IFRepair, end", "tasks of the group with all constraints met after the last round"),
+        ("ifrepair", "IFRepair, end", "tasks of the group shown to have all constraints met after the last round"),
         ("undecided", "Undecided", "first replies: constraints of the group that are undecided; by language, tasks"),
     ),
     passed="the code meets all constraints of the task",
@@ -304,24 +335,27 @@ REPAIR = Measures(
 
 @dataclass
 class _Rounds:
-    """Whether all is met, after every round: how many tasks, the gain of the round, and how many are undecided."""
+    """After every round: the tasks that meet all of those decided, and of those decided at the first reply; the gain
+    of the round; the undecided tasks."""
 
     met: list[TaskRatio]
+    fixed: list[TaskRatio]
     gains: list[TaskRatio]
     undecided: list[TaskRatio]
 
     @classmethod
     def of(cls, rounds: int) -> "_Rounds":
-        return cls(*([TaskRatio() for _ in range(count)] for count in (rounds + 1, rounds, rounds + 1)))
+        return cls(*([TaskRatio() for _ in range(count)] for count in (rounds + 1, rounds + 1, rounds, rounds + 1)))
 
     def count(self, task: str, states: Sequence[bool | None]) -> None:
         for place, state in enumerate(states):
             self.undecided[place].count(task, state is None)
             if state is not None:
                 self.met[place].count(task, state)
-                before = states[place - 1] if place else None
-                if before is not None:
-                    self.gains[place - 1].count(task, 100 * (state - before))
+            if states[0] is not None:
+                self.fixed[place].count(task, state is True)
+                if place:
+                    self.gains[place - 1].count(task, 100 * ((state is True) - (states[place - 1] is True)))
 
 
 @dataclass
@@ -346,24 +380,25 @@ class _RepairSums(CellSums):
             self.categories.setdefault(name, _Rounds.of(self.rounds)).count(task, states)
         for rounds in (self.all, *([] if own.leaks else [self.sealed])):
             rounds.count(task, states)
-        if states[-1] is not None:
+        if states[0] is not None:
             groups = {group for constraint in own.constraints for group in groups_of(constraint)}
             for by, name in sorted({*groups, ("language", session.language or NO_LANGUAGE)}):
-                self.groups.at(by, name).count(task, {"ifrepair": (states[-1], 1)})
+                self.groups.at(by, name).count(task, {"ifrepair": (states[-1] is True, 1)})
 
     def values(self, value: Value) -> dict[str, Any]:
         return {
             **{name: value(self.first[source]) for name, source in _FIRST.items()},
+            FIXED: [*map(value, self.all.fixed)],
             "ifrepair": [*map(value, self.all.met)],
-            WITHOUT: [*map(value, self.sealed.met)],
+            WITHOUT: [*map(value, self.sealed.fixed)],
             "gains": [*map(value, self.all.gains)],
             "gains_without_leaks": [*map(value, self.sealed.gains)],
             "undecided_rounds": [*map(value, self.all.undecided)],
-            "ifrepair_end": value(self.all.met[-1]),
-            "ifrepair_end_without_leaks": value(self.sealed.met[-1]),
+            "ifrepair_end": value(self.all.fixed[-1]),
+            "ifrepair_end_without_leaks": value(self.sealed.fixed[-1]),
             **self.groups.values(REPAIR.breakdowns, value),
             BY_CATEGORY: {
-                name: [*map(value, rounds.met)]
+                name: [*map(value, rounds.fixed)]
                 for name, rounds in sorted(self.categories.items())
                 if not is_open(self.groups.at("category", name)["undecided"])
             },

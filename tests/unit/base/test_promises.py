@@ -1,6 +1,7 @@
 """A plugin that is not what its group promises is told by its name, what was expected, and what it gave instead."""
 
 import asyncio
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -279,6 +280,21 @@ PROTOCOLS_TOLD: list[tuple[dict[str, Any], str]] = [
     (
         {"run": says_and_ends, "metrics": lambda *_, **__: {**COUNTS, "outcomes": {}, "x": "very"}},
         f"{METRICS} must have a number or None as 'x', and has 'very'\n",
+    ),
+    *(
+        (
+            {
+                "run": says_and_ends,
+                "metrics": lambda *_, value=value, **__: {**COUNTS, "outcomes": {}, "x": 0, **value},
+            },
+            f"{METRICS} must have finite numbers, and has {said}\n",
+        )
+        for value, said in (
+            ({"x": math.nan}, "nan at 'x'"),
+            ({"ci": {"x": [0.0, math.inf]}}, "inf at 'ci.x.1'"),
+            ({"series": ({"a": -math.inf},)}, "-inf at 'series.0.a'"),
+            ({"cost_usd": {"model": 10**400}}, "a huge integer at 'cost_usd.model'"),
+        )
     ),
 ]
 

@@ -14,6 +14,7 @@ from codechat.report.data import Board, Chart, Headline, ReportData, Section
 from codechat.report.generic import overview as claims
 from codechat.report.loading import load_cells
 from codechat.report.metrics import Measures
+from codechat.report.metrics.measures import interval_of
 from codechat.report.page import Index, body_of, overview
 from support.codeif import MEASURES, Talk, talks_of, write_talk
 
@@ -68,7 +69,7 @@ def test_a_protocols_cells_bring_its_figures(cells: tuple[LoadedCell, ...]) -> N
     assert isinstance(chart, Chart)
     assert [chart.title for chart in charts] == [series.label for series in MEASURES["static"].series]
     assert [(line.values, line.ci) for line in chart.lines] == [
-        (cell.metrics["ia"], cell.metrics["ci"]["ia"]) for cell in own
+        (cell.metrics["ia"], interval_of(cell.metrics, MEASURES["static"].series[0])) for cell in own
     ]
 
 

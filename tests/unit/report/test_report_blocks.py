@@ -53,8 +53,29 @@ def test_two_datasets_without_a_common_model_are_two_blocks(tmp_path: Path) -> N
 
 def test_ties_share_a_rank() -> None:
     values = {"a": 2.0, "b": 3.0, "c": 3.0 + 1e-15, "d": None, "e": 1.0, "f": 1.5}
-    turns = dict.fromkeys(values, 5) | {"f": 3}
-    assert ranks(values, turns) == {"b": 1, "c": 1, "a": 3, "e": 4, "f": 1, "d": None}
+    assert ranks(values) == {"b": 1, "c": 1, "a": 3, "f": 4, "e": 5, "d": None}
+
+
+def test_lengths_are_ranked_by_the_turns_that_all_have(tmp_path: Path) -> None:
+    """4.00 of 4 turns is more than 4.90 of 10: of four turns each."""
+    comparison = comparison_of(
+        tmp_path, Made("short", tasks=12, turns=4, first=1.1, breaks=0.0), Made("long", tasks=12, turns=10, breaks=0.05),
+        Made("long", "mine", tasks=12, turns=10), Made("short", "mine", tasks=12, turns=4, first=1.1, breaks=0.0),
+    )  # fmt: skip
+    tables = tables_of(comparison)
+    rows = [*tables["leaderboard"].named_rows()]
+    assert [(row["rank"], row["model"], row["dataset"]) for row in rows[:4]] == [
+        (1, "short", "mean of all"), (2, "long", "mean of all"), (1, "short", "humaneval"), (2, "long", "humaneval"),
+    ]  # fmt: skip
+    for row in rows:
+        assert row["mst_common"] <= 4 and row["mst_common_ci"][0] <= row["mst_common"] <= row["mst_common_ci"][1]
+    long = rows[3]
+    cells = [found.cell for found in comparison.cells if (found.cell.turns, found.cell.dataset) == (10, "humaneval")]
+    at = cells[0].metrics["mst_at"]["4"]
+    assert long["mst_common"] == pytest.approx(at) and long["mst"] > long["mst_common"]
+    assert [row["model"] for row in tables["table_5_mst"].named_rows()][:2] == ["short", "long"]
+    (alike,) = (comparison_of(tmp_path / "alike", Made("a", tasks=6, turns=4)),)
+    assert "mst_common" not in {column.key for column in tables_of(alike)["leaderboard"].columns}
 
 
 def test_a_tie_is_told_as_one(tmp_path: Path) -> None:

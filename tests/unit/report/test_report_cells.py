@@ -51,6 +51,16 @@ def test_variants_tell_what_varies_and_nothing_else(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_figures_that_are_no_finite_numbers_are_refused(text: str, tmp_path: Path) -> None:
+    """Older versions wrote them, and the page stayed blank."""
+    path = write_cell(small("a"), tmp_path) / "metrics.json"
+    written = json.loads(path.read_text())
+    path.write_text(json.dumps({**written, "wall_s": "HERE"}).replace('"HERE"', text))
+    with mistake("metrics.json", "wall_s", "run the cell again"):
+        load_cells([tmp_path])
+
+
 def edited(folder: Path, **changes: object) -> None:
     path = folder / "config.yaml"
     config = from_yaml(path.read_text())

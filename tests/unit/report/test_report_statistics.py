@@ -9,8 +9,7 @@ from scipy import stats
 
 from codechat.report.data import Interval
 from codechat.report.generic.paired import Agreement, SignedRanks, difference, holm, signed_ranks
-from codechat.report.metrics.statistics import TaskBootstrap, TaskRatio
-from codechat.studies.refine.chapter.tables import wilson
+from codechat.report.metrics.statistics import TaskBootstrap, TaskRatio, wilson
 
 
 def test_mcnemar_on_a_table_worked_out_by_hand() -> None:

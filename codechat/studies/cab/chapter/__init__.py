@@ -12,7 +12,7 @@ from codechat.report.data import Drawing, Section, Table
 from codechat.report.drawing import Look, legend, panels
 from codechat.report.generic.overview import board_of, section_of
 from codechat.report.metrics import Measures
-from codechat.studies.cab.chapter import tables
+from codechat.studies.cab.chapter import issues, tables
 from codechat.studies.cab.chapter.tables import COHORTS, GROUP, WORDS, Judged
 from codechat.studies.cab.metrics import ASSIST, GRADES, GROUPED, STATUSES
 
@@ -121,7 +121,10 @@ class AssistChapter(Chapter):
     def tables(self, comparison: Comparison[Any]) -> Iterator[Table]:
         yield tables.correctness(comparison)
         yield tables.languages(comparison)
+        yield issues.by_language(comparison)
+        yield issues.thread_turns(comparison)
         yield tables.user_and_judge(comparison)
+        yield issues.key_issues(comparison)
         yield from tables.labelled(comparison)
         yield from super().tables(comparison)
         yield from tables.repeated(comparison)
@@ -130,6 +133,7 @@ class AssistChapter(Chapter):
         return [table for table in tables if table.name in ("assist_correctness", "assist_user_judge")]
 
     def drawings(self, comparison: Comparison[Any]) -> Iterator[Drawing]:
+        yield from issues.drawings()
         yield from _drawings()
         yield from super().drawings(comparison)
 

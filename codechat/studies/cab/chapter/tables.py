@@ -37,10 +37,11 @@ COHORTS: Mapping[str, str] = {"recent": "recent", "all_time": "all-time"}
 
 @cache
 def paper() -> Mapping[str, Any]:
-    """The paper's Tables 2 and 4 (`published.yaml`).
+    """The paper's Tables 1, 2 and 4 (`published.yaml`).
 
     Each of `COHORTS` has by model three triples by verdict (correct, partially correct, incorrect): shares in per cent,
-    turns of the real thread, rounds. `issues` counts the paper's sample by cohort. `conditions` is Table 4 by language:
+    turns of the real thread, rounds. `pipeline` is Table 1: `languages`, then by count and cohort the total and the
+    numbers of these languages. `issues` counts the paper's sample by cohort. `conditions` is Table 4 by language:
     labelled conditions, accurate ones, their share, and the share of complete lists, in per cent; `same` is the share
     of equal labels of two people, in per cent. `models` has the plain names of each of the paper's models.
     """
@@ -232,16 +233,25 @@ def labelled(comparison: Comparison[Any]) -> Iterator[Table]:
 
 @dataclass
 class Judged(SessionVerdicts):
-    """A cell's sessions, and by issue whether each is judged correct; an undecided one is no sample."""
+    """A cell's sessions, and by issue whether each is judged correct; an undecided one is no sample.
+
+    `issues` has each issue's language and a judgement; `faulted` the issue, language and judgement of each dialogue
+    that is judged, and not correct.
+    """
 
     correct: dict[str, list[bool]] = field(default_factory=lambda: defaultdict(list))
+    issues: dict[str, tuple[str, AssistJudgement]] = field(default_factory=dict)
+    faulted: list[tuple[str, str, AssistJudgement]] = field(default_factory=list)
 
     def add(self, session: SessionRecord) -> None:
         """Count a completed session."""
         super().add(session)
-        verdict = AssistJudgement.of(session).verdict
-        if verdict is not None:
-            self.correct[session.task_id].append(verdict.lower() == GRADES[0])
+        own = AssistJudgement.of(session)
+        self.issues[session.task_id] = (session.language, own)
+        if own.verdict is not None:
+            correct = own.verdict.lower() == GRADES[0]
+            self.correct[session.task_id].append(correct)
+            self.faulted += [] if correct else [(session.task_id, session.language, own)]
 
     def of_k(self, k: int, part: Callable[[int, int, int], Part]) -> TaskRatio:
         """The share of issues of which any or all (`part`) of k samples are correct."""

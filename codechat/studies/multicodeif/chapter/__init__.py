@@ -14,7 +14,7 @@ from codechat.report.generic.tables import named_table
 from codechat.report.metrics import Measures
 from codechat.studies.multicodeif.chapter import drawings, published
 from codechat.studies.multicodeif.chapter.published import PER_CENT, Kept, Lines, Models, filled, paper, words
-from codechat.studies.multicodeif.metrics import BY_CATEGORY, LEVELS, REPAIR, WITHOUT
+from codechat.studies.multicodeif.metrics import BY_CATEGORY, FIXED, LEVELS, REPAIR, WITHOUT
 
 HARNESSES = ("guarded", "official")
 BOTH = "Guarded and official: both harnesses on the same replies."
@@ -71,7 +71,8 @@ def rounds(comparison: Comparison[Kept]) -> Table:
 
     def lines(found: SessionVerdicts) -> Lines:
         metrics = found.cell.metrics
-        kinds = (("measured", "ifrepair", "gains"), ("without leaks", WITHOUT, "gains_without_leaks"))
+        whole = FIXED if FIXED in metrics else "ifrepair"  # older cells have the other alone
+        kinds = (("measured", whole, "gains"), ("without leaks", WITHOUT, "gains_without_leaks"))
         for source, key, gains in kinds:
             yield source, [*filled([*map(per_cent, metrics[key])], last + 1), *filled(metrics[gains], last)]
 
@@ -81,7 +82,8 @@ def rounds(comparison: Comparison[Kept]) -> Table:
         comparison, columns, lines, name="repair_rounds", group=published.REPAIR,
         title="IFRepair by round, % (as MultiCodeIF's Table VI)",
         note="Without leaks: without code quality, scenario, code context and exemplar, whose published answers are "
-        "whole solutions. Δk: the gain of round k in points, over tasks decided at it and before.",
+        "whole solutions. Of the tasks decided at the first reply: what is undecided later is not shown to be met. Δk: "
+        "the gain of round k in points.",
         published={m: [*filled(row[:5], last + 1), *filled(row[5:], last)] for m, row in paper().ifrepair.items()},
         apart=lambda cell: [
             *published.apart_in_size(cell, published.TASKS), *published.apart_in_options(cell, SETTING)
@@ -105,7 +107,7 @@ def round_categories(comparison: Comparison[Kept]) -> Table:
     return named_table(
         comparison, columns, rows, name="repair_round_categories", group=published.REPAIR,
         title="IFRepair by category and round, % (as MultiCodeIF's Figure 12)",
-        note="With all constraints met, of tasks with a constraint of the category. Tasks: decided at round 0.",
+        note="Shown to have all constraints met, of the category's tasks that are decided at round 0.",
     )  # fmt: skip
 
 

@@ -7,11 +7,11 @@ from typing import Any
 from codechat.report.comparison import Comparison
 from codechat.report.data import Drawing
 from codechat.report.drawing import Look, bars, legend, panels, spread, strips, wrapped
-from codechat.report.metrics.measures import FEW, size_text, sizes_text
+from codechat.report.metrics.measures import FEW, Series, interval_of, size_text, sizes_text
 from codechat.report.metrics.sums import size
 from codechat.studies.multicodeif.chapter import published
 from codechat.studies.multicodeif.chapter.published import ALL, LEVELS, REPAIR, Kept, Models, words
-from codechat.studies.multicodeif.metrics import BY_CATEGORY
+from codechat.studies.multicodeif.metrics import BY_CATEGORY, FIXED
 
 SIZES = f"n: of how many; *: fewer than {FEW}. What is almost wholly undecided is left out."
 COLOURS: Mapping[published.Weights, str] = {"closed": "#0072B2", "open": "#D55E00"}
@@ -27,7 +27,7 @@ def drawings(comparison: Comparison[Any]) -> Iterator[Drawing]:
     )  # fmt: skip
     yield Drawing(
         "figure_6_categories", "Accuracy by model and category (paper, Fig. 6)",
-        f"First replies: constraints met, of the decided ones, in per cent. {SIZES}", REPAIR, _by_model,
+        f"First replies: constraints met, of the decided ones. {SIZES}", REPAIR, _by_model,
     )  # fmt: skip
     for models in published.models_of(comparison):
         mark = f"_{models.dataset}" if len(comparison.datasets) > 1 else ""
@@ -43,7 +43,7 @@ def drawings(comparison: Comparison[Any]) -> Iterator[Drawing]:
         )  # fmt: skip
     yield Drawing(
         "figure_12_rounds", "IFRepair by category and round (paper, Fig. 12)",
-        f"Tasks with all constraints met after at most so many repairs, of the decided ones, in per cent. {SIZES}",
+        f"Tasks with all constraints met after at most so many repairs, of the decided ones. {SIZES}",
         REPAIR, _by_round,
     )  # fmt: skip
 
@@ -85,10 +85,10 @@ def _by_level(comparison: Comparison[Any], look: Look) -> Any:
     places = [(dataset, key, title) for dataset in comparison.datasets for key, title in kinds]
     many = len(comparison.datasets) > 1
     figure, axes = panels([f"{title}, {dataset}" if many else title for dataset, _, title in places], 4.6, 3.4, 2)
-    for panel, (dataset, key, _) in zip(axes, places, strict=True):
+    for panel, (dataset, key, title) in zip(axes, places, strict=True):
         longest = 0
         for number, found in enumerate(cells := comparison.on(dataset)):
-            rates, ends = found.cell.metrics[key], found.cell.metrics["ci"][key]
+            rates, ends = found.cell.metrics[key], interval_of(found.cell.metrics, Series(key, title))
             longest = max(longest, len(rates))
             shift = spread(number, len(cells), 0.3)
             shown = [(place + shift, *point) for place, point in enumerate(zip(rates, ends, strict=True))]
@@ -127,7 +127,8 @@ def _by_round(comparison: Comparison[Kept], look: Look) -> Any:
         metrics, sizes = found.cell.metrics, found.cell.metrics["n"]
         names = [name for name in published.categories_of([found]) if name in metrics[BY_CATEGORY]]
         rows = [(metrics[BY_CATEGORY][name], sizes[BY_CATEGORY][name]) for name in names]
-        rows.append((metrics["ifrepair"], sizes["ifrepair"]))
+        whole = FIXED if FIXED in metrics else "ifrepair"  # older cells have the other alone
+        rows.append((metrics[whole], sizes[whole]))
         points = [list(zip(*row, strict=True)) for row in rows]
         _heat(panel, points, [*map(words, names), ALL], [f"R{number}" for number in range(len(points[-1]))])
     return figure
@@ -135,7 +136,7 @@ def _by_round(comparison: Comparison[Kept], look: Look) -> Any:
 
 def types(comparison: Comparison[Any]) -> Drawing:
     """A map of the rates by type and entrant: there are too many types for points with intervals."""
-    caption = f"Constraints met, of the decided ones, in per cent. {SIZES}"
+    caption = f"Constraints met, of the decided ones. {SIZES}"
     return Drawing(f"{comparison.protocol}_types", "By type", caption, comparison.protocol, _by_type)
 
 
@@ -161,9 +162,9 @@ def _maps(comparison: Comparison[Any], width: float) -> Any:
 
 
 def _heat(panel: Any, points: Sequence[Sequence[Any]], rows: Sequence[str], columns: Sequence[str]) -> None:
-    """Shares as shades, each with its number in per cent, and of how many it is."""
+    """Shares as shades, each with its number, and of how many it is."""
     rates = [[rate for rate, _ in row] for row in points]
-    texts = [["–" if rate is None else f"{100 * rate:.1f}\n{size_text(of)}" for rate, of in row] for row in points]
+    texts = [["–" if rate is None else f"{rate:.3f}\n{size_text(of)}" for rate, of in row] for row in points]
     _heat_map(panel, rates, texts, rows=rows, columns=columns, size=7.5)
 
 

@@ -18,7 +18,7 @@ from codechat.report.generic.paired import pairs
 from codechat.report.generic.tables import costs, counts
 from codechat.report.metrics import Measures
 from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES
-from codechat.report.metrics.measures import FIELD
+from codechat.report.metrics.measures import FIELD, interval_of
 from codechat.studies.refine.chapter import comparisons, outcomes, tables
 from codechat.studies.refine.chapter.comparisons import AXES, ablation_table
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison, together
@@ -72,13 +72,16 @@ class RefineChapter(Chapter):
         yield f"Pass@1, turn 0 → {last}", ends_text(metrics["pass_at_1"], metrics["delta_pct"])
         yield "Mann–Kendall trend", NONE if trend is None else f"{trend['trend']} (p = {trend['p']:.3g})"
         yield "Mean Sustainable Turns", value_text(metrics["mst"], metrics["ci"]["mst"]) + f" of {last + 1}"
-        yield f"adherence, turn 1 → {last}", ends_text(metrics["iar"], metrics["iar_delta_pct"])
+        judged = sum(metrics["phi"][count] for count in outcomes.COUNTS)
+        turns = metrics["completed"] * last
+        of = f"; {judged} of {turns} turns judged: not the same at each turn" if judged < turns else ""
+        yield f"adherence, turn 1 → {last}", ends_text(metrics["iar"], metrics["iar_delta_pct"]) + of
         yield "regression", _rates(metrics["regression"])
         yield "self-correction", _rates(metrics["self_correction"])
         yield "outcomes", outcomes_text(metrics)
 
     def write_tables(self, measures: Measures, metrics: Mapping[str, Any], folder: Path) -> None:
-        intervals = [Interval.of(ends) for ends in metrics["ci"]["pass_at_1"]]
+        intervals = [Interval.of(ends) for ends in interval_of(metrics, REFINE.series[0])]
         iar = [None, *metrics["iar"]][: len(intervals)]
         turns = [(turn, *values) for turn, values in enumerate(zip(metrics["pass_at_1"], intervals, iar, strict=True))]
         _write("turns", ("turn", "pass_at_1", "ci", "iar"), turns, folder)

@@ -34,10 +34,10 @@ def differences(compared: list[paired.Pair[Outcomes]]) -> Table:
     return paired.corrected(Table(
         "pairs_mst", "Paired differences of MST and Δ", columns, tuple(rows), group="pairs",
         note="On the tasks and turns that both completed. Intervals: 95 %, paired bootstrap by task. p: Wilcoxon's "
-        "signed-rank test on the tasks' passing turns, Holm-corrected over all pairs of a dataset; bold: below 0.05. "
+        f"signed-rank test on the tasks' passing turns, {paired.FAMILIES}; bold: below 0.05. "
         "Rank-biserial r: 1 where every task that differs favours A, −1 where every one favours B."
         f"{paired.note_on_samples(compared)}",
-    ))  # fmt: skip
+    ), [pair.family for pair in compared])  # fmt: skip
 
 
 def _delta(pair: paired.Pair[Outcomes]) -> tuple[float | None, Interval | None]:
@@ -67,11 +67,11 @@ def turns(compared: list[paired.Pair[Outcomes]]) -> Table:
             rows.append((*pair.names, turn, *found, p, found.risk_difference, interval, found.odds_ratio))
     return paired.corrected(Table(
         "pairs_turns", "McNemar's test per turn", columns, tuple(rows), group="pairs",
-        note="Exact and two-sided, on the tasks that both completed; Holm-corrected over all pairs and turns of a "
-        "dataset; bold: below 0.05. Risk difference: Pass@1 of A minus Pass@1 of B, its interval resampled by task. "
+        note=f"Exact and two-sided, on the tasks that both completed; {paired.FAMILIES}, over all its turns; bold: "
+        "below 0.05. Risk difference: Pass@1 of A minus Pass@1 of B, its interval resampled by task. "
         "Odds ratio: tasks that only A passes per task that only B passes; a dash where B has none."
         f"{paired.note_on_samples(compared)}",
-    ))  # fmt: skip
+    ), [pair.family for pair in compared for _ in range(pair.turns)])  # fmt: skip
 
 
 # What can vary, with the words for it, and how a cell is called in such a table.

@@ -89,6 +89,11 @@ class Outcomes(SessionVerdicts):
             figure.count(task, value)
         return figure
 
+    def truncated(self, turns: int) -> "Measured":
+        """MST of sessions cut after so many turns, to compare cells of several lengths; with its interval."""
+        figure = self.figure([min(length, turns) for length in self.sustained])
+        return figure.rate, Interval.of(self.resamples.interval(figure))
+
     def surviving(self, turn: int) -> TaskRatio:
         """Sessions that have passed at every turn up to this one."""
         return self.figure([length > turn for length in self.sustained])
@@ -114,7 +119,7 @@ class Outcomes(SessionVerdicts):
 
     def counted(self, figure: TaskRatio) -> "Measured":
         """The rate of one of the cell's figures with its 95 % interval, resampled by task."""
-        return figure.rate, Interval.of(self.resamples.interval(figure))
+        return figure.rate, Interval.of(self.resamples.shown(figure))
 
     def add(self, session: SessionRecord) -> None:
         """Count a completed session."""
@@ -269,7 +274,7 @@ class Together:
     def pooled(self, pick: Pick, models: Sequence[str] = ()) -> Measured:
         """The rate over all turns on all datasets, of some models or of all, with its interval."""
         whole = self.counted(pick, models)
-        return whole.rate, Interval.of(self._all_tasks.interval(whole))
+        return whole.rate, Interval.of(self._all_tasks.shown(whole))
 
     @cached_property
     def _resamples(self) -> Mapping[str, TaskBootstrap]:

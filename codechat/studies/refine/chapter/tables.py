@@ -5,19 +5,37 @@ from collections.abc import Iterator, Mapping, Sequence
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.generic.tables import Naming, named_table
 from codechat.report.metrics.counts import LOADED
-from codechat.report.metrics.statistics import TaskRatio, mean_of_all, percent_change, percentile_interval, rate
+from codechat.report.metrics.measures import interval_of
+from codechat.report.metrics.statistics import (
+    TaskRatio,
+    mean_of_all,
+    of_width,
+    percent_change,
+    percentile_interval,
+    rate,
+    wilson,
+)
 from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter import comparisons
-from codechat.studies.refine.chapter.outcomes import MEAN, Breaking, Outcomes, RefineComparison, Together, together
+from codechat.studies.refine.chapter.outcomes import (
+    MEAN,
+    Breaking,
+    Measured,
+    Outcomes,
+    RefineComparison,
+    Together,
+    together,
+)
 from codechat.studies.refine.chapter.powered import Powered, powered_mean
+from codechat.studies.refine.metrics import REFINE
 
 LEVEL = 1e-9  # what rounding errors can make of equal means
-INTERVALS = "Intervals: 95 %, 2,000 resamples by task."
+INTERVALS = "Intervals: 95 %, 2,000 resamples by task; Wilson's where all tasks agree on a share."
 MEAN_NOTE = (
     "Means are unweighted over the datasets; an entrant that lacks one of them, or has sessions of two lengths, has no "
     f"mean. {INTERVALS[:-1]}, the datasets resampled apart."
 )
-Entry = tuple[Mapping[str, Outcomes], float | None, Interval | None]
+Entry = tuple[Mapping[str, Outcomes], Measured, Measured]  # the cells by dataset; MST, and MST over the common turns
 ALPHA = 0.05
 MANN_KENDALL_NOTE = (
     "Mann–Kendall: the original two-sided test, α = 0.05, as in the paper; bold: p < 0.05. "
@@ -33,34 +51,49 @@ DATASETS_NOTE = (
 )
 
 
-def mean_mst(comparison: RefineComparison, label: str) -> tuple[float | None, Interval | None]:
-    """The unweighted mean of MST over all datasets of the comparison with its interval (contract, section 2)."""
+def common_turns(comparison: RefineComparison) -> int | None:
+    """The turns that the sessions of all cells have, if the cells differ in length; else None."""
+    return min(found.cell.turns for found in comparison.cells) if comparison.length is None else None
+
+
+def mean_mst(comparison: RefineComparison, label: str, turns: int | None = None) -> Measured:
+    """The unweighted mean of MST over all datasets of the comparison with its interval (contract, section 2).
+
+    With `turns`, of sessions cut after so many turns, so that cells of several lengths have a mean.
+    """
     cells = comparison.entrant(label)
-    values = [found.cell.metrics["mst"] for found in cells.values()]
-    whole = len(cells) == len(comparison.datasets) and len({found.cell.turns for found in cells.values()}) == 1
+    own = [found.measured("mst") if turns is None else found.truncated(turns) for found in cells.values()]
+    values = [value for value, _ in own]
+    lengths = {found.cell.turns for found in cells.values()}
+    whole = len(cells) == len(comparison.datasets) and (turns is not None or len(lengths) == 1)
     alike = len(cells) > 1 and any(found.cell.mark for found in cells.values())  # other tasks of one name
     if not whole or alike or any(value is None for value in values):
         return None, None
     if len(cells) == 1:
-        return next(iter(cells.values())).measured("mst")
-    drawn = [found.resamples.ratios(found.figure(found.sustained)) for found in cells.values()]
+        return own[0]
+    most = turns or max(lengths)
+    drawn = [
+        found.resamples.ratios(found.figure([min(length, most) for length in found.sustained]))
+        for found in cells.values()
+    ]
     means = [mean_of_all(row) for row in zip(*drawn, strict=True)]
     return mean_of_all(values), Interval.of(percentile_interval(means))
 
 
 def ranked(comparison: RefineComparison) -> dict[str, int | None]:
-    """The entrants in reading order with their ranks by mean MST; those without a mean come last and have no rank."""
-    turns = {label: next(iter(comparison.entrant(label).values())).cell.turns for label in comparison.labels}
-    return ranks({label: mean_mst(comparison, label)[0] for label in turns}, turns)
+    """The entrants in reading order with their ranks by mean MST, of the turns that all have; those without a mean come
+    last and have no rank."""
+    common = common_turns(comparison)
+    return ranks({label: mean_mst(comparison, label, common)[0] for label in comparison.labels})
 
 
-def ranks(values: Mapping[str, float | None], turns: Mapping[str, int]) -> dict[str, int | None]:
-    """Ranks by value among sessions of the same length, longest first; equal values share the better rank."""
-    order = sorted(values, key=lambda label: (values[label] is None, -turns[label], -(values[label] or 0.0), label))
+def ranks(values: Mapping[str, float | None]) -> dict[str, int | None]:
+    """Ranks by value, the highest first; equal values share the better rank."""
+    order = sorted(values, key=lambda label: (values[label] is None, -(values[label] or 0.0), label))
     found: dict[str, int | None] = {}
     for label in order:
         value = values[label]
-        rivals = [each for other in found if turns[other] == turns[label] and (each := values[other]) is not None]
+        rivals = [each for other in found if (each := values[other]) is not None]
         found[label] = None if value is None else 1 + sum(each - value > LEVEL for each in rivals)
     return found
 
@@ -70,9 +103,11 @@ def leaderboard(comparison: RefineComparison) -> Table:
     naming = Naming(comparison, with_dataset=False)
     last, several = comparison.last_turn, len(comparison.datasets) > 1
     pooled = any(found.cell.samples > 1 for found in comparison.cells)
+    common = common_turns(comparison)
     columns = (
         *columns_of("d", rank="Rank"), *naming.columns, *columns_of(**({"dataset": "Dataset"} if several else {})),
         *columns_of(**({"samples": "Samples"} if pooled else {})),
+        *(with_interval("mst_common", f"MST@{common}", ".3f") if common is not None else ()),
         *with_interval("mst", f"MST@{comparison.length or 'N'}", ".3f"),
         *columns_of(".3f", pass_first="Pass@1 turn 0", pass_last=f"Pass@1 turn {last}"),
         Column("delta_pct", f"Δ0→{last} %", "+.1f"),
@@ -83,29 +118,38 @@ def leaderboard(comparison: RefineComparison) -> Table:
     rows: list[tuple[Value, ...]] = []
     if several:
         whole = {label: comparison.entrant(label) for label, rank in ranked(comparison).items() if rank is not None}
-        means = {label: (cells, *mean_mst(comparison, label)) for label, cells in whole.items()}
-        rows += _block(means, naming, (MEAN,), pooled=pooled)
+        means = {
+            label: (cells, mean_mst(comparison, label), mean_mst(comparison, label, common))
+            for label, cells in whole.items()
+        }
+        rows += _block(means, naming, (MEAN,), pooled=pooled, common=common)
     for dataset in comparison.datasets:
-        own = {found.cell.label: ({dataset: found}, *found.measured("mst")) for found in comparison.on(dataset)}
-        rows += _block(own, naming, (dataset,) if several else (), pooled=pooled)
-    note = "Ranked by Mean Sustainable Turns among sessions of one length; equal values share a rank. "
+        own = {
+            found.cell.label: (
+                {dataset: found}, found.measured("mst"),
+                found.measured("mst") if common is None else found.truncated(common),
+            )
+            for found in comparison.on(dataset)
+        }  # fmt: skip
+        rows += _block(own, naming, (dataset,) if several else (), pooled=pooled, common=common)
+    of = "" if common is None else f", of sessions cut after {common} turns, which all have: MST grows with N by itself"
+    note = f"Ranked by Mean Sustainable Turns{of}; equal values share a rank. "
     note += "Δ is the change of the mean Pass@1. " + MEAN_NOTE if several else INTERVALS
     return Table("leaderboard", "Leaderboard", columns, tuple(rows), group="leaderboard", note=note)
 
 
 def _block(
-    entries: Mapping[str, Entry], naming: Naming, dataset: tuple[str, ...], *, pooled: bool
+    entries: Mapping[str, Entry], naming: Naming, dataset: tuple[str, ...], *, pooled: bool, common: int | None
 ) -> Iterator[tuple[Value, ...]]:
-    """The rows of entrants ranked among themselves: cells by dataset, MST, interval; `pooled`: with samples."""
+    """The rows of entrants ranked among themselves by MST over the `common` turns; `pooled`: with samples."""
     firsts = {label: next(iter(cells.values())) for label, (cells, _, _) in entries.items()}
-    turns = {label: found.cell.turns for label, found in firsts.items()}
-    for label, rank in ranks({label: mst for label, (_, mst, _) in entries.items()}, turns).items():
-        cells, mst, interval = entries[label]
+    for label, rank in ranks({label: cut[0] for label, (*_, cut) in entries.items()}).items():
+        cells, mst, cut = entries[label]
         samples = ", ".join(dict.fromkeys(str(found.cell.samples) for found in cells.values()))
         counts = (sum(found.cell.metrics[key] for found in cells.values()) for key in ("completed", "errored"))
         named = (*naming.of(firsts[label]), *dataset, *([samples] if pooled else []))
         followed = corrected_mean(cells) if any(found.cell.labels is not None for found in cells.values()) else ()
-        yield (rank, *named, mst, interval, *_means(cells), *followed, *counts)
+        yield (rank, *named, *(cut if common is not None else ()), *mst, *_means(cells), *followed, *counts)
 
 
 def corrected_mean(cells: Mapping[str, Outcomes]) -> tuple[float | None, Interval | None]:
@@ -239,20 +283,23 @@ def turns(comparison: RefineComparison) -> Table:
     titles = {"pass_at_1": "Pass@1", "surviving": "Passing since turn 0", "adherence": "Adherence",
               "regression": "Regression"}  # fmt: skip
     columns = [Column("turn", "Turn", "d"), *(each for item in titles.items() for each in with_interval(*item, ".3f"))]
+    columns += columns_of("d", adherence_n="Judged", regression_n="Passed before")
     rows = [(found, _turn(found, turn)) for found in comparison.in_order() for turn in range(found.cell.turns)]
     return named_table(
         comparison, columns, rows, name="turns", title="Turn by turn", group="trend",
-        note="Intervals: 95 %, resampled by task. Adherence and regression begin with the first follow-up, turn 1.",
+        note="Intervals: 95 %, resampled by task. Adherence and regression begin with the first follow-up, turn 1. "
+        "They are of the replies judged there (none skipped or undecided) and of the code that passed before.",
     )  # fmt: skip
 
 
 def _turn(found: Outcomes, turn: int) -> tuple[Value, ...]:
     metrics = found.cell.metrics
-    values: list[Value] = [turn, metrics["pass_at_1"][turn], Interval.of(metrics["ci"]["pass_at_1"][turn])]
+    values: list[Value] = [turn, metrics["pass_at_1"][turn], Interval.of(interval_of(metrics, REFINE.series[0])[turn])]
     values += found.counted(found.surviving(turn))
-    for series in (found.adherence_at, found.regression_at):
+    followed = (found.adherence_at, found.regression_at)
+    for series in followed:
         values += found.counted(series[turn]) if turn else (None, None)
-    return tuple(values)
+    return (*values, *(size(series[turn]) if turn else None for series in followed))
 
 
 def association(comparison: RefineComparison) -> Table:
@@ -295,7 +342,8 @@ def transitions(comparison: RefineComparison) -> Table:
 
 def _transition(found: Outcomes, place: str, broken: TaskRatio, mended: TaskRatio) -> tuple[Value, ...]:
     breakdown, _, name = place.removeprefix("by_").partition(".")
-    interval = found.measured(f"regression.{place}")[1]
+    ends = found.measured(f"regression.{place}")[1]
+    interval = Interval.of(of_width(ends, broken.rate, sum(total > 0 for _, total in broken.by_task.values())))
     rates = (broken.rate, interval, size(broken), *found.counted(mended), size(mended))
     return (breakdown, name or "all", *rates)
 
@@ -307,7 +355,7 @@ def breaking_table(comparison: RefineComparison) -> Table:
         known = merged.setdefault(key, Breaking(seen.instruction))
         known.met += seen.met
         known.broke += seen.broke
-    floor = {key: (wilson(seen.broke, seen.met) or (0.0,))[0] for key, seen in merged.items()}
+    floor = {key: (wilson(seen.broke, seen.met) or (0.0, 1.0))[0] for key, seen in merged.items()}
     order = sorted(merged, key=lambda key: (-floor[key], -merged[key].met, key))
     columns = (
         *columns_of(instruction="Instruction", id="Id", scope="Scope", change="Change"),
@@ -316,7 +364,7 @@ def breaking_table(comparison: RefineComparison) -> Table:
     )
     rows = [
         (what.text, what.id, what.scope, what.change, seen.met, seen.broke, seen.broke / seen.met,
-         wilson(seen.broke, seen.met))
+         Interval.of(wilson(seen.broke, seen.met)))
         for seen in map(merged.__getitem__, order) for what in [seen.instruction]
     ]  # fmt: skip
     return Table(
@@ -324,16 +372,6 @@ def breaking_table(comparison: RefineComparison) -> Table:
         note="Over all cells, most breaking first: ordered by the lower end of Wilson's 95 % interval, which treats "
         "turns as independent; turns of one task are not, so the true intervals are wider.",
     )  # fmt: skip
-
-
-def wilson(hits: int, total: int) -> Interval | None:
-    """Wilson's 95 % score interval, which holds for few trials and for shares near 0 and 1; None without a trial."""
-    from statsmodels.stats.proportion import proportion_confint
-
-    if not total:
-        return None
-    low, high = proportion_confint(hits, total, alpha=0.05, method="wilson")
-    return Interval(float(low), float(high))
 
 
 def datasets(comparison: RefineComparison) -> Table | None:

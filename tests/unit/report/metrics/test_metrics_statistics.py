@@ -7,8 +7,13 @@ import pymannkendall
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from codechat.base.seeding import generator
+from codechat.report.data import Column
+from codechat.report.generic import LINE_SPECS
+from codechat.report.generic.paired import signed_ranks
+from codechat.report.metrics.repeats import sign_flips
 from codechat.report.metrics.statistics import (
     RESAMPLES,
     TaskBootstrap,
@@ -78,6 +83,21 @@ def test_mann_kendall_is_pymannkendalls_original_test(values: list[float]) -> No
     assert found is not None
     assert (found.s, found.var_s, found.z, found.trend) == (expected.s, expected.var_s, expected.z, expected.trend)
     assert found.p == expected.p
+
+
+@pytest.mark.parametrize("turns", [30, 40, 60, 200])
+def test_the_p_of_a_long_trend_keeps_its_digits(turns: int) -> None:
+    """A difference from 1 is 0 from 8.3 standard deviations on."""
+    found = mann_kendall([1 - turn / turns for turn in range(turns)])
+    assert found is not None and found.trend == "decreasing"
+    assert 0 < found.p == pytest.approx(2 * stats.norm.sf(abs(found.z)), rel=1e-9)
+
+
+def test_no_p_of_a_pair_is_lost_to_cancellation() -> None:
+    assert sign_flips([1] * 200) == pytest.approx(2.0**-199)
+    assert signed_ranks([1.0 + each % 7 for each in range(400)], [0.0] * 400).p == pytest.approx(1.26e-67, rel=0.01)
+    assert Column("p", "p", "p").text(3e-17) == "<0.0001"
+    assert f"{3e-17:{LINE_SPECS['p']}}" == "3e-17"
 
 
 def test_mann_kendall_drops_nulls_and_is_null_below_two_values() -> None:

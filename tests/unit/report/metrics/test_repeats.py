@@ -4,6 +4,8 @@ import itertools
 import math
 import random
 from fractions import Fraction
+from statistics import fmean, stdev
+from typing import Any
 
 import pytest
 
@@ -103,6 +105,40 @@ def test_components_are_found_again(uneven: bool) -> None:
     assert found.task == pytest.approx(4, rel=0.08)
     assert found.agenda == pytest.approx(2, rel=0.08)
     assert found.sample == pytest.approx(1, rel=0.05)
+
+
+def simulated(luck: random.Random, tasks: int, draws: int, per_draw: int, *, sample: float = 1.0) -> list[list[Any]]:
+    """Values of tasks that vary by 0.5, agendas by 2, and samples by `sample`, of which `per_draw` share a draw."""
+    found = []
+    for _ in range(tasks):
+        task, own = luck.gauss(0, math.sqrt(0.5)), []
+        for draw in range(draws):
+            agenda = task + luck.gauss(0, math.sqrt(2))
+            own += [(draw, agenda + luck.gauss(0, math.sqrt(sample))) for _ in range(per_draw)]
+        found.append(own)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("draws", "per_draw", "sample", "source"),
+    [(2, 3, 1.0, ""), (3, 2, 1.0, ""), (2, 4, 0.5, ""), (2, 3, 0.0, "agenda"), (4, 2, 0.0, "agenda")],
+)
+def test_the_error_of_samples_that_share_draws(draws: int, per_draw: int, sample: float, source: str) -> None:
+    """The told standard error of the mean is the spread of the means of many simulated studies."""
+    luck, means, errors, ones, withins = random.Random(17), [], [], [], []
+    for _ in range(400):
+        values = simulated(luck, 60, draws, per_draw, sample=sample)
+        found = components(values, one_source=source)
+        assert found is not None
+        means.append(fmean(value for own in values for _, value in own))
+        errors.append((found.standard_error(60, draws * per_draw) or 0.0) ** 2)
+        ones.append((found.standard_error(60, 1) or 0.0) ** 2)
+        withins.append(found.within)
+    told = math.sqrt(fmean(errors))
+    assert told == pytest.approx(stdev(means), rel=0.1)
+    assert told == pytest.approx(math.sqrt((0.5 + 2 / draws + sample / draws / per_draw) / 60), rel=0.03)
+    assert math.sqrt(fmean(ones)) == pytest.approx(math.sqrt((0.5 + 2 + sample) / 60), rel=0.03)
+    assert fmean(withins) == pytest.approx(2 + sample, rel=0.03)
 
 
 def test_the_standard_error_is_that_of_the_mean() -> None:

@@ -15,9 +15,10 @@ from codechat.report.data import Board, ReportData
 from codechat.report.drawing import Look, styled
 from codechat.report.loading import load_cells
 from codechat.report.metrics import Breakdown, Measures, points_of
-from codechat.studies.cab.chapter.tables import COHORTS, paper, paper_name
+from codechat.studies.cab.chapter.issues import counted_in
+from codechat.studies.cab.chapter.tables import COHORTS, Judged, paper, paper_name
 from codechat.studies.cab.metrics import ASSIST, GRADES
-from support.cab import LANGUAGES, Assisted, write_assisted
+from support.cab import LANGUAGES, Assisted, sessions_of, write_assisted
 
 MODELS = ("gpt-4.1-mini", "mine")
 
@@ -119,6 +120,58 @@ def test_what_figures_6_and_7_draw(comparison: Path) -> None:
         shares = [float(row[name] or "nan") for name in (*GRADES, "concise", "appropriate", "verbose")]
         assert sum(shares[:3]) == pytest.approx(100) and sum(shares[3:]) == pytest.approx(100)
         assert row["n"] == "3"
+
+
+def test_issues_by_language_stand_beside_the_papers(comparison: Path) -> None:
+    rows = rows_of(comparison, "assist_issues")
+    own = {(row["what"], row["cohort"]): row for row in rows if row["source"] == "measured"}
+    assert int(own["Issues retained", "total"]["total"]) == len(LANGUAGES) * 2 * 3
+    assert {
+        own["Issues retained", cohort][language] for cohort in ("recent", "all-time") for language in LANGUAGES
+    } == {"3"}
+    assert ("Filtered issues", "total") not in own, "a cell has the retained ones alone"
+    printed = [row for row in rows if row["source"] == "published"]
+    assert len(printed) == 4 * 3
+    for row in printed:
+        assert int(row["total"]) == sum(int(row[language]) for language in LANGUAGES), "the paper adds up"
+    by_cohort = {(row["what"], row["cohort"]): row for row in printed}
+    for what in {row["what"] for row in printed}:
+        for language in (*LANGUAGES, "total"):
+            parts = (int(by_cohort[what, cohort][language]) for cohort in ("recent", "all-time"))
+            assert int(by_cohort[what, "total"][language]) == sum(parts)
+
+
+def test_environments_that_were_needed_and_built_arecounted_in() -> None:
+    found = Judged(cell=None)  # type: ignore[arg-type]
+    own = next(sessions_of(Assisted("m", issues=1), "c"))
+    for task, need, built in (("a", True, True), ("b", True, None), ("c", False, None), ("d", True, False)):
+        judgement = {**(own.judgement or {}), "needs_build": need, "could_be_built": built}
+        found.add(own.model_copy(update={"task_id": task, "judgement": judgement, "language": "zig"}))
+    assert [counted_in(found, key, "recent", ["zig", "c"]) for key in ("docker", "built", "retained")] == [
+        [3, 3, 0], [1, 1, 0], [4, 4, 0],
+    ]  # fmt: skip
+
+
+def test_threads_are_counted_by_language(comparison: Path) -> None:
+    rows = rows_of(comparison, "assist_threads")
+    assert [row["language"] for row in rows] == sorted(LANGUAGES) and {row["n"] for row in rows} == {"6"}
+    for row in rows:
+        assert sum(float(row[f"turns_{turns}"]) for turns in ("1", "2", "3", "4", "5+")) == pytest.approx(1)
+
+
+def test_what_the_judge_holds_against_answers(comparison: Path) -> None:
+    rows = rows_of(comparison, "assist_key_issues")
+    measured = {model: metrics_of(comparison, model) for model in MODELS}
+    for model, metrics in measured.items():
+        wrong = metrics["n"]["verdicts"]["correct"] * (1 - metrics["verdicts"]["correct"])
+        assert sum(row["model"] == model for row in rows) == round(wrong)
+    assert rows[0]["verdict"] == "incorrect" and rows[-1]["verdict"] == "partially correct"
+    for row in rows:
+        assert (row["verdict"] == "incorrect") == (row["unmet"] == row["of"])
+        said = row["key_issues"].split("; ") if row["key_issues"] else []
+        assert {each.partition(": ")[2] for each in said} <= {"It says so.", "It does not."} and row[
+            "reasoning"
+        ] == "seen"
 
 
 def test_user_and_judge(comparison: Path) -> None:

@@ -235,3 +235,21 @@ def test_both_parts_of_the_benchmark_have_names_that_one_can_read(tmp_path: Path
     (other / TRACKED).write_text(json.dumps({"dataset": {"content_hash": "c" * 64}}))
     names = {cell.dataset for cell in load_cells([tmp_path])}
     assert names == {"multicodeif (single)", f"multicodeif ({'b' * 8})", f"multicodeif ({'c' * 8})"}
+
+
+def test_cells_of_before_the_fixed_sets_are_read(tmp_path: Path) -> None:
+    """Their metrics.json, and its description, have no figure of one set of tasks."""
+    cells = [Constrained("gpt4o", share=0.05, options={"rounds": 2}), Constrained("gpt4o", "levels", passes=0.7)]
+    report(tmp_path, *cells)
+    for path in (tmp_path / "runs").glob("*/metrics.json"):
+        metrics = json.loads(path.read_text())
+        for part in (metrics, metrics["n"], metrics["ci"]):
+            for key in [key for key in part if "_fixed" in key]:
+                del part[key]
+        for kind in ("series", "finals"):
+            metrics["measures"][kind] = [each for each in metrics["measures"][kind] if "_fixed" not in each["key"]]
+        path.write_text(json.dumps(metrics))
+    (row, *_) = (row for row in rows_of(tmp_path, "repair_rounds") if row["source"] == "measured")
+    metrics = metrics_of(tmp_path, "gpt4o-*-repair-*")
+    assert [row[f"ifrepair_{k}"] for k in range(3)] == pytest.approx([100 * value for value in metrics["ifrepair"]])
+    assert "figure_12_rounds" in {figure.of.name for figure in drawn(tmp_path)}
