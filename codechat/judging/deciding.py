@@ -37,7 +37,8 @@ NO_TEXT = "(no text)"
 """Stands for an empty reply in a conversation, since endpoints refuse empty messages."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_FENCED = re.compile(r"^ {0,3}```[^`\n]*\n(.*?)^ {0,3}```[ \t]*$", re.MULTILINE | re.DOTALL)
+_OPENS = re.compile(r" {0,3}```[^`]*")
+_CLOSES = re.compile(r" {0,3}```[ \t]*")
 _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*")
 _INDENTED = re.compile(r" {0,3}\t| {4}")
 _REASON_LINE = re.compile(r"^[\s>*_`#]*REASON[\s*_`]*:[\s*_`]*(.+)$", re.IGNORECASE)
@@ -128,7 +129,16 @@ async def fill_in(model: Model, form: Form[M], place: Request) -> Filled[M]:
 
 def whole_of(answer: str) -> str | None:
     """The text that a reply consists of: its only fence, or all of it; None if it has several fences."""
-    fences: list[str] = _FENCED.findall(answer)
+    fences = list[str]()
+    inside: list[str] | None = None
+    for line in answer.split("\n"):
+        if inside is None and _OPENS.fullmatch(line):
+            inside = []
+        elif inside is not None and _CLOSES.fullmatch(line):
+            fences.append("".join(f"{each}\n" for each in inside))
+            inside = None
+        elif inside is not None:
+            inside.append(line)
     return None if len(fences) > 1 else fences[0] if fences else answer
 
 

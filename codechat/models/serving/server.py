@@ -16,7 +16,7 @@ from codechat.models.openai import OpenAIConfig
 VLLM = "vllm"
 PATIENCE_S = 2.0
 CACHE = re.compile(r"^vllm:cache_config_info\{([^}]*)\}", re.MULTILINE)
-LABEL = re.compile(r'(\w+)="([^"]*)"')
+LABEL = re.compile(r'\b(\w+)="([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)

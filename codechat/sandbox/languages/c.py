@@ -62,7 +62,7 @@ def form(text: str) -> str:
         r"(?:(?:const|static|unsigned|signed)\s+)*char\s*(?:const\s*)?(?:\*|\[\s*\w*\s*\])(?:\s*const)?", text
     ):
         return "string"
-    return re.sub(r"\b(array<.*),\s*\w+\s*>", r"\1>", text)
+    return re.sub(r"\b(array<.{0,300}),\s*\w+\s*>", r"\1>", text)
 
 
 CUSTOMS_OF_C = Customs(types=Written(form=form, untold="list set map tuple json matrix"))

@@ -260,7 +260,7 @@ def _one_line_block(fence: _Fence, fences: Fences) -> Block | None:
 
 
 _SENTENCE = re.compile(r"\s*(?:[#*>-]+\s+)?[*_]*[A-Z]\S*(?:(?:\s+\S+)+|(?<=[.!?:]))\s*")
-_CODE_MARKS = re.compile(r"[;{}=]|\(\)|->|::|^\s*(?://|/\*|#include|--)", re.MULTILINE)
+_CODE_MARKS = re.compile(r"[;{}=]|\(\)|->|::|^[^\S\n]*(?://|/\*|#include|--)", re.MULTILINE)
 
 
 def without_prose(reply: str) -> str:

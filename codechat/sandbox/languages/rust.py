@@ -144,7 +144,7 @@ def _paths(tree: str) -> list[str]:
     """The paths of a tree such as `std::{fs, io::{self, Read}}`, without other names given to them."""
     before, brace, inside = tree.strip().partition("{")
     if not brace:
-        return [re.split(r"\s+as\s", before)[0].removeprefix("::")]
+        return [re.split(r"(?<!\s)\s+as\s", before)[0].removeprefix("::")]
     each = (path for part in parts(inside.rpartition("}")[0], ",") for path in _paths(part))
     return [f"{before.strip()}{path}".removeprefix("::").removesuffix("::self") for path in each]
 

@@ -28,7 +28,7 @@ REMEDY = "dataset.repos names the folder of the repositories"
 WRITABLE_MB = 64  # for files of the tests
 MOST_MB = 512  # of a repository
 LEFT_OUT = frozenset({".git", ".hg", "__pycache__", ".tox", ".venv", "node_modules"})
-DEFINES = re.compile(r"^\s*(?:async\s+def|def|class)\s+(\w+)", re.MULTILINE)
+DEFINES = re.compile(r"^[^\S\n]*(?:async\s+def|def|class)\s+(\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)

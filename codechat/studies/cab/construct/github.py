@@ -44,7 +44,7 @@ LOST: Mapping[int, str] = {
 MEDIA: Mapping[str, re.Pattern[str]] = {
     # Both begin with rare characters, because every thread is searched.
     "an address": re.compile(r"://(?:(?<=\bhttp://)|(?<=\bhttps://))[^\s<>\"'`)]|\.(?<=\bwww\.)\w", re.IGNORECASE),
-    "a picture or file": re.compile(r"!\[[^\]\n]*\]\s?[(\[]"),
+    "a picture or file": re.compile(r"!\[[^\]\n]{0,1000}\]\s?[(\[]"),
     "a tag of media": re.compile(r"<(?:img|video|audio|picture|iframe)\b", re.IGNORECASE),
 }
 """Forbidden in an issue's title, body and comments."""
@@ -322,7 +322,7 @@ class Github:
 
     def _next(self, page: Page) -> str:
         """The path of the next page by the header `Link`. Raises `ValueError` for one at another address."""
-        link = re.search(r'<([^>]*)>[^,]*rel="next"', page.headers.get("link", ""))
+        link = re.search(r'<([^<>]*)>[^,<]*rel="next"', page.headers.get("link", ""))
         if link and not link[1].startswith(f"{self._config.base_url}/"):
             raise ValueError("the next page is at another address")
         return link[1].removeprefix(self._config.base_url) if link else ""

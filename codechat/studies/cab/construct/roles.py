@@ -44,10 +44,10 @@ LOG_KEPT, TEXT_KEPT, FILES_KEPT, WORKFLOWS = 3_000, 4_000, 200, 2
 """Characters of a log and of a file, paths of files, and workflows in the prompt, as in the paper."""
 CLONE_S = 1800.0
 SKIP = "or skip=[dockerfiles]: rows have none then"
-_GIT = re.compile(r"\bgit\b[^;&|]*?\s(clone|fetch|pull|submodule|remote|archive)\b")
+_GIT = re.compile(r"\bgit\b[^;&|]{0,400}?\s(clone|fetch|pull|submodule|remote|archive)\b")
 _OF_GIT = re.compile(r"^git[+@:]|\.git(?:#|/?$)")
 _ADDRESS = re.compile(r"(?:git\+)?(?:https?|git|ssh|file)://[^\s'\";&|)]+|\bgit@[^\s'\";&|)]+")
-_CHECKED_OUT = re.compile(r"\bgit\b[^;&|]*?\s(?:checkout|switch|reset)\s+(?:-\S+\s+)*([^\s;&|'\"]+)")
+_CHECKED_OUT = re.compile(r"\bgit\b[^;&|]{0,400}?\s(?:checkout|switch|reset)\s+(?:-\S+\s+)*([^\s;&|'\"]+)")
 
 
 class Dockerfile(BaseModel):

@@ -157,7 +157,7 @@ def says(prompt: str, words: str) -> bool:
 
 @cache
 def _wording(words: str) -> re.Pattern[str]:
-    tail = "".join(re.escape(mark) for mark in (re.search(r"[+#]*$", words) or [""])[0])
+    tail = re.escape(words[len(words.rstrip("+#")) :])
     chunks = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+", words)
     text = r"[\W_]*".join(map(re.escape, chunks)) or re.escape(words)
     end = r"(?![\w+#])" if tail or len(words) == 1 else r"(?:s|es|d|ed|ing)?(?![^\W_])"

@@ -227,7 +227,7 @@ def documented_parameter(code: Code, form: str = r"\b{}\b") -> Iterable[tuple[Oc
 def _names_only(text: str, mark: re.Match[str]) -> bool:
     """Whether a parameter's entry is empty: `name:` ends the line and no deeper line follows."""
     rest, _, below = text[mark.end() :].partition("\n")
-    if not re.fullmatch(r"\s*(\([^)]*\))?\s*(:|-+)\s*", rest):
+    if not re.fullmatch(r"\s*+(\([^)]*\))?\s*+(:|-+)\s*", rest):
         return False
     start = text[: mark.start()].rpartition("\n")[2]
     indent = len(re.match(r"[ ]*", below)[0])  # type: ignore[index]
