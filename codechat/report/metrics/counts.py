@@ -112,13 +112,9 @@ def count_loaded(tasks: Sequence[Task]) -> dict[str, Any]:
 def caution_of(metrics: Mapping[str, Any], departure: str = "") -> str:
     """Warnings to read before the figures of a metrics.json, as sentences; empty if there is none. `departure` says how
     the tasks differ from the release that their dataset is named after; empty if they do not."""
-    found = (
-        *_server_cautions(metrics),
-        *_session_cautions(metrics),
-        *_member_cautions(metrics),
-        *_reply_cautions(metrics),
-    )
-    return "; ".join(filter(None, (departure, *found)))
+    of_sessions = (*_session_cautions(metrics), *_member_cautions(metrics))
+    cautions = (*_server_cautions(metrics), *of_sessions, *_reply_cautions(metrics))
+    return "; ".join(filter(None, (departure, *cautions)))
 
 
 def _server_cautions(metrics: Mapping[str, Any]) -> Iterator[str]:

@@ -105,13 +105,13 @@ async def test_the_prompts_hold_the_material(serve: Serve) -> None:
         "<reasoning>\n{}\n",
         "<|channel|>analysis<|message|>So\n{}",
         "<|START_THINKING|>{}",
-        "{}\n</seed:think>\n",
+        "{}\n</seed:think>\nHm.",
     ],
 )
 async def test_a_verdict_within_a_thought_is_none(serve: Serve, thought: str) -> None:
     server = serve(script(thought.format(YES), "VERDICT: NOT_APPLICABLE"))
     assert (await applicability(server)).applicable is False
-    assert server.calls[1].messages[1]["content"] == "(no text)"
+    assert server.calls[1].messages[1]["content"] in ("(no text)", "Hm.")
 
 
 async def test_an_unreadable_reply_is_asked_for_again(serve: Serve) -> None:
