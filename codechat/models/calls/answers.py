@@ -49,9 +49,8 @@ _BY_STEM = tuple(
     )
 )  # fmt: skip
 """In this order: `error_toxic` is a filter's, `rate_limit` and `malformed_function_call` are faults."""
-_TOO_LONG = re.compile(
-    r"(?:^|_)context(?:_|$)|(?=.*(?:long|len|exceed|limit|max|token))(?:^|.*_)(?:prompt|input)s?(?:_|$)"
-)
+_LONG = re.compile("long|len|exceed|limit|max|token")
+_SENT = {"prompt", "prompts", "input", "inputs"}
 _STOPPED = re.compile("cancel|deadline|timeout|timed")
 _MODELS_OWN = ("stop_token", "stop_tokens", "eos_token", "eos_token_id")
 
@@ -65,7 +64,8 @@ def ending(word: str | None) -> Ending:
     key = re.sub(r"[^a-z0-9]+", "_", snake.lower()).strip("_").removeprefix("finish_reason_")
     if key in _MODELS_OWN:
         return Ending.MODEL
-    if _TOO_LONG.search(key) and not _STOPPED.search(key):
+    parts = set(key.split("_"))
+    if ("context" in parts or (parts & _SENT and _LONG.search(key))) and not _STOPPED.search(key):
         return Ending.OVERFLOW
     return next((meaning for meaning, stems in _BY_STEM if stems.search(key)), Ending.UNKNOWN)
 

@@ -18,10 +18,8 @@ from codechat.models.endpoints import key_of
 if TYPE_CHECKING:
     from codechat.models.remote import RemoteConfig
 
-SECRET = re.compile(
-    r"(?:^|[-_.])(?:\w*key|\w*token|secret|pass\w*|pwd|sig|signature|\w*auth\w*|credentials?|code)$", re.I
-)
-"""Names of a query's parameters that hold secrets."""
+SECRETS = ("key", "token", "secret", "password", "pwd", "sig", "signature", "auth", "authorization", "code")
+"""Ends of the names of a query's parameters that hold secrets."""
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, section 5.6.2
 OF_THE_CONNECTION = (
@@ -50,7 +48,7 @@ def plain_address(value: str | None, info: ValidationInfo) -> str | None:
     if parts.fragment or "#" in value:
         raise UserError(f"{_key(info)} has a part after #", "leave it out: endpoints never see it")
     names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
-    if secret := next((name for name in names if SECRET.search(name)), None):
+    if secret := next((name for name in names if name.lower().endswith(SECRETS)), None):
         raise UserError(
             f"the query of {_key(info)} has '{secret}', which is a secret, and addresses are recorded",
             f"put it into a variable, and give the variable's name in {_key(info, 'api_key_env')}",

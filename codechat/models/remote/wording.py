@@ -82,10 +82,12 @@ _OF_TEXTS = re.compile(
     r"(?:^|\.)(?:messages|input|prompt|contents?)(?:$|\W(?:.*\W)?(?:content|text|parts|str|\d+)\]?$)"
 )
 _FIELD = re.compile(r"\b[a-z0-9]+(?:_[a-z0-9]+)+\b")
+_OF_CONVERSATION = re.compile(
+    r"(?:^|_)(?:context|ctx|prompt|inputs?|messages?|seq|sequence|session|model|string|conversation)"
+)
+_LENGTHS = re.compile("len|token|window|size|limit|exceed|long|max|large")
 _OF_LENGTHS = re.compile(
-    r"(?:^|_)(?:context|ctx|prompt|inputs?|messages?|seq|sequence|session|model|string|conversation)_?"
-    r".*(?:len|tokens?|window|size|limit|exceed|long|max|large)"
-    r"|(?:max|above|exceed|many|long|n)_(?:\w+_)?(?:ctx|context|len|length|seq|prompt|input|message|tokens_in)"
+    r"(?:max|above|exceed|many|long|n)_(?:[a-z0-9]+_)?(?:ctx|context|len|length|seq|prompt|input|message|tokens_in)"
     r"|^tokens?_.*(?:exceed|limit|long)|tokens_exceeded|too_many_tokens|^max_(?:\w+_)?(?:tokens|length)$"
     r"|^(?:num|n)_predict$|budget_tokens|rate_limit|quota|throttl|stop_seq|out_?of_context"
 )
@@ -132,7 +134,8 @@ def _plain(text: str) -> str:
 
 def _spaced(name: str) -> str:
     """The words of a field's name; nothing if the field is no part of the conversation."""
-    return name.replace("_", " ") if len(name) <= LONGEST_FIELD and _OF_LENGTHS.search(name) else " "
+    is_length = _OF_LENGTHS.search(name) or (_OF_CONVERSATION.search(name) and _LENGTHS.search(name))
+    return name.replace("_", " ") if len(name) <= LONGEST_FIELD and is_length else " "
 
 
 _UNSUPPORTED = re.compile(
