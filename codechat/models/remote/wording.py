@@ -78,9 +78,8 @@ _PREAMBLE = re.compile(
     r"|\b(?:system|user|assistant|tool) (?:messages?|prompts?) (?:is|are|must)\b"
 )
 _PATH = re.compile(r"(?<![\w$])[\w$]+(?:\.\w+|\[\w+\])+")
-_OF_TEXTS = re.compile(
-    r"(?:^|\.)(?:messages|input|prompt|contents?)(?:$|\W(?:.*\W)?(?:content|text|parts|str|\d+)\]?$)"
-)
+_ROOTS = ("messages", "input", "prompt", "content", "contents")
+_LEAVES = (*_ROOTS, "text", "parts", "str")
 _FIELD = re.compile(r"\b[a-z0-9]+(?:_[a-z0-9]+)+\b")
 _OF_CONVERSATION = re.compile(
     r"(?:^|_)(?:context|ctx|prompt|inputs?|messages?|seq|sequence|session|model|string|conversation)"
@@ -127,9 +126,15 @@ def _names_a_limit(plain: str) -> bool:
 def _plain(text: str) -> str:
     """The text in lower case, without fields of the request that are no part of the conversation."""
     snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text[:LONGEST]).lower()
-    known = _PATH.sub(lambda path: path[0].removeprefix("body.") if _OF_TEXTS.search(path[0]) else " ", snake)
+    known = _PATH.sub(lambda path: path[0].removeprefix("body.") if _is_of_texts(path[0]) else " ", snake)
     fields = _FIELD.sub(lambda name: _spaced(name[0]), known)
     return _PREAMBLE.sub(" ", " ".join(fields.replace("`", "").split()))
+
+
+def _is_of_texts(path: str) -> bool:
+    """Whether a path like `messages[1].content` ends at a text of the conversation."""
+    parts = [part for part in re.split(r"[.\[\]]", path) if part]
+    return any(part in _ROOTS for part in parts) and (parts[-1] in _LEAVES or parts[-1].isdigit())
 
 
 def _spaced(name: str) -> str:
