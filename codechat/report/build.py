@@ -8,12 +8,13 @@ from typing import Any
 
 from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
-from codechat.report.chapters import Chapter, chapter_of, leads
+from codechat.report.chapters import Chapter, chapter_of, leads, study_of
 from codechat.report.comparison import Comparison, LoadedCell
 from codechat.report.data import Drawing, FigureFile, Headline, ReportData, Section, Table
 from codechat.report.drawing import Look, save, styled
 from codechat.report.formats import FORMATS, write_table
-from codechat.report.generic import published
+from codechat.report.generic import factors, published
+from codechat.report.generic.overview import facts_of
 from codechat.report.metrics.measures import merge
 
 CONTENTS = "contents.json"
@@ -28,7 +29,8 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
         raise UserError("no session of these cells is completed", "run the cells again: only errored ones are retried")
     _clear(out)
     shown = [(comparison, chapter_of(comparison.protocol)) for comparison in comparisons if comparison.cells]
-    tables = [list(chapter.tables(comparison)) for comparison, chapter in shown]
+    effects = [[each for each in [factors.table(study_of(comparison))] if each] for comparison, _ in shown]
+    tables = [[*first, *chapter.tables(each)] for first, (each, chapter) in zip(effects, shown, strict=True)]
     printed = [(published.section(comparison), list(published.tables(comparison))) for comparison, _ in shown]
     every = tuple(table for each in (*tables, *(found for _, found in printed)) for table in each)
     for table in every:
@@ -41,12 +43,15 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
         figures=tuple(
             figure for comparison, chapter in shown for figure in _figures(comparison, chapter, out / "figures")
         ),
-        groups={key: title for comparison, chapter in shown for key, title in chapter.groups(comparison).items()}
+        groups={each.group: factors.TITLE for first in effects for each in first}
+        | {key: title for comparison, chapter in shown for key, title in chapter.groups(comparison).items()}
         | {section.key: section.title for section, found in printed if found},
         headline=headline_of(comparisons, every),
         sections=(*sections_of(comparisons), *(section for section, found in printed if found)),
         opening=tuple(
-            table for (_, chapter), each in zip(shown, tables, strict=True) for table in chapter.opening(each)
+            table
+            for first, (comparison, chapter), each in zip(effects, shown, tables, strict=True)
+            for table in (*first[: study_of(comparison).leads], *chapter.opening(each[len(first) :]))
         ),
         notes=(*notes, *left_out, *(note for comparison in comparisons for note in _uneven(comparison))),
     )
@@ -70,8 +75,13 @@ def comparisons_of(cells: Sequence[LoadedCell]) -> list[Comparison[Any]]:
 
 
 def sections_of(comparisons: Sequence[Comparison[Any]]) -> tuple[Section, ...]:
-    """The sections of the page."""
-    return tuple(part for each in comparisons for part in chapter_of(each.protocol).sections(each))
+    """The sections of the page. What settings change comes first if the cells were run to learn that."""
+    found: list[Section] = []
+    for each in comparisons:
+        study, (first, *others) = study_of(each), chapter_of(each.protocol).sections(each)
+        answer = [factors.section(study)] if study.questions else []
+        found += [*answer, first, *others] if study.leads else [first, *answer, *others]
+    return tuple(found)
 
 
 def headline_of(comparisons: Sequence[Comparison[Any]], tables: Sequence[Table]) -> Headline:
@@ -80,6 +90,9 @@ def headline_of(comparisons: Sequence[Comparison[Any]], tables: Sequence[Table])
         comparisons,
         key=lambda comparison: (leads(comparison.protocol), sum(not cell.is_baseline for cell in comparison.loaded)),
     )
+    study = study_of(leading)
+    if study.leads:
+        return factors.headline(study, facts_of(leading))
     claim = chapter_of(leading.protocol).headline(leading, tables)
     return replace(claim, kicker=claim.kicker or " · ".join(comparison.measures.name for comparison in comparisons))
 

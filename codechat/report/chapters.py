@@ -7,18 +7,19 @@ A protocol without a chapter has the generic chapter.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 from codechat.base.plugins import import_all
 from codechat.report.comparison import Comparison, LoadedCell
 from codechat.report.data import Column, Interval, Table, Value, with_interval
 from codechat.report.generic import Chapter
+from codechat.report.generic.factors import Study
 from codechat.report.generic.paired import NAMES, pairs
 from codechat.report.generic.tables import INTERVALS, Sheet, costs, counts, tables_of
 from codechat.report.metrics.statistics import ALPHA, STOPPED, difference_interval, in_order, sustained
 
-__all__ = ["Chapter", "chapter_of", "leads", "register"]
+__all__ = ["Chapter", "chapter_of", "leads", "register", "study_of"]
 
 C = TypeVar("C", bound=type[Chapter])
 MEANING = (
@@ -33,6 +34,7 @@ class StoppedChapter(Chapter):
     """The chapter of cells with `stop.width` or `stop.difference`, apart from cells of a fixed size."""
 
     leads = False
+    outcome = None
 
     def tables(self, comparison: Comparison[Any]) -> Iterator[Table]:
         for table in tables_of(Sheet.of(comparison)):
@@ -81,6 +83,12 @@ def chapter_of(protocol: str) -> Chapter:
     """The protocol's chapter, or the generic one. Raises `UserError` if an installed chapter cannot be loaded."""
     _discover()
     return _OWN.get(protocol, _GENERIC)
+
+
+@lru_cache(maxsize=4)
+def study_of(comparison: Comparison[Any]) -> Study:
+    """What the settings that vary among the cells change."""
+    return Study(comparison, chapter_of(comparison.protocol).outcome)
 
 
 def leads(protocol: str) -> bool:

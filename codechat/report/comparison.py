@@ -218,7 +218,7 @@ def resamples_of(tasks: tuple[str, ...], dataset: str) -> TaskBootstrap:
 V = TypeVar("V", bound=SessionVerdicts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Comparison(Generic[V]):
     """All cells of one protocol, and what they measure. `cells` have a completed session and are in tables and figures;
     `loaded` are all. An entrant is a model with its variant, which has at most one cell per dataset."""

@@ -30,15 +30,17 @@ class Headline:
 @dataclass(frozen=True, slots=True)
 class BoardColumn:
     """A column of a board; neighbours of one `group` have a common head. `change` is a number written with its sign.
-    `most` ends the axis on which a value is drawn with its interval; `ends` shows the interval as numbers."""
+    A `difference` is one of shares. A value is drawn with its interval on an axis from `least` to `most`; `ends` shows
+    the interval as numbers."""
 
     title: str
     values: Sequence[Shown]
-    unit: Unit | Literal["cell", "text", "change"] = "text"
+    unit: Unit | Literal["cell", "text", "change", "difference"] = "text"
     group: str = ""
     hint: str = ""
     strong: bool = False
     most: float | None = None
+    least: float = 0.0
     ends: bool = False
 
 
@@ -65,7 +67,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Lines of several cells, each named at its end, on an axis up to `top`; shares are written in per cent."""
+    """Lines of several cells, each named at its end, on an axis up to `top`. `share` gives the format of a value."""
 
     title: str
     what: str

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, Literal
 
 from codechat.base.files import write_atomically
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, V
@@ -17,8 +18,11 @@ from codechat.report.data import Drawing, Ends
 from codechat.report.metrics import Breakdown, Measures, Series
 from codechat.report.metrics.measures import FEW, changes_text, groups_in, interval_of, size_of, sizes_text, value_of
 
-# Okabe and Ito's palette without its yellow, which is too light for a line, and a dark grey and a wine red of Tol's.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#3B3B3B", "#882255")
+# Okabe and Ito's palette, its light colours darker or left out, with Tol's indigo and wine red and a dark grey. Each
+# colour has the shade of a model's last variant. On the page, in the light and turned over in the dark, every shade
+# between the two has a contrast of 3 or more.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#C2649A", "#B37700", "#332288", "#3B3B3B", "#882255")
+LAST_SHADES = ("#00304B", "#5A2800", "#003D2C", "#5A1F41", "#4D3300", "#8A7FCC", "#8A8A8A", "#C9709C")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
 LONGEST = 26  # letters of a line of a narrow panel's title
@@ -26,22 +30,20 @@ NARROWEST = 0.25  # the smallest part of an axis of shares that is shown
 EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.6}
 DPI = 160
 STYLE = Path(__file__).with_name("figures.mplstyle")
-LIGHTEST = 0.5  # how much white the last of a model's variants has
 
 
 class Look:
     """Colour, marker and dash of every entrant. A model has one colour, and its variants have shades of it."""
 
     def __init__(self, comparison: Comparison[Any]) -> None:
-        self._colour = {model: COLOURS[number % len(COLOURS)] for number, model in enumerate(comparison.models)}
+        places = {model: number % len(COLOURS) for number, model in enumerate(comparison.models)}
+        self._colour = {model: COLOURS[number] for model, number in places.items()}
         self._of: dict[str, tuple[str, str, Any]] = {}
         model_of = {found.cell.label: found.cell.model for found in comparison.cells}
         for place, model in enumerate(comparison.models):
             labels = [label for label in comparison.labels if model_of[label] == model]
             for number, label in enumerate(labels):
-                share = LIGHTEST * number / max(len(labels) - 1, 1)
-                parts = (int(self._colour[model][start : start + 2], 16) for start in (1, 3, 5))
-                colour = "#" + "".join(f"{round(part + (255 - part) * share):02X}" for part in parts)
+                colour = shade(places[model], number / max(len(labels) - 1, 1))
                 marker = MARKERS[(place + number) % len(MARKERS)]
                 self._of[label] = (colour, marker, DASHES[number % len(DASHES)])
 
@@ -62,6 +64,14 @@ class Look:
         }  # fmt: skip
 
 
+def shade(place: int, share: float) -> str:
+    """A colour of the palette, by this share on the way to its last shade."""
+    ends = (
+        [int(colour[start : start + 2], 16) for start in (1, 3, 5)] for colour in (COLOURS[place], LAST_SHADES[place])
+    )
+    return "#" + "".join(f"{round(first + (last - first) * share):02X}" for first, last in zip(*ends, strict=True))
+
+
 @contextmanager
 def styled() -> Iterator[None]:
     """Draw and save in the house style, independent of the user's matplotlib settings."""
@@ -75,14 +85,20 @@ def styled() -> Iterator[None]:
 
 
 def panels(
-    titles: Sequence[str], width: float = 5.0, height: float = 3.6, columns: int = 2, *, one_scale: bool = True
+    titles: Sequence[str],
+    width: float = 5.0,
+    height: float = 3.6,
+    columns: int = 2,
+    *,
+    one_scale: bool = True,
+    layout: Literal["constrained"] | None = "constrained",
 ) -> tuple[Any, list[Any]]:
-    """A figure with one panel per title, side by side."""
+    """A figure with one panel per title, side by side. Without a `layout` the caller sets the margins."""
     from matplotlib.figure import Figure
 
     columns = min(columns, len(titles))
     rows = -(-len(titles) // columns)
-    figure = Figure(figsize=(max(width * columns, 6.0), height * rows), layout="constrained")
+    figure = Figure(figsize=(max(width * columns, 6.0), height * rows), layout=layout)
     grid = figure.subplots(rows, columns, sharey=one_scale, squeeze=False)
     axes = list(grid.flat)
     for unused in axes[len(titles) :]:
@@ -143,6 +159,10 @@ def save(figure: Any, folder: Path, name: str) -> tuple[Path, Path]:
 
 Point = tuple[float, float | None, Ends]  # where it stands, such as a turn; the value; its interval
 MOST_BANDS = 4
+MOST_LINES = 8  # of a panel: more have a panel each, or a row
+OTHERS = "#7A7A7A"
+ACROSS = 4  # small panels
+ROW: Mapping[str, Any] = {"markersize": 4.5, "linestyle": "none", "elinewidth": 1.0}
 DODGE = 0.5  # of a turn: how far the whiskers of one turn are spread
 SPREAD = 0.76  # of a group: how far its points are spread
 MOST_LETTERS = 60  # of names that stand upright side by side below a panel
@@ -167,7 +187,10 @@ def curves(
     steps: bool = False,
     shares: bool = True,
 ) -> Any:
-    """One panel per dataset, all on one scale. `shares` lie between 0 and 1. None if there is no value."""
+    """One panel per dataset, all on one scale; of many entrants a panel each. `shares` lie between 0 and 1. None if
+    there is no value."""
+    if any(len(comparison.on(dataset)) > MOST_LINES for dataset in comparison.datasets):
+        return _multiples(comparison, look, values, name, steps=steps, shares=shares)
     figure, axes = panels(comparison.datasets)
     heights: list[float] = []
     for panel, dataset in zip(axes, comparison.datasets, strict=True):
@@ -201,22 +224,98 @@ def lines(
             panel.fill_between(x, low, high, color=line["color"], alpha=0.14, linewidth=0, step=step)
         else:
             aside = [turn + spread(number, len(entrants), DODGE) for turn in x]
-            panel.vlines(aside, low, high, color=line["color"], alpha=0.4, linewidth=1.1, zorder=1.5)
+            panel.vlines(aside, low, high, color=line["color"], linewidth=0.8, zorder=1.5)
         turns |= {*x}
         heights += [end for both in ends for end in both]
     panel.set(xlabel="Turn", xticks=sorted(turns)[:: max(1, round(len(turns) / 12))])
     return heights
 
 
+def _multiples(
+    comparison: Comparison[V],
+    look: Look,
+    values: Callable[[V], list[Point]],
+    name: str,
+    *,
+    steps: bool,
+    shares: bool,
+) -> Any:
+    """A small panel per entrant and dataset, on one scale: its curve, and in grey all others' range and median."""
+    curves_of = {found.cell.folder: known(values(found)) for found in comparison.cells}
+    shown = [found for found in comparison.in_order() if curves_of[found.cell.folder]]
+    if not shown:
+        return None
+    many = len(comparison.datasets) > 1
+    names = [f"{found.cell.label}\n{found.cell.dataset}" if many else found.cell.label for found in shown]
+    titles = [wrapped(each) for each in names]
+    figure, axes = panels(titles, 2.9, 2.1, ACROSS, layout=None)
+    step = "mid" if steps else None
+    heights: list[float] = []
+    for number, (panel, found) in enumerate(zip(axes, shown, strict=True)):
+        by_turn: dict[float, list[float]] = {}
+        for other in comparison.on(found.cell.dataset):
+            for turn, value, _ in curves_of[other.cell.folder]:
+                by_turn.setdefault(turn, []).append(value)
+        every = sorted(by_turn)
+        least, middle, most = ([pick(by_turn[turn]) for turn in every] for pick in (min, median, max))
+        panel.fill_between(every, least, most, color=OTHERS, alpha=0.25, linewidth=0)
+        panel.plot(every, middle, color=OTHERS, linewidth=1.0, linestyle=DASHES[1])
+        turns, own, ends = zip(*curves_of[found.cell.folder], strict=True)
+        low, high = zip(*ends, strict=True)
+        colour = look.model(found.cell.model)
+        panel.plot(turns, own, color=colour, marker="o", markersize=3, drawstyle="steps-mid" if steps else "default")
+        panel.fill_between(turns, low, high, color=colour, alpha=0.14, linewidth=0, step=step)
+        heights += [*low, *high]
+        panel.set_title(panel.get_title(loc="left"), loc="left", fontsize=8.5, fontweight="bold")
+        panel.set_xticks(every[:: max(1, round(len(every) / 5))])
+        panel.yaxis.set_tick_params(labelleft=number % ACROSS == 0)
+    if shares:
+        for panel in axes:
+            panel.set_ylim(share_range(heights))
+    figure.supylabel(name, fontsize=10)
+    figure.supxlabel("Turn. Grey: from the lowest to the highest of all entrants, and the median (dashed)", fontsize=10)
+    # margins in inches: to compute a layout for so many panels takes longer than to draw them
+    width, height = figure.get_size_inches()
+    edges = {"left": 0.8 / width, "right": 1 - 0.15 / width, "bottom": 0.7 / height, "top": 1 - 0.55 / height}
+    figure.subplots_adjust(**edges, wspace=0.15, hspace=0.3 + 0.12 * max(title.count("\n") + 1 for title in titles))
+    return figure
+
+
 def points(panel: Any, look: Look, names: Sequence[str], entrants: Sequence[V], value: Callable[[V, str], Any]) -> None:
     """A point with its interval per entrant and name, the entrants of a name side by side on a shaded strip. `value`
-    returns value and interval for an entrant and a name."""
+    returns value and interval for an entrant and a name. Many entrants are rows, and the names have colours."""
+    if len(entrants) > MOST_LINES:
+        rows(panel, [found.cell.label for found in entrants], names,
+             lambda row, name: value(entrants[row], name))  # fmt: skip
+        return
     strips(panel, len(names))
     for number, found in enumerate(entrants):
         aside = spread(number, len(entrants), SPREAD)
         bars(panel, [(place + aside, *value(found, name)) for place, name in enumerate(names)],
              **look.point(found.cell.label))  # fmt: skip
     name_groups(panel, names)
+
+
+def rows(panel: Any, heads: Sequence[str], names: Sequence[str], value: Callable[[int, str], Any]) -> None:
+    """Points with intervals in rows, a colour and a marker for each name. `value` takes a row's number and a name."""
+    for number, name in enumerate(names):
+        aside = spread(number, len(names), SPREAD)
+        shown = known((row + aside, *value(row, name)) for row in range(len(heads)))
+        if shown:
+            y, values, ends = zip(*shown, strict=True)
+            style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)], **EDGE}
+            panel.errorbar(values, y, xerr=whiskers(values, ends), **style, **ROW, label=name)
+    for row in range(0, len(heads), 2):
+        panel.axhspan(row - 0.5, row + 0.5, color="#F6F6F6", linewidth=0, zorder=0)
+    panel.set_yticks(range(len(heads)), heads, fontsize=8)
+    panel.set_ylim(len(heads) - 0.5, -0.5)
+    panel.grid(visible=False, axis="y")
+    panel.tick_params(axis="y", length=0)
+
+
+def height_of(entrants: int, usual: float) -> float:
+    """The height of a panel of points in inches; many entrants are rows."""
+    return usual if entrants <= MOST_LINES else 0.9 + 0.24 * entrants
 
 
 def strips(panel: Any, groups: int) -> None:
@@ -253,11 +352,17 @@ def from_zero(figure: Any, axes: Sequence[Any], numbers: Sequence[Any] = ()) -> 
     drawn = [panel for panel in axes if panel.lines]
     if not drawn:
         return None
-    tops = [panel.dataLim.ymax for panel in drawn if panel not in numbers]
-    share = min(max(1.06 * max(tops, default=1.0), 0.05), 1.02)
+    across = {panel: panel.yaxis_inverted() for panel in drawn}  # the entrants are rows
+    tops = {panel: panel.dataLim.xmax if across[panel] else panel.dataLim.ymax for panel in drawn}
+    share = max((top for panel, top in tops.items() if panel not in numbers), default=1.0)
+    share = min(max(1.06 * share, 0.05), 1.02)
     for panel in axes:
-        height = max(1.06 * panel.dataLim.ymax, 0.05) if panel in numbers and panel in drawn else share
-        panel.set_ylim(-0.025 * height, height)  # a point at zero stays whole
+        height = max(1.06 * tops[panel], 0.05) if panel in numbers and panel in drawn else share
+        limit = panel.set_xlim if across.get(panel) else panel.set_ylim
+        limit(-0.025 * height, height)  # a point at zero stays whole
+    if any(across.values()):
+        for panel in drawn:
+            panel.set(xlabel=panel.get_ylabel(), ylabel="")
     legend(figure, axes)
     return figure
 
@@ -326,7 +431,10 @@ def _breakdown(by: str, comparison: Comparison[Any], look: Look) -> Any:
     groups = groups_in(parts, [found.cell.metrics for found in comparison.cells])
     if not 2 <= len(groups) <= MOST:
         return None
+    most = max(len(comparison.on(dataset)) for dataset in comparison.datasets)
     size: dict[str, Any] = {"width": 3.6, "height": 2.7, "columns": 3} if len(groups) <= NARROW else {"height": 3.3}
+    if most > MOST_LINES:
+        size = {"width": 6.0, "height": height_of(most, 0)}
     figure, axes = panels(titles, **size, one_scale=all(part.unit == "share" for part in parts))
     for panel, (dataset, part) in zip(axes, places, strict=True):
         cells = comparison.on(dataset)
@@ -334,7 +442,7 @@ def _breakdown(by: str, comparison: Comparison[Any], look: Look) -> Any:
         names = groups_in([part], metrics) or groups_in(parts, metrics)
         points(panel, look, names, cells, partial(_one, part))
         counts = [size_of(found.cell.metrics, part) or {} for found in cells]
-        if any(counts):
+        if any(counts) and len(cells) <= MOST_LINES:
             sizes = [[each[name] for each in counts if each.get(name)] for name in names]
             name_groups(panel, [f"{name}\n{sizes_text(each)}" for name, each in zip(names, sizes, strict=True)])
     numbers = [panel for panel, (_, part) in zip(axes, places, strict=True) if part.unit != "share"]

@@ -133,12 +133,19 @@ class Preloading(Protocol):
         """From now on load modules in every place of assertion tests, except modules that cannot be loaded."""
 
 
+NAMESPACES = (
+    "allow user namespaces (Ubuntu: an AppArmor profile for bwrap, or "
+    "sysctl kernel.apparmor_restrict_unprivileged_userns=0; Docker: --security-opt seccomp=unconfined)"
+)
+"""What lets an installed bubblewrap work where the system refuses it."""
+
+
 def admit(sandbox: Sandbox, config: SandboxConfig) -> None:
     """Refuse to run a model's code in a weak sandbox unless allowed. Raises `UserError`."""
     if sandbox.weak and not config.allow_weak:
         raise UserError(
             sandbox.notice or f"sandbox={config.kind} is weak: programs can read this user's files",
-            "make sandbox=bubblewrap or sandbox=landlock work, or accept it with sandbox.allow_weak=true",
+            f"{NAMESPACES} for bubblewrap, or use a kernel with Landlock, or accept it with sandbox.allow_weak=true",
         )
 
 

@@ -8,20 +8,17 @@ from typing import Literal
 
 from codechat.base.config import run_option
 from codechat.base.errors import UserError
-from codechat.sandbox import SANDBOXES, Libraries, Sandbox, SandboxConfig
+from codechat.sandbox import NAMESPACES, SANDBOXES, Libraries, Sandbox, SandboxConfig
 from codechat.sandbox.command import PROC, place_of, places
 from codechat.sandbox.inside.isolate import ETC, NAMES, NO_USER
-from codechat.sandbox.process import another_user, limits_of
+from codechat.sandbox.process import SCRATCH, another_user, limits_of
 from codechat.sandbox.watch import WorkerDied
 from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, variables_of
 
 # What the interpreter and compiled packages load; programs of the host stay outside.
 LIBRARIES = ("/lib", "/lib64", "/lib32", "/usr/lib", "/usr/lib64", "/usr/libexec", "/usr/share/zoneinfo")
 LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
-REMEDY = (
-    "allow user namespaces (Ubuntu: an AppArmor profile for bwrap, or kernel.apparmor_restrict_unprivileged_userns=0; "
-    "Docker: --security-opt seccomp=unconfined), or sandbox=landlock, sandbox=docker or sandbox=process"
-)
+REMEDY = f"{NAMESPACES}, or sandbox=landlock, sandbox=docker or sandbox=process"
 NOT_INSTALLED = "install the package 'bubblewrap', or sandbox=landlock, sandbox=docker or sandbox=process"
 
 
@@ -98,12 +95,13 @@ def _launch(program: str, config: SandboxConfig, tools: tuple[tuple[str, str], .
         arguments += ["--ro-bind", str(package / "py.typed"), f"/etc/{name}"]
     # Bubblewrap covers parts of a new /proc, and then the system grants no further one. No program sees this one.
     arguments += ["--bind", "/proc", "/proc"] if proc and root else ["--proc", "/proc"]
-    arguments += ["--dev", "/dev", "--remount-ro", "/dev", "--dir", "/tmp", "--remount-ro", "/"]
+    arguments += ["--dev", "/dev", "--remount-ro", "/dev", "--dir", "/var/tmp", "--dir", "/tmp"]
+    arguments += ["--remount-ro", "/", "--unsetenv", "PWD"]
     arguments += ["--chdir", "/", "--setenv", "LD_LIBRARY_PATH", str(Path(python).parent.parent / "lib")]
     inside = Inside(
         paths=paths,
         limits=limits_of(config),
-        scratch=["/dev/shm", "/tmp"],
+        scratch=list(SCRATCH),
         uid=NO_USER if root else None,
         proc=proc,
     )

@@ -14,7 +14,7 @@ from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.command import COMMANDS, PROC, place_of, places
 from codechat.sandbox.inside.isolate import NO_USER
-from codechat.sandbox.process import limits_of
+from codechat.sandbox.process import SCRATCH, limits_of
 from codechat.sandbox.watch import WorkerDied
 from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, variables_of
 
@@ -48,7 +48,7 @@ def docker(config: DockerConfig, workers: int = 1) -> Sandbox:
     inside = Inside(
         paths=[f"/packages/{number}" for number in range(len(paths))],
         limits=limits_of(config),
-        scratch=["/dev/shm", "/tmp"],
+        scratch=list(SCRATCH),
         own_path=True,
     )
 

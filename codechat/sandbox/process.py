@@ -11,9 +11,14 @@ from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.command import PROC
 from codechat.sandbox.inside.isolate import NO_USER
+from codechat.sandbox.watch import WorkerDied
 from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, variables_of
 
 SCRATCH = ("/dev/shm", "/var/tmp", "/tmp")
+REMEDY = (
+    "run it as a plain user, or in a container whose root may become another user (setgroups, setresuid) and which "
+    "allows user namespaces or Landlock"
+)
 NOTICE = "sandbox=process is weak: programs can read this user's files"
 
 
@@ -30,7 +35,8 @@ def process(config: ProcessConfig, workers: int = 1) -> Sandbox:
 
 
 def limits_only(config: SandboxConfig, workers: int, refused: str = "") -> ZygoteSandbox:
-    """The weak sandbox; if it takes the place of stronger kinds, `refused` says what they met."""
+    """The weak sandbox, whose first worker has started; if it takes the place of stronger kinds, `refused` says what
+    they met. Raises `UserError` if not even that works."""
     uid = another_user()
     libraries = config.libraries()
     paths = list(libraries.path)
@@ -52,16 +58,26 @@ def limits_only(config: SandboxConfig, workers: int, refused: str = "") -> Zygot
         return Launch(lambda rest, _: [libraries.program, *rest], root, inside, place=None, environment=environment)
 
     notice = f"{NOTICE}; stronger kinds do not work here: {refused}" if refused else NOTICE
-    return ZygoteSandbox(config, lambda tools: launch(PROC in tools), workers, weak=True, notice=notice)
+    sandbox = ZygoteSandbox(config, lambda tools: launch(PROC in tools), workers, weak=True, notice=notice)
+    try:
+        sandbox.start()
+    except WorkerDied as error:
+        met = f"; {refused}" if refused else ""
+        raise UserError(f"no sandbox works here: process: {str(error).splitlines()[-1]}{met}", REMEDY) from error
+    return sandbox
 
 
 def another_user() -> int | None:
-    """The user that root's programs become; None without root, or if root's namespace has no other user."""
-    if os.getuid():
+    """The user that root's programs become; None without root, or if root's namespace has no other user or group, or
+    forbids to leave groups, as in many containers."""
+    if os.getuid() or Path("/proc/self/setgroups").read_text().strip() == "deny":
         return None
-    mapped = Path("/proc/self/uid_map").read_text().split()
-    ranges = zip(map(int, mapped[::3]), map(int, mapped[2::3]), strict=True)
-    return NO_USER if any(first <= NO_USER < first + count for first, count in ranges) else None
+    for kind in ("uid", "gid"):
+        mapped = Path(f"/proc/self/{kind}_map").read_text().split()
+        ranges = zip(map(int, mapped[::3]), map(int, mapped[2::3]), strict=True)
+        if not any(first <= NO_USER < first + count for first, count in ranges):
+            return None
+    return NO_USER
 
 
 def limits_of(config: SandboxConfig) -> dict[str, int]:

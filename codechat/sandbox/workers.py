@@ -48,6 +48,9 @@ main({config!r})
 ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "HOME": "/tmp",
+    "TMPDIR": "/tmp",
+    "USER": "nobody",
+    "LOGNAME": "nobody",
     "LANG": "C.UTF-8",
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -381,10 +384,11 @@ class ZygoteSandbox:
             worker.end()
 
     def start(self) -> dict[str, object]:
-        """Start one worker now and return the isolation it found; raises `WorkerDied`."""
+        """Start one worker, unless one waits, and return the isolation it found; raises `WorkerDied`."""
         worker = self._take(())
         try:
-            worker.start()
+            if not worker.hello:
+                worker.start()
         finally:
             self._give_back(worker)
         return worker.hello

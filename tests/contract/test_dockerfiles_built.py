@@ -13,10 +13,13 @@ from support.machine import Images
 
 pytestmark = pytest.mark.engines
 
-BUILDS, BREAKS = "FROM tiny\nCOPY . /s\nRUN test -f /s/made.txt # {}\n", "FROM tiny\nRUN echo wrong {} && exit 7\n"
+BUILDS, BREAKS = (
+    "FROM tiny\nCOPY . /s\nRUN test -f /s/made.txt # {}\n",
+    "FROM tiny\nCOPY . /s\nRUN echo wrong {} && exit 7\n",
+)
 HANGS, FILLS = (
-    "FROM tiny\nRUN sleep 98762 # {}\n",
-    "FROM tiny\nRUN head -c 99999999 /dev/zero > /f # {}\n",
+    "FROM tiny\nCOPY . /s\nRUN sleep 98762 # {}\n",
+    "FROM tiny\nCOPY . /s\nRUN head -c 99999999 /dev/zero > /f # {}\n",
 )
 CLONES, MOUNTS = (
     "FROM tiny\nRUN git clone https://github.com/eve/lib # {}\n",

@@ -14,7 +14,7 @@ import pytest
 
 from codechat.base.domain import Outcome, Program
 from codechat.base.errors import InfrastructureError, UserError
-from codechat.sandbox import SANDBOXES, SandboxConfig
+from codechat.sandbox import SANDBOXES, SandboxConfig, admit
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.calls import Calls
 from codechat.sandbox.suites.checker import Checker
@@ -307,9 +307,13 @@ async def test_closing_ends_what_runs_and_leaves_no_process() -> None:
     assert below(os.getpid()) == before
 
 
-async def test_a_sandbox_that_cannot_start_is_infrastructure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codechat.sandbox.workers.BOOT", "raise SystemExit('no zygote today')  # {root} {config}")
+async def test_a_sandbox_that_starts_no_more_is_infrastructure(monkeypatch: pytest.MonkeyPatch) -> None:
     room = build("process")
+    for worker in room._workers:
+        worker.stop()
+    monkeypatch.setattr("codechat.sandbox.workers.BOOT", "raise SystemExit('no zygote today')  # {root} {config}")
+    with mistake("process", "no zygote today", "setgroups"):
+        SANDBOXES.build(SANDBOXES.validate({"kind": "process"}), workers=1)
     try:
         with pytest.raises(InfrastructureError, match="no zygote today"):
             await replace(CALLS, atol=1e-3).check(Program("# fresh\n" + REFERENCE), room)
@@ -332,6 +336,21 @@ def test_the_packaged_bubblewrap_stands_in_where_the_systems_is_refused(
     monkeypatch.setattr("codechat.sandbox.bubblewrap.find_spec", lambda name: None)
     with mistake("Permission denied", "AppArmor", "seccomp=unconfined"):
         SANDBOXES.build(SANDBOXES.validate({"kind": "bubblewrap"}), workers=1)
+
+
+def test_a_weak_kind_says_what_refused_the_strong_ones_and_what_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr("codechat.sandbox.bubblewrap.find_spec", lambda name: None)
+    monkeypatch.setattr("codechat.sandbox.auto.landlock", refuse)
+    config = SANDBOXES.validate({"kind": "auto"})
+    room = SANDBOXES.build(config, workers=1)
+    with mistake("No permissions", "no Landlock today", "AppArmor", "allow_weak"):
+        admit(room, config)
+    asyncio.run(room.aclose())
 
 
 def refuse(*_: object) -> Any:

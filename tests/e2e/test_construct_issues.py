@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from codechat.cli.app import main
 from codechat.datasets import DATASETS
 from codechat.run.construct.output import CARD
 from codechat.studies.cab.construct.github import mask
+from codechat.studies.cab.construct.quality import covers, texts_of
 from codechat.studies.cab.tasks import AssistTask
 from codechat.testing import RESET, TRUNCATED_JSON, Answer, Call, Fault, OpenAIServer
 from codechat.testing.github import GithubServer, Hosted, HostedIssue
@@ -64,6 +66,10 @@ def token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, TOKEN)
 
 
+LOST = Counter({("filter", "personal data"): 1, ("conditions", "no condition"): 7})
+"""Of the published issues: a version that reads as an IP address, and those of which no line names a condition."""
+
+
 @pytest.mark.long
 @pytest.mark.skipif(not PUBLISHED.is_file(), reason="needs CODECHAT_TEST_DATA")
 def test_published_issues_come_back_and_planted_ones_end_for_their_reasons(tmp_path: Path) -> None:
@@ -96,10 +102,16 @@ def test_published_issues_come_back_and_planted_ones_end_for_their_reasons(tmp_p
         run(tmp_path / "o", github, None, skip=["dockerfiles"], per_language=200)
         assert len(github.requests) == asked, "a second run asks nothing that it has"
         half = run(tmp_path / "half", github, None, skip=WITHOUT_MODELS, per_language=200, until="commits")
-    issues = [row for row in rows if "/pull/" not in row["url"]]
     made = {row["url"]: row for row in lines(tmp_path / "o" / "items.jsonl")}
-    assert len(made) == len(issues) == yields["kept"] == half["kept"] == 274
-    commits = {row["id"]: row["data"]["commit_id"] for row in lines(tmp_path / "half" / "items.jsonl")}
+    issues = [row for row in rows if "/pull/" not in row["url"] and row["url"] in made]
+    ended = reasons(tmp_path / "o")
+    lost = {name: end for name, end in ended.items() if end in LOST}
+    assert Counter(lost.values()) == LOST
+    assert len(made) == len(issues) == yields["kept"] == 274 - len(lost)
+    assert half["kept"] == 274
+    commits = {
+        row["id"]: row["data"]["commit_id"] for row in lines(tmp_path / "half" / "items.jsonl") if row["id"] not in lost
+    }
     assert commits == {
         "/".join(url.split("/")[3:5]) + f"#{row['number']}": row["commit_id"] for url, row in made.items()
     }
@@ -110,22 +122,23 @@ def test_published_issues_come_back_and_planted_ones_end_for_their_reasons(tmp_p
         kept["comments"] = [{**each, "body": mask(each["body"])} for each in row["comments"]]
         masked += kept != row
         assert {name: back[name] for name in FIELDS} == {name: kept[name] for name in FIELDS}
-        assert back["satisfaction_conditions"] == list(dict.fromkeys(row["satisfaction_conditions"]))
+        said = [line for text in texts_of(row) for line in text.splitlines()]
+        named = dict.fromkeys(row["satisfaction_conditions"])
+        assert back["satisfaction_conditions"] == [each for each in named if any(covers(line, each) for line in said)]
         assert (back["license"], back["repository_created_at"]) == ("MIT", "2025-01-01T00:00:00Z")
     assert masked == 1, "of one issue a key"
-    ended = reasons(tmp_path / "o")
     expected = {f"{first}#{number}": end for number, (_, end) in PLANTED.items()}
     expected |= {name: ("issues", reason) for name, (_, reason) in SEVERAL.items()}
     expected |= {"b/closed": ("repositories", "licence"), "b/empty": ("issues", "no closed issue")}
-    pulls = {end for name, end in ended.items() if name not in expected}
+    pulls = {end for name, end in ended.items() if name not in expected and name not in lost}
     assert {name: ended[name] for name in expected} == expected
-    assert pulls == {("issues", "pull request")} and len(ended) == len(expected) + 32
+    assert pulls == {("issues", "pull request")} and len(ended) == len(expected) + len(lost) + 32
     assert "| issues | 318 |" in (tmp_path / "o" / CARD).read_text()
     for path in (tmp_path / "o").iterdir():
         assert TOKEN.encode() not in path.read_bytes(), path
     assert not any(TOKEN in prompt for prompt in models.prompts)
     tasks = dataset(tmp_path / "o")
-    assert len(tasks) == 274 and {reply.id for reply in tasks[0].replies} == {
+    assert len(tasks) == len(made) and {reply.id for reply in tasks[0].replies} == {
         reply for row in made.values() for reply in row["references"]
     }
 

@@ -69,7 +69,7 @@ def test_missing_packages_are_told_at_the_start(
     assert main([*command, python]) == 2
     told = capsys.readouterr().err
     assert "1 of 3 tasks" in told and f"sklearn_abacus_x: {'b' * 24}" in told
-    assert "codechat requirements" in told and "dataset.tasks" in told
+    assert "codechat requirements" in told and "dataset.runnable" in told
     assert main(command) == 2
     told = capsys.readouterr().err
     assert "own interpreter" in told and "2 of 3 tasks" in told

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codechat.cli.app import main
-from codechat.run.cell.references import References
+from codechat.run.cell.references import OF_NAN, References
 
 pytestmark = pytest.mark.long
 
@@ -51,6 +51,10 @@ def requires(test: str) -> dict[str, Any]:
          "its reference fails plus_input[0] (0): expected 5, got 1"),
         ({"canonical_solution": "    return x + y\n", "base_input": [[1]]},
          "its reference fails (0 done): it raises NameError: name 'y' is not defined"),
+        ({"canonical_solution": "    return [{'a': float('nan')}]\n", "base_input": [[1]]},
+         f"its reference fails base_input[0] (1): expected [{{'a': nan}}], got [{{'a': nan}}]. {OF_NAN}"),
+        ({"canonical_solution": "    return x * float('nan')\n", "tests": "assert f(1) == float('NaN')"},
+         f"its reference fails tests[0] (assert f(1) == float('NaN')): an assertion does not hold. {OF_NAN}"),
         ({"suite": {"kind": "exit_status", "tests": ["assert f(1) == 2", "assert f(1"]}},
          "the tests do not parse: line 2: '(' was never closed"),
         ({"suite": {"kind": "tool", "argv": ["{python}", "-c", "raise SystemExit(3)"]}},

@@ -245,6 +245,36 @@ def test_two_dialogues_of_a_task_stand_side_by_side(page: Any, address: str) -> 
     until(lambda: not texts(page, ".beside"), "one dialogue alone")
 
 
+@pytest.mark.parametrize("width", [420, 1400])
+def test_what_differs_between_two_dialogues_is_marked(driver: Any, tmp_path: Path, width: int) -> None:
+    """A changed line far down in long equal texts: of code at turn 0, of a reply without code at turn 1."""
+    sessions = []
+    for model, word in (("one", "left"), ("two", "right")):
+        session = made_session("t/1", model, turns=2, breaks=0.0, lines=4, luck=random.Random(3))
+        lines = [f"line_{number} = {number}" for number in range(60)]
+        lines[50] = f"line_50 = {word}"
+        for turn, code in zip(session.turns, ("\n".join(lines), None), strict=True):
+            turn.skipped, turn.code, turn.response = False, code, "\n".join(lines)
+        sessions.append(session)
+    cells = [cell_of((session,), 2) for session in sessions]
+    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    address = write_page(made_report(cells, tmp_path / "figures"), tmp_path).as_uri()
+    show(driver, f"{address}#session={sessions[0].session_id}&beside={sessions[1].session_id}")
+    until(lambda: bool(texts(driver, ".beside")), "both dialogues")
+    for turn, name in ((0, "other code"), (1, "other reply")):
+        assert name in texts(driver, f"#turn-{turn} .differs")
+        assert texts(driver, f"#turn-{turn} .gone .text") == ["line_50 = right"]
+        assert texts(driver, f"#turn-{turn} .come .text") == ["line_50 = left"]
+        assert len(texts(driver, f"#turn-{turn} .row .text")) < 20, "equal lines are folded away"
+        script(driver, f"document.querySelector('#turn-{turn} .fold').click()")
+        folded = script(driver, f"return document.querySelectorAll('#turn-{turn} .fold').length")
+        assert folded in (1, 2), "both columns open together"
+        assert len(texts(driver, f"#turn-{turn} .row .text")) > 50
+    assert any(text.startswith("They differ at turns 0, 1 ") for text in texts(driver, "#dialogue > .quiet"))
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_the_official_verdicts_stand_beside_ours(driver: Any, tmp_path: Path) -> None:
     session = made_session("t/1", "model", turns=2, breaks=0.0, lines=4, luck=random.Random(3))
     for turn, passed in zip(session.turns, (True, False), strict=True):

@@ -75,9 +75,9 @@ def test_every_protocol_has_a_section(driver: Any, folder: Path) -> None:
     drawn = script(driver, f"return document.querySelector('{charts} path.line').getTotalLength()")
     assert drawn > 100
     ticks = [texts(driver, f"#protocol-static figure:nth-child({place}) .tick")[:3] for place in (1, 5)]
-    assert ticks == [["0", "25", "50"], ["0.00", "0.25", "0.50"]], "shares in per cent, efficiency as it is"
+    assert ticks == [["0.00", "0.25", "0.50"]] * 2, "shares as in the tables"
     ends = texts(driver, "#protocol-static figure:nth-child(1) .tick")[4:6]
-    assert ends == ["100\u00a0%", "turn 0"], "both axes say what they show"
+    assert ends == ["1.00", "turn 0"], "both axes say what they show"
     assert len(texts(driver, "#protocol-static .parts details")) == 1, "its tables are in its own section"
     quiet(driver)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,44 @@ def test_a_short_text_takes_one_line(driver: Any, tmp_path: Path) -> None:
     )
     assert any(text.startswith("judge rules") for text, _ in heights)
     assert [text for text, height in heights if height > 45] == []
+
+
+NAMES = """return [...document.querySelectorAll('.wide-charts svg')].map((each) =>
+  [...each.querySelectorAll('.series text')].map((text) => text.getBoundingClientRect().toJSON()))"""
+
+
+@pytest.mark.parametrize("width", [420, 1400])
+def test_of_many_entrants_no_names_overlap(driver: Any, tmp_path: Path, width: int) -> None:
+    cells = [made_cell(f"entrant-{number:02}-with-a-name", tasks=5, breaks=0.02 * number) for number in range(24)]
+    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    driver.get(write_page(made_report(cells, tmp_path / "figures"), tmp_path).as_uri())
+    until(lambda: driver.execute_script("return document.querySelectorAll('.session').length > 3"), "the sessions")
+    (names,) = driver.execute_script(NAMES)
+    assert len(names) == 8, "only some are named"
+    ordered = sorted(names, key=lambda place: place["top"])
+    assert all(above["bottom"] <= below["top"] + 3 for above, below in pairwise(ordered)), "leading apart"
+    assert driver.execute_script("return document.querySelectorAll('.series.rest').length") == 16, "the rest is grey"
+    assert "grey: the other 16" in driver.execute_script("return document.querySelector('.wide-charts').textContent")
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_a_wide_figure_keeps_its_size_on_a_phone(driver: Any, tmp_path: Path) -> None:
+    """It scrolls in a box of its own, and the page does not."""
+    data = made_report([made_cell("m", tasks=4)], tmp_path / "figures")
+    wide = '<svg xmlns="http://www.w3.org/2000/svg" width="1500" height="300"><rect width="1500" height="300"/></svg>'
+    data.figures[0].svg.write_text(wide)
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 420, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    )
+    driver.get(write_page(data, tmp_path).as_uri())
+    until(lambda: driver.execute_script("return document.querySelector('.sight img')?.style.minWidth"), "the figure")
+    box, image = driver.execute_script(
+        "return ['.sight', '.sight img'].map((each) => document.querySelector(each).getBoundingClientRect().width)"
+    )
+    assert image >= 0.8 * 1500 > box
+    assert driver.execute_script("return document.querySelector('.sight').scrollWidth") >= image
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= 420
 
 
 def test_the_charts_of_a_row_stand_on_one_line(driver: Any, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from codechat.run.construct.recipe import ConstructionConfig, compose_construction
 from codechat.run.construct.run import construct
 from codechat.studies.cab.construct import IssuesConfig
+from codechat.studies.cab.construct.quality import covers
 from codechat.testing import Call, OpenAIServer
 from codechat.testing.github import GithubServer, Hosted, HostedIssue
 from support.construction import Quiet
@@ -96,9 +97,10 @@ class Models:
             return "BUILD: NEEDED" if self.needs_build(thread) else "BUILD: NOT NEEDED"
         if role == "dockerfile":
             return "FROM tiny\nCOPY . .\n"
-        named = self.conditions.get(title, ["Says what helps"])
-        evidence = max(thread.splitlines(), key=len) if len(title) < 6 else title
-        return json.dumps({"conditions": [{"condition": each, "evidence": evidence} for each in named]})
+        named = self.conditions.get(title, [f"Says what helps: {max(thread.splitlines(), key=len)[:60]}"])
+        said = [title, *(line for line in thread.splitlines()[2:] if not re.match(r"\[\d+\] ", line))]
+        fit = [(each, next((line for line in said if covers(line, each)), title)) for each in named]
+        return json.dumps({"conditions": [{"condition": each, "evidence": evidence} for each, evidence in fit]})
 
 
 def words_of(github: GithubServer | None, models: OpenAIServer | None, *more: str, out: str = "out") -> list[str]:

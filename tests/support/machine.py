@@ -151,7 +151,7 @@ def _pack_shell(packed: tarfile.TarFile) -> None:
         entry = tarfile.TarInfo(name)
         entry.size = len(text)
         packed.addfile(entry, io.BytesIO(text.encode()))
-    for name in ("tmp", "root"):
+    for name in ("tmp", "root", "var/tmp"):
         folder = tarfile.TarInfo(name)
         folder.type, folder.mode = tarfile.DIRTYPE, 0o1777
         packed.addfile(folder)

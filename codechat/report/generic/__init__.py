@@ -11,6 +11,7 @@ from codechat.report.data import Drawing, Headline, Section, Table
 from codechat.report.drawing import drawings_of, write_cell_figures
 from codechat.report.formats import write_table
 from codechat.report.generic import repeats
+from codechat.report.generic.factors import PASSING, Outcome
 from codechat.report.generic.overview import section_of, standing
 from codechat.report.generic.paired import differences, pairs
 from codechat.report.generic.tables import Sheet, costs, counts, tables_of
@@ -88,6 +89,8 @@ class Chapter:
     """The description for a metrics.json without one, as in old cells."""
     reads: type[SessionVerdicts] = SessionVerdicts
     """The type of a comparison's cells: the data that is gathered from sessions."""
+    outcome: Outcome | None = PASSING
+    """The share of a session in which the effects of settings are measured; None if cells are not to be averaged."""
     leads = True
     """Whether a registered chapter comes before others, and can make the report's claim."""
     fates = ("passes at every turn", "fails first at turn")

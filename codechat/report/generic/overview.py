@@ -108,12 +108,13 @@ def pooling_notes(cells: Sequence[LoadedCell]) -> Iterator[str]:
             alike.setdefault((cell.dataset, cell.seeds, cell.samples), []).append(cell.label)
     for (dataset, seeds, samples), labels in alike.items():
         yield (
-            f"{_listed(labels)} on {dataset} {'each pool' if len(labels) > 1 else 'pools'} {counted(samples, 'cell')} "
+            f"{listed(labels)} on {dataset} {'each pool' if len(labels) > 1 else 'pools'} {counted(samples, 'cell')} "
             f"that differ in the seed alone (seeds {seeds}): {counted(samples, 'sample')} of each task."
         )
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """The names as a text with commas and an *and*."""
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
@@ -148,7 +149,7 @@ def use_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
         known = [each for each in paid.values() if each is not None]
         unknown = any(paid.get(payer) is None and any(each.values()) for payer, each in used.items())
         dollars.append(sum(known) if known and not unknown else None)
-    who = _listed(payers_of(cells) or ["model"])
+    who = listed(payers_of(cells) or ["model"])
     return [
         BoardColumn("tokens", tokens, "count", "Use", f"input and output, {who}"),
         BoardColumn("cost $", dollars, "number", "Use", f"{who}; a dash where a price is not known"),
@@ -161,7 +162,7 @@ def charts_of(comparison: Comparison[Any]) -> list[Chart]:
     charts = []
     for series, dataset in product(comparison.measures.series, datasets):
         share = series.unit == "share"
-        text = (", %" if share else "") + (f": {series.help}" if series.help else "")
+        text = f": {series.help}" if series.help else ""
         lines = [
             Line(cell, cell.label, values, interval_of(cell.metrics, series), series.first_turn)
             for cell in comparison.loaded
@@ -191,10 +192,7 @@ def rivals_of(cells: Sequence[LoadedCell]) -> list[LoadedCell]:
 
 def standing(comparison: Comparison[Any]) -> Headline:
     """The leader on the dataset that most cells share, and the counts behind the claim."""
-    measures, cells = comparison.measures, comparison.loaded
-    sessions, errored = (sum(cell.metrics[name] for cell in cells) for name in ("sessions", "errored"))
-    facts = [(f"{len(cells):,}", "cell" if len(cells) == 1 else "cells")]
-    facts.append((f"{sessions:,}", f"sessions; {errored:,} errored"))
+    measures, cells, facts = comparison.measures, comparison.loaded, facts_of(comparison)
     if not measures.finals:
         return Headline(measures.name, facts=facts)
     final = measures.finals[0]
@@ -210,10 +208,18 @@ def standing(comparison: Comparison[Any]) -> Headline:
     if len(ranked) == 1:
         title = f"{final.label} {best}"
     elif len(level) > 1:
-        title = f"{_listed([cell.label for cell in level])} are level: {final.label} {best}"
+        title = f"{listed([cell.label for cell in level])} are level: {final.label} {best}"
     else:
         title = f"{ranked[0].label} leads: {final.label} {best}"
     return Headline(title, " ".join(_qualified(final, [ranked[0], *ranked[len(level) :]])), facts)
+
+
+def facts_of(comparison: Comparison[Any]) -> list[tuple[str, str]]:
+    """The numbers of cells and of sessions."""
+    cells = comparison.loaded
+    sessions, errored = (sum(cell.metrics[name] for cell in cells) for name in ("sessions", "errored"))
+    return [(f"{len(cells):,}", "cell" if len(cells) == 1 else "cells"),
+            (f"{sessions:,}", f"sessions; {errored:,} errored")]  # fmt: skip
 
 
 def _qualified(final: Final, ranked: Sequence[LoadedCell]) -> list[str]:
@@ -232,4 +238,4 @@ def _qualified(final: Final, ranked: Sequence[LoadedCell]) -> list[str]:
 
 
 def _number(final: Final, value: float) -> str:
-    return f"{100 * value:.1f} %" if final.unit == "share" else f"{value:.3g}"
+    return f"{value:.3f}" if final.unit == "share" else f"{value:.3g}"

@@ -18,18 +18,23 @@ function besideChoice(number, body) {
 
 const sideName = (number) => [cellOf(number).label, placeOf(cellOf(number)), INDEX.seeds && `seed ${INDEX.seeds[number]}`].filter(Boolean).join(", ");
 
-// One side: its name, and of each turn the outcome's letter, the reason, what was asked and the code.
+// One side: its name, and of each turn the outcome's letter, the reason, what was asked, the judge's verdict, the text
+// that is compared (the code, or the reply without one), and whether the text is code.
 function sideOf(number, body) {
-  const turns = body.turns.map((turn, at) => ({
-    letter: INDEX.outcomes[number][at], reason: turn.failure?.reason, code: textOf(turn.code, body.turns), asked: INDEX.instructions[turn.instruction]?.[1],
-  }));
+  const turns = body.turns.map((turn, at) => {
+    const code = textOf(turn.code, body.turns);
+    return {
+      letter: INDEX.outcomes[number][at], reason: turn.failure?.reason, asked: INDEX.instructions[turn.instruction]?.[1],
+      judged: turn.adherence?.[0], text: code ?? turn.reply ?? null, isCode: known(code),
+    };
+  });
   return { name: sideName(number), turns };
 }
 
 function officialSide(ours, body) {
   const turns = body.turns.map((turn, at) => {
     const { passed, outcome, reason } = turn.more?.official ?? {};
-    return { ...ours.turns[at], letter: LETTER[outcome] ?? (known(passed) ? (passed ? "p" : "f") : "-"), reason };
+    return { ...ours.turns[at], letter: LETTER[outcome] ?? (known(passed) ? (passed ? "p" : "f") : "-"), reason, official: true };
   });
   return { name: "official verdicts", turns };
 }
@@ -41,7 +46,9 @@ async function besideCards(number, body) {
   if (beside !== OFFICIAL && other < 0) return null;
   const theirs = beside === OFFICIAL ? officialSide(ours, body) : sideOf(other, await bodyOf(other));
   const most = Math.max(ours.turns.length, theirs.turns.length);
-  return Array.from({ length: most }, (_, at) => besideCard(at, [theirs, ours], INDEX.key[number], body.language ?? "python"));
+  const cards = Array.from({ length: most }, (_, at) => besideCard(at, [theirs, ours], INDEX.key[number], body.language ?? "python"));
+  const apart = cards.flatMap((card, at) => (card.classList.contains("differing") ? [at] : []));
+  return [el("p", { class: "quiet" }, apart.length ? `They differ at ${apart.length > 1 ? "turns" : "turn"} ${apart.join(", ")} of ${most}.` : "They are alike at every turn."), ...cards];
 }
 
 function besideCard(at, sides, key, language) {
@@ -50,11 +57,15 @@ function besideCard(at, sides, key, language) {
     "one has no such turn": !left || !right,
     "verdicts differ": left && right && passes(left.letter) !== passes(right.letter) && left.letter !== "-" && right.letter !== "-",
     "other instruction": left && right && left.asked !== right.asked,
-    "other code": left && right && left.code !== right.code,
+    "other judgement": left && right && (left.judged ?? null) !== (right.judged ?? null),
+    "other reason": left && right && !left.official && left.letter === right.letter && (left.reason ?? null) !== (right.reason ?? null),
+    "other code": left && right && left.text !== right.text && (left.isCode || right.isCode),
+    "other reply": left && right && left.text !== right.text && !left.isCode && !right.isCode,
   };
   const marks = Object.entries(differs).filter(([, so]) => so).map(([name]) => el("span", { class: "chip differs" }, name));
-  const codes = known(left?.code) && known(right?.code) ? pairView([left.code, right.code], at, sides, language)
-    : [left, right].map((side, place) => (known(side?.code) ? codeView(side.code, `Code of turn ${at}, ${sides[place].name}`, language) : el("p", { class: "quiet" }, "no code")));
+  const told = left?.isCode && right?.isCode ? language : "";
+  const codes = known(left?.text) && known(right?.text) ? pairView([left.text, right.text], at, sides, told)
+    : [left, right].map((side, place) => (known(side?.text) ? codeView(side.text, `Text of turn ${at}, ${sides[place].name}`, side.isCode ? language : "") : el("p", { class: "quiet" }, "no reply")));
   return el("article", { class: `turn${marks.length ? " differing" : ""}`, id: `turn-${at}`, tabindex: -1, "aria-labelledby": `turn-${at}-title`, "data-session": key },
     el("header", {}, el("h2", { id: `turn-${at}-title` }, `Turn ${at}`), marks.length ? marks : el("span", { class: "chip" }, "alike")),
     el("div", { class: "beside" }, [left, right].map((side, place) => sideHead(side, sides[place].name)), codes));
@@ -62,11 +73,15 @@ function besideCard(at, sides, key, language) {
 
 function sideHead(side, name) {
   return el("div", {}, el("h3", {}, name, " ", side ? el("span", { class: `chip outcome-${passes(side.letter) ? "pass" : fails(side.letter) ? "fail" : "none"}` }, OUTCOMES[side.letter]) : ""),
-    side?.asked ? el("p", { class: "quiet" }, side.asked) : "", side?.reason ? el("p", { class: "quiet" }, side.reason) : "");
+    side?.judged ? el("p", { class: "quiet" }, side.judged) : "", side?.asked ? el("p", { class: "quiet" }, side.asked) : "", side?.reason ? el("p", { class: "quiet" }, side.reason) : "");
 }
 
-// Two codes in two columns; lines of one stand beside those of the other, and blanks where it has none.
+// Two texts in two columns: lines of one stand beside those of the other, and blanks where it has none. What both have is
+// folded away but for three lines around a difference. On a narrow screen it is one column, first the old lines.
 function pairView([one, other], at, sides, language) {
+  if (matchMedia("(max-width: 720px)").matches) {
+    return [el("p", { class: "quiet" }, `− ${sides[0].name}; + ${sides[1].name}`), diffView(one, other, `Differences of turn ${at}`, language, "Both are the same.")];
+  }
   const [old, now] = [one.split("\n"), other.split("\n")];
   const steps = difference(old, now);
   const marks = stretches(steps, old, now);
@@ -76,11 +91,16 @@ function pairView([one, other], at, sides, language) {
     const most = Math.max(columns[0].length, columns[1].length);
     for (const rows of columns) while (rows.length < most) rows.push(el("div", { class: "row" }));
   };
-  for (const step of steps) {
-    if (step.sign === " ") level();
-    if (step.sign !== "+") columns[0].push(codeRow(step.old, step.sign, oldLines[step.old], marks.get(step)));
-    if (step.sign !== "-") columns[1].push(codeRow(step.now, step.sign, nowLines[step.now], marks.get(step)));
+  const rowsOf = (step) => [
+    step.sign !== "+" && codeRow(step.old, step.sign, oldLines[step.old], marks.get(step)),
+    step.sign !== "-" && codeRow(step.now, step.sign, nowLines[step.now], marks.get(step)),
+  ];
+  for (const { far, part } of stretchesOf(steps)) {
+    if (part[0].sign === " ") level();
+    const rows = part.map(rowsOf);
+    if (far) folds([0, 1].map((place) => rows.map((pair) => pair[place]))).forEach((button, place) => columns[place].push(button));
+    else for (const [place, column] of columns.entries()) column.push(...rows.map((pair) => pair[place]).filter(Boolean));
   }
   level();
-  return columns.map((rows, place) => frame(`Code of turn ${at}, ${sides[place].name}`, rows));
+  return columns.map((rows, place) => frame(`Text of turn ${at}, ${sides[place].name}`, rows));
 }

@@ -120,29 +120,36 @@ const frame = (label, ...rows) =>
 const codeView = (code, label, language) => frame(label, coloured(code, language).map((line, number) => codeRow(number, " ", line)));
 
 // Changes with three lines around them; longer stretches without a change are folded.
-function diffView(before, code, label, language) {
+function diffView(before, code, label, language, same = "The code is the same as before.") {
   const [old, now] = [before.split("\n"), code.split("\n")];
   const steps = difference(old, now);
-  if (steps.every((step) => step.sign === " ")) return el("p", { class: "quiet" }, "The code is the same as before.");
+  if (steps.every((step) => step.sign === " ")) return el("p", { class: "quiet" }, same);
   const [oldLines, nowLines] = [coloured(before, language), coloured(code, language)];
   const marks = stretches(steps, old, now);
   const row = (step) => step.sign === "-" ? codeRow(step.old, "-", oldLines[step.old], marks.get(step))
     : codeRow(step.now, step.sign, nowLines[step.now], marks.get(step));
-  const near = steps.map((_, at) => steps.slice(Math.max(0, at - 3), at + 4).some((step) => step.sign !== " "));
-  const rows = [];
-  for (let at = 0; at < steps.length; at++) {
-    let end = at;
-    while (end < steps.length && !near[end]) end++;
-    if (end - at > 2) {
-      rows.push(fold(steps.slice(at, end), row));
-      at = end - 1;
-    } else rows.push(row(steps[at]));
-  }
-  return frame(label, rows);
+  return frame(label, stretchesOf(steps).flatMap(({ far, part }) => (far ? folds([part.map(row)]) : part.map(row))));
 }
 
-function fold(steps, row) {
-  const button = el("button", { type: "button", class: "fold" }, `${steps.length} unchanged lines`);
-  button.addEventListener("click", () => button.replaceWith(...steps.map(row)));
-  return button;
+// The steps in stretches: those with a change within three lines, and those far from any.
+function stretchesOf(steps) {
+  const near = steps.map((_, at) => steps.slice(Math.max(0, at - 3), at + 4).some((step) => step.sign !== " "));
+  const found = [];
+  for (let at = 0; at < steps.length;) {
+    let end = at;
+    while (end < steps.length && !near[end]) end++;
+    const far = end - at > 2;
+    if (!far) end = at + 1;
+    found.push({ far, part: steps.slice(at, end) });
+    at = end;
+  }
+  return found;
+}
+
+// A button in place of unchanged lines, in each of several columns: one opens all.
+function folds(columns) {
+  const buttons = columns.map((rows) => el("button", { type: "button", class: "fold" }, `${rows.length} unchanged lines`));
+  const open = () => buttons.forEach((button, place) => button.replaceWith(...columns[place]));
+  buttons.forEach((button) => button.addEventListener("click", open));
+  return buttons;
 }

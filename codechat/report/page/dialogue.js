@@ -39,7 +39,7 @@ async function drawDialogue(number) {
   place.replaceChildren(dialogueHead(number, body), turnRail(number), ...cards,
     known(body.error) ? el("div", { class: "turn errored" }, el("h2", {}, "The session ended in an error"), el("pre", { class: "value" }, body.error)) : "");
   const seen = new IntersectionObserver(tellTurn, { rootMargin: "-110px 0px -70% 0px" });
-  cards.forEach((card) => seen.observe(card));
+  cards.filter((card) => card.id).forEach((card) => seen.observe(card));
 }
 
 // Marks in the rail which turn is being read.

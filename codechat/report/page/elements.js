@@ -21,8 +21,9 @@ const svg = (tag, attributes = {}, ...children) =>
 const DASH = "–";
 const known = (value) => value !== null && value !== undefined;
 const fixed = (value, digits = 2) => (known(value) ? value.toFixed(digits).replace("-", "−") : DASH);
-const percent = (share, digits = 1) => (known(share) ? `${fixed(100 * share, digits)} %` : DASH);
+const part = (share) => fixed(share, 3); // a share, from 0 to 1 as in every table
 const signed = (value, digits = 1) => (known(value) ? (value > 0 ? "+" : "") + fixed(value, digits) : DASH);
+const pValue = (value) => (known(value) && value < 0.001 ? "< 0.001" : fixed(value, 3));
 const count = (value) => (known(value) ? value.toLocaleString("en") : DASH);
 const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
 

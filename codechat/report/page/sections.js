@@ -1,13 +1,13 @@
 // From the headline to the tables and figures: all that is seen before a session is opened. What there is, the report says.
 
-const UNITS = { share: percent, change: signed, count, number: fixed, percent: fixed, p: fixed, text: (text) => text ?? DASH };
+const UNITS = { share: part, change: signed, difference: (value) => signed(value, 3), count, number: fixed, percent: fixed, p: pValue, text: (text) => text ?? DASH };
 
-const unbroken = (text) => text.replaceAll(" %", "\u00a0%"); // no line begins with the sign
+const unbroken = (text) => text.replaceAll(" %", "\u00a0%").replace(/\[([^\s\]]+), ([^\s\]]+)\]/g, "[$1,\u00a0$2]"); // no line begins with the sign, none divides an interval
 
 function drawFindings() {
   const { title, text, facts, kicker } = REPORT.findings;
   document.title = `${title} – codechat`;
-  byId("headline").textContent = title;
+  byId("headline").textContent = unbroken(title);
   byId("cautions").append(...REPORT.cautions.map((text) => el("li", {}, `Caution: ${text}.`)));
   byId("kicker").textContent = kicker;
   byId("lede").textContent = unbroken(text);
@@ -36,22 +36,25 @@ function drawBoard({ caption, columns, sort }) {
 }
 
 // A value, a value with its interval, or a value to sort by with its text.
-function boardCell({ unit, strong, most, ends: range }, stored) {
+function boardCell({ unit, strong, most, least, ends: range }, stored) {
   if (unit === "cell") return { show: modelLink(CELLS[stored]), by: CELLS[stored].label };
   const [by, more] = Array.isArray(stored) ? stored : [stored, null];
   if (unit === "text" || !known(by)) return { show: known(by) ? more ?? by : DASH, by, strong };
   const text = UNITS[unit](by);
   const between = known(more) ? `${UNITS[unit](more[0])} – ${UNITS[unit](more[1])}` : DASH;
-  const drawn = () => whisker(more?.[0], by, more?.[1], most);
+  const drawn = () => whisker(more?.[0], by, more?.[1], most, least);
   if (range) return { show: el("span", { class: "interval" }, drawn(), between), by: more?.[0] };
   if (!known(more)) return { show: text, by, strong };
   const title = `95 % interval ${between}`;
   if (!known(most)) return { show: el("span", { title }, text), by };
+  if (unit === "difference") return { show: el("span", { class: "interval" }, drawn(), `${text} [${between.replace(" – ", ", ")}]`), by };
   return { show: el("span", { class: "interval", title }, drawn(), el("strong", {}, text)), by };
 }
 
 function drawChart({ title, text, what, lines, top, share }) {
-  return el("figure", {}, el("figcaption", {}, title && el("strong", {}, title), text),
+  const rest = lines[0].values.length > 1 ? Math.max(0, lines.length - MOST_NAMED) : 0;
+  const named = rest ? `. Named: the ${MOST_NAMED} highest at the last turn; grey: the other ${rest}.` : "";
+  return el("figure", {}, el("figcaption", {}, title && el("strong", {}, title), text, named),
     (lines.every(({ values }) => values.length === 1) ? barsChart : linesChart)(
       lines.map((line) => ({ ...line, cell: CELLS[line.cell] })), what, { first: lines[0].first, top, share }));
 }
@@ -94,12 +97,16 @@ const folded = (draw) => (part) => {
 };
 
 const WIDE = 900; // pixels, beyond which a figure's letters are too small in half a page
+const SMALLEST = 0.8; // of its size a figure shrinks no further: it scrolls in a box of its own
 
 function drawFigure(figure) {
   const image = el("img", { src: `data:image/svg+xml;base64,${figure.svg}`, alt: figure.caption || figure.title });
-  const wide = () => image.parentNode.classList.toggle("wide", image.naturalWidth > 1.7 * image.naturalHeight || image.naturalWidth > WIDE);
-  image.addEventListener("load", wide);
-  return el("figure", { class: "paper", id: `part-${figure.name}` }, el("h4", {}, figure.title), image, figure.caption && el("figcaption", {}, figure.caption));
+  image.addEventListener("load", () => {
+    image.closest("figure").classList.toggle("wide", image.naturalWidth > 1.7 * image.naturalHeight || image.naturalWidth > WIDE);
+    image.style.minWidth = `${Math.round(SMALLEST * image.naturalWidth)}px`;
+  });
+  return el("figure", { class: "paper", id: `part-${figure.name}` }, el("h4", {}, figure.title),
+    el("div", { class: "sight", tabindex: 0, role: "region", "aria-label": figure.title }, image), figure.caption && el("figcaption", {}, figure.caption));
 }
 
 function drawTable(table) {

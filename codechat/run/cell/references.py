@@ -23,6 +23,7 @@ from codechat.datasets.tasks import Dataset, Task
 from codechat.run.protocols.services import Tests
 from codechat.sandbox import SANDBOXES, Preloading, Sandbox, SandboxConfig, admit
 from codechat.sandbox.languages.python.syntax import imported_modules
+from codechat.sandbox.languages.python.target import reading_for
 from codechat.sandbox.process import secret_folder
 from codechat.sandbox.suites import HasSnippets, NeedsSetup, Suite
 from codechat.sandbox.suites.assertions import Assertions
@@ -120,14 +121,15 @@ async def sandbox_for(
     `note` gets its notice. Raises `UserError` if libraries are missing, or if the sandbox is too weak.
     """
     refuse_lacking(config, tasks)
-    sandbox = SANDBOXES.build(config, workers=workers)
+    sandbox, libraries = SANDBOXES.build(config, workers=workers), config.libraries()
     try:
         if not trusted:
             admit(sandbox, config)
         preload(sandbox, tasks)
         if sandbox.notice:
             note(sandbox.notice)
-        yield sandbox
+        with reading_for(libraries.program, libraries.version, libraries.minor):
+            yield sandbox
     finally:
         await sandbox.aclose()
 
@@ -137,6 +139,10 @@ def preload(sandbox: Sandbox, tasks: Sequence[Task]) -> None:
     if sandbox.config.python is not None and isinstance(sandbox, Preloading):
         names = {module for task in tasks for module in modules_of(task)}
         sandbox.preload(sorted(name for name in names if name.partition(".")[0] not in LOADED_LATE))
+
+
+NAN = re.compile(r"\bnan\b", re.IGNORECASE)
+OF_NAN = "NaN equals nothing, not even itself: leave such inputs out, or test by an assertion with math.isnan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,8 +279,12 @@ def describe(failure: Failure) -> str:
     last, why = (failure.exception or "").splitlines()[-1:], failure.reason
     if failure.expected is not None:
         why = f"expected {_short(failure.expected)}, got {_short(failure.actual or '')}"
+        if failure.expected == failure.actual and NAN.search(failure.expected):
+            why += f". {OF_NAN}"
     elif last and failure.reason == "an exception":
         why = _short(last[0])
+    elif failure.input and failure.reason == "an assertion does not hold" and NAN.search(failure.input):
+        why += f". {OF_NAN}"
     elif last and failure.index is None:  # the last line of a compiler or of a whole run of tests
         why = f"{why}: {_short(last[0])}"
     return f"its reference fails {tests}{given}: {why}"

@@ -82,23 +82,53 @@ class Channel:
         return self.results.recv(1)
 
 
-class Head(io.TextIOBase):
-    """A text stream that keeps its first `limit` bytes in shared memory and drops the rest: printing never fails."""
+class Head(io.BufferedIOBase):
+    """The bytes below a standard stream of text: the first `limit` go to `keep`, with the position of each, and the
+    rest is dropped. Writing never fails. `number` is the descriptor that the stream says it has."""
 
-    def __init__(self, shared: mmap.mmap, limit: int) -> None:
-        self._shared, self.used, self._limit = shared, 0, limit
+    mode = "wb"
+
+    def __init__(self, number: int, limit: int, keep: Callable[[bytes, int], object]) -> None:
+        self.name = ("<stdin>", "<stdout>", "<stderr>")[number]
+        self.used, self._number, self._limit, self._keep = 0, number, limit, keep
+
+    @property
+    def raw(self) -> "Head":
+        return self
 
     def writable(self) -> bool:
         return True
 
-    def write(self, text: str) -> int:
+    def fileno(self) -> int:
+        return self._number
+
+    def write(self, data: Any) -> int:
+        given = memoryview(data)
         left = self._limit - self.used
-        if left > 0:
-            head = isolate.as_everywhere(text)[:left].encode("utf-8", "replace")[:left]
-            at = wire.STDOUT_AT + self.used
-            self._shared[at : at + len(head)] = head
+        if left > 0 and given.nbytes:
+            text = isolate.as_everywhere(bytes(given).decode("utf-8", "surrogateescape"))
+            head = text[:left].encode("utf-8", "surrogateescape")[:left]
+            at = self.used
             self.used += len(head)
-        return len(text)
+            self._keep(head, at)
+        return given.nbytes
+
+
+def set_streams(head: Head) -> None:
+    """The standard streams of a program, as any interpreter has them: an empty input, and an output kept by `head`. By
+    their descriptors, programs read and write nothing."""
+    stdin: Any = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  it stays open
+    stdin.buffer.raw.name = "<stdin>"
+    sys.stdin = sys.__stdin__ = stdin  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = _text(head, "replace")  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _text(Head(2, 0, lambda data, at: None), "backslashreplace")  # type: ignore[misc]
+    sys.argv = [""]
+
+
+def _text(head: Head, errors: str) -> Any:
+    stream: Any = io.TextIOWrapper(head, encoding="utf-8", errors=errors, write_through=True)
+    stream.mode = "w"
+    return stream
 
 
 def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap) -> NoReturn:
@@ -121,10 +151,13 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap) -> NoRet
 
 def prepare(results: socket.socket, shared: mmap.mmap) -> Channel:
     """Set up what every program finds: seeded random numbers, an empty input, a bounded output, the collector."""
-    head = Head(shared, wire.STDOUT_SIZE)
+
+    def keep(data: bytes, at: int) -> None:
+        shared[wire.STDOUT_AT + at : wire.STDOUT_AT + at + len(data)] = data
+
+    head = Head(1, wire.STDOUT_SIZE, keep)
     seed_numbers()
-    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), head, Head(shared, 0)
-    sys.argv = [""]
+    set_streams(head)
     gc.enable()
     return Channel(results, shared, head)
 

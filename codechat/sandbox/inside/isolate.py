@@ -28,6 +28,7 @@ SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = 442, -100, 0x8000
 NO_USER = 65534
 CAPABILITY_VERSION = 0x20080522
 STACK = 64 << 20
+ENDING = (signal.SIGPROF, signal.SIGALRM, signal.SIGVTALRM)  # of timers, whose default action is the end
 WARM_FILES = 64 << 20  # bytes of temporary files that libraries may write when they are loaded
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 ETC = "/etc/network"  # where bubblewrap shows the files by which the loopback interface has a name
@@ -241,7 +242,8 @@ def confine(
 
     `needs`: "network" adds a loopback interface, "processes" a /proc; both need namespaces. A program that is `alone`
     can start no other process, and execute nothing from its folders. A CPU timer ends the process with status
-    `TIMED_OUT`: its handler is the C library's `_exit`, because default actions of signals do not kill an init process.
+    `TIMED_OUT`, as other timers of a program do with theirs: the handler is the C library's `_exit`, because default
+    actions of signals do not kill an init process.
     """
     if place == "namespaces":
         own_mounts()
@@ -269,7 +271,8 @@ def confine(
     if alone:
         _lonely.install(libc)
     assert signal.SIGPROF == TIMED_OUT
-    libc.signal(int(signal.SIGPROF), ctypes.cast(libc._exit, ctypes.c_void_p))
+    for number in ENDING:
+        libc.signal(int(number), ctypes.cast(libc._exit, ctypes.c_void_p))
 
 
 def _drop_capabilities() -> None:

@@ -6,7 +6,6 @@ No name, file or memory of this process leads to the tester. Every answer is onl
 # ruff: noqa: PTH109, PTH118, PTH123
 
 import gc
-import io
 import marshal
 import os
 import signal
@@ -15,7 +14,7 @@ import sys
 from typing import Any, NoReturn
 
 from codechat.sandbox.inside import wire
-from codechat.sandbox.inside.candidate import load, seed_numbers, text_of, trace_lines
+from codechat.sandbox.inside.candidate import Head, load, seed_numbers, set_streams, text_of, trace_lines
 from codechat.sandbox.inside.carry import NotCarried, Numbered, build, contents, flatten
 from codechat.sandbox.inside.text import SHARED
 
@@ -53,29 +52,11 @@ class Link:
         return bytes(data)
 
 
-class PrintedHead(io.TextIOBase):
-    """A text stream that sends its first bytes to the tester and drops the rest."""
-
-    def __init__(self, link: Link, limit: int) -> None:
-        self._link, self._bytes_left = link, limit
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        if self._bytes_left > 0 and text:
-            head = text[: self._bytes_left].encode("utf-8", "replace")[: self._bytes_left]
-            self._bytes_left -= len(head)
-            self._link.send(wire.PRINTED, head)
-        return len(text)
-
-
 def run(job: dict[str, Any], peer: socket.socket) -> NoReturn:
     """Load the program from a file, answer the tester, and end the process."""
     link = Link(peer)
     seed_numbers()
-    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), PrintedHead(link, wire.STDOUT_SIZE), PrintedHead(link, 0)
-    sys.argv = [""]
+    set_streams(Head(1, wire.STDOUT_SIZE, lambda data, at: link.send(wire.PRINTED, data)))
     gc.enable()
     path = os.path.join(os.getcwd(), PROGRAM)
     try:

@@ -7,7 +7,6 @@ an error instead of killing, so that libraries that merely probe keep working.
 import ctypes
 import errno
 import os
-import platform
 import struct
 from collections.abc import Callable
 from typing import Literal
@@ -149,9 +148,9 @@ def _search(answers: list[tuple[int, Line]]) -> list[Line]:
 
 def supervised_calls() -> dict[str, int]:
     """The calls that the supervisor answers, with their numbers on this machine; none where it has no filter."""
-    if platform.machine() not in ARCHITECTURES:
+    if os.uname().machine not in ARCHITECTURES:
         return {}
-    column = ARCHITECTURES[platform.machine()][0]
+    column = ARCHITECTURES[os.uname().machine][0]
     calls = {name: numbers[column] for name, numbers in SIGNALS.items()}
     forks = {"fork": FORKS[0], "vfork": FORKS[1]} if column == 0 else {}
     return calls | forks | {"clone": CLONE[column], "connect": CONNECT[column], "uname": UNAME[column]}
@@ -194,8 +193,8 @@ class Filter:
     def __init__(self, lines: Callable[[int], list[Line]]) -> None:
         """`lines` takes which of the two numbers of a call are this machine's; others have no filter."""
         self._filter: _Filter | None = None
-        if platform.machine() in ARCHITECTURES:
-            column, architecture = ARCHITECTURES[platform.machine()]
+        if os.uname().machine in ARCHITECTURES:
+            column, architecture = ARCHITECTURES[os.uname().machine]
             start = [(LOAD, 0, 0, ARCHITECTURE), (JUMP_EQUAL, 1, 0, architecture), (RETURN, 0, 0, KILL)]
             code = [*start, (LOAD, 0, 0, NUMBER), *lines(column), (RETURN, 0, 0, ALLOW)]
             self._code = b"".join(struct.pack("<HBBI", *line) for line in code)
@@ -212,7 +211,7 @@ class Filter:
         `OSError` if that fails: one process can have one such filter."""
         if self._filter is None:
             raise OSError("there is no filter for this machine")
-        call = SECCOMP[ARCHITECTURES[platform.machine()][0]]
+        call = SECCOMP[ARCHITECTURES[os.uname().machine][0]]
         handle = int(libc.syscall(call, SET_MODE_FILTER, NEW_LISTENER, ctypes.byref(self._filter)))
         if handle < 0:
             raise OSError(ctypes.get_errno(), f"no supervision: {os.strerror(ctypes.get_errno())}")

@@ -18,6 +18,7 @@ import mmap
 import os
 import select
 import signal
+import site
 import socket
 import sys
 import tarfile
@@ -48,6 +49,7 @@ MOST_MS = 3  # most programs have ended by then, and asked their supervisor noth
 def main(text: str) -> NoReturn:
     """Run until the parent hangs up. `text` is the JSON that the parent made of its `Inside`."""
     config = json.loads(text)
+    config["scratch"] = list(filter(os.path.isdir, config["scratch"]))  # images may lack one
     if config["meeting"]:
         control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         control.connect(config["meeting"])
@@ -60,6 +62,8 @@ def main(text: str) -> NoReturn:
         del sys.modules[name]  # a program that imports this name means another module
     for name in WARM.split():
         __import__(name)
+    for add in (site.setquit, site.setcopyright, site.sethelper):  # as every interpreter that does not skip `site`
+        add()
     user = None
     if config["uid"] is not None:
         isolate.reach(config["reach"], config["uid"])
@@ -96,7 +100,7 @@ def _isolated(config: dict[str, Any]) -> tuple[int | None, Beside | None, str]:
     isolate.lock_down()
     if handle is not None:
         if config["scratch"]:  # where programs begin: not /tmp if the interpreter lies in it
-            os.environ["HOME"] = config["scratch"][-1]
+            os.environ |= dict.fromkeys(("HOME", "TMPDIR"), config["scratch"][-1])
         return handle, None, refusal
     with contextlib.suppress(OSError):
         isolate.die_first()

@@ -78,6 +78,7 @@ CUSTOMS = Customs(
     documentation="godoc",
     documents=r"//|/\*",
     named=True,
+    lone_braces=False,
     results_named=True,
     structures_qualified=True,
     packages=("list", "ring", "heap"),

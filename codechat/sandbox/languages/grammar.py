@@ -79,7 +79,9 @@ class Customs:
     `documentation` is the name of its documentation comments (`godoc`), and `documents` a regular expression of how one
     begins; if `named`, the documented name comes next. With `docstrings` a text within documents instead, and comments
     of several lines are lines of comments. `braces`: blocks have braces. `types`: how types are written, None if no
-    rule reads them. `typed`: results have written types. `results_named`: results in round brackets may have names.
+    rule reads them. `hyphened`: how a name with a hyphen is written, empty if none may have one. `capitalised`: names
+    of types begin with a capital letter, and no others. `lone_braces`: a function's brace may stand alone in a line.
+    `typed`: results have written types. `results_named`: results in round brackets may have names.
     `results_listed`: several may be in square brackets. `built_in`: by structure without methods, the packages whose
     functions work on it. `constructs`: by construct of the language, its features in the grammar.
     `structures_qualified`: a qualifier separates data structures; in `packages` it is enough. `modules`: by module with
@@ -95,6 +97,9 @@ class Customs:
     named: bool = False
     docstrings: bool = False
     braces: bool = True
+    lone_braces: bool = True
+    hyphened: str = ""
+    capitalised: bool = False
     types: Written | None = None
     typed: bool = True
     results_named: bool = False

@@ -17,4 +17,5 @@ QUESTIONS = """
 (tuple) @makes.tuple
 """
 
-register(Coded(("haskell", "hs"), Grammar("tree_sitter_haskell", QUESTIONS, "haskell", customs=Customs(braces=False))))
+CUSTOMS = Customs(braces=False, capitalised=True)
+register(Coded(("haskell", "hs"), Grammar("tree_sitter_haskell", QUESTIONS, "haskell", customs=CUSTOMS)))

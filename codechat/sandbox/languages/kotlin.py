@@ -81,6 +81,7 @@ CUSTOMS = Customs(
         inferred=r"[^{]*\)\s*=",
     ),
     documentation="kotlindoc",
+    hyphened="`{}`",
     documents=r"/\*\*(?!/)",
     builders=_BUILDERS,
     constructs={"lambda expression": ("lambda",), "when expression": ("when",)},

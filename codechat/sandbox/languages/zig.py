@@ -1,7 +1,7 @@
 """Zig."""
 
 from codechat.sandbox.languages import Coded, register
-from codechat.sandbox.languages.grammar import Grammar
+from codechat.sandbox.languages.grammar import Customs, Grammar
 
 QUESTIONS = """
 (variable_declaration . (identifier) @class [(struct_declaration) (enum_declaration) (union_declaration)])
@@ -22,4 +22,4 @@ QUESTIONS = """
 (builtin_function (builtin_identifier) @_import (arguments (string) @import.path) (#eq? @_import "@import")) @import
 """
 
-register(Coded(("zig",), Grammar("tree_sitter_zig", QUESTIONS, "zig")))
+register(Coded(("zig",), Grammar("tree_sitter_zig", QUESTIONS, "zig", customs=Customs(hyphened='@"{}"'))))

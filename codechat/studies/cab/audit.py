@@ -3,10 +3,12 @@
 Is each condition accurate, and are they complete?
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 from codechat.base.records import SessionRecord
+from codechat.datasets.reading.lines import read_values
 from codechat.report.audit.kinds import (
     WORDS,
     Finder,
@@ -19,8 +21,9 @@ from codechat.report.audit.kinds import (
     register,
     tasks_of,
 )
+from codechat.report.audit.made import ITEMS, YIELD
 from codechat.report.comparison import LoadedCell
-from codechat.studies.cab.tasks import AssistTask
+from codechat.studies.cab.tasks import AssistTask, IssueRow
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn
 
 EXTRACTION = "the data"  # in place of a judge's name for the dataset's statements
@@ -85,22 +88,37 @@ def _thread_of(task: AssistTask) -> dict[str, str]:
     return {"question": task.prompt, "thread": "\n\n".join(f"{each.user}:\n{each.body}" for each in task.thread)}
 
 
-def _of_data(cell: LoadedCell, task: AssistTask, language: str, place: int) -> dict[str, object]:
+class _OfData(Kind):
+    """Statements of the data: of cells over it, or of a construction's items, before any cell ran."""
+
+    def rows(self, runs: Sequence[Path]) -> tuple[list[Row], Sequence[LoadedCell]]:
+        made = [row for folder in runs if (folder / YIELD).is_file() for row in self._of_construction(folder)]
+        return (made, ()) if made else super().rows(runs)
+
+    def _of_construction(self, folder: Path) -> Iterator[Row]:
+        """The statements of kept issues, as a cell over them would have them."""
+        statements = _accuracy if self.name == "accuracy" else _completeness
+        for _, row in read_values(folder / ITEMS, IssueRow.model_validate, "give a folder that recipe=issues made"):
+            task = row.task()
+            yield from statements(folder.name, task, task.target.language)
+
+
+def _of_data(dataset: str, task: AssistTask, language: str, place: int) -> dict[str, object]:
     """The columns of the data's statements: equal for all cells over an issue, so that it is drawn once."""
-    return {"dataset": cell.dataset, "task_id": task.task_id, "turn": 0, "place": place, "language": language,
+    return {"dataset": dataset, "task_id": task.task_id, "turn": 0, "place": place, "language": language,
             "judge": EXTRACTION}  # fmt: skip
 
 
-def _accuracy(cell: LoadedCell, task: AssistTask, session: SessionRecord) -> Iterator[Row]:
+def _accuracy(dataset: str, task: AssistTask, language: str) -> Iterator[Row]:
     for place, condition in enumerate(task.conditions):
-        columns = _of_data(cell, task, session.language, place)
+        columns = _of_data(dataset, task, language, place)
         yield ACCURACY.row(
             {**_thread_of(task), "answer": condition}, **columns, extracted_condition=condition, judge_accurate="yes"
         )
 
 
-def _completeness(cell: LoadedCell, task: AssistTask, session: SessionRecord) -> Iterator[Row]:
-    columns, every = _of_data(cell, task, session.language, 0), _numbered(task)
+def _completeness(dataset: str, task: AssistTask, language: str) -> Iterator[Row]:
+    columns, every = _of_data(dataset, task, language, 0), _numbered(task)
     yield COMPLETENESS.row(
         {**_thread_of(task), "answer": every}, **columns, extracted_conditions=every, judge_complete="yes"
     )
@@ -110,7 +128,12 @@ def _numbered(task: AssistTask) -> str:
     return "\n".join(f"{number}. {text}" for number, text in enumerate(task.conditions, 1))
 
 
-_registered = partial(Kind, groups=("language",), protocols=("assist",))
+def _in_cells(statements: Callable[[str, AssistTask, str], Iterator[Row]]) -> Callable[[LoadedCell], Finder]:
+    """The statements of the data of a cell's sessions."""
+    return partial(_with_tasks, lambda cell, task, session: statements(cell.dataset, task, session.language))
+
+
+_registered = partial(_OfData, groups=("language",), protocols=("assist",))
 CONDITIONS = register(
     _Conditions(
         "conditions",
@@ -131,7 +154,7 @@ ACCURACY = register(
         questions=(Question("extracted_condition", "accurate"),),
         ask="Does this condition say what the user needs, by the thread? (Not how it is done.)",
         heading="Condition",
-        find=partial(_with_tasks, _accuracy),
+        find=_in_cells(_accuracy),
     )
 )
 COMPLETENESS = register(
@@ -141,6 +164,6 @@ COMPLETENESS = register(
         questions=(Question("extracted_conditions", "complete"),),
         ask="Do these conditions say all that the user needs, by the thread?",
         heading="Conditions",
-        find=partial(_with_tasks, _completeness),
+        find=_in_cells(_completeness),
     )
 )

@@ -26,7 +26,7 @@ from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.run.protocols.dialogue import Graded, grade_in_order
 from codechat.sandbox.languages import extract, without_thinking
-from codechat.sandbox.languages.python.syntax import parse
+from codechat.sandbox.languages.python.target import is_python
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.exit_status import ExitStatus
 from codechat.studies.codeif import conversation
@@ -172,7 +172,7 @@ class Static:
         if self._config.harness == "guarded":
             return extract(reply.text, task.target)
         program = official_code(self._mode(turn), reply.text)
-        problem: Literal["syntax_error"] | None = None if parse(program) else "syntax_error"
+        problem: Literal["syntax_error"] | None = None if is_python(program) else "syntax_error"
         return Extraction(official_code("base", reply.text), program, problem, "as CodeIF-Bench's harness takes it")
 
     async def _official(self, kit: Kit, task: Task, round_: Round, scope: Tested, reply: Reply) -> Verdict | None:

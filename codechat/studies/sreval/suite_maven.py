@@ -41,6 +41,11 @@ RAN = "Tests run: "
 COUNT = re.compile(r"^\[\w+\] Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+)\s*$", re.MULTILINE)
 ERROR = "[ERROR]"
 UNFIT = ":testCompile "  # the goal that compiles the tests, once the program is compiled
+COMPILES = (":compile ", UNFIT)  # the goals that only the compiler can fail
+CRASHED = re.compile(
+    r"unknown compilation problem|exception has occurred in the compiler|Fatal error compiling: .*Error\b"
+)
+"""The compiler ran out of stack or memory, which is no error of the source."""
 SHOWN = 12  # lines of what Maven reports
 OTHERS = "use the repositories that the tasks were made from"
 _WORKING: dict[str, str] = {}  # by repository and test: why that does not run even untouched; empty if it does
@@ -213,6 +218,8 @@ def judge_build(ran: Ran, command: Command, named: int) -> Verdict:
         return replace(verdict, outcome="fail", passed_base=False, failure=Failure(reason), unrun="some")
     if verdict.failure is None or not said:
         return verdict
+    if any(goal in line for line in said for goal in COMPILES) and any(map(CRASHED.search, said)):
+        return replace(verdict, outcome="crash", failure=replace(verdict.failure, reason="the compiler gives up on it"))
     reason = "it does not compile" if "COMPILATION ERROR" in ran.stdout else verdict.failure.reason
     failure = replace(verdict.failure, reason=reason, exception="\n".join(said[:SHOWN]))
     return replace(verdict, failure=failure, unrun="unfit" if any(UNFIT in line for line in said) else None)

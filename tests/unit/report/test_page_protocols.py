@@ -89,7 +89,7 @@ def test_the_standing_names_the_best_by_the_first_figure(cells: tuple[LoadedCell
     measures = MEASURES["static"]
     strong, weak = (cell for cell in cells if cell.protocol == "static")
     told = standing(measures, [weak, strong])
-    assert told.title == f"strong leads: Instruction Accuracy {100 * strong.metrics['overall']['ia']:.1f} %"
+    assert told.title == f"strong leads: Instruction Accuracy {strong.metrics['overall']['ia']:.3f}"
     assert "own instruction" in told.text and "codeif_bench" in told.text
     assert told.text.endswith("Their intervals are apart.")
     assert told.facts == [("2", "cells"), ("16", "sessions; 0 errored")]

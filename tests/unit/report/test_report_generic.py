@@ -211,7 +211,7 @@ def test_settings_of_one_protocol_stand_side_by_side(tmp_path: Path) -> None:
     sessions = (folders[1] / "sessions.jsonl").read_text().replace('"cell_id":"', '"cell_id":"single/')
     (folders[1] / "sessions.jsonl").write_text(sessions)
     data = build_report(load_cells(folders), tmp_path / "out")
-    finals = data.tables[0]
+    finals = next(each for each in data.tables if each.name == "static_finals")
     keys = [column.key for column in finals.columns]
     assert [(row[keys.index("variant")], row[keys.index("ifr")] is None) for row in finals.rows] == [
         ("context=full", False),

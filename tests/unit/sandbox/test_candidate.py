@@ -40,7 +40,7 @@ def channel() -> Iterator[tuple[Channel, socket.socket]]:
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     with ours, theirs, mmap.mmap(-1, wire.SHARED_SIZE) as shared:
-        yield Channel(ours, shared, Head(shared, 10)), theirs
+        yield Channel(ours, shared, Head(1, 10, lambda data, at: None)), theirs
 
 
 def test_frames_gather_until_they_are_old_or_fill_the_memory(

@@ -93,7 +93,9 @@ def test_an_engine_is_started_with_the_image_and_its_python(podman: Path) -> Non
     command = launch.command(["-c", "x"], "/folder")
     assert command[:2] == [str(podman), "run"] and command[-4:] == ["own", "python3", "-c", "x"]
     assert launch.meeting is not None and launch.place is None and dict(launch.environment) == dict(os.environ)
-    assert launch.inside.own_path and launch.inside.scratch == ["/dev/shm", "/tmp"] and not launch.inside.proc
+    assert (
+        launch.inside.own_path and launch.inside.scratch == ["/dev/shm", "/var/tmp", "/tmp"] and not launch.inside.proc
+    )
     paths = [path for path in config().libraries().path if path.endswith("-packages")]
     assert launch.inside.paths == [f"/packages/{number}" for number in range(len(paths))]
     assert Started.last.launch((PROC,)).inside.proc is True

@@ -11,6 +11,7 @@ from codechat.sandbox.languages import register
 from codechat.sandbox.languages.grammar import Attempt, Compiler, Customs, Grammar, Version, Written, at_line
 from codechat.sandbox.languages.python.extraction import extract
 from codechat.sandbox.languages.python.source import module_names, parse, tidy
+from codechat.sandbox.languages.python.target import target as target_interpreter
 
 _LINE = re.compile(r'(?m)^ *File "[^"\n]*", line (\d+)')
 _SAID = re.compile(r"(?m)^(?:(SyntaxError|IndentationError|TabError)|Sorry: (?:ValueError|UnicodeDecodeError)): (.*)")
@@ -129,7 +130,8 @@ class Python:
 
     def extract(self, reply: str, target: Target) -> Extraction:
         """The code of a reply by the rules of `extraction`."""
-        return extract(reply, target.entry_point)
+        other = target_interpreter()
+        return extract(reply, target.entry_point) if other is None else other.extract(reply, target.entry_point)
 
     def defines(self, code: str) -> frozenset[str] | None:
         """The names that the module binds in its own scope, imports included; None if it is not valid Python."""

@@ -13,7 +13,7 @@ from codechat.base.config import Config, result_option
 from codechat.base.domain import Failure, Outcome, Program, Target, Verdict
 from codechat.base.errors import BrokenTask, UserError
 from codechat.base.files import content_hash
-from codechat.sandbox import Box, Ended, Job, Sandbox, SandboxConfig, WorkerDied
+from codechat.sandbox import NAMESPACES, Box, Ended, Job, Sandbox, SandboxConfig, WorkerDied
 from codechat.sandbox.command import COMMANDS, PROC
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.snippets import NotRun, imports_of, names_read, refuse_unrun, shares_names, uses_of
@@ -138,7 +138,7 @@ class AssertionsReader:
 
 
 REMEDY = "call the test in its snippet, or write it as a unittest.TestCase or a function without parameters"
-NO_BOX = "install the package 'bubblewrap' and use sandbox=bubblewrap, or leave the tasks out: dataset.tasks"
+NO_BOX = f"{NAMESPACES} for bubblewrap, which has to be installed, or leave the tasks out: dataset.tasks"
 IDLE_SHARE = 0.125  # of `cpu_s`: who computes for minutes waits for threads and files in between
 THREADS_SHARE = 0.5  # the same for threads: sleeping and waiting for a processor look alike
 BUILTINS = frozenset(name for name in vars(builtins) if not name.startswith("__"))

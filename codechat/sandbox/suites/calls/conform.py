@@ -13,7 +13,7 @@ from codechat.sandbox.inside.decode import DICT, SET
 from codechat.sandbox.suites.values import Table, canonical_bytes
 
 UNDEFINED, NONE = b".", b"N"  # no value at all, which Python does not have, and the one that says so
-_INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,18})")
+_INTEGER = re.compile("0|-?[1-9][0-9]{0,18}")  # as Python writes it
 
 
 def conform(actual: Any, expected: Any) -> Any:

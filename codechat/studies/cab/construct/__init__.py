@@ -2,7 +2,7 @@
 where a build is needed, and the conditions that satisfy the user (section 3.1 of the paper, appendices A.1 to A.4).
 
 `github.py` asks GitHub and has the rules for threads, `repositories.py` chooses repositories and has the funnel,
-`roles.py` asks models and builds Dockerfiles.
+`roles.py` asks models and builds Dockerfiles, `quality.py` finds personal data and duplicates.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from codechat.run.construct import RECIPES, Dropped, Item, Kept, Kit, Outcome, R
 from codechat.run.protocols import Ask
 from codechat.studies.cab.construct import github
 from codechat.studies.cab.construct.github import PER_PAGE, Comment, Found, Github, GithubConfig, Issue, media_in
+from codechat.studies.cab.construct.quality import duplicates, personal_in, texts_of
 from codechat.studies.cab.construct.repositories import IssueFunnel, Rules, choose, item_of
 from codechat.studies.cab.construct.roles import Asking, Builds, Extracted, IssuesPrompts, IssuesRoles, Removed, founded
 from codechat.studies.cab.environments.docker import DockerConfig
@@ -172,7 +173,9 @@ class Issues:
         return Kept(item.having(commit_id=found.items[0].sha))
 
     async def filter(self, item: Item, kit: Kit) -> Outcome:
-        """The seven questions (appendix A.1)."""
+        """The seven questions (appendix A.1); personal data that patterns find end the issue before."""
+        if found := next(filter(None, map(personal_in, texts_of(item.data))), ""):
+            return Dropped("personal data", found)
         wrong = await self._asking(item, kit).criteria()
         if wrong is None:
             return Dropped(UNDECIDED, "the seven questions")
@@ -300,6 +303,7 @@ def issues(config: IssuesConfig) -> Recipe:
     stages = [
         Stage("repositories", made.repositories, check=made.need_token),
         Stage("issues", made.issues, check=made.need_token),
+        Stage("duplicates", together=duplicates, check=made.need_issues),
         Stage("filter", made.filter, check=made.need_issues),
         Stage("messages", made.messages, check=made.need_issues),
         Stage("turns", made.turns, check=made.need_issues),

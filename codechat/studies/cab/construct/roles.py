@@ -30,6 +30,7 @@ from codechat.judging.deciding import Filled, Form, Question, quote, read_object
 from codechat.models import ModelConfig
 from codechat.models.roles import role
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, RecipeRoles
+from codechat.studies.cab.construct.quality import covers
 from codechat.studies.cab.dataset import find_clone
 from codechat.studies.cab.environments.build_files import Refused, instructions, recipe
 from codechat.studies.cab.environments.commits import git, last_words, unpacked
@@ -77,7 +78,30 @@ def refusal_of(text: str, repository: str, commit: str, clone_url: str, config: 
     except Refused as refused:
         return str(refused)
     own = f"{clone_url}/{repository}".casefold()
-    return next(filter(None, (_strays(line, own, commit, text) for line in instructions(text))), "")
+    lines = instructions(text)
+    strays = next(filter(None, (_strays(line, own, commit, text) for line in lines)), "")
+    return strays or ("" if _holds_files(lines, own) else "nothing of the repository is in its image")
+
+
+def _holds_files(lines: Sequence[str], own: str) -> bool:
+    """Whether the last stage has files of the context or of the repository's address, or of a stage that has some."""
+    stages, names, holds = dict[str, bool](), list[str](), False
+    for line in lines:
+        word, _, rest = line.partition(" ")
+        parts = rest.split()
+        if word.upper() == "FROM":
+            base = next((each for each in parts if not each.startswith("--")), "").casefold()
+            holds, number = stages.get(base, False), sum(name.isdigit() for name in stages)
+            names = [str(number), *([parts[-1].casefold()] if len(parts) > 2 and parts[-2].upper() == "AS" else [])]
+        elif word.upper() in ("COPY", "ADD"):
+            origin = next((each.partition("=")[2].casefold() for each in parts if each.startswith("--from=")), None)
+            sources = [each for each in parts if not each.startswith("--")][:-1]
+            local = any(not re.match(r"<<|\w+://|git@", each.strip('[",')) for each in sources)
+            holds = holds or (local if origin is None else stages.get(origin, False)) or own in rest.casefold()
+        elif word.upper() == "RUN":
+            holds = holds or own in rest.casefold()
+        stages |= dict.fromkeys(names, holds)
+    return holds
 
 
 def _strays(instruction: str, own: str, commit: str, text: str) -> str:
@@ -157,7 +181,6 @@ CRITERIA = (
 )
 """The seven questions of appendix A.1, in our words; an issue is kept if every answer is the one that keeps."""
 BUILD, NEEDED, NOT_NEEDED = "BUILD", "NEEDED", "NOT_NEEDED"
-SHORTEST = 4  # the least letters and digits of evidence
 CONDITIONS = 30  # the most conditions of one answer
 
 
@@ -302,13 +325,13 @@ def read_removed(answer: str, comments: int) -> Removed | str:
 
 
 def founded(conditions: Sequence[Condition], issue: Mapping[str, Any]) -> list[Condition]:
-    """The conditions with evidence in the issue or in one of its comments, each once."""
+    """The conditions with evidence in the issue or in one of its comments that names something of them, each once."""
     texts = [issue["title"], issue["body"] or "", *(each["body"] for each in issue["comments"])]
     plain = [*map(_plain, texts)]
     kept: dict[str, Condition] = {}
     for each in conditions:
         evidence = _plain(each.evidence)
-        if len(evidence) >= SHORTEST and any(evidence in text for text in plain):
+        if covers(evidence, each.condition) and any(evidence in text for text in plain):
             kept.setdefault(_plain(each.condition), each)
     return [*kept.values()]
 

@@ -13,6 +13,7 @@ from codechat.base.domain import Build
 from codechat.base.environment import cache_root
 from codechat.base.errors import UserError
 from codechat.datasets.tasks import Workspace
+from codechat.sandbox import NAMESPACES
 from codechat.sandbox.bubblewrap import programs
 from codechat.sandbox.inside.beside import clear, landlock_version
 from codechat.sandbox.interpreters import libraries_at
@@ -58,7 +59,7 @@ class Checkout:
         if self._program is None and landlock_version() < 1:
             raise UserError(
                 "environment=checkout needs bubblewrap with user namespaces, or Landlock, and neither works here",
-                "install the package 'bubblewrap', or choose environment=none or docker",
+                f"{NAMESPACES} for bubblewrap, which has to be installed, or choose environment=none or docker",
             )
         self._python = _Interpreter()
 

@@ -16,6 +16,7 @@ from codechat.studies.multicodeif.metrics import BY_CATEGORY, FIXED
 SIZES = f"n: of how many; *: fewer than {FEW}. What is almost wholly undecided is left out."
 COLOURS: Mapping[published.Weights, str] = {"closed": "#0072B2", "open": "#D55E00"}
 DODGE = 0.5  # of a category: how far its points are spread
+LIGHT, LETTERS = 0.42, "#111111"  # the part of the blues in use, on which letters can be read, also turned over
 WIDEST_HEADS = 26  # letters of the columns of a heat map that stand upright
 
 
@@ -212,16 +213,14 @@ def _heat_map(
     *,
     rows: Sequence[str],
     columns: Sequence[str],
-    top: float = 1.0,
     size: float = 8.5,
 ) -> None:
-    """Shares as shades from white to blue at `top`, each with a text."""
+    """Shares as shades from white to a light blue at 1, each with a text that is dark on all of them."""
     shades = [[float("nan") if rate is None else rate for rate in row] for row in rates]
-    panel.imshow(shades, cmap="Blues", vmin=0, vmax=top, aspect="auto")
+    panel.imshow(shades, cmap="Blues", vmin=0, vmax=1 / LIGHT, aspect="auto")
     for y, row in enumerate(rates):
-        for x, rate in enumerate(row):
-            colour = "white" if rate is not None and rate > 0.6 * top else "#222222"
-            panel.text(x, y, texts[y][x], ha="center", va="center", fontsize=size, color=colour)
+        for x in range(len(row)):
+            panel.text(x, y, texts[y][x], ha="center", va="center", fontsize=size, color=LETTERS)
     aslant = {"rotation": 30, "ha": "right"} if sum(map(len, columns)) > WIDEST_HEADS else {}
     panel.set_xticks(range(len(columns)), columns, **aslant)
     panel.set_yticks(range(len(rows)), rows)

@@ -74,7 +74,9 @@ class ConstraintType:
     solution, which no model under test may see. `read` reads a published answer and raises `ValueError` for a
     malformed one; `words` states the constraint. `guarded` checks code correctly, `official` as the published harness
     does, faults included; None if nothing was published. `unknown` returns why no rule knows an answer's language, so
-    that every code is undecided; empty if one does. `form` is the form of an answer, `examples` are answers.
+    that every code is undecided; empty if one does. `impossible` returns why no program can keep an answer, by the
+    syntax of the language; empty if nothing is known against it. `form` is the form of an answer, `examples` are
+    answers.
     """
 
     name: str
@@ -87,6 +89,7 @@ class ConstraintType:
     guarded: Rule | None = None
     solved: bool = False
     unknown: Callable[[Answer], str] = lambda _: ""
+    impossible: Callable[[Answer], str] = lambda _: ""
     form: str = "the demand in words"
     examples: tuple[str, ...] = ()
 
@@ -169,6 +172,11 @@ class Constraint:
     def unknown(self) -> str:
         """Why every code stays undecided: no rule knows the language well enough. Empty if one does."""
         return constraint_type(self.type).unknown(self.answer)
+
+    @property
+    def impossible(self) -> str:
+        """Why no program of the language can keep it; empty if nothing is known against it."""
+        return constraint_type(self.type).impossible(self.answer)
 
     def require(self) -> None:
         """Raises `UserError` if something that its rules need is not installed."""

@@ -72,6 +72,19 @@ def _readable(answer: Answer, code: str) -> str:
     return code
 
 
+def _no_name(answer: Answer) -> str:
+    """Why no name of a kind can be in the case asked for: by the language's syntax, or as the rule reads names."""
+    customs = answer.grammar.customs
+    for kind, case in _asked(answer).items():
+        hyphened = customs.hyphened.format("a-b")
+        if case == "kebab-case" and not _CASES[case].fullmatch(hyphened.strip("_#`")):
+            why = f"the rule reads no {hyphened}" if hyphened else f"no name in {answer.language} has a hyphen"
+            return f"the names of {kind} cannot be in {case}: {why}"
+        if customs.capitalised and (case == "PascalCase") != (_KINDS[kind] == "class"):
+            return f"the names of {kind} cannot be in {case}: {answer.language} has capitals for types alone"
+    return ""
+
+
 def _names(answer: Answer, code: str, kind: str) -> Iterator[Found]:
     """The names of a kind at their declarations, except names that the language demands."""
     tree = answer.tree(code)
@@ -89,7 +102,7 @@ register(ConstraintType(
     _read_naming,
     lambda answer: "The code must have "
     f"{', '.join(f'{kind} names in {case}' for kind, case in _asked(answer).items())}.",
-    _official_naming, guarded,
+    _official_naming, guarded, impossible=_no_name,
     form="language;class:CASE,function:CASE,variable:CASE; CASE: snake_case, camelCase, PascalCase or kebab-case",
     examples=("java;class:PascalCase,function:camelCase",),
 ))  # fmt: skip
@@ -255,6 +268,14 @@ def _braceless(answer: Answer) -> str:
     return constraints.lacks("block")(answer)
 
 
+def _no_brace(answer: Answer) -> str:
+    """Why the language has no such brace at the head of a function."""
+    if not answer.grammar.customs.braces:
+        return _braceless(answer)
+    alone = answer.values[0] == "Allman" and not answer.grammar.customs.lone_braces
+    return f"{answer.language.capitalize()} ends a line before a lone brace, so no function can have one" * alone
+
+
 def _guarded_braces(answer: Answer, code: str) -> Finding:
     style = answer.values[0]
     tree = answer.tree(code)
@@ -289,5 +310,5 @@ register(ConstraintType(
     _read_braces,
     lambda answer: f"The code must have braces in the {answer.values[0]} style: {_BRACES[answer.values[0]]}.",
     _official_braces, _guarded_braces,
-    unknown=_braceless, form="language;K&R, Allman or 1TBS", examples=("java;K&R",),
+    unknown=_braceless, impossible=_no_brace, form="language;K&R, Allman or 1TBS", examples=("java;K&R",),
 ))  # fmt: skip

@@ -166,6 +166,12 @@ def _is_declared(tree: Tree, name: str, structure: str) -> bool:
     return re.search(made, blanked(tree)) is not None
 
 
+def _spaced(answer: Answer) -> str:
+    """Why no program can use a structure or call an operation: it is no name, as `exception handling` is none."""
+    spaced = [value for value in answer.values if " " in value and value.lower() not in answer.grammar.customs.written]
+    return f"'{spaced[0]:.40}' is no name that a program can use or call" if spaced else ""
+
+
 def _official_type(answer: Answer, code: str) -> Finding:
     """A name with a package, such as `sync.Map`, equals no type's name: only four of Python's are seen with theirs."""
     found = published.structure_named(answer, code)
@@ -182,7 +188,7 @@ register(ConstraintType(
     "data_structure_type", "data_structure", ("data_structure", "type"), "rule",
     partial(constraints.read_values, count=1, form="language;structure"),
     lambda answer: f"The code must use the data structure {answer.values[0]} of {answer.language}.",
-    _official_type, _guarded_type, unknown=constraints.lacks("type"),
+    _official_type, _guarded_type, unknown=constraints.lacks("type"), impossible=_spaced,
     form="language;structure", examples=("typescript;Map",),
 ))  # fmt: skip
 
@@ -213,7 +219,7 @@ register(ConstraintType(
     partial(constraints.read_listed, form="language;structure;['operation', …]"),
     lambda answer: f"The code must use the data structure {answer.values[0]} of {answer.language} with its operations "
     f"{' and '.join(answer.values[1:])}.",
-    _official_operation, _guarded_operation, unknown=constraints.lacks("type", "call"),
+    _official_operation, _guarded_operation, unknown=constraints.lacks("type", "call"), impossible=_spaced,
     form="language;structure;['operation', …]", examples=("rust;Vec;['push', 'pop']",),
 ))  # fmt: skip
 
@@ -349,6 +355,6 @@ register(ConstraintType(
     _read_size,
     lambda answer: f"The code must use the data structure {answer.values[0]} of {answer.language}, and bound "
     f"its size by {answer.values[1]}.",
-    _official_size, _guarded_size, unknown=constraints.lacks("type"),
+    _official_size, _guarded_size, unknown=constraints.lacks("type"), impossible=_spaced,
     form="language;structure;size", examples=("java;HashMap;100",),
 ))  # fmt: skip

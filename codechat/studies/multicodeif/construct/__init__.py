@@ -1,7 +1,8 @@
 """How tasks of MultiCodeIF's kind are made (ConstraGen, the paper's section III).
 
 The stages are in `writing.py` (concepts, draw, write, expand, witness) and `review.py` (redundancy, review, chains).
-`sources.py` reads snippets and the values in `pools/`, `task.py` has the task and its demands.
+`sources.py` reads snippets and the values in `pools/`, `task.py` has the task and its demands. `checking.py` finds
+published tasks that no program can pass.
 """
 
 from collections import Counter
@@ -21,10 +22,13 @@ from codechat.models import ModelConfig
 from codechat.models.roles import role
 from codechat.run.construct import RECIPES, Distributions, Item, Kit, Recipe, RecipeConfig, RecipeRoles, Stage
 from codechat.run.protocols import Ask
+from codechat.sandbox.languages import language_of
+from codechat.sandbox.languages.grammar import Parsed
 from codechat.studies.multicodeif.checking import examine
 from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 from codechat.studies.multicodeif.constraints.examining import Examination
 from codechat.studies.multicodeif.construct import writing
+from codechat.studies.multicodeif.construct.checking import Check
 from codechat.studies.multicodeif.construct.review import THRESHOLD, Filter, Review, Reviews, chains
 from codechat.studies.multicodeif.construct.sources import Pool, Snippets, choose_pools, read_pools, read_snippets
 from codechat.studies.multicodeif.construct.task import Made
@@ -63,6 +67,7 @@ class ConstraintsConfig(RecipeConfig):
     pools: str | None = place_option(None, "a folder of pools of your own, which come before the package's")
     against: str | None = place_option(None, "a file of tasks that new prompts must not resemble either")
     reviews: list[str] = run_option([], "label files of people: reviews=[FILE,FILE]")
+    check: str | None = place_option(None, "find the tasks of this file that no program can pass, without a call")
     roles: ConstraintsRoles = original_option(..., "who makes the tasks")
     prompts: writing.ConstraintsPrompts = original_option(..., "each as a text or @FILE")
 
@@ -73,6 +78,8 @@ class ConstraintsConfig(RecipeConfig):
             own["pools"] = content_hash([pool.model_dump() for pool in read_pools(self.pools).values()])
         if self.against is not None:
             own["against"] = file_hash(Path(self.against).expanduser(), "against=FILE names a file of tasks")
+        if self.check is not None:
+            own["check"] = file_hash(Path(self.check).expanduser(), "check=FILE names a file of tasks")
         return own
 
 
@@ -141,6 +148,8 @@ class Constraints:
             for language, value in {language: value for value, language in pool.pairs()}.items():
                 constraint = Constraint.of(pool.name, pool.answer_to(value, language))
                 constraint.require()
+                if isinstance(known := language_of(language), Parsed):
+                    known.grammar.require()  # a witness must parse
             if pool.kind.by == "classifier":
                 await examine(kit, kit.stage, [Examination(constraint, "x = 1", "guarded")])
 
@@ -206,6 +215,9 @@ def _grown(pools: Mapping[str, Pool], config: ConstraintsConfig) -> Mapping[str,
 @RECIPES.register("constraints", ConstraintsConfig)
 def constraints(config: ConstraintsConfig) -> Recipe:
     """Tasks with constraints on the code, each shown to be passable (MultiCodeIF's ConstraGen)."""
+    if config.check is not None:
+        check = Check(Path(config.check).expanduser())
+        return Recipe(check.items, [Stage("check", check.work)])
     made = Constraints(config)
     return Recipe(
         made.seeds, made.stages, row=made.row, roles=made.roles, schemas=(writing.Concepts, writing.Written),

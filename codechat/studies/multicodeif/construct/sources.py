@@ -136,7 +136,8 @@ def _read(path: Path) -> Pool:
         if pool.name != path.stem:
             raise ValueError(f"its name '{pool.name:.60}' differs from the name of the file")
         for value, language in pool.pairs():
-            pool.kind.read(pool.answer_to(value, language))
+            if why := pool.kind.impossible(pool.kind.read(pool.answer_to(value, language))):
+                raise ValueError(f"{value} in {language}: {why}")
         pool.kind.read(pool.example.answer)
     except (OSError, ValueError, yaml.YAMLError) as error:
         problem = str(error).splitlines()[0]

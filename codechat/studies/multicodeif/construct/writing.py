@@ -13,10 +13,11 @@ from codechat.base.errors import ContextOverflow
 from codechat.base.template import require
 from codechat.judging.deciding import VERDICT, Form, Question, quote, reask
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, Spread
-from codechat.sandbox.languages import extract
+from codechat.sandbox.languages import extract, language_of
+from codechat.sandbox.languages.grammar import Parsed
 from codechat.studies.multicodeif.checking import examine
 from codechat.studies.multicodeif.constraints import Constraint, Finding, constraint_type
-from codechat.studies.multicodeif.constraints.examining import Examination
+from codechat.studies.multicodeif.constraints.examining import Examination, Parsing
 from codechat.studies.multicodeif.construct.sources import Pool
 from codechat.studies.multicodeif.construct.task import Demanded, Made, names_language, relation, unsaid
 from codechat.studies.multicodeif.versions import finding_of, suite_of
@@ -259,7 +260,8 @@ def _level(item: Item, made: Made) -> Item:
 class Witness:
     """Stage witness: a program that keeps every constraint, and a refused one: a task needs both.
 
-    Asks the solver for at most `tries` programs each, and checks them with the guarded validators.
+    Asks the solver for at most `tries` programs each, and checks them with the guarded validators. A code that the
+    language's grammar refuses shows nothing: a validator accepts or refuses it for what no program can be.
     """
 
     def __init__(self, prompts: ConstraintsPrompts, tries: int) -> None:
@@ -280,7 +282,9 @@ class Witness:
         prompt, feedback, reason = quote(self._prompts.solve, own, **parts), "no code was written", NOT_PASSABLE
         for draw in range(self._tries):
             code = await self._code(prompt, kit, draw, made.language)
-            if code:
+            if code and (refused := await self._refused(made, code, kit)):
+                reason, feedback = (UNDECIDED if refused.met is None else NOT_PASSABLE), f"- {refused.reason}"
+            elif code:
                 findings = await self._findings(made, made.demanded, code, kit)
                 unmet = [(each, found) for each, found in zip(made.demanded, findings, strict=True) if not found.met]
                 if not unmet:
@@ -297,14 +301,16 @@ class Witness:
     async def _unrefused(self, made: Made, kit: Kit) -> Dropped | None:
         """Why no program without the level's own constraint is refused; None if one is."""
         own, parts = {"language": made.language}, {"task": made.prompt, "constraint": made.own.words}
-        by_text = constraint_type(made.own.type).by in ("classifier", "compiler")  # any language is worth a try
+        by_text = constraint_type(made.own.type).by == "classifier"  # a program of another language breaks it
         prompt, said, reason = quote(self._prompts.without, own, **parts), "no code was written", ACCEPTS
         for draw in range(self._tries):
             if code := await self._code(prompt, kit, draw, "" if by_text else made.language):
-                (finding,) = await self._findings(made, [made.own], code, kit)
-                if finding.met is False:
-                    return None
-                said, reason = finding.reason, ACCEPTS if finding.met else UNDECIDED
+                finding = None if by_text else await self._refused(made, code, kit)
+                if finding is None:
+                    (finding,) = await self._findings(made, [made.own], code, kit)
+                    if finding.met is False:
+                        return None
+                said, reason = finding.reason, UNDECIDED if finding.met is None else ACCEPTS
         return Dropped(reason, f"no program without it is refused; the last: {said}")
 
     async def _code(self, prompt: str, kit: Kit, draw: int, language: str) -> str | None:
@@ -314,6 +320,14 @@ class Witness:
         except ContextOverflow:
             return None
         return extract(reply.text, Target(language)).code
+
+    async def _refused(self, made: Made, code: str, kit: Kit) -> Finding | None:
+        """That the grammar of the task's language does not read a code; None if it does, or if there is no grammar."""
+        if not isinstance(language_of(made.language), Parsed):
+            return None
+        (found,) = await examine(kit, kit.stage, [Parsing(made.language, code)])
+        reason = found.reason or f"The code is no program in {made.language}: its grammar refuses it."
+        return None if found.met else Finding(found.met, reason)
 
     async def _findings(self, made: Made, demanded: Sequence[Demanded], code: str, kit: Kit) -> list[Finding]:
         """The findings of the guarded validators on a code. A judge sees no reference."""

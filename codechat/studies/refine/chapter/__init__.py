@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
-from codechat.report.chapters import Chapter, register
+from codechat.report.chapters import Chapter, register, study_of
 from codechat.report.data import Column, Drawing, Headline, Interval, Section, Table, Value
 from codechat.report.drawing import write_cell_figures
 from codechat.report.formats import as_csv
@@ -20,7 +20,7 @@ from codechat.report.metrics import Measures
 from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES
 from codechat.report.metrics.measures import FIELD, interval_of
 from codechat.studies.refine.chapter import comparisons, outcomes, tables
-from codechat.studies.refine.chapter.comparisons import AXES, ablation_table
+from codechat.studies.refine.chapter.comparisons import AXES, SUSTAINED, ablation_table
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison, together
 from codechat.studies.refine.chapter.page import DRAWINGS, headline, sections_of
 from codechat.studies.refine.metrics import REFINE, RefineMetrics
@@ -47,6 +47,7 @@ TABLES = (
 class RefineChapter(Chapter):
     measures = REFINE
     reads = Outcomes
+    outcome = SUSTAINED
     fates = ("never broken", "broken at turn")
 
     def checked(self, metrics: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
@@ -98,7 +99,8 @@ class RefineChapter(Chapter):
 
     def groups(self, comparison: RefineComparison) -> dict[str, str]:
         repeated = {repeats.GROUP: repeats.TITLE} if repeats.pooled_in(comparison) else {}
-        return GROUPS | repeated
+        first = ("ablations", "pairs") if study_of(comparison).leads else ()
+        return {key: GROUPS[key] for key in first} | GROUPS | repeated
 
     def tables(self, comparison: RefineComparison) -> Iterator[Table]:
         yield from (table(comparison) for table in TABLES)
@@ -130,7 +132,7 @@ class RefineChapter(Chapter):
         return headline(comparison.loaded, tables)
 
     def sections(self, comparison: RefineComparison) -> list[Section]:
-        return sections_of(comparison, tuple(self.groups(comparison)))
+        return sections_of(comparison, tuple(self.groups(comparison)), study_of(comparison))
 
 
 def _write(name: str, keys: Sequence[str], rows: Sequence[tuple[Value, ...]], folder: Path) -> None:

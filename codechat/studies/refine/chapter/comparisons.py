@@ -8,6 +8,7 @@ from codechat.base.domain import SCOPES
 from codechat.report.comparison import JudgeLabels
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.generic import paired
+from codechat.report.generic.factors import Outcome, factor_of
 from codechat.report.generic.tables import named_table
 from codechat.report.loading import RESCORED
 from codechat.report.metrics.statistics import TaskRatio, percent_change, sustained
@@ -83,13 +84,10 @@ AXES: Mapping[str, str] = {
 }
 
 
-def _is_on(axis: str, key: str) -> bool:
-    """Whether an option belongs to the choice of an axis."""
-    if axis == "prompts":
-        return key.startswith("protocol.prompts")
-    if axis == "turns" or key == "agenda.turns":
-        return axis == "turns" and key == "agenda.turns"
-    return key.partition(".")[0] == axis or (axis == "judge" and key == RESCORED)
+SUSTAINED = Outcome(
+    "share of turns sustained", lambda verdicts: (sustained(verdicts), len(verdicts)), "sustains", "the turns",
+    {"turns": "A longer session has more turns at which code can break, so the share falls with the length by itself."},
+)  # fmt: skip
 
 
 def ablation_table(comparison: RefineComparison, axis: str) -> Table | None:
@@ -97,7 +95,7 @@ def ablation_table(comparison: RefineComparison, axis: str) -> Table | None:
     groups: dict[tuple[str, ...], list[tuple[str | int, Outcomes]]] = defaultdict(list)
     for found in comparison.cells:
         cell = found.cell
-        on = {key: words for key, words in cell.differences.items() if _is_on(axis, key)}
+        on = {key: words for key, words in cell.differences.items() if factor_of(key) == axis}
         fixed = ", ".join(words for key, words in cell.differences.items() if key not in on)
         # under the choice, or under the words of the options if the choice is not all
         chosen = on.keys() <= {axis, "agenda.turns", RESCORED}

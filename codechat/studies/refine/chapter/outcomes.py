@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from codechat.base.domain import CHANGES, SCOPES
 from codechat.base.records import InstructionRecord, SessionRecord, TurnRecord
+from codechat.report import drawing
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, resamples_of
 from codechat.report.data import Column, Drawing, Interval, Table, Value, columns_of, with_interval
 from codechat.report.drawing import EDGE, SPREAD, Look, bars, from_zero, name_groups, panels, spread, strips
@@ -24,7 +25,7 @@ from codechat.report.metrics.statistics import (
     percent_change,
     phi,
     sustained,
-)
+)  # fmt: skip
 from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter.powered import NO_CODE
 from codechat.studies.refine.metrics import ByType
@@ -43,6 +44,7 @@ MEANS_NOTE = (
     "mean. Intervals: 95 %, resampled by task for all models alike; the models themselves are not resampled."
 )
 Rows = Iterator[tuple[Value, ...]]
+MOST_SETUPS = 4  # of a figure
 MOST_LETTERS = 30  # of names that stand upright side by side below a narrow panel
 WHOLE: dict[str, Any] = {
     "color": "#111111", "marker": "D", "linestyle": "none", "label": "all models together", "markersize": 8,
@@ -443,8 +445,8 @@ def _phi(models: Together) -> Rows:
 
 
 def drawings(setups: Sequence[Together]) -> Iterator[Drawing]:
-    """A figure per rate, if a setup has several models."""
-    for rate, (name, did, where) in MEANINGS.items() if setups else ():
+    """A figure per rate, if a setup has several models; none of more setups than a figure shows, which tables hold."""
+    for rate, (name, did, where) in MEANINGS.items() if 0 < len(setups) <= MOST_SETUPS else ():
         yield Drawing(
             f"models_{rate}", f"{name} over all turns together ({where})",
             f"The share of turns that {did}: by model, scope and change. Black points and the dashed line are all "
@@ -455,9 +457,9 @@ def drawings(setups: Sequence[Together]) -> Iterator[Drawing]:
 
 def _draw(comparison: RefineComparison, look: Look, setups: Sequence[Together], rate: str) -> Any:
     places = [(setup, part) for setup in setups for part in PARTS]
-    several = len(setups) > 1
-    titles = [f"{setup.setting}, {part}" if several else part.capitalize() for setup, part in places]
-    figure, axes = panels(titles, width=3.9, height=3.4, columns=3)
+    titles = [f"{setup.setting}, {part}" if len(setups) > 1 else part.capitalize() for setup, part in places]
+    most = max(len(setup.models) for setup in setups)
+    figure, axes = panels(titles, 3.9, drawing.height_of(most, 3.4), 3, one_scale=most <= drawing.MOST_LINES)
     for panel, (setup, part) in zip(axes, places, strict=True):
         kinds = [(part.removeprefix("by "), name) for name in PARTS[part]]
         if kinds:
@@ -469,6 +471,10 @@ def _draw(comparison: RefineComparison, look: Look, setups: Sequence[Together], 
 
 
 def _by_model(panel: Any, look: Look, setup: Together, pick: Pick) -> None:
+    if len(setup.models) > drawing.MOST_LINES:
+        heads = [*setup.models, WHOLE["label"]]  # the row past the last model is of all
+        drawing.rows(panel, heads, [""], lambda row, _: setup.pooled(pick, setup.models[row : row + 1]))
+        return
     for place, model in enumerate(setup.models):
         bars(panel, [(place, *setup.pooled(pick, [model]))], **_style(look, setup, model))
     whole, _ = setup.pooled(pick)
@@ -488,5 +494,7 @@ def _by_type(panel: Any, look: Look, setup: Together, picks: Mapping[str, Pick])
 
 
 def _style(look: Look, setup: Together, model: str) -> dict[str, Any]:
+    if len(setup.models) > drawing.MOST_LINES:  # they are named in rows
+        return {"color": drawing.OTHERS, "fmt": "o", "ms": 2.5, "ecolor": "none"}
     label = next(found.cell.label for (name, _), found in setup.cells.items() if name == model)
     return {**look.point(label), "label": model}

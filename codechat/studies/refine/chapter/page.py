@@ -1,10 +1,11 @@
 """The page and the figures of refinement: headline, leaderboard, curves, rates by type (paper, Figs. 3 to 7)."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from codechat.base.domain import CHANGES, SCOPES
@@ -25,6 +26,7 @@ from codechat.report.data import (
 )  # fmt: skip
 from codechat.report.drawing import Look, Point, points_of
 from codechat.report.generic import overview
+from codechat.report.generic.factors import Study, panels_of
 from codechat.report.metrics.statistics import TaskRatio, mean_of, rate
 from codechat.studies.refine.chapter import comparisons
 from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison, setups_of
@@ -38,10 +40,10 @@ BOARD_NOTE = (
 )
 ALIVE_NOTE = "Share of sessions whose code has passed at every turn so far. Errored sessions are left out."
 LEGEND = (
-    ("main", "Pass@1, % (band: 95 % interval by task)"),
+    ("main", "Pass@1 (band: 95 % interval by task)"),
     ("second", "alive since turn 0"),
     ("third", "instructions followed"),
-    ("context", "other models alive"),
+    ("context", "others alive; of many the lowest, median and highest"),
 )
 SUSTAINED = "Sustained turns"
 TREND_HINT = "Mann–Kendall: ↓ decreasing, ↑ increasing, · no trend at α = 0.05"
@@ -87,7 +89,7 @@ def _tested(names: Sequence[str], rivals: Mapping[str, Sequence[LoadedCell]], ta
     best, second = (rivals[name] for name in names)
     cells = [(mine.dataset, mine.label, its.label) for mine in best for its in second if mine.dataset == its.dataset]
     signs = dict.fromkeys(cells, 1) | {(dataset, b, a): -1 for dataset, a, b in cells}
-    figures, unsure, level = [], [], True
+    figures, unsure, level, families = [], [], True, set()
     for row in (row for table in tables if table.name == PAIRS for row in table.named_rows()):
         sign = signs.get((row["dataset"], row["a"], row["b"]))
         if sign is not None and row["mst_difference_ci"] is not None:
@@ -95,13 +97,15 @@ def _tested(names: Sequence[str], rivals: Mapping[str, Sequence[LoadedCell]], ta
             turns = _number(sign * row["mst_difference"])
             figures.append(f"{turns} turns on {row['dataset']} (95 % interval {ends})")
             level = level and turns == LEVEL
+            families.add(row["tests"])
             unsure += [row["dataset"]] if row["p_holm"] is None or row["p_holm"] >= 0.05 else []
     if not figures:
         return []
     if level:
         return [f"Task by task {_joined(names)} differ by {_joined(figures)}."]
     sure = f"which may be chance on {_joined(unsure)}" if unsure else "more than chance explains"
-    return [f"Task by task {names[0]} is ahead by {_joined(figures)}, {sure} (Wilcoxon, Holm-corrected)."]
+    of = _joined(f"{tests} pair{'s' * (tests > 1)}" for tests in sorted(families))
+    return [f"Task by task {names[0]} is ahead by {_joined(figures)}, {sure} (Wilcoxon, Holm-corrected over {of})."]
 
 
 def _number(value: float) -> str:
@@ -120,14 +124,14 @@ def _facts(cells: Sequence[LoadedCell]) -> list[tuple[str, str]]:
     if first is not None and last is not None:
         means = f"Pass@1 from turn 0 to turn {cells[0].turns - 1}"
         means += f", mean of {len(cells)} cells" if len(cells) > 1 else ""
-        facts.append((f"{100 * first:.0f} % → {100 * last:.0f} %", means))
+        facts.append((f"{first:.3f} → {last:.3f}", means))
     rates = {scope: mean_of(cell.metrics["regression"]["by_scope"][scope] for cell in cells) or 0.0 for scope in SCOPES}
     worst = max(rates, key=lambda scope: rates[scope])
     if rates[worst] > 0:
-        facts.append((f"{100 * rates[worst]:.1f} %", f"of {worst} changes break working code, the most of the scopes"))
+        facts.append((f"{rates[worst]:.3f}", f"of {worst} changes break working code, the most of the scopes"))
     mended = mean_of(cell.metrics["self_correction"]["overall"] for cell in cells)
     if mended is not None:
-        facts.append((f"{100 * mended:.1f} %", "of changes to broken code mend it"))
+        facts.append((f"{mended:.3f}", "of changes to broken code mend it"))
     sessions, errored, skipped, undecided = (
         sum(cell.metrics[name] for cell in cells) for name in ("sessions", "errored", "skipped_turns", "undecided")
     )
@@ -136,25 +140,40 @@ def _facts(cells: Sequence[LoadedCell]) -> list[tuple[str, str]]:
     return [*facts, (f"{sessions:,}", counts)]
 
 
-def sections_of(comparison: RefineComparison, groups: Sequence[str]) -> list[Section]:
-    """The sections; `groups` are the tables and figures that stand in the last."""
-    panels: dict[str, list[Line]] = {}
+def sections_of(comparison: RefineComparison, groups: Sequence[str], study: Study) -> list[Section]:
+    """The sections; `groups` are the tables and figures that stand in the last. A chart compares models, or the levels
+    of the first setting if the study is about settings."""
     found = {each.cell.folder: each for each in comparison.cells}
-    for cell in comparison.loaded:
+    panels: dict[str, list[Line]] = {}
+    if study.leads:
+        named = [(title, cell, level) for title, levels in panels_of(study) for level, cell in levels]
+    else:
+        named = [(f"{cell.dataset}, {cell.setting}", cell, cell.model) for cell in comparison.loaded]
+    for title, cell, name in named:
         each = found.get(cell.folder)
         alive = [each.surviving(turn).rate for turn in range(cell.turns)] if each else []
-        panels.setdefault(f"{cell.dataset}, {cell.setting}", []).append(Line(cell, cell.model, alive))
+        panels.setdefault(title, []).append(Line(cell, name, alive))
     drawn = {name: [line for line in lines if line.values] for name, lines in panels.items()}
     charts = [Chart("", "Alive", lines, name) for name, lines in drawn.items() if lines]
     cards = [_card(line, [x for x in lines if x is not line]) for lines in panels.values() for line in lines]
     meaning = [comparisons.MEANING] if comparisons.has_labels(comparison) else []
     notes = (BOARD_NOTE, *meaning, *overview.pooling_notes(comparison.loaded))
+    ranked = Section("leaderboard", "Leaderboard", "Leaderboard", (*notes, *_boards(comparison.loaded, found)))
+    survival = Section("survival", "How long code stays alive", "", (ALIVE_NOTE, charts))
     return [
-        Section("leaderboard", "Leaderboard", "Leaderboard", (*notes, _board(comparison.loaded, found))),
-        Section("survival", "How long code stays alive", "", (ALIVE_NOTE, charts)),
-        Section("curves", "Model by model", "Curves", (Cards(LEGEND, cards),)),
+        *([survival, ranked] if study.leads else [ranked, survival]),
+        Section("curves", "Cell by cell" if study.leads else "Model by model", "Curves", (Cards(LEGEND, cards),)),
         Section("results", "Tables and figures", "Tables", groups=groups),
     ]
+
+
+def _boards(cells: Sequence[LoadedCell], found: Mapping[Path, Outcomes]) -> Iterator[str | Board]:
+    """A board per length of sessions, longest first: MST grows with the length."""
+    lengths = sorted({cell.turns for cell in cells}, reverse=True)
+    for length in lengths:
+        if len(lengths) > 1:
+            yield f"Sessions of {length} turns, ranked among themselves, since MST grows with the length:"
+        yield _board([cell for cell in cells if cell.turns == length], found)
 
 
 def _corrected_columns(cells: Sequence[LoadedCell], found: Mapping[Path, Outcomes]) -> list[BoardColumn]:
@@ -172,10 +191,10 @@ def _corrected_columns(cells: Sequence[LoadedCell], found: Mapping[Path, Outcome
 def _board(cells: Sequence[LoadedCell], found: Mapping[Path, Outcomes]) -> Board:
     metrics = [cell.metrics for cell in cells]
     ends = [[m["pass_at_1"][place] if m["pass_at_1"] else None for m in metrics] for place in (0, -1)]
-    longest = max(cell.turns for cell in cells)
+    longest = cells[0].turns
     change = "change from the first turn to the last, in per cent of the first"
     followed = _corrected_columns(cells, found)
-    mst = f"MST of {longest}" if {cell.turns for cell in cells} == {longest} else "MST of N"
+    mst = f"MST of {longest}"
     columns = [
         BoardColumn("Model", cells, "cell"),
         *overview.if_it_varies("Dataset", [cell.dataset for cell in cells]),
@@ -201,7 +220,7 @@ def _board(cells: Sequence[LoadedCell], found: Mapping[Path, Outcomes]) -> Board
         *overview.inside_columns(cells),
         *overview.use_columns(cells),
     ]  # fmt: skip
-    return Board("Leaderboard", columns, sort=mst)
+    return Board(f"Leaderboard, {longest} turns", columns, sort=mst)
 
 
 def _trend(metrics: Mapping[str, Any]) -> Shown:
@@ -218,10 +237,20 @@ def _adhered(metrics: Mapping[str, Any]) -> float | None:
     return rate(adhered, adhered + violated)
 
 
+def _context(cell: LoadedCell, others: Sequence[Line]) -> list[Line]:
+    """The others' lines, or of many the lowest, the median and the highest value at every turn."""
+    if len(others) <= drawing.MOST_LINES:
+        return [replace(other, name="", style="context") for other in others]
+    turns = zip_longest(*(other.values for other in others))
+    known = [[value for value in values if value is not None] for values in turns]
+    picks: Sequence[Callable[[list[float]], float]] = (min, median, max)
+    return [Line(cell, "", [pick(each) if each else None for each in known], style="context") for pick in picks]
+
+
 def _card(alive: Line, others: Sequence[Line]) -> Card:
     cell, metrics = alive.cell, alive.cell.metrics
     lines = [
-        *(replace(other, name="", style="context") for other in others),
+        *_context(cell, others),
         Line(cell, "", metrics["iar"], first=1, style="third"),
         replace(alive, name="alive", style="second"),
         Line(cell, "Pass@1", metrics["pass_at_1"], metrics["ci"]["pass_at_1"], style="main"),
@@ -241,7 +270,8 @@ def _curve(name: str, figure: Callable[[Outcomes, int], TaskRatio], first: int, 
 
 def regression(comparison: RefineComparison, look: Look, breakdown: str) -> Any:
     """The regression rate by scope or by change."""
-    figure, axes = drawing.panels(comparison.datasets, height=3.3)
+    most = max(len(comparison.on(dataset)) for dataset in comparison.datasets)
+    figure, axes = drawing.panels(comparison.datasets, height=drawing.height_of(most, 3.3))
     for panel, dataset in zip(axes, comparison.datasets, strict=True):
         drawing.points(
             panel, look, TYPES[breakdown], comparison.on(dataset),
@@ -255,7 +285,8 @@ def self_correction(comparison: RefineComparison, look: Look) -> Any:
     """The self-correction rate over all turns, by scope and by change: a row of three panels per dataset."""
     places = [(dataset, name) for dataset in comparison.datasets for name in ("all_turns", "by_scope", "by_change")]
     titles = [f"{dataset}, {name.replace('_', ' ')}" for dataset, name in places]
-    figure, axes = drawing.panels(titles, width=3.9, height=3.0, columns=3)
+    most = max(len(comparison.on(dataset)) for dataset in comparison.datasets)
+    figure, axes = drawing.panels(titles, width=3.9, height=drawing.height_of(most, 3.0), columns=3)
     for panel, (dataset, name) in zip(axes, places, strict=True):
         drawing.points(panel, look, TYPES[name], comparison.on(dataset), partial(_mended, name))
         panel.set_ylabel("Self-correction rate" if name == "all_turns" else "")

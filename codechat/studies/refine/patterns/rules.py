@@ -27,6 +27,7 @@ from typing import Any
 from codechat.base.domain import Adherence, Applicability, Change, Instruction, Scope
 from codechat.base.errors import UserError, nearest
 from codechat.sandbox.languages.python.syntax import parameters
+from codechat.sandbox.languages.python.target import unread
 from codechat.studies.refine.patterns.base import Clause, Readable, Rule, clause_of
 from codechat.studies.refine.patterns.finders.functions import helper
 from codechat.studies.refine.patterns.reading.code import Code, read
@@ -106,8 +107,15 @@ def applicable(code: str, instruction: Instruction) -> Applicability:
     rule = rule_of(instruction)
     if rule is None:
         return Applicability(None, BY, "no rule decides this instruction")
+    if unseen := _unread(instruction, code):
+        return Applicability(None, BY, unseen)
     fits, reason = _applies(_read(code, instruction), rule)
     return Applicability(fits, BY, reason)
+
+
+def _unread(instruction: Instruction, *codes: str) -> str:
+    """Why the rules cannot read code that is Python where it runs; else empty."""
+    return next(filter(None, map(unread, codes)), "") if instruction.language == PYTHON else ""
 
 
 def _read(code: str, instruction: Instruction) -> Readable:
@@ -137,6 +145,8 @@ def adherence(before: str, after: str, instruction: Instruction) -> Adherence:
     rule = rule_of(instruction)
     if rule is None:
         return Adherence("undecided", BY, "no rule decides this instruction")
+    if unseen := _unread(instruction, before, after):
+        return Adherence("undecided", BY, unseen)
     old, new = _read(before, instruction), _read(after, instruction)
     fault = _not_a_revision(old, new, rule) or _unmet(old, new, rule)
     if fault:

@@ -19,6 +19,7 @@ from codechat.run.construct import RECIPES, Dropped, Item, Kept, Kit, Outcome, R
 from codechat.run.protocols import Ask
 from codechat.sandbox.suites import SUITES
 from codechat.studies.sreval.construct.agents import (
+    MOST_STEPS,
     RECALLS,
     Agents,
     Aligned,
@@ -29,7 +30,14 @@ from codechat.studies.sreval.construct.agents import (
     StepsPrompts,
     StepsRoles,
 )
-from codechat.studies.sreval.construct.algorithm import ALIGNMENT, DISTINCTIVENESS, Limits, Skippable, make_turns
+from codechat.studies.sreval.construct.algorithm import (
+    ALIGNMENT,
+    DISTINCTIVENESS,
+    Limits,
+    Skippable,
+    make_turns,
+    read_verdict,
+)
 from codechat.studies.sreval.construct.seeds import filtered, place_of, read_seeds, refuse_failing
 
 NO_ANSWER = "no readable answer"
@@ -77,13 +85,7 @@ class Steps:
         function. An existing function that fails is dropped later."""
 
         async def tested(item: Item) -> tuple[str, Verdict]:
-            place, solution = place_of(item.data), item.data["solution"]
-            fields = place.suite_fields("\n".join(item.data["tests"]) or LOADS[place.language], solution)
-            if place.language == "python":
-                fields["tests"] = item.data["tests"] or [LOADS["python"]]
-            return item.id, await kit.check(
-                Program(solution, place.target), make_suite(SUITES.validate(fields, "tests"), item.id)
-            )
+            return item.id, await _tested(item, item.data["solution"], kit)
 
         for item in items:
             if "place" in item.data:
@@ -96,7 +98,7 @@ class Steps:
         """A repository's function must pass in place, be long enough, and depend on its own file alone (3.1.1)."""
         if "place" not in item.data:
             return Kept(item)
-        checked = await self._agents(item, kit).check_seed()
+        checked = await self._agents(item, kit).check_seed(item.data["solution"])
         if not checked.correct:
             return Dropped("fails in place", checked.feedback)
         return filtered(item.data) or Kept(item)
@@ -123,16 +125,21 @@ class Steps:
         steps, feedback = list[str](), ""
         for number in range(1, self._config.rounds + 1):  # noqa: B007  the provenance has it
             parts = await agents.decompose(instruction, (steps, feedback) if steps else None)
+            if parts and len(parts) > MOST_STEPS:  # counts as refused: people see what is too many to the end
+                steps, feedback = parts, f"There are {len(parts)} instructions: give two to {MOST_STEPS}."
+                continue
             evaluated = await agents.evaluate(instruction, parts) if parts else None
             if parts is None or evaluated is None:
                 return Dropped(NO_ANSWER, f"of the {'evaluator' if parts else 'decomposer'}")
             steps, feedback = parts, evaluated.feedback
             if evaluated.decision == "RETAIN":
+                if evaluated.failing:
+                    said = f"The evaluator retains these steps, and {' and '.join(evaluated.failing)} fails; "
+                    steps = _revised(kit, f"{said}give the steps that hold, one a line. {feedback}", steps)
                 break
         else:
             refused = f"These steps were refused {counted(self._config.rounds, 'time')}; give others, one a line. "
-            answer = kit.people(refused + feedback, "\n".join(" ".join(step.split()) for step in steps))
-            steps = [line.strip() for line in answer.splitlines() if line.strip()] if answer else steps
+            steps = _revised(kit, refused + feedback, steps)
         arranged = await agents.arrange(steps)
         if isinstance(arranged, Dropped):
             return arranged
@@ -153,6 +160,20 @@ class Steps:
         ]
         attempts, told_by = [turn.attempts for turn in made], [turn.told_by for turn in made]
         return Kept(item.having(turns=turns).noting(attempts=attempts, told_by=told_by, skip=skip))
+
+    async def completeness(self, item: Item, kit: Kit) -> Outcome:
+        """The last program must pass the seed's own tests: all steps together are the whole requirement (3.1.2).
+
+        A seed without tests cannot show it.
+        """
+        if not item.data["tests"]:
+            return Kept(item.noting(complete=None))
+        last = item.data["turns"][-1]["solution"]
+        if "place" in item.data:
+            checked = await self._agents(item, kit).check_seed(last)
+        else:
+            checked = read_verdict(await _tested(item, last, kit))
+        return Kept(item.noting(complete=True)) if checked.correct else Dropped("incomplete", checked.feedback)
 
     def row(self, item: Item) -> Mapping[str, Any]:
         """The line of a task for `dataset=jsonl` with `protocol=stepwise`."""
@@ -196,14 +217,31 @@ class Steps:
         return Agents(kit, self._config.prompts, place_of(data), data["solution"], "\n".join(data["tests"]))
 
 
+async def _tested(item: Item, code: str, kit: Kit) -> Verdict:
+    """The verdict of a seed's own tests on a program that stands alone; without tests it must load."""
+    place, solution = place_of(item.data), item.data["solution"]
+    python, tests = place.language == "python", item.data["tests"] or [LOADS[place.language]]
+    fields = place.suite_fields("\n".join(tests), f"{solution}\n\n{code}" if python and code != solution else solution)
+    if python:
+        fields["tests"] = tests
+    return await kit.check(Program(code, place.target), make_suite(SUITES.validate(fields, "tests"), item.id))
+
+
+def _revised(kit: Kit, question: str, steps: Sequence[str]) -> list[str]:
+    """The steps as people give them, one a line; the same if they leave them."""
+    answer = kit.people(question, "\n".join(" ".join(step.split()) for step in steps))
+    return [line.strip() for line in answer.splitlines() if line.strip()] if answer else [*steps]
+
+
 @RECIPES.register("steps", StepsConfig)
 def steps(config: StepsConfig) -> Recipe:
     """Tasks whose requirements come step by step, each with its program and tests (SR-Eval)."""
     made = Steps(config)
     works = {"filter": made.filter, "recall": made.recall, "convert": made.convert, "decompose": made.decompose}
+    works |= {"tests": made.tests, "completeness": made.completeness}
     return Recipe(
         seeds=made.seeds,
-        stages=[Stage(name, work) for name, work in {**works, "tests": made.tests}.items()],
+        stages=[Stage(name, work) for name, work in works.items()],
         row=made.row,
         roles=made.roles,
         schemas=(Converted, Decomposed, Evaluated, Analyzed, Aligned),

@@ -38,6 +38,9 @@ from codechat.studies.sreval.construct.algorithm import (
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Mark = Literal["pass", "fail"]
+MARKS = ("testability", "completeness", "distinctiveness", "authenticity")
+MOST_STEPS = 5
+"""The paper's: a decomposition has two to five."""
 RECALLS = ("recall_1", "recall_2", "recall_3")
 FRAMEWORKS = {
     "python": "They are one file with one or more classes of unittest.TestCase, and no main guard.",
@@ -59,13 +62,13 @@ class Converted(Reply):
 
 
 class Decomposed(Reply):
-    """The decomposer's instructions, the core first."""
+    """The decomposer's instructions, the core first; more than `MOST_STEPS` are refused later."""
 
-    instructions: list[Text] = Field(min_length=2, max_length=5)
+    instructions: list[Text] = Field(min_length=2)
 
 
 class Evaluated(Reply):
-    """The evaluator's marks and decision, which must agree."""
+    """The evaluator's marks and decision. People settle a RETAIN with marks of fail (`failing`)."""
 
     testability: Mark
     completeness: Mark
@@ -76,12 +79,16 @@ class Evaluated(Reply):
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
-        fails = "fail" in (self.testability, self.completeness, self.distinctiveness, self.authenticity)
-        if fails == (self.decision == "RETAIN"):
+        if self.decision == "REJECT" and not self.failing:
             raise ValueError("decision: RETAIN needs four marks of pass, and REJECT one of fail")
         if self.decision == "REJECT" and not self.feedback.strip():
             raise ValueError("feedback: say what to change")
         return self
+
+    @property
+    def failing(self) -> list[str]:
+        """The names of the marks that fail."""
+        return [name for name in MARKS if getattr(self, name) == "fail"]
 
 
 class Analyzed(Reply):
@@ -231,11 +238,11 @@ class Agents:
         except ContextOverflow:
             return False
         code = next(iter(self._blocks(reply.text)), "")
-        return bool(code) and (await self._checked(code, Draft(code, self._tests))).correct
+        return bool(code) and (await self.check_seed(code)).correct
 
-    async def check_seed(self) -> Checked:
-        """The seed's own tests on its own solution."""
-        return await self._checked(self._reference, Draft(self._reference, self._tests))
+    async def check_seed(self, code: str) -> Checked:
+        """The seed's own tests on a program: on its own solution, or on the program of the last step."""
+        return await self._checked(code, Draft(code, self._tests))
 
     # the team of Algorithm 1
 

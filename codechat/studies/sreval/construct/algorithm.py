@@ -16,6 +16,7 @@ from codechat.datasets.reading.rows import make_suite
 from codechat.run.construct import Dropped
 from codechat.sandbox.languages import language_of
 from codechat.sandbox.languages.python.syntax import parse
+from codechat.sandbox.languages.python.target import is_python
 from codechat.sandbox.suites import SUITES, Suite
 from codechat.studies.sreval.dataset import CPU_S, needs_of
 
@@ -146,7 +147,7 @@ class Checked:
 
 async def unified_check(check: Check, place: Place, program: str, draft: Draft) -> Checked:
     """The end of a draft's tests on a program (Algorithm 2). Raises `InfrastructureError` if the sandbox fails."""
-    if place.language == "python" and parse(program) is None:
+    if place.language == "python" and not is_python(program):
         return Checked("broken", "The program is not valid Python.")
     if place.language == "python" and (why := unusable(draft.test, place)):
         return Checked("not_run", why)

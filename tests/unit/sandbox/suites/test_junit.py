@@ -28,6 +28,7 @@ from codechat.sandbox.suites.junit.toolchain import (
     find_jars,
     toolchain,
 )
+from codechat.studies.sreval.construct.algorithm import read_verdict
 from support.machine import needs_java
 from support.mistakes import mistake
 
@@ -87,6 +88,14 @@ class TestOneUnit:
         assert verdict.outcome == "fail" and verdict.failure is not None
         assert verdict.failure.reason == "its tests do not compile with it" and verdict.unrun == "unfit"
         assert str(verdict.failure.exception).startswith("line 5: cannot find symbol")
+
+    @pytest.mark.parametrize("where", ["program", "tests"])
+    def test_a_compiler_that_runs_out_of_memory_is_no_verdict_on_the_source(self, check: Check, where: str) -> None:
+        doubled = " ".join(f"static final String A{each} = A{each - 1} + A{each - 1};" for each in range(1, 30))
+        large = f'class Large {{ static final String A0 = "0123456789abcdef"; {doubled} }}\n'
+        verdict = check(*((SHOP + large,) if where == "program" else (SHOP, TESTS + large)))
+        assert verdict.outcome == "crash" and verdict.failure is not None and verdict.unrun is None
+        assert verdict.failure.reason == "the compiler gives up on it" and not read_verdict(verdict).discriminating
 
     def test_what_is_no_java_is_a_syntax_error(self, check: Check) -> None:
         verdict = check("def sell(): return [2]\n")

@@ -91,6 +91,24 @@ def test_a_build_passes_by_its_tests_alone(said: str, named: int, passes: bool) 
     assert passes or (verdict.failure is not None and "were run to their end" in verdict.failure.reason)
 
 
+@pytest.mark.parametrize(
+    ("goal", "said", "outcome"),
+    [
+        ("compile", "Fatal error compiling: java.lang.StackOverflowError", "crash"),
+        ("testCompile", "Fatal error compiling: CompilerException: java.lang.OutOfMemoryError: Java heap", "crash"),
+        ("testCompile", "COMPILATION ERROR :\n[ERROR] An unknown compilation problem occurred", "crash"),
+        ("compile", "COMPILATION ERROR :\n[ERROR] A.java:[1,2] cannot find symbol", "fail"),
+        ("test", "ATest.b:3 StackOverflowError", "fail"),
+    ],
+)
+def test_a_compiler_that_runs_out_of_stack_or_memory_decides_nothing(goal: str, said: str, outcome: str) -> None:
+    stdout = (
+        f"[ERROR] {said}\n[ERROR] Failed to execute goal a:maven-plugin:3.8.1:{goal} (default-{goal}) on project shop\n"
+    )
+    verdict = judge_build(Ran(1, stdout=stdout), Command(argv=("mvn",)), 1)
+    assert verdict.outcome == outcome and (outcome == "fail" or verdict.unrun is None)
+
+
 @pytest.mark.parametrize(("goal", "unrun"), [("testCompile", "unfit"), ("compile", None), ("test", None)])
 def test_tests_that_do_not_compile_are_told_from_those_that_fail(goal: str, unrun: str | None) -> None:
     begun = "[INFO] --- maven-compiler-plugin:3.8.1:testCompile (default-testCompile) @ shop ---\n"

@@ -15,8 +15,8 @@ GOOD = {
     "without .git": f"RUN git clone {HOME} . && git reset --hard {COMMIT}",
     "in several steps": f"RUN git init && git remote add origin {HOME}\nRUN git fetch origin {COMMIT}\n"
     "RUN git checkout FETCH_HEAD",
-    "another address that is no repository": "RUN wget https://example.org/a.tar.gz",
-    "a word": "RUN apt-get install -y git && echo clone",
+    "another address that is no repository": "COPY src /src\nRUN wget https://example.org/a.tar.gz",
+    "a word": "COPY --chown=a a.py /b/\nRUN apt-get install -y git && echo clone",
 }
 REFUSED = {
     "it clones https://github.com/eve/shop": f"RUN git clone https://github.com/eve/shop && git checkout {COMMIT}",
@@ -54,7 +54,28 @@ def test_what_is_refused_without_a_build(said: str) -> None:
 
 def test_downloads_of_the_builder_need_the_network() -> None:
     assert "builds have no network" in refusal("ADD https://example.org/a /a", build_network=False)
-    assert refusal("ADD https://example.org/a /a") == ""
+    assert refusal("ADD https://example.org/a /a\nADD . /s") == ""
+
+
+STAGES = "COPY . /s\nRUN make\nFROM tiny\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "empty"),
+    [
+        ("RUN echo hello", True),
+        ("RUN apt-get install -y make\nWORKDIR /app", True),
+        ("ADD https://example.org/a.tgz /a", True),
+        ("COPY <<EOF /a", True),
+        (f"{STAGES}RUN echo hello", True),
+        (f"{STAGES}COPY --from=0 /s/bin /bin/", False),
+        ("RUN true\nFROM other AS two\nCOPY --from=0 /a /a", True),
+        ('COPY ["setup.py", "/s/"]', False),
+        (f"RUN curl -L {HOME}/archive/{COMMIT}.tar.gz | tar xz", False),
+    ],
+)
+def test_something_of_the_repository_must_be_in_the_image(text: str, empty: bool) -> None:
+    assert ("nothing of the repository" in refusal(text)) == empty, refusal(text)
 
 
 def test_a_repository_is_described_without_following_links(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def seeds(count: int) -> list[dict[str, Any]]:
-    whole = {"solution": program(9), "tests": "assert f(1) == 10", "language": "python"}
+    whole = {"solution": program(2), "tests": "assert f(1) == 3", "language": "python"}
     return [{"id": f"s{number}", "instruction": f"s{number}", **whole} for number in range(count)]
 
 
@@ -167,6 +167,52 @@ def test_after_the_last_round_people_give_the_steps(construct: Construct, tmp_pa
     assert agents.asked["decomposer"] == 2  # no reply is paid twice
     (item,) = read(tmp_path / "out" / "items.jsonl")
     assert [turn["instruction"] for turn in item["turns"]] == ["add 1 first", "add 2 then"]
+
+
+def test_a_retain_with_a_failing_mark_and_six_steps_go_to_people(construct: Construct, tmp_path: Path) -> None:
+    torn = json.dumps({**MARKS, "completeness": "fail", "decision": "RETAIN", "feedback": "None is left out"})
+
+    def evaluator(parts: dict[str, str], number: int) -> str:
+        return torn if "(s0)" in parts["steps"] else Agents().answer("evaluator", parts)
+
+    def decomposer(parts: dict[str, str], number: int) -> str:
+        many = 6 if "feedback" not in parts or "s2" in parts["instruction"] else 2
+        return json.dumps({"instructions": steps_of(parts["instruction"], 2 if parts["instruction"] == "s0" else many)})
+
+    agents = Agents(others={"evaluator": evaluator, "decomposer": decomposer})
+    assert construct(agents, seeds(3), "construct.rounds=2") == 0
+    questions = {each["item"]: each for each in read(tmp_path / "out" / "questions.jsonl")}
+    assert {*questions} == {"s0", "s2"} and not read(tmp_path / "out" / "dropped.jsonl")
+    assert "completeness fails" in questions["s0"]["question"] and "None is left out" in questions["s0"]["question"]
+    assert "6 instructions" in questions["s2"]["question"] and questions["s2"]["suggestion"].count("\n") == 5
+    (item,) = read(tmp_path / "out" / "items.jsonl")
+    assert item["task_id"] == "s1" and item["provenance"]["rounds"] == 2  # six steps were one refusal
+    answers = [
+        {"question": questions["s0"]["id"], "do": "suggestion"},
+        {"question": questions["s2"]["id"], "do": "drop"},
+    ]
+    write(tmp_path / "answers.jsonl", answers)
+    assert construct(agents, seeds(3), "construct.rounds=2", "answers=answers.jsonl") == 0
+    assert [row["task_id"] for row in read(tmp_path / "out" / "items.jsonl")] == ["s0", "s1"]
+
+
+def test_the_last_program_must_pass_the_seeds_own_tests(construct: Construct, tmp_path: Path) -> None:
+    """Of four seeds with the same steps two ask for more than these give, one has no tests."""
+    more = "\n\nassert f(None) is None"
+    deaf = "def f(x):\n    return None if x is None else x + 2\n"
+    rows = seeds(4)
+    rows[1] |= {"solution": deaf, "tests": rows[1]["tests"] + more}
+    rows[2] |= {"solution": deaf, "tests": ["assert f(1) == 3", "import unittest\n\n\nclass T(unittest.TestCase):\n"
+                "    def test_none(self):\n        self.assertIsNone(f(None))\n"]}  # fmt: skip
+    del rows[3]["tests"]
+    assert construct(Agents(), rows) == 0
+    items = {row["task_id"]: row["provenance"]["complete"] for row in read(tmp_path / "out" / "items.jsonl")}
+    assert items == {"s0": True, "s3": None}
+    dropped = {row["id"]: row for row in read(tmp_path / "out" / "dropped.jsonl")}
+    assert {(row["stage"], row["reason"]) for row in dropped.values()} == {("completeness", "incomplete")}
+    assert {*dropped} == {"s1", "s2"} and "NoneType" in dropped["s1"]["detail"]
+    assert construct(Agents(), rows, "skip=[completeness]", out="ablation") == 0
+    assert len(read(tmp_path / "ablation" / "items.jsonl")) == 4
 
 
 def test_an_invalid_graph_goes_back_once_and_then_drops_the_seed(construct: Construct, tmp_path: Path) -> None:
@@ -296,12 +342,12 @@ def repository(root: Path, body: str) -> dict[str, Any]:
 
 def shop_agents(recall: str) -> Agents:
     def decomposer(parts: dict[str, str], number: int) -> str:
-        return json.dumps({"instructions": ["Sum the prices, twice.", "Add 1 before doubling."]})
+        return json.dumps({"instructions": ["Sum the prices.", "Double the sum."]})
 
     def coder(parts: dict[str, str], number: int) -> str:
-        second = "Add 1" in parts["requirement"]
-        more, total = ("", 8) if second else ("", 6)
-        code = "def total(self, prices):\n    return (sum(prices) + 1) * 2\n" if second else METHOD.format(more=more)
+        second = "Double" in parts["requirement"]
+        total = 6 if second else 3
+        code = METHOD.format(more="") if second else "def total(self, prices):\n    return sum(prices)\n"
         return blocks(code, f"def test_new():\n    assert Till().total([1, 2]) == {total}\n")
 
     def convert(parts: dict[str, str], number: int) -> str:

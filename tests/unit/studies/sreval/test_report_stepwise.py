@@ -178,7 +178,9 @@ def test_without_full_history_there_are_promptings_alone(tmp_path: Path) -> None
 def test_the_claim_and_each_chart_keep_to_one_setting(comparison: Path) -> None:
     cells = load_cells([comparison / "runs"])
     (found,) = comparisons_of(cells)
-    claim = headline_of([found], ())
+    asked = headline_of([found], ())
+    assert asked.kicker.startswith("What do context and prompting change?") and "Model:" in asked.text
+    claim = chapter_of("stepwise").headline(found, ())
     assert claim.title.startswith("mine leads: AvgAcc"), "a golden context is no rival of a basic one"
     assert "full history" in claim.text and "basic context" in claim.text
     (section,) = chapter_of("stepwise").sections(found)

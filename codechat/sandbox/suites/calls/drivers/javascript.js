@@ -19,15 +19,27 @@ const [CHANNEL, ERRORS] = [1, 2];
 const { writeSync } = fs;
 const { cpuUsage, reallyExit } = process;
 const { isArray } = Array;
-const { getPrototypeOf, keys: keysOf } = Object;
+const { getPrototypeOf, getOwnPropertyDescriptor, is, keys: keysOf } = Object;
 const { isView } = ArrayBuffer;
+const { apply } = Reflect;
+const { floor } = Math;
+const toNumber = Number;
+const { byteLength } = Buffer;
+const { fromCodePoint } = String;
 const [OBJECT, MAP, SET] = [Object.prototype, Map.prototype, Set.prototype];
-const { isInteger, isSafeInteger } = Number;
-const isWellFormed = Function.prototype.call.bind(String.prototype.isWellFormed);
-const codeAt = Function.prototype.call.bind(String.prototype.codePointAt);
-const pairsOf = Function.prototype.call.bind(MAP.forEach);
-const itemsOf = Function.prototype.call.bind(SET.forEach);
+const { isSafeInteger } = Number;
+const free = (method) => Function.prototype.call.bind(method); // its first argument is `this`
+const [isWellFormed, codeAt, letterAt] = ["isWellFormed", "codePointAt", "charCodeAt"].map((name) => free(String.prototype[name]));
+const [int32, uint32, uint16, double, utf8] = ["writeInt32LE", "writeUInt32LE", "writeUInt16LE", "writeDoubleLE", "utf8Write"].map(
+  (name) => free(Buffer.prototype[name]),
+);
+const digitsOf = free(BigInt.prototype.toString);
+const [pairsOf, itemsOf] = [free(MAP.forEach), free(SET.forEach)];
+const sizeOf = free(getOwnPropertyDescriptor(SET, "size").get);
+const then = free(Promise.prototype.then);
+const soon = queueMicrotask;
 let printed = 0;
+let calls;
 
 /** Reads marshal's plain data. */
 class Reader {
@@ -114,19 +126,19 @@ class Writer {
 
   kind(letter) {
     this.room(16);
-    this.data[this.at++] = letter.charCodeAt(0);
+    this.data[this.at++] = letterAt(letter, 0);
   }
 
   size(number) {
     this.room(4);
-    this.at = this.data.writeInt32LE(number, this.at);
+    this.at = int32(this.data, number, this.at);
   }
 
   value(value, depth = 0) {
     switch (typeof value) {
       case "undefined": return this.kind(depth ? "N" : "."); // within a value, as JSON has it
       case "boolean": return this.kind(value ? "T" : "F");
-      case "number": return isSafeInteger(value) && !Object.is(value, -0) ? this.whole(value) : this.double(value);
+      case "number": return isSafeInteger(value) && !is(value, -0) ? this.whole(value) : this.double(value);
       case "bigint": return this.long(value);
       case "string": return this.text(value);
       case "object": return value === null ? this.kind("N") : this.container(value, depth + 1);
@@ -142,21 +154,23 @@ class Writer {
 
   double(value) {
     this.kind("g");
-    this.at = this.data.writeDoubleLE(value, this.at);
+    this.at = double(this.data, value, this.at);
   }
 
   long(value) {
-    const digits = [];
-    if (typeof value === "number") {
-      for (let left = Math.abs(value); left > 0; left = Math.floor(left / 32768)) digits.push(left % 32768);
-    } else {
-      this.room(value.toString(16).length / 2);
-      for (let left = value < 0n ? -value : value; left > 0n; left >>= 15n) digits.push(Number(left & 32767n));
-    }
+    const big = typeof value === "bigint";
+    const [none, base] = big ? [0n, 32768n] : [0, 32768];
+    if (big) this.room(digitsOf(value, 16).length / 2);
     this.kind("l");
-    this.size(value < 0 ? -digits.length : digits.length);
-    this.room(2 * digits.length);
-    for (const digit of digits) this.at = this.data.writeUInt16LE(digit, this.at);
+    const start = this.at;
+    this.size(0);
+    let count = 0;
+    for (let left = value < none ? -value : value; left > none; count++) {
+      this.room(2);
+      this.at = uint16(this.data, toNumber(left % base), this.at);
+      left = big ? left / base : floor(left / base);
+    }
+    int32(this.data, value < none ? -count : count, start);
   }
 
   text(value) {
@@ -165,45 +179,61 @@ class Writer {
     const start = this.at;
     this.size(0);
     if (isWellFormed(value)) {
-      this.room(Buffer.byteLength(value));
-      this.at += this.data.write(value, this.at, "utf8");
+      this.utf8(value, byteLength(value));
     } else {
       for (let place = 0; place < value.length; place++) {
         const point = codeAt(value, place);
         place += point > 0xffff;
-        this.room(4);
-        if (point < 0xd800 || point > 0xdfff) this.at += this.data.write(String.fromCodePoint(point), this.at, "utf8");
-        else for (const byte of [0xe0 | (point >> 12), 0x80 | ((point >> 6) & 63), 0x80 | (point & 63)]) {
-          this.data[this.at++] = byte;
+        if (point < 0xd800 || point > 0xdfff) this.utf8(fromCodePoint(point), point > 0xffff ? 4 : point > 0x7ff ? 3 : point > 0x7f ? 2 : 1);
+        else {
+          this.room(4);
+          this.data[this.at++] = 0xe0 | (point >> 12);
+          this.data[this.at++] = 0x80 | ((point >> 6) & 63);
+          this.data[this.at++] = 0x80 | (point & 63);
         }
       }
     }
-    this.data.writeInt32LE(this.at - start - 4, start);
+    int32(this.data, this.at - start - 4, start);
+  }
+
+  utf8(text, bytes) {
+    this.room(bytes);
+    this.at += utf8(this.data, text, this.at, bytes);
   }
 
   container(value, depth) {
     if (depth > DEEPEST) return this.opaque("a value nested too deeply");
     const origin = getPrototypeOf(value);
-    if (isArray(value) || (isView(value) && "length" in value)) return this.sequence("[", value, depth);
+    if (isArray(value) || (isView(value) && "length" in value)) return this.sequence(value, depth);
     if (origin === SET) {
-      const items = [];
-      itemsOf(value, (item) => items.push(item));
-      return this.sequence("<", items, depth);
+      const size = sizeOf(value);
+      this.kind("<");
+      this.room(size);
+      this.size(size);
+      return itemsOf(value, (item) => this.value(item, depth));
     }
-    const pairs = [];
-    if (origin === MAP) pairsOf(value, (item, key) => pairs.push(key, item));
-    else if (origin === OBJECT || origin === null) for (const key of keysOf(value)) pairs.push(key, value[key]);
-    else return this.opaque(`an object of ${value.constructor?.name}`);
+    const either = (key, item) => {
+      this.value(key, depth);
+      this.value(item, depth);
+    };
+    const pairs = origin === MAP || origin === OBJECT || origin === null;
+    if (!pairs) return this.opaque(`an object of ${value.constructor?.name}`);
     this.kind("{");
-    for (const part of pairs) this.value(part, depth);
+    if (origin === MAP) {
+      pairsOf(value, (item, key) => either(key, item));
+    } else {
+      const keys = keysOf(value);
+      for (let place = 0; place < keys.length; place++) either(keys[place], value[keys[place]]);
+    }
     this.kind("0");
   }
 
-  sequence(kind, items, depth) {
-    this.kind(kind);
-    this.room(items.length);
-    this.size(items.length);
-    for (let place = 0; place < items.length; place++) this.value(items[place], depth);
+  sequence(items, depth) {
+    const { length } = items;
+    this.kind("[");
+    this.room(length);
+    this.size(length);
+    for (let place = 0; place < length; place++) this.value(items[place], depth);
   }
 
   opaque(name) {
@@ -228,9 +258,9 @@ class Writer {
 
   /** Sends what was written last. */
   send(kind) {
-    this.data[0] = kind.charCodeAt(0);
-    this.data.writeUInt32LE(this.at - HEAD, 1);
-    this.data.writeUInt16LE(printed, 5);
+    this.data[0] = letterAt(kind, 0);
+    uint32(this.data, this.at - HEAD, 1);
+    uint16(this.data, printed, 5);
     writeAll(CHANNEL, this.data, this.at);
   }
 }
@@ -288,8 +318,11 @@ function sendError(error) {
   writer.send("X");
 }
 
-/** The function of the program; throws what the program throws. */
-async function load(source) {
+/**
+ * Loads the program and goes on with its function. No promise is ever resolved with a value of the program: a `then`
+ * that it defines, on a function or on any prototype, would stand for the function. Throws what the program throws.
+ */
+function load(source) {
   const place = `${process.cwd()}/${NAME}`;
   const module = { exports: {}, id: ".", filename: place, loaded: false, children: [], paths: [] };
   const own = createRequire(place);
@@ -304,7 +337,8 @@ async function load(source) {
     return loadModule(source);
   }
   const found = run.call(module.exports, module.exports, own, module, place, process.cwd());
-  return found ?? module.exports?.[ENTRY];
+  const entry = found ?? module.exports?.[ENTRY];
+  soon(() => ending(() => call(entry))); // after what the program left for the end of its load
 }
 
 class Unparsed extends Error {
@@ -314,37 +348,46 @@ class Unparsed extends Error {
   }
 }
 
-async function loadModule(source) {
-  const name = `${process.cwd()}/program.mjs`;
+/** By a module of ours in between, whose promise has only the names that we export: no `then` of the program's. */
+function loadModule(source) {
+  const [name, between] = ["program.mjs", "between.mjs"].map((each) => `${process.cwd()}/${each}`);
   fs.writeFileSync(name, `${source}\n;export { ${ENTRY} as codechat_entry };`);
-  try {
-    return (await import(pathToFileURL(name).href)).codechat_entry;
-  } catch (error) {
-    throw error instanceof SyntaxError ? new Unparsed(error) : error;
-  }
+  fs.writeFileSync(between, 'export { codechat_entry } from "./program.mjs";');
+  then(
+    import(pathToFileURL(between).href),
+    (module) => ending(() => call(module.codechat_entry)),
+    (error) => ending(() => failed(error instanceof SyntaxError ? new Unparsed(error) : error)),
+  );
 }
 
-async function main() {
+function failed(error) {
+  if (error instanceof Unparsed) send("S", `line ${error.line}: ${error.message}`.slice(0, 1000));
+  else sendError(error);
+}
+
+function main() {
   const source = fs.readFileSync(NAME, "utf8");
   const data = fs.readFileSync("arguments");
-  const calls = data[0] === BLANK ? JSON.parse(data) : new Reader(data).value();
+  calls = data[0] === BLANK ? JSON.parse(data) : new Reader(data).value();
   for (const name of ["arguments", "runner.js"]) fs.unlinkSync(name);
   writeAll(ERRORS, Buffer.from("\f")); // what Node itself has to say is said
   for (const name of ["stdout", "stderr"]) Object.defineProperty(process, name, { value: printing() });
   process.argv.length = 1;
-  let entry;
   try {
-    entry = await load(source);
+    load(source);
   } catch (error) {
-    if (error instanceof Unparsed) return send("S", `line ${error.line}: ${error.message}`.slice(0, 1000));
-    return sendError(error);
+    ending(() => failed(error));
   }
+}
+
+/** Calls the function on every tuple of arguments. */
+function call(entry) {
   if (typeof entry !== "function") return send("M");
   send("L");
-  for (const given of calls) {
+  for (let place = 0; place < calls.length; place++) {
     try {
       const began = TIMED ? cpuUsage() : null;
-      writer.bounded(entry(...given));
+      writer.bounded(apply(entry, undefined, calls[place]));
       if (TIMED) sendTime(began);
       writer.send("V");
     } catch (error) {
@@ -354,4 +397,13 @@ async function main() {
   send("Z");
 }
 
-main().finally(() => reallyExit(0));
+/** The last that this process does. */
+function ending(step) {
+  try {
+    step();
+  } finally {
+    reallyExit(0);
+  }
+}
+
+main();

@@ -126,8 +126,13 @@ public final class Compiler {
         Found found = new Found();
         Kept kept = new Kept(files, classes);
         if (!task(found, kept, first, second).call()) {
-            boolean own = !found.of(first).isEmpty();
-            throw new Refused(own ? Kind.PROGRAM_FAILS : Kind.TESTS_DO_NOT_FIT, describe(found.of(own ? first : second)));
+            for (Source each : List.of(first, second)) {
+                if (!found.of(each).isEmpty()) {
+                    throw new Refused(each == first ? Kind.PROGRAM_FAILS : Kind.TESTS_DO_NOT_FIT, describe(found.of(each)));
+                }
+            }
+            // So javac ends when it runs out of stack or memory: that is no error of either source.
+            throw new Refused(Kind.GIVES_UP, "the compiler fails, and names no error of the source");
         }
         if (!kept.isWhole(Map.of(first.getName(), solution.types, second.getName(), checks.types))) {
             throw new Refused(Kind.PROGRAM_FAILS, "the compiler makes other types of it than its text declares");
