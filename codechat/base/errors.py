@@ -52,6 +52,13 @@ class BrokenTest(InfrastructureError):
     """
 
 
+class ConversationRefused(InfrastructureError):
+    """An endpoint that answers others refuses this conversation, in words that are not known.
+
+    The session is errored. It is no sign of a failing endpoint: any number in a row stops no cell.
+    """
+
+
 class EndpointDown(InfrastructureError):
     """An endpoint that cannot be reached: a user's mistake at the start, later a failure of infrastructure."""
 

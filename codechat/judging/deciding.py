@@ -22,6 +22,7 @@ from codechat.base.domain import Message, Reply, Spent
 from codechat.base.errors import ContextOverflow, InfrastructureError
 from codechat.base.template import fill
 from codechat.models import Model, Request
+from codechat.models.calls.answers import Ending, ending
 from codechat.sandbox.languages import without_thinking
 
 M = TypeVar("M", bound=BaseModel)
@@ -178,7 +179,7 @@ async def first_readable(
             raise
         spent = spent.plus(reply)
         answer = without_thinking(reply.text, quotes_code=True)
-        found = "the reply was cut off" if reply.finish_reason == "length" else read(answer)
+        found = "the reply was cut off" if ending(reply.finish_reason) is Ending.CUT else read(answer)
         if not isinstance(found, str):
             return found, "", spent
         problem = found

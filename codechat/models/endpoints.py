@@ -13,13 +13,18 @@ from typing import Any, Protocol, runtime_checkable
 
 from codechat.base.config import Config, result_option
 from codechat.base.files import canonical_json
+from codechat.base.texts import read_json, writable
 from codechat.models import ModelConfig
 
 IDENTIFYING = ("id", "root")
 """Facts that differ between checkpoints: the model's id, and the place that the weights were loaded from."""
 VLLM, ARGUMENTS = "vllm", "arguments"
 """Facts about a vLLM: its version, and the arguments of codechat's start."""
+TEMPERATURE = "temperature"
+"""The fact of an endpoint that refused the configured temperature: what is sent to it instead, or none."""
 LONGEST = 400
+LARGEST = 2**63
+"""Numbers of this size are no facts; NaN is none either."""
 ASKED_JUST_NOW_S = 60.0
 """vLLM gives the time of the question as the time of creation, which is no fact."""
 Fact = str | int | float | bool
@@ -82,15 +87,29 @@ def info_of(base_url: str, name: str, listed: Any, now: float) -> EndpointInfo:
     except (KeyError, TypeError):
         entries = []
     named = [entry for entry in entries if entry.get("id") == name] or (entries if len(entries) == 1 else [{}])
-    facts = {
-        str(key): value[:LONGEST] if isinstance(value, str) else value
-        for key, value in named[0].items()
-        if isinstance(value, Fact) and key != "object"
-    }
+    facts = {name: fact for name, fact in _plain(named[0]).items() if name != "object"}
     created = facts.get("created")
     if isinstance(created, int | float) and abs(created - now) < ASKED_JUST_NOW_S:
         del facts["created"]
     return EndpointInfo(base_url, facts)
+
+
+def facts_of(text: str | None) -> Mapping[str, Fact]:
+    """The facts in an `EndpointInfo.text`; none without a text."""
+    try:
+        value = read_json(text or "{}")
+    except ValueError:
+        return {}
+    return _plain(value) if isinstance(value, Mapping) else {}
+
+
+def _plain(fields: Mapping[Any, Any]) -> dict[str, Fact]:
+    """The plain values, as records can hold them."""
+    return {
+        writable(str(key))[:LONGEST]: writable(value)[:LONGEST] if isinstance(value, str) else value
+        for key, value in fields.items()
+        if isinstance(value, str | bool) or (isinstance(value, int | float) and abs(value) < LARGEST)
+    }
 
 
 class EndpointListener(Protocol):

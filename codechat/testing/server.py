@@ -63,7 +63,7 @@ class Fault:
     """
 
     status: int = 200
-    body: str | dict[str, Any] | list[Any] = ""
+    body: str | bytes | dict[str, Any] | list[Any] = ""
     headers: dict[str, str] = field(default_factory=dict)
     stall_s: float = 0.0
     cut: int | None = None
@@ -313,7 +313,7 @@ class OpenAIServer:
             return await self.answer(path, headers, body)
         if method == "GET" and (page := self.page(path)) is not None:
             return page
-        if method != "GET" or path != "/v1/models":
+        if method != "GET" or path.partition("?")[0] != "/v1/models":
             return error(404, f"no {method} {path} here")
         self.probes += 1
         data = [{"id": name, "object": "model", **self.facts} for name in self._models]
@@ -359,7 +359,7 @@ class OpenAIServer:
 
         Override for another protocol, together with `writes`.
         """
-        if path not in ("/v1/chat/completions", "/v1/responses"):
+        if path.partition("?")[0] not in ("/v1/chat/completions", "/v1/responses"):
             return None
         try:
             read: dict[str, Any] = json.loads(body)
@@ -372,7 +372,7 @@ class OpenAIServer:
         fields = {} if self.fingerprint is None else {"system_fingerprint": self.fingerprint}
         if answer.tier is not None:
             fields["service_tier"] = answer.tier
-        return fields | (_chat if call.path.endswith("completions") else _responses)(call, answer)
+        return fields | (_chat if "messages" in call.body else _responses)(call, answer)
 
     def streams(self, call: Call, written: dict[str, Any]) -> str:
         """The body of a good answer to a call that asks for a stream."""
@@ -385,7 +385,8 @@ async def _send(fault: Fault, writer: asyncio.StreamWriter) -> bool:
     """Send a response with its faults. False if it was cut off: the connection is closed."""
     if fault.stall_s:
         await asyncio.sleep(fault.stall_s)
-    data = (fault.body if isinstance(fault.body, str) else json.dumps(fault.body)).encode()
+    text = fault.body if isinstance(fault.body, str | bytes) else json.dumps(fault.body)
+    data = text.encode() if isinstance(text, str) else text
     headers = {"content-type": "application/json", "content-length": len(data), **fault.headers}
     line = f"HTTP/1.1 {fault.status} X\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     head = f"{line}\r\n".encode()

@@ -314,6 +314,42 @@ def test_a_refused_key_is_the_users_mistake(tmp_path: Path, capsys: pytest.Captu
     assert "SOME_KEY" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("kind", "more"), OTHERS, ids=["openai", "anthropic"])
+def test_the_query_of_an_address_goes_with_every_request_about_a_batch(
+    kind: type[BatchServer], more: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[str]()
+    with kind(solve) as server:
+        serves = server.serves
+        monkeypatch.setattr(
+            server, "serves", lambda method, path, *rest: asked.append(path) or serves(method, path, *rest)
+        )
+        address = f"model.base_url='{server.base_url}?api-version=7'"
+        assert run(compose([*command(server, tmp_path / "runs", *more), "dataset.limit=1", address])).status == 0
+    assert any("batches" in path for path in asked)
+    assert all("api-version=7" in path.partition("?")[2].split("&") for path in asked if path != "/metrics")
+
+
+@pytest.mark.parametrize(("kind", "more"), OTHERS, ids=["openai", "anthropic"])
+def test_an_answer_that_the_endpoint_ended_is_asked_for_in_another_batch(
+    kind: type[BatchServer], more: list[str], tmp_path: Path
+) -> None:
+    seen = set[str]()
+
+    def once(call: Call) -> Result:
+        text = json.dumps(call.messages)
+        if text in seen:
+            return solve(call)
+        seen.add(text)
+        return Answer("def ", "error")
+
+    with kind(once) as server:
+        assert run(compose([*command(server, tmp_path / "runs", *more), "dataset.limit=1"])).status == 0
+    (session,) = records(tmp_path / "runs")
+    assert {turn["finish_reason"] for turn in session["turns"]} == {"stop"}
+    assert len(server.calls) == 2 * len(seen)
+
+
 def test_a_batch_that_the_list_shows_late_is_paid_once(
     tmp_path: Path, expected: dict[str, list[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

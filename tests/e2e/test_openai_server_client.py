@@ -1,7 +1,9 @@
 """The openai model against a real HTTP server: everything here crosses a socket."""
 
 import asyncio
+import gzip
 import logging
+import math
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
@@ -12,8 +14,9 @@ from typing import Any
 import pytest
 
 from codechat.base.domain import Message, Reply, Usage
-from codechat.base.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError
+from codechat.base.errors import ContextOverflow, ConversationRefused, EndpointDown, InfrastructureError, UserError
 from codechat.models import MODELS, Model, Request
+from codechat.models.endpoints import Describable
 from codechat.testing import (
     CUT_SHORT,
     EMPTY_CHOICES,
@@ -321,6 +324,119 @@ async def test_an_account_without_quota_is_down(serve: Serve) -> None:
         assert len(server.calls) == 1
 
 
+# -- ends that are not the model's -------------------------------------------------------------------------------
+
+
+def of_upstream(words: str, code: object) -> Fault:
+    """A good status with an error inside of the choice, as gateways pass one on."""
+    choice = {"message": {"role": "assistant", "content": "def "}, "finish_reason": "error"}
+    return Fault(200, {"choices": [{**choice, "error": {"message": words, "code": code}}]})
+
+
+def response(status: str, reason: str | None = None, text: str = "def ") -> Fault:
+    """An answer of the responses API."""
+    output = [{"type": "message", "content": [{"type": "output_text", "text": text}]}] if text else []
+    details = {"reason": reason} if reason else None
+    return Fault(200, {"status": status, "incomplete_details": details, "output": output, "error": None})
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *(Answer("def ", word) for word in ("error", "abort", "timeout", "engine_overloaded", "OTHER")),
+        *(Answer(None, word) for word in ("weird", "insufficient_system_resource", "load")),
+        Fault(200, {"choices": [{"message": {"content": ""}, "finish_reason": None}]}),
+        Fault(200, {"choices": [{"message": {"content": "x"}, "finish_reason": {"type": "abort"}}]}),
+        *(of_upstream("Upstream error", code) for code in (502, "server_error", None)),
+        Fault(200, {"choices": None, "base_resp": {"status_code": 1002, "status_msg": "rate limit"}}),
+    ],
+)  # fmt: skip
+async def test_an_answer_that_the_endpoint_ended_is_asked_for_again(serve: Serve, fault: Result) -> None:
+    server = serve(script(fault, fault, "x"))
+    reply = await ask(server, cache=None)
+    assert (reply.text, reply.retries, len(server.calls)) == ("x", 2, 3)
+    with pytest.raises(InfrastructureError) as caught:
+        await ask(serve(script(fault)), cache=None)
+    assert caught.value.retries == 2
+    assert (await ask(server, cache=None)).cached
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *(response(status) for status in ("failed", "cancelled", "incomplete", "in_progress", "queued")),
+        *(response("incomplete", reason) for reason in ("interrupted", "weird")),
+        response("failed", text=""),
+    ],
+)  # fmt: skip
+async def test_a_response_that_is_not_whole_is_asked_for_again(serve: Serve, fault: Fault) -> None:
+    reply = await ask(serve(script(fault, fault, "x")), api="responses")
+    assert (reply.text, reply.retries) == ("x", 2)
+
+
+async def test_limits_and_filters_of_a_response_are_answers(serve: Serve) -> None:
+    for reason, finish in (("max_output_tokens", "length"), ("content_filter", "content_filter")):
+        reply = await ask(serve(script(response("incomplete", reason))), api="responses")
+        assert (reply.text, reply.finish_reason, reply.retries) == ("def ", finish, 0)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *(Answer(text, word) for text in ("", "def ") for word in ("model_context_window_exceeded", "context_length")),
+        of_upstream("This endpoint's maximum context length is 8192 tokens", 400),
+        Fault(200, {"error": {"message": "Prompt too long", "code": 400}}),
+        Fault(200, {"choices": None, "base_resp": {"status_code": 1039, "status_msg": "token limit"}}),
+    ],
+)  # fmt: skip
+async def test_an_overflow_with_a_good_status_ends_the_dialogue(serve: Serve, fault: Result) -> None:
+    server = serve(script(fault))
+    with pytest.raises(ContextOverflow):
+        await ask(server)
+    assert len(server.calls) == 1
+
+
+DEEP = '{"error": {"message": "no", "code": ' + "[" * 90_000 + "]" * 90_000 + "}}"
+
+
+@pytest.mark.parametrize("body", [DEEP, '{"error": {"code": ' + "9" * 5000 + "}}"], ids=["deep", "a long number"])
+async def test_a_body_that_breaks_parsers_is_infrastructure(serve: Serve, body: str) -> None:
+    for status, kind in ((200, InfrastructureError), (500, InfrastructureError), (400, UserError)):
+        with pytest.raises(kind):
+            await ask(serve(script(Fault(status, body))))
+    server = serve(script("x"))
+    server.models_fault = Fault(200, body)
+    assert (await ask(server)).text == "x"
+
+
+async def test_a_body_without_end_is_infrastructure(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codechat.models.calls.transport.MOST_BYTES", 100_000)
+    bomb = gzip.compress(b" " * 200_000)
+    for fault in (Fault(200, "x" * 200_000), Fault(200, bomb, {"content-encoding": "gzip"})):
+        with pytest.raises(InfrastructureError, match="more than 100000 bytes"):
+            await ask(serve(script(fault)))
+
+
+@pytest.mark.parametrize("usage", [-5, 2**63, 1e308, math.nan, "many", True, None, [3], {"n": 3}])
+async def test_a_count_that_is_none_counts_nothing(serve: Serve, usage: Any) -> None:
+    counts = {"prompt_tokens": usage, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": usage}}
+    assert (await ask(serve(script(Answer("x", usage=counts))))).usage == Usage(0, 7)
+    for odd in (usage, {"prompt_tokens_details": usage, "prompt_tokens": 3}):
+        body = {"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": odd}
+        assert (await ask(serve(script(Fault(200, body))))).usage.output_tokens == 0
+
+
+async def test_a_list_of_models_of_any_kind_gives_facts_that_can_be_kept(serve: Serve) -> None:
+    server = serve(script("x"))
+    entry = '{"id": "test-model", "root": "\\ud800", "created": 1' + "0" * 400 + ', "n": NaN, "max_model_len": 9}'
+    server.models_fault = Fault(200, '{"data": [' + entry + ", 3, null]}")
+    async with model_at(server.base_url) as model:
+        assert isinstance(model, Describable)
+        info = await model.describe()
+    assert info is not None and info.facts == {"id": "test-model", "root": "\ufffd", "max_model_len": 9}
+    info.text().encode()
+
+
 # -- the response cache ------------------------------------------------------------------------------------------
 
 
@@ -456,6 +572,26 @@ async def test_a_refused_temperature_is_dropped_once_and_told(serve: Serve, capl
     assert "'temperature' does not support 0" in warnings[0].getMessage()
 
 
+async def test_a_temperature_of_zero_gives_way_to_the_least_one(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    positive = error(422, "Input validation error: `temperature` must be strictly positive")
+    server = serve(lambda call: positive if call.body.get("temperature") == 0 else "x")
+    assert await asked_twice(server, cache=True) == 4
+    assert [call.body["temperature"] for call in server.calls] == [0, 0.01, 0, 0.01]
+    assert "strictly positive" in caplog.text
+
+
+async def test_a_refusal_that_is_not_mended_teaches_nothing(serve: Serve) -> None:
+    """A text that only mentions the temperature must not change how the replies after it are decoded."""
+    odd = error(400, "unknown field 'seed'; known fields are: messages, temperature")
+    server = serve(lambda call: odd if call.number in (1, 2) else "x")
+    async with model_at(server.base_url) as model:
+        await model.complete(QUESTION)
+        with pytest.raises(ConversationRefused):
+            await model.complete(QUESTION)
+        await model.complete(QUESTION)
+    assert ["temperature" in call.body for call in server.calls] == [True, True, False, True]
+
+
 async def test_calls_under_way_together_all_learn_what_is_refused(serve: Serve) -> None:
     tokens = error(400, "'max_tokens' is not supported with this model", "unsupported_parameter", "max_tokens")
 
@@ -543,6 +679,32 @@ async def test_a_refusal_is_a_mistake_until_one_call_was_good(serve: Serve, stat
         await model.complete(QUESTION)
         with pytest.raises(InfrastructureError, match=f"HTTP {status}"):
             await model.complete(QUESTION)
+
+
+async def test_a_refused_conversation_is_no_sign_of_a_dead_endpoint(serve: Serve) -> None:
+    kinds = {400: ConversationRefused, 413: ConversationRefused, 422: ConversationRefused, 403: InfrastructureError,
+             404: InfrastructureError, 405: InfrastructureError}  # fmt: skip
+    for status, kind in kinds.items():
+        async with model_at(serve(script("x", error(status, "no, not that"))).base_url) as model:
+            await model.complete(QUESTION)
+            with pytest.raises(InfrastructureError) as caught:
+                await model.complete(QUESTION)
+        assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_the_query_of_an_address_goes_with_every_request(
+    serve: Serve, api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve(script("x"))
+    asked = list[tuple[str, str]]()
+    monkeypatch.setattr(server, "serves", lambda method, path, headers, body: asked.append((method, path)))
+    async with model_at(f"{server.base_url}/?api-version=2024-10-21&a=b", api=api) as model:
+        reply = await model.complete(QUESTION)
+    page = "responses" if api == "responses" else "chat/completions"
+    query = "?api-version=2024-10-21&a=b"
+    assert asked == [("GET", f"/v1/models{query}"), ("POST", f"/v1/{page}{query}")]
+    assert reply.text == "x"
 
 
 async def test_a_redirect_is_not_followed(serve: Serve) -> None:

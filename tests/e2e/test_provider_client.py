@@ -14,7 +14,8 @@ import pytest
 from codechat.base.domain import Message, Reply
 from codechat.base.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError
 from codechat.models import MODELS, Model, Request
-from codechat.testing import CUT_SHORT, RESET, Answer, Behaviour, Fault, Result, drip, stall
+from codechat.models.calls import cache
+from codechat.testing import CUT_SHORT, RESET, Answer, Behaviour, Call, Fault, Result, drip, stall
 from support.mistakes import mistake
 from support.provider_servers import AWS, SERVERS, Server
 
@@ -161,6 +162,74 @@ async def test_an_attempt_without_end_is_cut_and_repeated(served: Server, fault:
     served.behaviour = script(fault, "x")
     reply = await ask(served, timeout_s=2)
     assert (reply.text, reply.retries, len(served.calls)) == ("x", 1, 2)
+
+
+FAULTS = {
+    "anthropic": ("pause_turn", "error", "timeout"),
+    "google": ("OTHER", "MALFORMED_FUNCTION_CALL", "LANGUAGE", "UNEXPECTED_TOOL_CALL", "FINISH_REASON_UNSPECIFIED"),
+    "bedrock": ("malformed_model_output", "malformed_tool_use", "error"),
+}
+DEEP = "[" * 90_000 + "]" * 90_000
+
+
+@pytest.mark.filterwarnings("ignore:.*is not a valid:UserWarning")
+async def test_an_answer_that_the_provider_ended_is_asked_for_again(served: Server) -> None:
+    for word in FAULTS[served.provider]:
+        for text in ("def ", ""):
+            before = len(served.calls)
+            served.behaviour = script(*[Answer(text, word)] * (before + 2), "x")
+            reply = await ask(served, cache=None)
+            assert (reply.text, reply.retries, len(served.calls) - before) == ("x", 2, 3), word
+            await cache.settle()
+            cache.clear()
+    served.behaviour = script(Answer("def ", FAULTS[served.provider][0]))
+    with pytest.raises(InfrastructureError, match=FAULTS[served.provider][0]):
+        await ask(served)
+
+
+async def test_an_answer_that_met_the_end_of_the_context_is_an_overflow(served: Server) -> None:
+    if served.provider == "google":
+        pytest.skip("it has no word for it")
+    served.behaviour = script(Answer("", "model_context_window_exceeded"))
+    with pytest.raises(ContextOverflow, match="model_context_window_exceeded"):
+        await ask(served)
+
+
+async def test_a_body_that_breaks_parsers_is_infrastructure(served: Server) -> None:
+    no_bug = (InfrastructureError, UserError)  # as far as the library reads such a refusal
+    for text in (DEEP, f'{{"error": {DEEP}}}', '{"error": {"code": ' + "9" * 5000 + "}}"):
+        for status, kind in ((200, InfrastructureError), (503, InfrastructureError), (400, no_bug)):
+            served.behaviour = script(Fault(status, text))
+            with pytest.raises(kind):
+                await ask(served, max_retries=0)
+
+
+@pytest.mark.filterwarnings("ignore:Failed to extract usage")
+@pytest.mark.parametrize("count", [-5, 2**63, "many", 1.5, None])
+async def test_a_count_that_is_none_never_lowers_a_sum(served: Server, count: Any) -> None:
+    """A library may refuse such a body: then the call is repeated, and never counted."""
+    body = served.writes(Call(0, "", {}, {"model": "m", "messages": []}), Answer("x"))
+    name = {"anthropic": "usage", "google": "usageMetadata", "bedrock": "usage"}[served.provider]
+    body[name] = dict.fromkeys(body[name], count)
+    served.behaviour = script(Fault(200, body))
+    try:
+        usage = (await ask(served, max_retries=0)).usage
+    except InfrastructureError:
+        return
+    counts = (usage.input_tokens, usage.output_tokens, usage.cached_input_tokens, usage.cache_write_tokens)
+    assert all(0 <= each < 10**9 for each in counts) and usage.cached_input_tokens <= usage.input_tokens
+
+
+async def test_the_query_of_an_address_goes_with_every_request(served: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[str]()
+    monkeypatch.setattr(served, "serves", lambda method, path, headers, body: asked.append(path))
+    async with model_at(served.provider, f"{served.base_url}/?api-version=7") as model:
+        if served.provider == "bedrock":
+            with mistake("base_url"):
+                await model.complete(QUESTION)
+            return
+        assert (await model.complete(QUESTION)).text == "x"
+    assert asked and all("?" in path and path.endswith("api-version=7") for path in asked)
 
 
 # -- what ends a call --------------------------------------------------------------------------------------------

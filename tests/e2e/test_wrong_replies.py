@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codechat.cli.app import main
-from codechat.testing import Answer, Call, Fault, OpenAIServer, Result, dataset_tasks, overflow, reference_solver
+from codechat.testing import Answer, Call, Fault, OpenAIServer, Result, dataset_tasks, error, overflow, reference_solver
 
 SOLVE = reference_solver(dataset_tasks("starter"))
 WORDS = ("model=openai", "model.name=tested", "dataset.limit=3", "agenda.turns=3", "tracking=none", "hardware.workers=1",
@@ -113,3 +113,57 @@ def test_whole_answers_need_no_caution(capsys: pytest.CaptureFixture[str]) -> No
     with OpenAIServer(SOLVE) as server:
         assert main([*WORDS, f"model.base_url={server.base_url}"]) == 0
     assert "caution" not in capsys.readouterr().out
+
+
+def test_conversations_that_are_refused_stop_no_cell(capsys: pytest.CaptureFixture[str]) -> None:
+    """More sessions in a row than a dead endpoint may have, refused in unknown words at once: the others are asked."""
+    refused = {task.prompt.strip() for task in dataset_tasks("starter")[1:8]}
+
+    def picky(call: Call) -> Result:
+        prompt = call.messages[0]["content"]
+        if any(each in prompt for each in refused):
+            return Fault(400, {"error": {"message": "the moon is wrong", "type": "odd"}})
+        return str(SOLVE(call))
+
+    words = [*WORDS, "dataset.limit=10", "agenda.turns=2", "model.max_concurrency=1", "model.max_retries=0"]
+    with OpenAIServer(picky) as server:
+        main([*words, f"model.base_url={server.base_url}"])
+    folder = next(Path("runs").iterdir())
+    sessions = [json.loads(line) for line in (folder / "sessions.jsonl").read_text().splitlines()]
+    errors = [session["error"] for session in sessions if session["status"] == "errored"]
+    assert (len(sessions), len(errors)) == (10, 7)
+    assert all("HTTP 400: the moon is wrong" in error for error in errors)
+
+
+def test_an_endpoint_that_fails_every_call_stops_the_cell(capsys: pytest.CaptureFixture[str]) -> None:
+    first = list[int]()
+
+    def failing(call: Call) -> Result:
+        first.append(1)
+        return str(SOLVE(call)) if len(first) == 1 else Answer("def ", "network_error")
+
+    words = [*WORDS, "dataset.limit=12", "agenda.turns=2", "model.max_concurrency=1", "model.max_retries=0"]
+    with OpenAIServer(failing) as server:
+        main([*words, f"model.base_url={server.base_url}"])
+    folder = next(Path("runs").iterdir())
+    errors = [json.loads(line)["error"] for line in (folder / "sessions.jsonl").read_text().splitlines()]
+    assert sum("not attempted" in error for error in errors) >= 4
+    assert all("network_error" in error for error in errors)
+
+
+@pytest.mark.parametrize(
+    ("words", "sent"),
+    [("invalid temperature: only 1 is allowed for this model", "none"), ("temperature must be > 0", 0.01)],
+)
+def test_another_temperature_than_the_configured_one_is_said(
+    words: str, sent: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def one_only(call: Call) -> Result:
+        return error(400, words) if call.body.get("temperature") == 0 else str(SOLVE(call))
+
+    with OpenAIServer(one_only) as server:
+        assert main([*WORDS, f"model.base_url={server.base_url}"]) == 0
+    assert_before("the endpoint refuses model.temperature=0.0: replies are decoded with another", "Pass@1", capsys)
+    folder = next(Path("runs").iterdir())
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert metrics["temperatures"] == {"model": {"configured": 0.0, "sent": [sent]}}

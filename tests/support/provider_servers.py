@@ -66,7 +66,7 @@ class AnthropicServer(OpenAIServer):
             "id": f"msg_{call.number}", "type": "message", "role": "assistant",
             "model": self.fingerprint or call.body["model"],
             "content": [thought] + [{"type": "text", "text": answer.text}] * bool(answer.text),
-            "stop_reason": reasons[answer.finish_reason], "stop_sequence": None,
+            "stop_reason": reasons.get(answer.finish_reason, answer.finish_reason), "stop_sequence": None,
             "usage": {"input_tokens": received, "output_tokens": written, "cache_read_input_tokens": 3,
                       "cache_creation_input_tokens": 0},
         }  # fmt: skip
@@ -113,7 +113,7 @@ class GoogleServer(OpenAIServer):
         parts = [thought, {"text": answer.text}] if answer.text else []
         content = {"role": "model"} | ({"parts": parts} if parts else {})
         return {
-            "candidates": [{"content": content, "finishReason": reasons[answer.finish_reason], "index": 0}],
+            "candidates": [{"content": content, "finishReason": reasons.get(answer.finish_reason, answer.finish_reason), "index": 0}],
             "usageMetadata": {"promptTokenCount": received, "candidatesTokenCount": written, "cachedContentTokenCount": 3,
                               "totalTokenCount": received + written},
             "modelVersion": self.fingerprint or call.body["model"], "responseId": f"r{call.number}",
@@ -161,7 +161,7 @@ class BedrockServer(OpenAIServer):
         content = [thought] + [{"text": answer.text}] * bool(answer.text)
         return {
             "output": {"message": {"role": "assistant", "content": content}},
-            "stopReason": reasons[answer.finish_reason],
+            "stopReason": reasons.get(answer.finish_reason, answer.finish_reason),
             "usage": {"inputTokens": received, "outputTokens": written, "totalTokens": received + written,
                       "cacheReadInputTokens": 3},
             "metrics": {"latencyMs": 5},

@@ -5,11 +5,14 @@ Both use the connections of the model's client and the headers of its requests.
 
 import datetime
 import json
+import re
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
+from codechat.base.texts import read_json
+from codechat.models.calls.answers import tokens
 from codechat.models.calls.batches import Batch, Result, State, Unreached, Unsure
 
 Exchange = Callable[[str, str, bytes | None, str], Awaitable[bytes]]
@@ -18,6 +21,9 @@ Exchange = Callable[[str, str, bytes | None, str], Awaitable[bytes]]
 Raises `Unreached` and `Declined`."""
 
 JSON = "application/json"
+CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([0-9a-f]{40})"')
+OTHER_SHAPES = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+"""Errors of reading an answer of another shape."""
 PAGE = 100
 CLOCKS_S = 3_600.0
 """Greatest difference between a provider's clock and ours."""
@@ -25,16 +31,32 @@ CLOCKS_S = 3_600.0
 
 def _read(body: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(body)
-    except ValueError:
-        raise Unreached("the answer is not JSON") from None
+        value = read_json(body)
+    except ValueError as problem:
+        raise Unreached(f"the answer is not JSON: {problem}") from None
     if not isinstance(value, dict):
         raise Unreached("the answer is not a JSON object")
     return value
 
 
-def _lines(body: bytes) -> Iterator[dict[str, Any]]:
-    return (_read(line) for line in body.splitlines() if line.strip())
+def _id(body: bytes) -> str:
+    """The id of the created file or batch."""
+    made = _read(body).get("id")
+    if not isinstance(made, str | int) or made == "":
+        raise Unreached("the answer names no id")
+    return str(made)
+
+
+def _results(body: bytes, read: Callable[[dict[str, Any]], tuple[str, Result]]) -> Iterator[tuple[str, Result]]:
+    """The answer in each line. A whole line that cannot be read is no answer to its request, which is asked again."""
+    for line in filter(None, map(bytes.strip, body.splitlines())):
+        try:
+            yield read(_read(line))
+        except (Unreached, *OTHER_SHAPES):
+            name = CUSTOM_ID.search(line)
+            if name is None or not line.endswith(b"}"):
+                raise
+            yield name[1].decode(), Result(0, b"the answer cannot be read")
 
 
 class OpenAIBatches:
@@ -63,8 +85,8 @@ class OpenAIBatches:
             *lines,
             f"\r\n--{edge}--\r\n".encode(),
         ]
-        file = _read(await self._exchange("POST", "/files", b"".join(parts), f"multipart/form-data; boundary={edge}"))
-        return str(file["id"])
+        kind = f"multipart/form-data; boundary={edge}"
+        return _id(await self._exchange("POST", "/files", b"".join(parts), kind))
 
     async def create(self, batch: Batch, requests: dict[str, bytes]) -> str:
         asked = {
@@ -73,7 +95,7 @@ class OpenAIBatches:
             "completion_window": "24h",
             "metadata": {"codechat": batch.name},
         }
-        return str(_read(await self._exchange("POST", "/batches", json.dumps(asked).encode(), JSON))["id"])
+        return _id(await self._exchange("POST", "/batches", json.dumps(asked).encode(), JSON))
 
     async def find(self, batch: Batch, keys: Collection[str]) -> str:
         after = ""
@@ -97,12 +119,12 @@ class OpenAIBatches:
         places = tuple(answer[name] for name in ("output_file_id", "error_file_id") if answer.get(name))
         errors = (answer.get("errors") or {}).get("data") or []
         problem = "; ".join(str(each.get("message")) for each in errors[:3])
-        done = int(counts.get("completed") or 0) + int(counts.get("failed") or 0)
+        done = tokens(counts.get("completed")) + tokens(counts.get("failed"))
         return State(str(answer["status"]), done, answer["status"] in self.ended, places, problem)
 
     async def results(self, batch: Batch, state: State) -> Iterator[tuple[str, Result]]:
         files = [await self._exchange("GET", f"/files/{place}/content", None, JSON) for place in state.places]
-        return (self._result(line) for file in files for line in _lines(file))
+        return (result for file in files for result in _results(file, self._result))
 
     @staticmethod
     def _result(line: dict[str, Any]) -> tuple[str, Result]:
@@ -140,7 +162,7 @@ class AnthropicBatches:
     async def create(self, batch: Batch, requests: dict[str, bytes]) -> str:
         each = [f'{{"custom_id": "{key}", "params": '.encode() + body + b"}" for key, body in requests.items()]
         body = b'{"requests": [' + b", ".join(each) + b"]}"
-        return str(_read(await self._exchange("POST", f"{self._path}/batches{self._query}", body, JSON))["id"])
+        return _id(await self._exchange("POST", f"{self._path}/batches{self._query}", body, JSON))
 
     async def find(self, batch: Batch, keys: Collection[str]) -> str:
         known, after, unsure = set(keys), "", False
@@ -172,19 +194,22 @@ class AnthropicBatches:
     @staticmethod
     def _age(answer: dict[str, Any], batch: Batch) -> float:
         """Below 0 if a batch is surely older than ours; in seconds."""
-        created = datetime.datetime.fromisoformat(str(answer["created_at"])).timestamp()
+        try:
+            created = datetime.datetime.fromisoformat(str(answer["created_at"])).timestamp()
+        except OTHER_SHAPES:
+            raise Unreached("the answer names no time of creation") from None
         return created - (batch.made - CLOCKS_S)
 
     async def state(self, batch: Batch) -> State:
         answer = _read(await self._exchange("GET", f"{self._path}/batches/{batch.remote}{self._query}", None, JSON))
         counts = answer.get("request_counts") or {}
-        done = sum(int(count) for name, count in counts.items() if name != "processing")
+        done = sum(tokens(count) for name, count in counts.items() if name != "processing")
         word = str(answer["processing_status"])
         return State(word, done, word == "ended")
 
     async def results(self, batch: Batch, state: State) -> Iterator[tuple[str, Result]]:
         path = f"{self._path}/batches/{batch.remote}/results{self._query}"
-        return (self._result(line) for line in _lines(await self._exchange("GET", path, None, JSON)))
+        return _results(await self._exchange("GET", path, None, JSON), self._result)
 
     @staticmethod
     def _result(line: dict[str, Any]) -> tuple[str, Result]:

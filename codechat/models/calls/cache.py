@@ -13,7 +13,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from codechat.base.environment import cache_root
 from codechat.base.errors import UserError
 from codechat.base.files import content_hash
 from codechat.base.mounts import file_system, is_network
+from codechat.base.texts import read_json
+from codechat.models.calls.answers import is_final, tokens, usage_of
 from codechat.models.calls.limits import COUNTERS
 
 log = logging.getLogger(__name__)
@@ -57,11 +59,6 @@ class CachedQuestion:
     def key(self) -> str:
         parts = [self.address, self.model, self.body, self.sample]
         return content_hash([*parts, self.weights] if self.weights else parts)
-
-
-def is_final(reply: Reply) -> bool:
-    """Whether the question would get this answer again; a provider's filter differs from day to day."""
-    return reply.finish_reason != "content_filter"
 
 
 async def recall_or_ask(
@@ -108,14 +105,15 @@ _UNDER_WAY: dict[tuple[asyncio.AbstractEventLoop, Path, str], "asyncio.Future[Re
 
 
 def recall(question: CachedQuestion) -> Reply | None:
-    """The cached reply."""
+    """The cached reply; None for an answer that another call may change, which older versions kept too."""
     file = _file()
     text = file.get(question.key())
     try:
-        return None if text is None else _reply(text)
-    except (ValueError, TypeError) as problem:
+        reply = None if text is None else _reply(text)
+    except (ValueError, TypeError, AttributeError) as problem:
         file.give_up(f"{problem}; {RENEWED}")
         return None
+    return reply if reply is not None and is_final(reply) else None
 
 
 def store(question: CachedQuestion, reply: Reply) -> None:
@@ -213,9 +211,22 @@ def _text(reply: Reply) -> str:
 
 
 def _reply(text: str) -> Reply:
-    answer, finish_reason, counted, latency_s, *thoughts = json.loads(text)
-    usage = Usage.of(counted) if isinstance(counted, dict) else Usage(*counted)
-    return Reply(answer, finish_reason, latency_s, reasoning="".join(thoughts), usage=usage, cached=True)
+    answer, finish_reason, counted, latency_s, *thoughts = read_json(text)
+    if not (isinstance(answer, str) and isinstance(finish_reason, str | None) and isinstance(latency_s, int | float)):
+        raise TypeError("a row holds no reply")
+    reasoning = "".join(thoughts)
+    return Reply(answer, finish_reason, latency_s, reasoning=reasoning, usage=_usage(counted), cached=True)
+
+
+def _usage(counted: Any) -> Usage:
+    """The counts of a row; older versions wrote an endpoint's counts unchecked."""
+    if not isinstance(counted, dict):
+        return usage_of(*counted)
+    parts = [
+        counted.get(name) for name in ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_tokens")
+    ]
+    tiers = {str(name): _usage(part) for name, part in counted.get("tiers", {}).items()}
+    return replace(usage_of(*parts), tiers=tiers, reasoning_tokens=tokens(counted.get("reasoning_tokens")))
 
 
 _FILES: dict[Path, _File] = {}

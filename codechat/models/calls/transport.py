@@ -28,6 +28,10 @@ DESCRIBING = b"x-stainless-"
 """Prefix of headers that are not sent: SDKs describe this machine and their options in them."""
 LAST_EVENT, LAST_BYTES = re.compile(rb"(?:^|[\r\n])data: ?\[DONE\]\s*[\r\n]"), 20
 _parsed = lru_cache(maxsize=64)(httpx2.URL)
+MOST_BYTES, MOST_BATCHED_BYTES = 64_000_000, 1_000_000_000
+"""Longest body of a response, unpacked; a batch's results may have 50,000 answers."""
+MOST = "most_bytes"
+PACKED = (b"content-encoding", b"content-length")
 EXCHANGE_S = 300.0
 """Timeout, in seconds without a byte, of a request about a batch, such as a download of its results."""
 
@@ -77,7 +81,7 @@ class BatchClient(Client):
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(address, timeout, headers)
-        self._address, self._protocol, self._policy = address.rstrip("/"), protocol, policy
+        self._address, self._protocol, self._policy = address.partition("?")[0].rstrip("/"), protocol, policy
         self._headers = httpx2.Headers()
         self._queue: batch_queue.BatchQueue | None = None
 
@@ -105,7 +109,7 @@ class BatchClient(Client):
     async def _exchange(self, method: str, path: str, content: bytes | None, kind: str) -> bytes:
         headers = self._headers.copy()
         headers["content-type"] = kind
-        limits = {"timeout": httpx2.Timeout(EXCHANGE_S).as_dict()}
+        limits = {"timeout": httpx2.Timeout(EXCHANGE_S).as_dict(), MOST: MOST_BATCHED_BYTES}
         request = httpx2.Request(method, self._address + path, content=content, headers=headers, extensions=limits)
         try:
             response = await self._transport.handle_async_request(request)
@@ -129,14 +133,15 @@ class BatchClient(Client):
 class AioTransport(httpx2.AsyncBaseTransport):
     """Connections to one address, one per request under way; responses are complete. `headers` go with every request.
 
-    Belongs to the event loop of its first request.
+    The address's query, such as `api-version=…`, is added to every request. Belongs to the event loop of its first
+    request.
     """
 
     def __init__(self, address: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         self._own = list(headers.items())
         self._replaced = {name.lower().encode() for name in headers}
         parts = urlsplit(address)
-        self._is_tls = parts.scheme == "https"
+        self._is_tls, self._query = parts.scheme == "https", parts.query
         self._is_local = parts.hostname in LOCAL
         self._proxy = None if self._is_local else proxy_of(address)
         self._session: aiohttp.ClientSession | None = None
@@ -158,9 +163,14 @@ class AioTransport(httpx2.AsyncBaseTransport):
             "proxy": self._proxy,
         }
         with _translate_errors():
-            async with session.request(request.method, str(request.url), **options) as response:
-                content = await _read(response)
-                return httpx2.Response(response.status, headers=response.raw_headers, content=content)
+            async with session.request(request.method, self._url(request), **options) as response:
+                content = await _bounded(response, request.extensions.get(MOST, MOST_BYTES))
+                headers = [each for each in response.raw_headers if each[0].lower() not in PACKED]
+                return httpx2.Response(response.status, headers=headers, content=content)
+
+    def _url(self, request: httpx2.Request) -> str:
+        url = str(request.url)
+        return f"{url}{'&' if '?' in url else '?'}{self._query}" if self._query else url
 
     def _open(self) -> aiohttp.ClientSession:
         verify: ssl.SSLContext | bool = (
@@ -169,8 +179,7 @@ class AioTransport(httpx2.AsyncBaseTransport):
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_OPEN_S, ssl=verify),
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"Accept-Encoding": "gzip, deflate"},  # httpx2 unpacks these without further libraries
-            auto_decompress=False,
+            headers={"Accept-Encoding": "gzip, deflate"},  # these are unpacked without further libraries
         )
 
     async def aclose(self) -> None:
@@ -178,17 +187,17 @@ class AioTransport(httpx2.AsyncBaseTransport):
             await self._session.close()
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    """The body; of a plain stream of events at most up to its last one, after which some servers send nothing."""
-    if (
-        response.content_type != "text/event-stream"
-        or response.headers.get("content-encoding", "identity") != "identity"
-    ):
-        return await response.read()
-    body = bytearray()
+async def _bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """The body; of a stream of events at most up to its last one, after which some servers send nothing.
+
+    Raises `ClientPayloadError` for a longer one.
+    """
+    body, is_stream = bytearray(), response.content_type == "text/event-stream"
     async for piece in response.content.iter_any():
         body += piece
-        if LAST_EVENT.search(body, max(0, len(body) - len(piece) - LAST_BYTES)):
+        if len(body) > most:
+            raise aiohttp.ClientPayloadError(f"the answer has more than {most} bytes")
+        if is_stream and LAST_EVENT.search(body, max(0, len(body) - len(piece) - LAST_BYTES)):
             break
     return bytes(body)
 

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import field_validator
 
 from codechat.base.config import original_option, run_option
-from codechat.base.domain import BATCH, FLEX, Message, Reply, Tier, Usage
+from codechat.base.domain import BATCH, FLEX, Message, Reply, Tier
 from codechat.base.files import text_json
-from codechat.base.texts import visible, writable
+from codechat.base.texts import read_json, visible, writable
 from codechat.models import MODELS
+from codechat.models.calls.answers import Ending, ending, usage_of, word_of
 from codechat.models.calls.batches import RequestKey
 from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, EndpointInfo, info_of
 from codechat.models.openai.streams import is_stream, whole_answer
@@ -32,10 +33,9 @@ from codechat.models.remote import (
     Remote,
     RemoteConfig,
     Unreachable,
-    headers_from_environment,
-    key_from_environment,
 )
 from codechat.models.remote.failures import Failures, Refusal, SupportedParameters, cause_of
+from codechat.models.remote.given import headers_from_environment, key_from_environment
 
 if TYPE_CHECKING:
     import httpx2
@@ -50,6 +50,9 @@ NO_KEY = "no-key"
 LONGEST_FINGERPRINT = 200
 BEGINNING = 120
 """Bytes of an answer without JSON that its message shows."""
+MOST_WORDS = 10_000
+"""Characters of an error that are kept."""
+BAD_REQUEST, TOO_MANY = 400, 429
 NEUTRAL: Mapping[str, float] = {
     "repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0, "top_p": 1, "top_k": -1, "min_p": 0,
 }  # fmt: skip
@@ -103,7 +106,7 @@ class OpenAIApi:
         self.failures = Failures(config, unknown_model="is there a /v1 missing in base_url?")
         self._client: SdkClient | None = None
         self._transport: Client | None = None
-        self._base_url = config.base_url  # after `_find` the address of the server that codechat started
+        self._address = config.base_url  # after `_find` the address of the started server
         known = listed_prices(config)
         retention = config.prompt_cache or (known.keeps if known else None)
         self._batched = {} if retention in (None, "off") else {"prompt_cache_retention": retention}
@@ -119,8 +122,8 @@ class OpenAIApi:
         sent = [{"role": message.role, "content": message.content} for message in messages]
         body: dict[str, Any] = {"model": config.name}
         body |= {"input": sent, "store": False} if responses else {"messages": sent}
-        if config.temperature is not None and supported.temperature:
-            body["temperature"] = config.temperature
+        if (temperature := supported.sent_temperature(config.temperature)) is not None:
+            body["temperature"] = temperature
         if config.max_tokens is not None:
             cap = "max_completion_tokens" if supported.renames_cap else "max_tokens"
             body["max_output_tokens" if responses else cap] = config.max_tokens
@@ -132,6 +135,11 @@ class OpenAIApi:
                 body["stream_options"] = {"include_usage": True}
         return body | config.neutral | config.extra_body
 
+    @property
+    def _base_url(self) -> str:
+        """The address without its query, which the connections add to every request."""
+        return self._address.partition("?")[0]
+
     def _connect(self) -> "SdkClient":
         if self._client is None:
             import httpx2
@@ -142,9 +150,9 @@ class OpenAIApi:
 
             key, own = key_from_environment(self.config), headers_from_environment(self.config)
             self._transport = (
-                BatchClient(self._base_url, OpenAIBatches, self.config.pace, headers=own)
+                BatchClient(self._address, OpenAIBatches, self.config.pace, headers=own)
                 if self.config.tier == BATCH
-                else Client(self._base_url, headers=own)
+                else Client(self._address, headers=own)
             )
             self._client = SdkClient(
                 base_url=self._base_url,
@@ -163,13 +171,13 @@ class OpenAIApi:
         await self._find()
         limit = min(seconds, self.config.timeout_s)
         try:
-            listed = (await self._get(f"{self._base_url}/models", limit)).json()
+            listed = read_json((await self._get(f"{self._base_url}/models", limit)).content)
         except openai.APIConnectionError as error:
             raise Unreachable(cause_of(error)) from None
         except (openai.APIStatusError, ValueError):
             return EndpointInfo(self.config.base_url)
         try:
-            self.failures.served = tuple(str(model["id"]) for model in listed["data"])
+            self.failures.served = tuple(visible(str(model["id"])) for model in listed["data"])
         except (KeyError, TypeError):
             self.failures.served = ()
         info = info_of(self.config.base_url, self.config.name, listed, time.time())
@@ -184,9 +192,9 @@ class OpenAIApi:
         """Wait until the model's server is ready, if codechat starts it, and take over its address."""
         servers = SERVERS.get()
         address = await servers.reach(self.config) if servers is not None else None
-        if address is not None and address != self._base_url:
+        if address is not None and address != self._address:
             await self.aclose()
-            self._base_url = address
+            self._address = address
 
     async def _about_vllm(self, seconds: float) -> dict[str, str]:
         import openai
@@ -195,7 +203,7 @@ class OpenAIApi:
             return {}
         try:
             address = self._base_url.removesuffix("/v1") + "/version"
-            version = str((await self._get(address, seconds)).json()["version"])
+            version = str(writable(str(read_json((await self._get(address, seconds)).content)["version"])))
         except (openai.OpenAIError, ValueError, KeyError, TypeError):
             return {}
         servers = SERVERS.get()
@@ -208,8 +216,12 @@ class OpenAIApi:
         try:
             return reply_of(self.config.api, response.content, response.headers.get("content-type", ""))
         except Unreadable as error:
-            refusal = Refusal(400, str(error))
-            if not body.get("stream") and refusal.asks_for_stream:  # said with a good status
+            refusal = error.refusal
+            if not body.get("stream") and Refusal(BAD_REQUEST, str(error)).asks_for_stream:  # said with a good status
+                refusal = Refusal(BAD_REQUEST, str(error))
+            elif refusal is None or not (refusal.is_overflow or refusal.is_about_money or refusal.status == TOO_MANY):
+                refusal = None
+            if refusal is not None:
                 raise Refused(refusal, response.headers) from None
             raise self.failures.of_answer(str(error)) from None
 
@@ -239,24 +251,45 @@ class OpenAIApi:
 
 
 class Unreadable(Exception):
-    """A good status with a body that is no answer."""
+    """A good status with a body that is no answer; `refusal` is the error that it holds."""
+
+    def __init__(self, message: str, refusal: Refusal | None = None) -> None:
+        super().__init__(message)
+        self.refusal = refusal
 
 
 def refusal_of(status: int, body: str) -> Refusal:
     """Read an error body: OpenAI's `{"error": {...}}`, vLLM's flat object, FastAPI's `detail`, or plain text."""
     try:
-        value = json.loads(body)
+        value = read_json(body)
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        return Refusal(status, " ".join(body.split()))
+        return Refusal(status, _one_line(body))
     error = value.get("error", value)
     if not isinstance(error, dict):
-        return Refusal(status, str(error))
-    message = error.get("message") or error.get("detail") or body
-    text = message if isinstance(message, str) else json.dumps(message)
+        return Refusal(status, _one_line(error))
+    message = _one_line(error.get("message") or error.get("detail") or error.get("msg") or body)
+    upstream = _fields(error, "metadata").get("raw")  # a gateway's own message does not say what happened
+    if isinstance(upstream, str):
+        message = _one_line(f"{message}: {upstream}")
     code = error.get("code") or error.get("type")
-    return Refusal(status, " ".join(text.split()), str(code or ""), str(error.get("param") or ""))
+    return Refusal(status, message, _one_line(code or ""), _one_line(error.get("param") or ""))
+
+
+def _fields(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The fields of an inner object; none if it is no object."""
+    inner = value.get(name)
+    return inner if isinstance(inner, Mapping) else {}
+
+
+def _one_line(value: Any) -> str:
+    """An endpoint's words, bounded; of FastAPI's list of problems not the values, which may be the whole request."""
+    listed = value if isinstance(value, list) else []
+    if listed and all(isinstance(each, dict) and isinstance(each.get("loc"), list) for each in listed):
+        value = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each.get('msg')}" for each in listed)
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return " ".join(str(writable(text[:MOST_WORDS])).split())
 
 
 def encoded(api: Api, body: Mapping[str, Any]) -> bytes:
@@ -271,8 +304,8 @@ def reply_of(api: Api, body: bytes, content_type: str = "") -> Reply:
     """The reply in a response body, which may be a stream. Raises `Unreadable`."""
     streamed = is_stream(body, content_type)
     try:
-        value = whole_answer(api, body) if streamed else json.loads(body)
-    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as problem:
+        value = whole_answer(api, body) if streamed else read_json(body)
+    except (AttributeError, LookupError, TypeError, ValueError) as problem:
         if streamed:
             reason = f"{problem}" if type(problem) is ValueError else "it is not a stream of JSON"
             raise Unreadable(f"the streamed answer cannot be read ({len(body)} bytes): {reason[:BEGINNING]}") from None
@@ -280,8 +313,11 @@ def reply_of(api: Api, body: bytes, content_type: str = "") -> Reply:
         raise Unreadable(f"the answer is not JSON ({len(body)} bytes), it begins: {begins}") from None
     if not isinstance(value, dict):
         raise Unreadable("the answer is not a JSON object")
+    minimax = _fields(value, "base_resp")
     if value.get("error"):
-        raise Unreadable(f"the answer is an error: {json.dumps(value['error'])[:200]}")
+        raise _failed(value["error"])
+    if minimax.get("status_code"):
+        raise _failed({"message": minimax.get("status_msg"), "code": minimax["status_code"]})
     try:
         reply = _of_responses(value) if api == "responses" else _of_chat(value)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
@@ -295,36 +331,45 @@ def reply_of(api: Api, body: bytes, content_type: str = "") -> Reply:
     return replace(reply, fingerprint=str(writable(fingerprint))[:LONGEST_FINGERPRINT])
 
 
+def _failed(error: Any) -> Unreadable:
+    """The error in an answer of a good status; gateways give an upstream's status as its code."""
+    known = error.get("code") if isinstance(error, dict) else None
+    status = known if isinstance(known, int) and 400 <= known < 600 else BAD_REQUEST
+    return Unreadable(
+        f"the answer is an error: {json.dumps(error)[:200]}", refusal_of(status, json.dumps({"error": error}))
+    )
+
+
 def _of_chat(value: dict[str, Any]) -> Reply:
     if not value["choices"]:
         raise Unreadable("the answer holds no choice")
     choice = value["choices"][0]
+    if choice.get("error"):
+        raise _failed(choice["error"])
     message = choice["message"]
     content = message.get("content")
     if isinstance(content, list):
         content = "".join(part.get("text") or "" for part in content if part.get("type") not in THOUGHTS)
     text = content or message.get("refusal") or ""
-    usage = value.get("usage") or {}
-    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
-    counted = _usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
-    finish = choice.get("finish_reason")
-    return Reply(writable(text), None if finish is None else str(finish), usage=counted)
+    if not isinstance(text, str):
+        raise TypeError
+    usage = _fields(value, "usage")
+    cached = _fields(usage, "prompt_tokens_details").get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
+    counted = usage_of(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
+    return Reply(writable(text), word_of(choice.get("finish_reason")), usage=counted)
 
 
 def _of_responses(value: dict[str, Any]) -> Reply:
-    if value.get("status") in ("failed", "cancelled"):
-        raise Unreadable(f"the response has the status '{value['status']}'")
+    status = value.get("status", "completed")
     parts = [part for item in value["output"] if item.get("type") == "message" for part in item["content"]]
     text = "".join(part.get("text") or part.get("refusal") or "" for part in parts)
-    reason = (value.get("incomplete_details") or {}).get("reason")
-    if not value["output"] and reason is None:
+    reason = _fields(value, "incomplete_details").get("reason")
+    if not value["output"] and reason is None and status == "completed":
         raise Unreadable("the answer holds no output")
-    finish = {None: "stop", "max_output_tokens": "length"}.get(reason, reason)
-    usage = value.get("usage") or {}
-    cached = (usage.get("input_tokens_details") or {}).get("cached_tokens")
-    counted = _usage(usage.get("input_tokens"), usage.get("output_tokens"), cached)
-    return Reply(writable(text), str(finish), usage=counted)
-
-
-def _usage(sent: Any, received: Any, cached: Any) -> Usage:
-    return Usage(int(sent or 0), int(received or 0), int(cached or 0))
+    finish = {"None": "stop", "max_output_tokens": "length"}.get(str(reason), reason)
+    if status != "completed" and ending(word_of(reason)) not in (Ending.CUT, Ending.FILTERED, Ending.OVERFLOW):
+        finish = f"{status} {reason or ''}".strip()
+    usage = _fields(value, "usage")
+    cached = _fields(usage, "input_tokens_details").get("cached_tokens")
+    counted = usage_of(usage.get("input_tokens"), usage.get("output_tokens"), cached)
+    return Reply(writable(text), word_of(finish), usage=counted)

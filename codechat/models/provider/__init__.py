@@ -10,6 +10,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
@@ -18,15 +19,16 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError, model_validator
 
 from codechat.base.config import result_option, run_option
-from codechat.base.domain import BATCH, FLEX, Message, Reply, Tier, Usage
+from codechat.base.domain import BATCH, FLEX, Message, Reply, Tier
 from codechat.base.errors import UserError
 from codechat.base.files import from_yaml
 from codechat.base.texts import writable
 from codechat.models import MODELS
+from codechat.models.calls.answers import Ending, ending, usage_of, word_of
 from codechat.models.calls.batches import RequestKey
 from codechat.models.endpoints import EndpointInfo, key_of
 from codechat.models.reasoning import bounded, tokens_in
-from codechat.models.remote import Refused, Remote, RemoteConfig, headers_from_environment, key_from_environment
+from codechat.models.remote import Refused, Remote, RemoteConfig
 from codechat.models.remote.failures import (
     FILTERED,
     INVALID_KEY,
@@ -37,6 +39,7 @@ from codechat.models.remote.failures import (
     Refusal,
     SupportedParameters,
 )
+from codechat.models.remote.given import headers_from_environment, key_from_environment
 
 if TYPE_CHECKING:
     import httpx2
@@ -64,7 +67,7 @@ WITH_THE_EXTRA = ("anthropic", "google", "google-cloud", "bedrock")
 OWN_CREDENTIALS = ("google-cloud", "bedrock")
 """Providers whose libraries find credentials themselves. The others get the key that the config names, or none."""
 NO_KEY = "no-key"
-OTHER_SHAPES = (ValidationError, ValueError, LookupError, TypeError, AttributeError)
+OTHER_SHAPES = (ValidationError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 """Errors of reading a body of another shape: the providers' libraries do not validate their objects."""
 
 
@@ -133,8 +136,8 @@ class ProviderApi:
         if config.max_tokens is not None:
             settings["max_tokens"] = config.max_tokens
         body: dict[str, Any] = {"model": config.name, "messages": sent, "settings": settings}
-        if config.temperature is not None and supported.temperature:
-            body["temperature"] = config.temperature
+        if (temperature := supported.sent_temperature(config.temperature)) is not None:
+            body["temperature"] = temperature
         if supported.only_streams:
             body["stream"] = True
         return body
@@ -181,9 +184,12 @@ class ProviderApi:
         # it warns of keys in the environment, which are not used
         logging.getLogger("google_genai").setLevel(logging.ERROR)
         accepted = inspect.signature(kind.__init__).parameters
+        root, _, query = (config.base_url or "").partition("?")
+        if query and "http_client" not in accepted:
+            raise self._takes_no_query()
         named = {
             "api_key": key or (None if config.provider in OWN_CREDENTIALS else NO_KEY),
-            "base_url": config.base_url,
+            "base_url": root or None,
         }
         given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
         for name, option in (("api_key", "api_key_env"), ("base_url", "base_url")):
@@ -199,6 +205,10 @@ class ProviderApi:
             return kind(**given)
         except LibraryError as error:
             raise UserError(f"{config.place}: {str(error).partition(' To try ')[0]}") from None
+
+    def _takes_no_query(self) -> UserError:
+        key = key_of(self.config, "base_url")
+        return UserError(f"{self.config.provider} takes no query in its address", f"remove the ?… from {key}")
 
     def _connections(self, address: str) -> "httpx2.AsyncClient":
         import httpx2
@@ -230,6 +240,8 @@ class ProviderApi:
                 "bedrock uses AWS's own credentials",
                 f"set {key_of(config, 'api_key_env')}=null, and AWS_PROFILE, AWS_BEARER_TOKEN_BEDROCK or the like",
             )
+        if "?" in (config.base_url or ""):
+            raise self._takes_no_query()
         self._mistakes = (BotoCoreError,)
         local = config.base_url is not None and urlsplit(config.base_url).hostname in ("127.0.0.1", "localhost", "::1")
         how = Config(
@@ -260,8 +272,9 @@ class ProviderApi:
         ttl, marked = self._marker(body["messages"], final=final)
         if "temperature" in body:
             if any(cast(Mapping[str, Any], model.profile).get(flag) for flag in SAMPLING):
-                message = f"temperature is not supported by {self.config.name}"
-                raise Refused(Refusal(400, message, param="temperature"), {})
+                raise Refused(
+                    Refusal(400, f"temperature is not supported by {self.config.name}", param="temperature"), {}
+                )
             settings["temperature"] = body["temperature"]
         try:
             with translate_errors(self.failures, self._mistakes, is_first=not self._has_reached):
@@ -304,17 +317,16 @@ class ProviderApi:
         if details.get("block_reason"):
             raise Refused(Refusal(400, f"the prompt was stopped: {details['block_reason']}", FILTERED), {})
         text = "".join(part.content for part in response.parts if part.part_kind == "text")
-        if not text and provider_reason is None and finish is None:
-            raise self.failures.of_answer("the answer holds neither a text nor why it ended")
-        counted = tokens.input_tokens, tokens.output_tokens, tokens.cache_read_tokens, tokens.cache_write_tokens
-        thought = tokens.output_reasoning_tokens or tokens_in(tokens.details)
-        usage = Usage(*counted, reasoning_tokens=thought)
+        usage = usage_of(tokens.input_tokens, tokens.output_tokens, tokens.cache_read_tokens, tokens.cache_write_tokens)
+        thought = tokens_in({"reasoning_tokens": tokens.output_reasoning_tokens}) or tokens_in(tokens.details)
+        usage = replace(usage, reasoning_tokens=thought) if thought else usage
         if FLEX in (details.get("service_tier"), str(details.get("traffic_type")).lower().removeprefix("on_demand_")):
             usage = usage.served_as(FLEX)
-        unknown = finish in (None, "error") and provider_reason  # to the library
+        # to the library they are unknown, errors, or limits like any other
+        own_word = provider_reason and (finish in (None, "error") or ending(str(provider_reason)) is Ending.OVERFLOW)
         return Reply(
             str(writable(text)),
-            str(provider_reason) if unknown else FINISHED.get(str(finish), finish),
+            word_of(provider_reason) if own_word else FINISHED.get(str(finish), finish),
             usage=usage,
             fingerprint=str(writable(response.model_name))[:LONGEST_FINGERPRINT] if response.model_name else None,
             reasoning=bounded("\n".join(part.content for part in response.parts if part.part_kind == "thinking")),

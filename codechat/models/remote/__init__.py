@@ -5,21 +5,17 @@ and how it is handled.
 """
 
 import asyncio
-import json
 import logging
 import math
-import os
-import re
 import secrets
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Literal, Protocol, get_args
-from urllib.parse import urlsplit
 
-from pydantic import ValidationInfo, field_validator
+from pydantic import field_validator
 
-from codechat.base.config import WHERE, original_option, result_option, run_option
+from codechat.base.config import original_option, result_option, run_option
 from codechat.base.domain import BATCH, FLEX, STANDARD, Message, Reply, Tier, Usage
 from codechat.base.errors import InfrastructureError, Stopped, UserError
 from codechat.models import ModelConfig, Request
@@ -35,11 +31,20 @@ from codechat.models.calls import (
     call_with_retries,
     endpoint_at,
 )
+from codechat.models.calls.answers import is_final
 from codechat.models.calls.batches import REQUEST_KEY, BatchPolicy, RequestKey
 from codechat.models.calls.purse import PURSE
-from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo, Weights, address_of, key_of
+from codechat.models.endpoints import (
+    ENDPOINT_LISTENER,
+    TEMPERATURE,
+    EndpointInfo,
+    Weights,
+    address_of,
+    facts_of,
+)
 from codechat.models.reasoning import MARKS, Marks, parted
 from codechat.models.remote.failures import Failures, Refusal, SupportedParameters
+from codechat.models.remote.given import header_variables, plain_address, variable_name
 
 log = logging.getLogger(__name__)
 
@@ -65,13 +70,6 @@ FADING = 0.95
 """How an earlier reply's length fades with each later one."""
 FLEX_ATTEMPT, FLEX_RETRIES = 3, 8
 """Factors of an attempt's time and retries in the tier flex, which is slower and often refuses calls (429)."""
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, section 5.6.2
-OF_THE_CONNECTION = (
-    "host", "connection", "content-length", "content-type", "transfer-encoding", "accept-encoding", "expect", "te",
-    "trailer", "upgrade", "keep-alive",
-)  # fmt: skip
-"""Headers that the HTTP client sets."""
 BATCH_SIZE = 10_000
 """Most requests of one batch; the provider's bounds hold too."""
 BATCH_AGE_S = 120.0
@@ -139,54 +137,9 @@ class RemoteConfig(ModelConfig):
     def longest_reply(self) -> float:
         return self.max_tokens or math.inf
 
-    @field_validator("base_url")
-    @classmethod
-    def _plain_address(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if value is None:
-            return None
-        try:
-            parts = urlsplit(value)
-            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-        except ValueError:
-            usable = False
-        if not usable:
-            raise ValueError("an address is needed, like http://127.0.0.1:8000/v1")
-        if "@" in parts.netloc:  # not shown again: it is a secret
-            raise UserError(
-                f"{_key(info)} holds a user name or password",
-                f"name a variable that holds it in {_key(info, 'api_key_env')}",
-            )
-        return value.rstrip("/")
-
-    @field_validator("headers", mode="before")
-    @classmethod
-    def _headers(cls, headers: Any, info: ValidationInfo) -> Any:
-        """Checked here alone, because pydantic's messages quote the option, which may hold a value."""
-        if not isinstance(headers, Mapping):
-            raise UserError(f"{_key(info)} must be names with variables", "e.g. {X-Title: MY_VARIABLE}")
-        for name, variable in headers.items():
-            if not HEADER.fullmatch(str(name)) or str(name).lower() in OF_THE_CONNECTION:
-                raise UserError(
-                    f"{_key(info)}: '{name}' is no header of your own", "letters, digits and hyphens, e.g. X-Title"
-                )
-            if not VARIABLE.fullmatch(str(variable)):
-                raise UserError(
-                    f"{_key(info)}.{name} is not the name of an environment variable",
-                    f"put the value into a variable and give its name, e.g. {{{name}: MY_VARIABLE}}",
-                )
-        if len({str(name).lower() for name in headers}) < len(headers):
-            raise UserError(f"{_key(info)} names a header twice, in capital and in small letters", "leave one out")
-        return headers
-
-    @field_validator("api_key_env")
-    @classmethod
-    def _variable_name(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if value is not None and not VARIABLE.fullmatch(value):  # not shown: it may be the key
-            raise UserError(
-                f"{_key(info)} is not the name of an environment variable",
-                "put the key into a variable, e.g. OPENAI_API_KEY, and give its name; null if no key is needed",
-            )
-        return value
+    _plain_address = field_validator("base_url")(plain_address)
+    _header_variables = field_validator("headers", mode="before")(header_variables)
+    _variable_name = field_validator("api_key_env")(variable_name)
 
     @property
     def address(self) -> str:
@@ -197,13 +150,6 @@ class RemoteConfig(ModelConfig):
     def place(self) -> str:
         """The model and its endpoint, in messages."""
         return f"{self.name} at {self.address}"
-
-
-def _key(info: ValidationInfo, option: str = "") -> str:
-    """The whole key of the checked option, or of another option of the config, for messages."""
-    place = (info.context or {}).get(WHERE)
-    name = option or str(info.field_name)
-    return f"{place}.{name}" if place else name
 
 
 def _policy(config: RemoteConfig, tier: Tier) -> Policy:
@@ -257,40 +203,6 @@ class ModelApi(Protocol):
 
     async def aclose(self) -> None:
         """Release connections; the next request opens them again."""
-
-
-def key_from_environment(config: RemoteConfig) -> str | None:
-    """The key in the variable that the config names; None without a name. Raises `UserError`."""
-    variable = config.api_key_env
-    if variable is None:
-        return None
-    key = os.environ.get(variable, "").strip()
-    if not key:
-        raise UserError(
-            f"{config.place} needs a key, and the environment variable {variable} is not set",
-            f"export {variable}=…, or set {key_of(config, 'api_key_env')}=null for an endpoint without keys",
-        )
-    if not (key.isascii() and key.isprintable()):
-        raise UserError(f"the environment variable {variable} does not hold a key: it has unprintable characters")
-    return key
-
-
-def headers_from_environment(config: RemoteConfig) -> dict[str, str]:
-    """The further headers of every request, with their values. Raises `UserError` for a variable without one."""
-    headers: dict[str, str] = {}
-    for name, variable in config.headers.items():
-        headers[name] = os.environ.get(variable, "").strip()
-        if not headers[name]:
-            raise UserError(
-                f"{config.place} needs the header {name}, and the environment variable {variable} is not set",
-                f"export {variable}=…, or leave {name} out of {key_of(config, 'headers')}",
-            )
-        if not (headers[name].isascii() and headers[name].isprintable()):
-            raise UserError(
-                f"the environment variable {variable} does not hold a header's value: it has unprintable characters",
-                f"export {variable}=… with letters, digits and signs of ASCII alone",
-            )
-    return headers
 
 
 class Remote:
@@ -375,7 +287,7 @@ class Remote:
             self._info = listener.known(self.config) if listener is not None else None
         if self._info is None:
             cached = cache.recall_endpoint_info(self._api.address, self.config.name)
-            self._info = EndpointInfo(self.config.address, json.loads(cached) if cached else {})
+            self._info = EndpointInfo(self.config.address, facts_of(cached))
         return self._info
 
     def _question(self, request: Request) -> cache.CachedQuestion | None:
@@ -392,7 +304,7 @@ class Remote:
 
     def _may_cache(self, reply: Reply) -> bool:
         """Whether a reply may be cached: not if it was decoded without the configured temperature."""
-        return cache.is_final(reply) and self._supported.temperature
+        return is_final(reply) and self._supported.as_configured
 
     async def _ask(self, request: Request, question: cache.CachedQuestion | None) -> Reply:
         if not self._reached:
@@ -466,12 +378,13 @@ class Remote:
         return replace(reply, usage=reply.usage.served_as(BATCH))
 
     async def _attempt(self, request: Request, tier: Tier) -> Reply:
-        """The reply of one attempt. A refused parameter is left out from then on."""
+        """The reply of one attempt. What the endpoint refused in it is left out from then on."""
+        supported, learnt, reason = self._supported, dict[str, bool](), ""
         while True:
-            supported = self._supported
             body = self._api.body(request.messages, supported)
             try:
-                return await self._api.send(body, tier, final=request.final)
+                reply = await self._api.send(body, tier, final=request.final)
+                self._failures.check_end(reply)
             except Refused as refused:
                 refusal, headers = refused.refusal, refused.headers
             except TransientFailure:
@@ -479,14 +392,31 @@ class Remote:
                     await self._api.reject(call)
                     BRAKE.get().check()  # after an interruption no call waits for a batch
                 raise
-            if self._without(supported, refusal, body) is None:
+            else:
+                await self._learn(learnt, reason)
+                return reply
+            avoiding = self._without(supported, refusal, body)
+            if avoiding is None:
                 raise self._failures.of_refusal(refusal, headers, has_answered=self._has_answered)
-            learnt = self._without(self._supported, refusal, body)
-            if learnt is not None:  # else another call was faster
-                reason = self._failures.redact(refusal.message)
-                how = "as a stream" if learnt.only_streams > self._supported.only_streams else "without what it refuses"
-                log.warning("%s: asked again %s: %s", self.config.place, how, reason)
-                self._supported = learnt
+            learnt |= avoiding.changes(supported)
+            supported, reason = avoiding, refusal.message
+
+    async def _learn(self, changes: Mapping[str, bool], reason: str) -> None:
+        """Use what the endpoint took from now on; a refusal that it does not mend teaches nothing.
+
+        Another temperature than the configured one is a fact about the endpoint, for the cell's record.
+        """
+        learnt = replace(self._supported, **changes)
+        if learnt == self._supported:
+            return
+        what = self._failures.redact(reason)
+        how = "as a stream" if "only_streams" in changes else "without what it refuses"
+        log.warning("%s: asked again %s: %s", self.config.place, how, what)
+        self._supported = learnt
+        if not learnt.as_configured:
+            sent = learnt.sent_temperature(self.config.temperature)
+            info = self._known_info()
+            await self._present(replace(info, facts={**info.facts, TEMPERATURE: "none" if sent is None else sent}))
 
     def _without(
         self, supported: SupportedParameters, refusal: Refusal, body: Mapping[str, Any]

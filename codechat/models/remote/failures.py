@@ -8,29 +8,41 @@ import os
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from codechat.base.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError, nearest
+from codechat.base.domain import Reply
+from codechat.base.errors import (
+    ContextOverflow,
+    ConversationRefused,
+    EndpointDown,
+    InfrastructureError,
+    UserError,
+    nearest,
+)
+from codechat.base.texts import visible
 from codechat.models.calls import TransientFailure, retry_after
+from codechat.models.calls.answers import Ending, ending, is_fault
 from codechat.models.endpoints import key_of
+from codechat.models.remote.wording import (
+    is_out_of_range,
+    is_surely_too_long,
+    is_too_long,
+    is_unsupported,
+    wants_more_than_zero,
+)
 
 if TYPE_CHECKING:
     from codechat.models.remote import RemoteConfig
 
-OVERFLOW = re.compile(
-    r"context[ _]length|context[ _]window|context[ _]size|prompt is too long|prompt too long|too many (input )?tokens"
-    r"|input is too long|exceeds? the (model'?s )?maximum (input )?length|longer than the maximum"
-    r"|input token count|inputs`? tokens .*must be <=",
-    re.IGNORECASE,
-)
 TOO_LONG = "context_length_exceeded"
 NO_QUOTA = "insufficient_quota"
 INVALID_KEY = "invalid_api_key"
 UNKNOWN_MODEL = "model_not_found"
 FILTERED = "content_filter"
 """OpenAI's codes; errors of other protocols are translated to them."""
-UNSUPPORTED = re.compile(r"unsupported|not supported|does not support|not allowed|deprecated", re.IGNORECASE)
+LEAST_TEMPERATURE = 0.01
+"""Stands for a temperature of 0 at an endpoint that takes positive ones alone: nearly greedy."""
 
 _STREAM = r"(?:\bstream(?:ing|ed)?\b|流式)"
 _NEED = r"\b(?:only|must|requir\w*|need\w*|enabl\w*|set|use|mandatory|expect\w*)\b|仅|只|必须"
@@ -54,7 +66,10 @@ class Refusal:
     @property
     def is_overflow(self) -> bool:
         """Whether the conversation is too long for the model."""
-        return self.status in (400, 413, 422, 500) and (self.code == TOO_LONG or bool(OVERFLOW.search(self.message)))
+        words = f"{self.code} {self.message}"
+        if self.status in ABOUT_CONVERSATION:
+            return self.code == TOO_LONG or is_too_long(words)
+        return self.status == 500 and (self.code == TOO_LONG or is_surely_too_long(words))
 
     @property
     def is_filter(self) -> bool:
@@ -67,19 +82,35 @@ class Refusal:
         return self.status in (401, 403) or (self.status == 400 and self.code == INVALID_KEY)
 
     @property
+    def is_about_money(self) -> bool:
+        """Whether the account has no quota or no money left."""
+        return self.status == NO_MONEY or self.code == NO_QUOTA
+
+    @property
     def is_unknown_model(self) -> bool:
         """Whether the model or the page does not exist; some providers use the status 400."""
         return self.status == 404 or (self.status == 400 and self.code == UNKNOWN_MODEL)
 
+    @property
+    def is_about_config(self) -> bool:
+        """Whether every other call would be refused too."""
+        return self.is_about_key or self.is_unknown_model
+
     def names_unsupported(self, parameter: str) -> bool:
         """Whether the model does not support the parameter, or its value."""
-        return self.names(parameter) and UNSUPPORTED.search(f"{self.code} {self.message}") is not None
+        return self.names(parameter) and is_unsupported(f"{self.code} {self.message}")
 
     def names(self, parameter: str) -> bool:
         """Whether the refusal is about the parameter."""
         if self.status not in (400, 422):
             return False
         return self.param == parameter or re.search(rf"\b{parameter}\b", self.message) is not None
+
+    def refuses_temperature(self, value: float) -> bool:
+        """Whether the model does not take the temperature, in any words: a range that leaves it out is a mistake."""
+        if not self.names("temperature") or " both " in self.message:
+            return False
+        return value == 0 or not is_out_of_range(f"{self.code} {self.message}")
 
     @property
     def asks_for_stream(self) -> bool:
@@ -91,7 +122,7 @@ class Refusal:
     @property
     def context_limit(self) -> int | None:
         """The model's context in tokens, if the message has it."""
-        match = re.search(r"maximum context length is (\d+)", self.message)
+        match = re.search(r"(?:context (?:length|window|size)|context limit)\D{0,40}?(\d{1,9})\b", self.message)
         return int(match[1]) if match else None
 
 
@@ -99,19 +130,42 @@ class Refusal:
 class SupportedParameters:
     """The parameters of this endpoint, learnt from its refusals and used for every later call.
 
-    `temperature`: it may be sent. `renames_cap`: the chat API's `max_tokens` is called `max_completion_tokens`.
-    `only_streams`: answers are asked for as streams; `stream_options`: with their usage.
+    `temperature`: it may be sent. `zero`: it may be 0; else `LEAST_TEMPERATURE` stands for 0. `renames_cap`: the chat
+    API's `max_tokens` is called `max_completion_tokens`. `only_streams`: answers are asked for as streams;
+    `stream_options`: with their usage.
     """
 
     temperature: bool = True
+    zero: bool = True
     renames_cap: bool = False
     only_streams: bool = False
     stream_options: bool = True
 
+    @property
+    def as_configured(self) -> bool:
+        """Whether replies are decoded with the configured temperature."""
+        return self.temperature and self.zero
+
+    def sent_temperature(self, configured: float | None) -> float | None:
+        """The temperature of a request; None: none is sent."""
+        if configured is None or not self.temperature:
+            return None
+        return LEAST_TEMPERATURE if configured == 0 and not self.zero else configured
+
+    def changes(self, before: "SupportedParameters") -> dict[str, bool]:
+        """The fields that differ from those before a refusal."""
+        return {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if getattr(self, each.name) != getattr(before, each.name)
+        }
+
     def after(self, refusal: Refusal, body: Mapping[str, Any]) -> "SupportedParameters | None":
         """The parameters that avoid the refusal; None if nothing in the body can be left out or renamed."""
-        if self.temperature and "temperature" in body and refusal.names_unsupported("temperature"):
-            return replace(self, temperature=False)
+        value = body.get("temperature")
+        if self.temperature and value is not None and refusal.refuses_temperature(value):
+            smaller = self.zero and value == 0 and wants_more_than_zero(refusal.message)
+            return replace(self, zero=False) if smaller else replace(self, temperature=False)
         if not self.renames_cap and "max_tokens" in body and refusal.names_unsupported("max_tokens"):
             return replace(self, renames_cap=True)
         if self.stream_options and "stream_options" in body and refusal.names("stream_options"):
@@ -121,6 +175,7 @@ class SupportedParameters:
         return None
 
 
+ABOUT_CONVERSATION = (400, 413, 422)
 SHORTEST_PART = 3
 BUSY = (408, 409, 429)
 NO_MONEY = 402
@@ -148,13 +203,14 @@ class Failures:
             return UserError(message, f"{option} leaves no room for a prompt: lower it below {limit}")
         if refusal.is_about_key:
             message = f"{self._config.place}: HTTP {status}"  # the endpoint's words may quote the key
-        if status == NO_MONEY or refusal.code == NO_QUOTA:
+        if refusal.is_about_money:
             return EndpointDown(message)
         if status in BUSY or status >= 500:
             wait = retry_after(headers, time.time())
             return TransientFailure(InfrastructureError(message), limited=status == 429, after=wait)
         if refusal.is_filter or has_answered:  # then it concerns this conversation, or the endpoint's state
-            return InfrastructureError(message)
+            is_others = refusal.status not in ABOUT_CONVERSATION or refusal.is_about_config
+            return InfrastructureError(message) if is_others else ConversationRefused(message)
         return self._mistake(refusal, message)
 
     def of_unreachable(self, cause: str) -> TransientFailure:
@@ -175,6 +231,15 @@ class Failures:
     def of_answer(self, problem: str) -> TransientFailure:
         """The exception for a good status with an unreadable answer."""
         return TransientFailure(InfrastructureError(f"{self._config.place}: {self.redact(problem)}"))
+
+    def check_end(self, reply: Reply) -> None:
+        """Raise the exception for an answer that the model did not end."""
+        word = visible(reply.finish_reason or "")
+        ended = f"the answer ended with '{self.redact(word)}'" if word else "the answer does not say why it ended"
+        if ending(reply.finish_reason) is Ending.OVERFLOW:
+            raise ContextOverflow(f"{self._config.place}: {ended}")
+        if is_fault(reply):
+            raise self.of_answer(ended if reply.text.strip() else f"{ended}, without a text")
 
     def redact(self, text: str) -> str:
         """The text, bounded, without the key and the values of headers, also if the text was cut off within one."""

@@ -81,6 +81,10 @@ def needs_in(models: Mapping[str, ModelConfig]) -> list[Need]:
     ]
 
 
+MOST_BYTES = 10_000_000
+"""Bytes of a page that are read."""
+
+
 def port_of(base_url: str) -> int:
     parts = urlsplit(base_url)
     return parts.port or (443 if parts.scheme == "https" else 80)
@@ -111,12 +115,12 @@ def kv_tokens(base_url: str) -> int | None:
 
 def _get(base_url: str, path: str) -> tuple[int, str] | None:
     """Status and text of a page; None without an answer within `PATIENCE_S`."""
-    host = urlsplit(base_url).hostname or ""
+    host, query = urlsplit(base_url).hostname or "", urlsplit(base_url).query
     connection = http.client.HTTPConnection(host, port_of(base_url), timeout=PATIENCE_S)
     try:
-        connection.request("GET", path)
+        connection.request("GET", f"{path}?{query}" if query else path)
         response = connection.getresponse()
-        return response.status, response.read().decode("utf-8", "replace")
+        return response.status, response.read(MOST_BYTES).decode("utf-8", "replace")
     except (OSError, http.client.HTTPException):
         return None
     finally:

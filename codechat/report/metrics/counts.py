@@ -12,15 +12,15 @@ from codechat.base.domain import Decided
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.base.template import counted
 from codechat.datasets.tasks import Task
+from codechat.models.calls.answers import is_cut
 from codechat.sandbox.suites import HasTestCounts
 
 # Keys in metrics.json: verdicts by where they were decided, counts of replies, the cell's size. Older cells lack them.
 DECIDED, REPLIES, LOADED = "decided", "replies", "loaded"
+TEMPERATURES = "temperatures"
 MOVED = "by_program"
 ONLY_REASONING, TRUNCATED, TRUNCATED_SESSIONS = "only_reasoning", "truncated", "truncated_sessions"
 INSIDE_MEANS = "the program shared a process with its tests: read a surprising pass"
-CUT = ("length", "content_filter")
-"""Finish reasons of a reply that a limit or a filter ended."""
 MOST = 0.2
 """The share of unusable sessions, turns or replies above which a caution precedes all figures."""
 
@@ -81,7 +81,7 @@ def count_replies(sessions: Iterable[SessionRecord]) -> dict[str, int]:
             if_any[TRUNCATED] += bool(turn.truncated)
             if turn.response is not None and turn.outcome is not None:
                 found["all"] += 1
-                found["cut"] += turn.finish_reason in CUT
+                found["cut"] += is_cut(turn.finish_reason)
                 found["no_code"] += turn.outcome == "no_code"
     return found | {name: count for name, count in if_any.items() if count}
 
@@ -175,6 +175,10 @@ def _reply_cautions(metrics: Mapping[str, Any]) -> Iterator[str]:
         yield f"{found['cut']} of {replies} replies were cut off by a limit of tokens (model.max_tokens) or a filter"
     if found.get("no_code", 0) > MOST * replies:
         yield f"no code was found in {found['no_code']} of {replies} replies: read some in sessions.jsonl"
+    for place, used in (metrics.get(TEMPERATURES) or {}).items():
+        sent = ", ".join(dict.fromkeys(map(str, used["sent"])))
+        refused = f"the endpoint refuses {place}.temperature={used['configured']}"
+        yield f"{refused}: replies are decoded with another ({sent})"
     if found.get("overflowed", 0) > MOST * completed:
         sessions = f"{found['overflowed']} of {completed} sessions"
         yield f"{sessions} outgrew the context that the endpoint serves: all their further turns count as failed"

@@ -12,8 +12,9 @@ from codechat.base.config import Config
 from codechat.base.errors import UserError
 from codechat.base.files import from_yaml
 from codechat.models import MODELS, UNDER_TEST, ModelConfig
-from codechat.models.endpoints import IDENTIFYING, Describable, EndpointInfo, address_of, at_address
+from codechat.models.endpoints import IDENTIFYING, TEMPERATURE, Describable, EndpointInfo, address_of, at_address
 from codechat.models.roles import role_of
+from codechat.report.metrics.counts import TEMPERATURES
 from codechat.run.cell import Cell, session_id
 from codechat.run.cell.stopping import tasks_needed
 from codechat.run.journal import EndpointRecord, Journal
@@ -151,6 +152,17 @@ def _date_of(seconds: float) -> str:
 def without_query(base_url: str) -> str:
     """An address without its query, which may hold a key."""
     return base_url.partition("?")[0]
+
+
+def temperatures(cell: Cell, journal: Journal) -> dict[str, Any]:
+    """The entry of metrics.json about endpoints that refused their temperature, by place; empty without any."""
+    found = dict[str, Any]()
+    for record in journal.endpoints():
+        if TEMPERATURE in record.facts and record.place in cell.endpoints:
+            configured = getattr(cell.endpoints[record.place], TEMPERATURE, None)
+            entry = found.setdefault(record.place, {"configured": configured, "sent": []})
+            entry["sent"].append(record.facts[TEMPERATURE])
+    return {TEMPERATURES: found} if found else {}
 
 
 def is_finished(cell: Cell, journal: Journal) -> bool:

@@ -13,7 +13,14 @@ from typing import Any, Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from codechat.base.domain import Usage
-from codechat.base.errors import BrokenTask, ContextOverflow, InfrastructureError, Stopped, UserError
+from codechat.base.errors import (
+    BrokenTask,
+    ContextOverflow,
+    ConversationRefused,
+    InfrastructureError,
+    Stopped,
+    UserError,
+)
 from codechat.base.texts import writable
 from codechat.models import MODELS
 from codechat.models.calls import Brake
@@ -416,8 +423,10 @@ class _Runner:
         if isinstance(error, Stopped):
             return f"not finished: {error}"
         if isinstance(error, InfrastructureError):
-            self._failures, self._failure = self._failures + 1, str(error) or type(error).__name__
-            return self._failure
+            cause = str(error) or type(error).__name__
+            if not isinstance(error, ConversationRefused):
+                self._failures, self._failure = self._failures + 1, cause
+            return cause
         self._result.bug = self._result.bug or error
         last = traceback.extract_tb(error.__traceback__)[-1]
         return f"bug: {type(error).__name__}: {error} ({last.filename}:{last.lineno})"

@@ -32,6 +32,7 @@ from codechat.report.tracking import (
     write_tracking,
 )
 from codechat.report.tracking.address import without_password
+from codechat.run.answering.endpoints import temperatures
 from codechat.run.answering.servers import described, tags_of_servers
 from codechat.run.cell import Cell, parts_of
 from codechat.run.cell.rescored import RescoredCell
@@ -51,7 +52,12 @@ def measure(cell: Cell, journal: Journal, effort: Effort) -> dict[str, Any]:
         decided.update(count_decided((session,)))
         replies.update(count_replies((session,)))
     counts = {DECIDED: dict(decided), REPLIES: dict(replies), LOADED: count_loaded(cell.tasks)}
-    counts |= {**described(cell, journal), **stop_report(cell, journal), FIELD: measures_of(cell).describe()}
+    counts |= {
+        **described(cell, journal),
+        **temperatures(cell, journal),
+        **stop_report(cell, journal),
+        FIELD: measures_of(cell).describe(),
+    }
     return {**found, **counts}
 
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from codechat.base.domain import BATCH, STANDARD, Usage
 from codechat.base.environment import collect_seldom
-from codechat.base.errors import BrokenTest, InfrastructureError, Stopped, UserError
+from codechat.base.errors import BrokenTest, ConversationRefused, InfrastructureError, Stopped, UserError
 from codechat.base.files import write_atomically
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.base.texts import writable
@@ -304,7 +304,8 @@ class _Workers:
     async def _session(self, task: Task) -> tuple[SessionRecord, bool]:
         """Run a session. Returns its record, and whether its end is no sign of a failing endpoint.
 
-        That is so if a budget or an interruption cut it short, or a test is broken.
+        That is so if a budget or an interruption cut it short, a test is broken, or the endpoint refused this
+        conversation.
         """
         identity = session_id(self.cell.id, task.task_id)
         kit = Kit(task, identity, self.cell.config.seed, self.services, partial(self._turn, task))
@@ -322,7 +323,8 @@ class _Workers:
         except BrokenTest as broken:
             return self._record(task, kit.log, f"a test decides nothing: {broken}"), True
         except InfrastructureError as error:
-            return self._record(task, kit.log, str(error) or type(error).__name__), False
+            cause = str(error) or type(error).__name__
+            return self._record(task, kit.log, cause), isinstance(error, ConversationRefused)
         finally:
             await kit.aclose()
         return self._record(task, kit.log, None), False

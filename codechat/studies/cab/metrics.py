@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codechat.base.records import SessionRecord
-from codechat.report.metrics.counts import CUT
+from codechat.models.calls.answers import is_cut
 from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
 from codechat.report.metrics.spending import Effort
 from codechat.report.metrics.statistics import phi
@@ -126,7 +126,7 @@ class _Seen(CellSums):
             shown = parts if by not in OF_VERDICTS else {key: parts[key] for key in BY_VERDICT if key in parts}
             self.groups[by].setdefault(name, Tally()).count(task, shown)
         self._count(own, turns)
-        self.counts["cut_answers"] += sum(turn.finish_reason in CUT for turn in session.turns)
+        self.counts["cut_answers"] += sum(is_cut(turn.finish_reason) for turn in session.turns)
         self._rounds(task, turns)
 
     def _count(self, own: AssistJudgement, turns: list[AssistTurn]) -> None:

@@ -31,6 +31,8 @@ def validate(**values: Any) -> Any:
         ({"base_url": "http://[::1/v1"}, "an address is needed"),
         ({"base_url": "http://127.0.0.1:99999/v1"}, "an address is needed"),
         ({"base_url": "http:///v1"}, "an address is needed"),
+        ({"base_url": "http://here/v1#chat"}, "#"),
+        ({"base_url": "http://here/v1?a=b#"}, "#"),
     ],
 )
 def test_a_bad_option_is_told(values: dict[str, Any], told: str) -> None:
@@ -40,7 +42,15 @@ def test_a_bad_option_is_told(values: dict[str, Any], told: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"api_key_env": "sk-secret-123"}, {"base_url": "https://user:sk-secret-123@api.example/v1"}]
+    "values",
+    [
+        {"api_key_env": "sk-secret-123"},
+        {"base_url": "https://user:sk-secret-123@api.example/v1"},
+        {"base_url": "https://api.example/v1?key=sk-secret-123"},
+        {"base_url": "https://api.example/v1?api-version=1&subscription-key=sk-secret-123"},
+        {"base_url": "https://api.example/v1?access_token=sk-secret-123&v=1"},
+        {"base_url": "https://api.example/v1?sv=1&sig=sk-secret-123"},
+    ],
 )
 def test_a_secret_in_the_wrong_place_is_not_repeated(values: dict[str, Any]) -> None:
     with pytest.raises(UserError, match="api_key_env") as caught:
@@ -50,6 +60,8 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(values: dict[str, Any]) -> 
 
 def test_a_trailing_slash_means_nothing() -> None:
     assert validate(base_url="http://127.0.0.1:1/v1/").base_url == "http://127.0.0.1:1/v1"
+    queried = validate(base_url="https://x.example/deployments/d/?api-version=2024-10-21").base_url
+    assert queried == "https://x.example/deployments/d?api-version=2024-10-21"
 
 
 def test_where_it_is_served_is_not_part_of_the_identity_but_decoding_is() -> None:

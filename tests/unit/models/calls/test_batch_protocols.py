@@ -221,6 +221,48 @@ async def test_a_message_is_the_body_of_a_good_answer() -> None:
     assert list(await batches.results(BATCH, ENDED)) == [("a", Result(200, b'{"said": "a"}'))]
 
 
+KEYS = ["a" * 40, "b" * 40, "c" * 40]
+DEEP = "[" * 50_000 + "]" * 50_000
+
+
+async def test_a_line_that_cannot_be_read_costs_no_other_line() -> None:
+    good = json.dumps({"custom_id": KEYS[0], "response": {"status_code": 200, "body": {}}})
+    deep = f'{{"custom_id": "{KEYS[1]}", "response": {{"status_code": 200, "body": {DEEP}}}}}'
+    odd = f'{{"custom_id": "{KEYS[2]}", "response": {{"status_code": Infinity, "body": {{}}}}}}'
+    batches, _ = openai("\n".join((deep, good, odd)).encode())
+    found = dict(await batches.results(BATCH, State("completed", 3, True, ("out",))))
+    assert [found[key].status for key in KEYS] == [200, 0, 0]
+    messages, _ = anthropic(
+        f'{{"custom_id": "{KEYS[1]}", "result": {{"type": "succeeded", "message": {DEEP}}}}}'.encode()
+    )
+    assert next(await messages.results(BATCH, ENDED)) == (KEYS[1], found[KEYS[1]])
+
+
+async def test_a_line_that_is_cut_off_is_no_answer_yet() -> None:
+    line = json.dumps({"custom_id": KEYS[0], "response": {"status_code": 200, "body": {"n": 1}}}).encode()[:-9]
+    batches, _ = openai(line)
+    with pytest.raises(Unreached):
+        dict(await batches.results(BATCH, State("completed", 1, True, ("out",))))
+
+
+@pytest.mark.parametrize("answer", [{}, {"id": None}, {"id": ""}, {"id": ["x"]}, [], b"", DEEP.encode()])
+async def test_what_was_made_must_be_named(answer: Any) -> None:
+    for batches, _ in (openai(answer), anthropic(answer)):
+        with pytest.raises(Unreached):
+            await batches.create(BATCH, {"a": b"{}"})
+    uploads, _ = openai(answer)
+    with pytest.raises(Unreached):
+        await uploads.upload(BATCH, {"a": b"{}"})
+
+
+@pytest.mark.parametrize("count", [-1, 2**63, "many", None, True])
+async def test_odd_counts_of_a_batch_count_nothing(count: Any) -> None:
+    batches, _ = openai({"status": "in_progress", "request_counts": {"completed": count, "failed": 2}})
+    assert (await batches.state(BATCH)).done == 2
+    messages, _ = anthropic({"processing_status": "in_progress", "request_counts": {"succeeded": count, "errored": 2}})
+    assert (await messages.state(BATCH)).done == 2
+
+
 @pytest.mark.parametrize(
     ("usage", "read"),
     [

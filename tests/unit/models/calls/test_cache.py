@@ -480,3 +480,44 @@ def test_what_an_endpoint_said_is_kept_and_asking_makes_no_file(
     store_endpoint_info("here", "m", "first")
     store_endpoint_info("here", "m", "last")
     assert (recall_endpoint_info("here", "m"), recall_endpoint_info("there", "m")) == ("last", None)
+
+
+# -- what older versions kept ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ["def ", "error", [5, 2, 0], 0.1],
+        ["", "insufficient_system_resource", [5, 0, 0], 0.1],
+        ["x", "content_filter", [5, 2, 0], 0.1],
+        ["", "MALFORMED_FUNCTION_CALL", {"input_tokens": 5, "output_tokens": 0}, 0.1],
+        ["", None, [5, 2, 0], 0.1],
+        ["", "stop", [0, 0, 0], 0.1],
+    ],
+)
+async def test_an_answer_that_is_not_final_is_asked_for_again_and_replaced(row: list[Any]) -> None:
+    await recall_or_ask(QUESTION, Endpoint().ask)
+    await settle()
+    replace_row(json.dumps(row))
+    endpoint = Endpoint(replace(REPLY, finish_reason="stop"))
+    await recall_or_ask(QUESTION, endpoint.ask)
+    await settle()
+    assert (await recall_or_ask(QUESTION, endpoint.ask)).finish_reason == "stop"
+    assert endpoint.asked == 1
+
+
+@pytest.mark.parametrize("count", [-7, 2**63, "many", None])
+async def test_counts_that_are_none_count_nothing(count: Any) -> None:
+    for row in (["x", "stop", [count, 2, 0], 0.1], ["x", "stop", {"input_tokens": count, "output_tokens": 2}, 0.1]):
+        await recall_or_ask(QUESTION, Endpoint().ask)
+        await settle()
+        replace_row(json.dumps(row))
+        known = recall(QUESTION)
+        await settle()
+        assert known is not None and known.usage == Usage(0, 2)
+
+
+def replace_row(text: str) -> None:
+    with contextlib.closing(sqlite3.connect(location())) as db, db:
+        db.execute("UPDATE replies SET reply=?", (text,))

@@ -13,12 +13,13 @@ from codechat.base.errors import MAX_LINES, UserError
 from codechat.models.calls.cache import CachedQuestion
 from codechat.models.endpoints import Weights
 from codechat.models.hardware import CELLS_AT_ONCE, HardwareConfig, cores, own_cores
-from codechat.models.serving import Placement, Server, by_servers, needs_in, server_of
+from codechat.models.serving import Placement, Server, by_servers, needs_in, server, server_of
 from codechat.models.serving.fleet import spawn
 from codechat.models.serving.server_guard import is_used, user_name
 from codechat.models.serving.vllm import arguments_of, environment_of, failure, program
 from codechat.run.answering.servers import servers_needed
 from codechat.run.settings.compose import compose
+from codechat.testing import OpenAIServer
 from support.mistakes import mistake
 
 A, B, C, JUDGE = (Server(name, Weights(), 10) for name in ("a", "b", "c", "judge"))
@@ -235,3 +236,16 @@ def test_only_users_that_have_not_ended_count(tmp_path: Path) -> None:
     while is_used(tmp_path):  # also while nobody has taken notice of its end
         time.sleep(0.02)
     child.wait()
+
+
+def test_the_query_of_an_address_goes_with_every_page() -> None:
+    asked = list[str]()
+
+    class Queried(OpenAIServer):
+        def serves(self, method: str, path: str, headers: dict[str, str], body: bytes) -> None:
+            asked.append(path)
+
+    with Queried(lambda call: "x") as running:
+        assert server.answers(f"{running.base_url}?api-version=7")
+        assert server.kv_tokens(f"{running.base_url}?api-version=7") is None
+    assert asked == ["/v1/models?api-version=7", "/metrics?api-version=7"]
