@@ -23,7 +23,7 @@ from codechat.base.errors import ContextOverflow, InfrastructureError
 from codechat.base.template import fill
 from codechat.models import Model, Request
 from codechat.models.calls.answers import Ending, ending
-from codechat.sandbox.languages import without_thinking
+from codechat.sandbox.languages import LONGEST_REPLY, without_thinking
 
 M = TypeVar("M", bound=BaseModel)
 R = TypeVar("R")
@@ -178,8 +178,9 @@ async def first_readable(
             error.rate_limited += spent.rate_limited
             raise
         spent = spent.plus(reply)
-        answer = without_thinking(reply.text, quotes_code=True)
-        found = "the reply was cut off" if ending(reply.finish_reason) is Ending.CUT else read(answer)
+        cut = ending(reply.finish_reason) is Ending.CUT or len(reply.text) > LONGEST_REPLY
+        answer = without_thinking(reply.text[:LONGEST_REPLY], quotes_code=True)
+        found = "the reply was cut off" if cut else read(answer)
         if not isinstance(found, str):
             return found, "", spent
         problem = found

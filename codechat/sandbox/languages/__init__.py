@@ -19,6 +19,7 @@ from codechat.base.promises import check_type, is_plugin
 from codechat.sandbox.languages.definitions import definition
 from codechat.sandbox.languages.grammar import Grammar, Parsed
 from codechat.sandbox.languages.replies import Block, Fences, split, untag, without_prose
+from codechat.sandbox.languages.thoughts import LONGEST_REPLY as LONGEST_REPLY
 from codechat.sandbox.languages.thoughts import without_thinking as without_thinking
 
 T = TypeVar("T")
@@ -82,9 +83,11 @@ def _discover() -> None:
 
 
 def extract(reply: str, target: Target) -> Extraction:
-    """The code of a reply that should be `target`, and the program to run. Raises only as `languages` does, and
-    `UserError` if another package's language gives anything else."""
+    """The code of a reply that should be `target`, and the program to run; none of a reply longer than `LONGEST_REPLY`.
+    Raises only as `languages` does, and `UserError` if another package's language gives anything else."""
     language = language_of(target.language)
+    if len(reply) > LONGEST_REPLY:
+        return no_code(f"the reply has {len(reply):,} characters, and at most {LONGEST_REPLY:,} are read")
     return _hold(language, language.extract(reply, target), Extraction, "the result of extract()")
 
 

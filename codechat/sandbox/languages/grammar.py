@@ -22,6 +22,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
+from itertools import count
 from typing import Any, Protocol, runtime_checkable
 
 from codechat.base.errors import UserError
@@ -175,8 +176,15 @@ class Grammar:
         return tree_sitter.Parser(language), tree_sitter.Query(language, self.questions)
 
     def parse(self, code: str) -> "Tree":
-        """The tree of a code, also of a broken one; equal codes share it. Raises `UserError` without the wheel."""
-        return _parse(self, code)
+        """The tree of a code, also of a broken one; equal codes share it. Broken code may take half a minute. Raises
+        `UserError` without the wheel."""
+        tree = _parse(self, code, None)
+        assert tree is not None
+        return tree
+
+    def parse_within(self, code: str, steps: int) -> "Tree | None":
+        """The tree as `parse` returns it; None if that takes more steps, of which every machine counts the same."""
+        return _parse(self, code, steps)
 
     def matches(self, query: str, tree: "Tree") -> list[dict[str, list[Any]]]:
         """The captures of each match of a further query on a tree, by name."""
@@ -201,10 +209,18 @@ def _compiled(grammar: Grammar, query: str) -> Any:
 
 
 @lru_cache(maxsize=32)
-def _parse(grammar: Grammar, code: str) -> "Tree":
+def _parse(grammar: Grammar, code: str, steps: int | None) -> "Tree | None":
     parser, query = grammar._loaded
     data = code.encode("utf-8", "surrogatepass")
-    return Tree(grammar, parser.parse(data).root_node, data, query)
+    if steps is None:
+        return Tree(grammar, parser.parse(data).root_node, data, query)
+    taken = count(1)
+    try:  # a parser reports every 100 operations, and only of a text that it reads by a function
+        parsed = parser.parse(lambda place, _: data[place:], progress_callback=lambda *_: next(taken) > steps)
+    except ValueError:
+        parser.reset()  # or the next text would be read as the rest of this one
+        return None
+    return Tree(grammar, parsed.root_node, data, query)
 
 
 @runtime_checkable

@@ -50,6 +50,8 @@ _WRAPPER = re.compile(
 """Tokens around the answer of a reply that thought."""
 
 _FENCE = r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>[^\n<]*)"
+LONGEST_REPLY = 1_000_000
+"""Characters of a reply that any pattern sees, thoughts included: about twice the text of 128,000 tokens."""
 MOST_BEFORE_TAG = 1000  # characters of a line before a tag in which quotation marks are looked for
 _REST_BLANK = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _END_OF_QUOTE = re.compile(r"['\"]|`(?!``)")
@@ -97,8 +99,11 @@ def without_thinking(reply: str, *, quotes_code: bool = False) -> str:
     An opening mark without an end (a reply cut off) removes all that follows; an end without an opening mark (which a
     template wrote) removes all that precedes. A mark inside a fence or in quotes does not count. An end alone on a line
     of a fence does, since a thought may leave its fence open, except in a reply that `quotes_code`, such as a judge's.
-    The result is empty if the reply has nothing else. Linear in the reply's length.
+    The result is empty if the reply has nothing else. Linear in the reply's length; a reply longer than `LONGEST_REPLY`
+    stays whole.
     """
+    if len(reply) > LONGEST_REPLY:
+        return reply
     found = _in_channels(reply)
     if found is None and (phrase := _in_phrases(reply)) is not None:
         found = without_thinking(phrase, quotes_code=quotes_code)

@@ -114,8 +114,11 @@ def applicable(code: str, instruction: Instruction) -> Applicability:
 
 
 def _unread(instruction: Instruction, *codes: str) -> str:
-    """Why the rules cannot read code that is Python where it runs; else empty."""
-    return next(filter(None, map(unread, codes)), "") if instruction.language == PYTHON else ""
+    """Why the rules cannot read code that may be of its language where it runs; else empty."""
+    if instruction.language == PYTHON:
+        return next(filter(None, map(unread, codes)), "")
+    problems = (read_tree(code, instruction.language).unread for code in codes)
+    return next((f"the code {problem}" for problem in problems if problem), "")
 
 
 def _read(code: str, instruction: Instruction) -> Readable:

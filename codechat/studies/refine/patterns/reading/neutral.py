@@ -13,6 +13,9 @@ LONGEST = 20_000
 """Characters of a program that is read: for broken code a grammar's time grows faster than its length."""
 DEEPEST = 200
 """Nodes within each other: deeper trees are no code that a person wrote, and take long to search."""
+MOST_STEPS = 10_000
+"""Hundreds of operations of a parser: ten times the need of the densest program of `LONGEST` characters that parses.
+Broken code of that length takes up to 300,000, which is half a minute."""
 CONTROL = ("for", "while", "if", "switch", "try")
 LOOPS = ("for", "while")
 
@@ -47,15 +50,26 @@ class TreeCode:
     @cached_property
     def problem(self) -> str:
         """Why its tree says nothing."""
-        if len(self.text) > LONGEST or too_much(self.text):
+        if self._too_much:
             return f"is longer than {LONGEST:,} characters, or has too many brackets within each other"
+        if self.unread:
+            return self.unread
         if self._tree.broken:
             return "does not parse"
         return "is nested too deeply to read" if self._walked[1] > DEEPEST else ""
 
     @cached_property
+    def unread(self) -> str:
+        """Why nothing is known of the program: its parser gave up; empty if it did not, or was not asked."""
+        return "could not be parsed within the parser's limit" if not self._too_much and self._tree is None else ""
+
+    @cached_property
+    def _too_much(self) -> bool:
+        return len(self.text) > LONGEST or bool(too_much(self.text))
+
+    @cached_property
     def _tree(self) -> Any:
-        return self.grammar.parse(self.grammar.within(self.text))
+        return self.grammar.parse_within(self.grammar.within(self.text), MOST_STEPS)
 
     @cached_property
     def nodes(self) -> tuple[Any, ...]:
