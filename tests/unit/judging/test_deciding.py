@@ -11,6 +11,7 @@ from codechat.base.errors import ContextOverflow, InfrastructureError
 from codechat.judging.deciding import Question, decide, quote, read_answer, reask
 from codechat.models import Request
 from codechat.models.scripted import Scripted
+from codechat.sandbox.languages import LONGEST_REPLY
 
 FORM = {"CORRECTNESS": ("TRUE", "FALSE"), "VERDICT": ("CORRECT", "PARTIALLY_CORRECT", "INCORRECT")}
 GOOD = "Looked.\nCORRECTNESS: true\nREASON: it says so\n**VERDICT: Partially correct**"
@@ -55,6 +56,13 @@ async def test_what_stays_unreadable_or_does_not_fit_is_undecided() -> None:
     asked = Asked("no")
     await decide(asked.model, question(max_reasks=0), PLACE)
     assert len(asked.requests) == 1
+
+
+async def test_an_answer_beyond_the_longest_reply_is_asked_for_again_in_part() -> None:
+    asked = Asked("x" * LONGEST_REPLY + f"\n{GOOD}", GOOD)
+    found = await decide(asked.model, question(), PLACE)
+    assert (found.verdict, found.usage) == ("PARTIALLY_CORRECT", Usage(10, 2))
+    assert len(asked.requests[1].messages[1].content) == LONGEST_REPLY
 
 
 async def test_a_model_that_is_away_is_no_decision_and_its_attempts_are_kept() -> None:
