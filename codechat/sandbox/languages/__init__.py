@@ -248,7 +248,7 @@ def without_indent(block: Block) -> str:
     shared = min(margins, key=len, default="")[: block.indent]
     while len(shared.expandtabs(4)) > block.indent or not all(margin.startswith(shared) for margin in margins):
         shared = shared[:-1]
-    return re.sub(rf"(?m)^{re.escape(shared)}", "", text) if shared else text
+    return "\n".join(line.removeprefix(shared) for line in text.split("\n"))
 
 
 def unfenced_code(answer: str, names: Sequence[str]) -> str:

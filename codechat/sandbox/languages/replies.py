@@ -25,7 +25,9 @@ _SAID = re.compile(
 _BEGUN = re.compile(r"[ \t]*<[A-Za-z][\w+#-]{0,40}(?:\s[^<>]{0,1000})?\Z")
 _MOST_LINES_OF_TAG, _DEEPEST_TAGS = 8, 3
 _CDATA = re.compile(r"\A\s*<!\[CDATA\[(.*?)(?:\]\]>\s*)?\Z", re.DOTALL)
-_TAG_LINE = re.compile(r"\s{0,200}?[ \t]*(?P<tag>[A-Za-z][\w+#.-]{0,30}?):?[ \t]*(?:\n?Copy(?: code)?[ \t]*)?(?:\n|\Z)")
+_TAG_LINE = re.compile(
+    r"\s{0,200}?[ \t]{0,200}(?P<tag>[A-Za-z][\w+#.-]{0,30}?):?[ \t]*(?:\n?Copy(?: code)?[ \t]*)?(?:\n|\Z)"
+)
 _ATTRIBUTES = re.compile(r"[,:={(\[]")  # what may follow a tag without a blank: `js{1,3}`, `python:main.py`, `python=`
 _CLOSE_INDENT = 3  # columns by which a closing fence may be indented more than its opening (CommonMark)
 

@@ -50,7 +50,7 @@ _WRAPPER = re.compile(
 """Tokens around the answer of a reply that thought."""
 
 _FENCE = r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>[^\n<]*)"
-LONGEST_REPLY = 1_000_000
+LONGEST_REPLY = 1_200_000
 """Characters of a reply that any pattern sees, thoughts included: about twice the text of 128,000 tokens."""
 MOST_BEFORE_TAG = 1000  # characters of a line before a tag in which quotation marks are looked for
 _REST_BLANK = re.compile(r"[ \t\r]*(?:\n|\Z)")

@@ -127,6 +127,14 @@ def test_a_reply_beyond_the_longest_is_not_read(language: str) -> None:
     assert without_thinking(thought) == thought
 
 
+@pytest.mark.parametrize("language", ["python", "java", "elixir"])
+def test_a_margin_of_any_width_is_read_at_once(language: str) -> None:
+    reply = " " * 500_000 + "".join(PROGRAMS.get(language, ("def f(x): x", "")))
+    start = time.process_time()
+    extract(reply, Target(language, "f"))
+    assert time.process_time() - start < LONGEST_S / 2
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_the_event_loop_is_never_silent_for_long(seed: int) -> None:
