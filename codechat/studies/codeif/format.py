@@ -28,6 +28,8 @@ BASE = "Base"
 NAME = re.compile(r"codeif_l1_(?:base|single_round|multi_round|n_round)_(?P<model>.+?)(?P<ending>\.jsonl(?:\.gz)?)")
 REMEDY = "source=FILE names completions of CodeIF-Bench, .jsonl or .jsonl.gz (docs/codeif.md)"
 TWICE = "import one mode of one model at a time"
+RESULT = re.compile(r"passed|timed out|failed\b.*", re.DOTALL)
+VERDICTS = "correct or remove official_passed and official_result of this line: an import does not choose between them"
 OTHER = "tasks=FILE names the task file that the completions were made from"
 
 
@@ -122,13 +124,27 @@ def _read(path: Path) -> Iterable[_Line]:
     number = 0
     for number, text in lines_of(path, "source"):
         try:
-            yield _Line(f"{path}:{number}", Completion.model_validate_json(text))
+            row = Completion.model_validate_json(text)
         except ValidationError as error:
             first: Any = error.errors()[0]
             problem = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
             raise UserError(f"{path}:{number}: not a published completion: {problem}", REMEDY) from error
+        _refuse_contradiction(f"{path}:{number}", row)
+        yield _Line(f"{path}:{number}", row)
     if not number:
         raise UserError(f"{path} holds no completion", REMEDY)
+
+
+def _refuse_contradiction(place: str, row: Completion) -> None:
+    """Raise `UserError` for a result that is no word of the harness, or that `official_passed` contradicts."""
+    result = row.official_result
+    if result is None:
+        return
+    if not RESULT.fullmatch(result):
+        raise UserError(f"{place}: official_result '{result[:60]}' is not passed, timed out or failed", VERDICTS)
+    if row.official_passed is not (result == "passed"):
+        said = {True: "true", False: "false", None: "null"}[row.official_passed]
+        raise UserError(f"{place}: official_passed is {said}, official_result '{result[:60]}'", VERDICTS)
 
 
 def _tasks(path: Path) -> tuple[Task, ...]:

@@ -189,3 +189,42 @@ def test_a_format_is_one_registered_factory_with_settings_of_its_own(
     assert main(["import"]) == 2
     error = capsys.readouterr().err
     assert all(name in error for name in ("codeif", "multicodeif", "notes"))
+
+
+@pytest.mark.parametrize(
+    ("passed", "result"),
+    [
+        (True, "failed: NameError"),
+        (True, "timed out"),
+        (False, "passed"),
+        (None, "passed"),
+        (None, "failed: AssertionError"),
+    ],
+)
+def test_a_verdict_and_a_result_that_differ_are_refused(
+    tmp_path: Path, tasks: Path, passed: bool | None, result: str
+) -> None:
+    with mistake("x.jsonl:2", "official_passed", result):
+        read(tmp_path / "x.jsonl", tasks, BASE, completion(ORDER[0], 2, passed, official_result=result))
+
+
+@pytest.mark.parametrize("result", ["ok", "success", "PASSED", "passed: 3", "failedish", ""])
+def test_a_result_that_is_no_word_of_the_harness_is_refused(tmp_path: Path, tasks: Path, result: str) -> None:
+    with mistake("x.jsonl:2", "official_result", f"'{result}'"):
+        read(tmp_path / "x.jsonl", tasks, BASE, completion(ORDER[0], 2, False, official_result=result))
+
+
+@pytest.mark.parametrize(
+    ("passed", "result"), [(True, "passed"), (False, "timed out"), (False, "failed: a\nb"), (False, None), (True, None)]
+)
+def test_a_verdict_and_a_result_that_agree_are_taken(
+    tmp_path: Path, tasks: Path, passed: bool, result: str | None
+) -> None:
+    row = completion(ORDER[0], 2, passed, official_result=result)
+    assert read(tmp_path / "x.jsonl", tasks, BASE, row).turns[1].passed is passed
+
+
+def test_replies_of_two_models_in_a_file_are_refused(tmp_path: Path, tasks: Path) -> None:
+    rows = [completion("Base", 1, model="one"), completion(ORDER[0], 2, model="two")]
+    with mistake("x.jsonl:2", "one", "two"):
+        read(tmp_path / "x.jsonl", tasks, *rows)
