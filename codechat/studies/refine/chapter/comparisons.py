@@ -131,7 +131,7 @@ def _values(found: Outcomes) -> tuple[Value, ...]:
     return (
         *(metrics["completed"], metrics["pass_at_1"][0], metrics["pass_at_1"][-1]),
         *(*found.measured("delta_pct"), *mst, None if mst[0] is None else mst[0] / found.cell.turns),
-        *found.measured("regression.overall"),
+        *found.broke("overall"),
         *(metrics["regression"]["by_scope"][scope] for scope in SCOPES),
         found.adherence.rate,
     )
