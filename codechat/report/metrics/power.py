@@ -122,7 +122,7 @@ def _differences(a: Parts, b: Parts) -> list[list[float]]:
     return [[x - y for x, y in zip(one.values(), other.values(), strict=False)] for one, other in both]
 
 
-def parts_of(sessions: Mapping[Seeds, Iterable[SessionOutline]]) -> dict[str, Parts]:
+def parts_of(sessions: Mapping[Seeds, Sequence[SessionOutline]]) -> dict[str, Parts]:
     """By figure, task and seeds the contribution of each session to the figure; one without a value is left out. Under
     one pair of seeds a task has one session."""
     rows = [(seeds, session, _counts(session)) for seeds, found in sessions.items() for session in found]

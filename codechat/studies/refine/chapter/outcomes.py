@@ -119,12 +119,6 @@ class Outcomes(SessionVerdicts):
         measure = Final(place, "")
         return value_of(self.cell.metrics, measure), Interval.of(interval_of(self.cell.metrics, measure))
 
-    def broke(self, kind: str) -> "Measured":
-        """The regression rate of a kind of turns, such as `overall` or `by_scope.local`, with its interval for readers.
-        metrics.json has no count of these turns."""
-        value, ends = self.measured(f"regression.{kind}")
-        return value, Interval.of(dict(self.regression.items())[kind].of_width(ends))
-
     def counted(self, figure: TaskRatio) -> "Measured":
         """The rate of one of the cell's figures with its 95 % interval, resampled by task."""
         return figure.rate, Interval.of(self.resamples.shown(figure))

@@ -276,7 +276,7 @@ def regression(comparison: RefineComparison, look: Look, breakdown: str) -> Any:
     for panel, dataset in zip(axes, comparison.datasets, strict=True):
         drawing.points(
             panel, look, TYPES[breakdown], comparison.on(dataset),
-            lambda found, name: found.broke(f"{breakdown}.{name}"),
+            lambda found, name: comparisons.regression(found, f"{breakdown}.{name}"),
         )  # fmt: skip
         panel.set_ylabel("Regression rate")
     return drawing.from_zero(figure, axes)

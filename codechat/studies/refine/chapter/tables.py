@@ -341,7 +341,7 @@ def transitions(comparison: RefineComparison) -> Table:
 
 def _transition(found: Outcomes, place: str, broken: TaskRatio, mended: TaskRatio) -> tuple[Value, ...]:
     breakdown, _, name = place.removeprefix("by_").partition(".")
-    rates = (*found.broke(place), size(broken), *found.counted(mended), size(mended))
+    rates = (*comparisons.regression(found, place), size(broken), *found.counted(mended), size(mended))
     return (breakdown, name or "all", *rates)
 
 

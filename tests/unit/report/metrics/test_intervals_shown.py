@@ -16,7 +16,7 @@ from codechat.report.loading import load_cells
 from codechat.report.metrics.measures import Breakdown, Final, Series, interval_of
 from codechat.report.metrics.statistics import STOPPED, TaskBootstrap, TaskRatio, wilson
 from codechat.studies.multicodeif.metrics import REPAIR, repair_metrics
-from codechat.studies.refine.chapter import page, tables
+from codechat.studies.refine.chapter import comparisons, page, tables
 from support.multicodeif import session
 from support.refine_cells import Made, write_cell
 
@@ -89,7 +89,7 @@ def test_cards_and_figures_of_regression_show_them_too(tmp_path: Path) -> None:
     kinds = [(kind, figure) for kind, figure in outcomes.regression.items() if figure.rate is not None]
     assert {kind.partition(".")[0] for kind, _ in kinds} == {"overall", "by_scope", "by_change", "by_cell"}
     for kind, figure in kinds:
-        assert outcomes.broke(kind) == (0.0, pytest.approx(wilson(0, len(figure.by_task)))), kind
+        assert comparisons.regression(outcomes, kind) == (0.0, pytest.approx(wilson(0, len(figure.by_task)))), kind
     (panel,) = page.regression(found, Look(found), "by_scope").axes
     whiskers = [ends for lines in panel.collections for ends in lines.get_segments()]
     assert whiskers
