@@ -252,6 +252,7 @@ def _multiples(
     figure, axes = panels(titles, 2.9, 2.1, ACROSS, one_scale=False, layout=None)
     step = "mid" if steps else None
     heights: list[float] = []
+    places = sorted({turn for points in curves_of.values() for turn, *_ in points})
     for number, (panel, found) in enumerate(zip(axes, shown, strict=True)):
         by_turn: dict[float, list[float]] = {}
         for other in comparison.on(found.cell.dataset):
@@ -268,8 +269,10 @@ def _multiples(
         panel.fill_between(turns, low, high, color=colour, alpha=0.14, linewidth=0, step=step)
         heights += [*low, *high]
         panel.set_title(panel.get_title(loc="left"), loc="left", y=1.0, fontsize=8.5, fontweight="bold")
-        panel.set_xticks(every[:: max(1, round(len(every) / 5))])
-        panel.yaxis.set_tick_params(labelleft=number % ACROSS == 0)
+        panel.set_xticks(places[:: max(1, round(len(places) / 5))])
+        panel.set_xlim(places[0] - 0.4, places[-1] + 0.4)
+        panel.tick_params(labelleft=number % ACROSS == 0, labelbottom=number + ACROSS >= len(shown))
+        panel.locator_params(axis="y", nbins=3)
     room = 0.05 * (max(heights) - min(heights))
     for panel in axes:
         panel.set_ylim(share_range(heights) if shares else (min(heights) - room, max(heights) + room))
