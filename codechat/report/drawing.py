@@ -272,7 +272,7 @@ def _multiples(
         panel.set_xticks(places[:: max(1, round(len(places) / 5))])
         panel.set_xlim(places[0] - 0.4, places[-1] + 0.4)
         panel.tick_params(labelleft=number % ACROSS == 0, labelbottom=number + ACROSS >= len(shown))
-        panel.locator_params(axis="y", nbins=3)
+        panel.locator_params(axis="y", nbins=4)
     room = 0.05 * (max(heights) - min(heights))
     for panel in axes:
         panel.set_ylim(share_range(heights) if shares else (min(heights) - room, max(heights) + room))
