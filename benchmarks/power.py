@@ -20,7 +20,7 @@ import numpy as np
 from coverage import MENDS, POOL, RATES, REPEATS, TURNS, bootstraps
 
 from codechat.report.metrics.outline import SessionOutline, TurnOutline
-from codechat.report.metrics.power import FIGURES, Spread, parts_of, spread_of
+from codechat.report.metrics.power import FIGURES, Seeds, Spread, parts_of, spread_of
 from codechat.report.metrics.statistics import TaskRatio, percent_change, percentile_interval
 
 # by samples, and by what both models share: how much more often the second breaks, how much less it follows
@@ -85,9 +85,9 @@ def compare(a: dict[str, Any], b: dict[str, Any]) -> dict[str, tuple[float, bool
     return found
 
 
-def outlines(passed: Any, followed: Any) -> list[SessionOutline]:
-    """The sessions as metrics see them."""
-    return [
+def outlines(passed: Any, followed: Any) -> dict[Seeds, list[SessionOutline]]:
+    """The sessions of each sample as metrics see them."""
+    return {sample: [
         SessionOutline(
             f"{task}",
             tuple(
@@ -95,10 +95,9 @@ def outlines(passed: Any, followed: Any) -> list[SessionOutline]:
                             None if not turn else "adhered" if followed[task, sample, turn - 1] else "violated", None)
                 for turn, verdict in enumerate(passed[task, sample])
             ),
-            sample,
         )
-        for task in range(passed.shape[0]) for sample in range(passed.shape[1])
-    ]  # fmt: skip
+        for task in range(passed.shape[0])
+    ] for sample in range(passed.shape[1])}  # fmt: skip
 
 
 def pilot(tasks: int, kind: str, worse: tuple[float, float], number: int) -> dict[str, Spread]:

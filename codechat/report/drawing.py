@@ -248,9 +248,11 @@ def _multiples(
     many = len(comparison.datasets) > 1
     names = [f"{found.cell.label}\n{found.cell.dataset}" if many else found.cell.label for found in shown]
     titles = [wrapped(each) for each in names]
-    figure, axes = panels(titles, 2.9, 2.1, ACROSS, layout=None)
+    # not `one_scale`, which scales all panels anew with each line: the ends are set below
+    figure, axes = panels(titles, 2.9, 2.1, ACROSS, one_scale=False, layout=None)
     step = "mid" if steps else None
     heights: list[float] = []
+    places = sorted({turn for points in curves_of.values() for turn, *_ in points})
     for number, (panel, found) in enumerate(zip(axes, shown, strict=True)):
         by_turn: dict[float, list[float]] = {}
         for other in comparison.on(found.cell.dataset):
@@ -266,12 +268,14 @@ def _multiples(
         panel.plot(turns, own, color=colour, marker="o", markersize=3, drawstyle="steps-mid" if steps else "default")
         panel.fill_between(turns, low, high, color=colour, alpha=0.14, linewidth=0, step=step)
         heights += [*low, *high]
-        panel.set_title(panel.get_title(loc="left"), loc="left", fontsize=8.5, fontweight="bold")
-        panel.set_xticks(every[:: max(1, round(len(every) / 5))])
-        panel.yaxis.set_tick_params(labelleft=number % ACROSS == 0)
-    if shares:
-        for panel in axes:
-            panel.set_ylim(share_range(heights))
+        panel.set_title(panel.get_title(loc="left"), loc="left", y=1.0, fontsize=8.5, fontweight="bold")
+        panel.set_xticks(places[:: max(1, round(len(places) / 5))])
+        panel.set_xlim(places[0] - 0.4, places[-1] + 0.4)
+        panel.tick_params(labelleft=number % ACROSS == 0, labelbottom=number + ACROSS >= len(shown))
+        panel.locator_params(axis="y", nbins=4)
+    room = 0.05 * (max(heights) - min(heights))
+    for panel in axes:
+        panel.set_ylim(share_range(heights) if shares else (min(heights) - room, max(heights) + room))
     figure.supylabel(name, fontsize=10)
     figure.supxlabel("Turn. Grey: from the lowest to the highest of all entrants, and the median (dashed)", fontsize=10)
     # margins in inches: to compute a layout for so many panels takes longer than to draw them

@@ -32,7 +32,7 @@ def run_plan(words: list[str]) -> int:
     values = parse_words(words, KEYS, required=("runs",))
     wanted = _wanted(values)
     pilots, dataset = _pilots(values["runs"])
-    found = [parts_of(outlines_of(cell.sessions()).completed) for cell in pilots]
+    found = [parts_of({_seeds(part): outlines_of(part.sessions()).completed for part in each.parts}) for each in pilots]
     spreads = _spreads(found)
     tasks = _tasks(values, pilots)
     least = min(cell.samples for cell in pilots)
@@ -46,7 +46,7 @@ def run_plan(words: list[str]) -> int:
         )
     elif len(pilots) == 1:
         err.print("note: with one model, `paired` assumes that tasks are as hard for the other model as for this one")
-    elif not set.intersection(*({part.seed for part in cell.parts} for cell in pilots)):
+    elif not set.intersection(*({*map(_seeds, cell.parts)} for cell in pilots)):
         err.print("note: the pilots have no seed in common: `paired` does not count on equal agendas")
     out.print(_table(spreads, sorted({max(2, tasks // 4), max(2, tasks // 2), tasks})))
     if wanted is not None:
@@ -58,6 +58,11 @@ def run_plan(words: list[str]) -> int:
     all_rough = f"; so are all plans from this pilot, which has {counted(fewest, 'task')}" if fewest < few else ""
     out.print(f"\ncaution: {caution}{all_rough}")
     return 0
+
+
+def _seeds(cell: LoadedCell) -> tuple[int, int]:
+    """The seeds of a cell and of its agenda, which `agenda.seed` sets apart."""
+    return cell.seed, cell.draw
 
 
 def _spreads(found: Sequence[Mapping[str, Parts]]) -> dict[str, Spread]:

@@ -32,7 +32,6 @@ class SessionOutline(NamedTuple):
 
     task_id: str
     turns: tuple[TurnOutline, ...]
-    seed: int = 0
 
 
 @dataclass
@@ -75,7 +74,7 @@ class SessionOutlines:
         if session.status != "completed":
             return
         turns = tuple(_outline(session, turn) for turn in session.turns)
-        self.completed.append(SessionOutline(session.task_id, turns, session.seed))
+        self.completed.append(SessionOutline(session.task_id, turns))
         self._outcomes.update((turn.outcome, turn.skipped) for turn in turns)
         self.undecided_applicability += sum(c.applicable is None for turn in session.turns for c in turn.candidates)
         add_tokens(self.tokens, session)

@@ -6,7 +6,7 @@ contributions, between tasks and between samples of a task, gives the figure's v
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from math import ceil
@@ -26,7 +26,8 @@ UNITS = {"mst": "turns", "delta": "percentage points", "adherence": "share", "re
 FEW_TASKS = 20  # below, intervals by resampling become too short, and a pilot hardly shows the variance between tasks
 NOTHING = 1e-12  # a variance that is rounding alone
 
-Parts = Mapping[str, Mapping[int, float]]  # by task and seed each session's part in a figure, which has the mean 0
+Seeds = Hashable  # of a cell and of its agenda
+Parts = Mapping[str, Mapping[Seeds, float]]  # by task and seeds each session's part in a figure, which has the mean 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,24 +122,25 @@ def _differences(a: Parts, b: Parts) -> list[list[float]]:
     return [[x - y for x, y in zip(one.values(), other.values(), strict=False)] for one, other in both]
 
 
-def parts_of(sessions: Iterable[SessionOutline]) -> dict[str, Parts]:
-    """By figure, task and seed the contribution of each session to the figure; one without a value is left out."""
-    rows = [(session, _counts(session)) for session in sessions]
+def parts_of(sessions: Mapping[Seeds, Sequence[SessionOutline]]) -> dict[str, Parts]:
+    """By figure, task and seeds the contribution of each session to the figure; one without a value is left out. Under
+    one pair of seeds a task has one session."""
+    rows = [(seeds, session, _counts(session)) for seeds, found in sessions.items() for session in found]
     found: dict[str, Parts] = {}
     for figure, places in {"mst": ("mst",), "adherence": ("adherence",), "regression": ("regression",),
                            "delta": ("first", "last")}.items():  # fmt: skip
-        sums = [[sum(counts[place][part] for _, counts in rows) for part in (0, 1)] for place in places]
+        sums = [[sum(counts[place][part] for *_, counts in rows) for part in (0, 1)] for place in places]
         rates = [rate(*both) for both in sums]
         if None in rates or (figure == "delta" and not rates[0]):
             continue
-        parts: dict[str, dict[int, float]] = defaultdict(dict)
-        for session, counts in rows:
+        parts: dict[str, dict[Seeds, float]] = defaultdict(dict)
+        for seeds, session, counts in rows:
             linear = [(counts[p][0] - (value or 0.0) * counts[p][1]) * len(rows) / total
                       for p, value, (_, total) in zip(places, rates, sums, strict=True)]  # fmt: skip
             if figure == "delta":
                 first, last = rates[0] or 1.0, rates[1] or 0.0
                 linear = [100 * (linear[1] - linear[0] * last / first) / first]
-            parts[session.task_id][session.seed] = linear[0]
+            parts[session.task_id][seeds] = linear[0]
         found[figure] = parts
     return found
 

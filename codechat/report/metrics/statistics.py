@@ -136,6 +136,10 @@ class TaskRatio:
         """The ratio over all tasks."""
         return rate(sum(hits for hits, _ in self.by_task.values()), sum(total for _, total in self.by_task.values()))
 
+    def of_width(self, ends: Interval | None) -> Interval | None:
+        """An interval of this share for readers: Wilson's over its tasks if all agree."""
+        return of_width(ends, self.rate, sum(total > 0 for _, total in self.by_task.values()))
+
 
 def wilson(hits: float, total: float) -> Interval | None:
     """Wilson's 95 % score interval of a share, which holds for few trials and for shares of 0 and 1; None of none."""
@@ -186,8 +190,7 @@ class TaskBootstrap:
 
     def shown(self, ratio: TaskRatio) -> Interval | None:
         """The interval of a share for readers: `interval`, or Wilson's if all tasks agree."""
-        tasks = sum(total > 0 for _, total in ratio.by_task.values())
-        return of_width(self.interval(ratio), ratio.rate, tasks)
+        return ratio.of_width(self.interval(ratio))
 
     def _sums(self, ratio: TaskRatio) -> Any:
         """The counts of hits and of all in every resample, of shape (2, resamples); None of a single task."""

@@ -30,6 +30,9 @@ def test_curves_have_a_panel_each(figures: dict[str, Any], name: str) -> None:
     assert not figures[name].legends
     assert all(len(panel.lines) == 2 for panel in panels), "the entrant and the median of all"
     assert len({panel.get_ylim() for panel in panels}) == 1, "one scale"
+    assert len({panel.get_xlim() for panel in panels}) == 1, "the turns stand below each column's last panel alone"
+    labels = [bool([tick for tick in panel.get_xticklabels() if tick.get_visible()]) for panel in panels]
+    assert labels == [False] * 7 + [True] * 4
 
 
 @pytest.mark.parametrize("name", ["figure_4_regression_by_scope", "figure_5_regression_by_change"])

@@ -131,10 +131,17 @@ def _values(found: Outcomes) -> tuple[Value, ...]:
     return (
         *(metrics["completed"], metrics["pass_at_1"][0], metrics["pass_at_1"][-1]),
         *(*found.measured("delta_pct"), *mst, None if mst[0] is None else mst[0] / found.cell.turns),
-        *found.measured("regression.overall"),
+        *regression(found, "overall"),
         *(metrics["regression"]["by_scope"][scope] for scope in SCOPES),
         found.adherence.rate,
     )
+
+
+def regression(found: Outcomes, kind: str) -> Measured:
+    """The rate of a kind of turns, such as `overall` or `by_scope.cosmetic`, with its interval for readers. The tasks
+    behind it are counted from the sessions, since metrics.json has no such number."""
+    value, ends = found.measured(f"regression.{kind}")
+    return value, Interval.of(dict(found.regression.items())[kind].of_width(ends))
 
 
 def by_language(comparison: RefineComparison) -> Table | None:

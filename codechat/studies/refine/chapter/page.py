@@ -27,6 +27,7 @@ from codechat.report.data import (
 from codechat.report.drawing import Look, Point, points_of
 from codechat.report.generic import overview
 from codechat.report.generic.factors import Study, panels_of
+from codechat.report.metrics.measures import interval_of
 from codechat.report.metrics.statistics import TaskRatio, mean_of, rate
 from codechat.studies.refine.chapter import comparisons
 from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison, setups_of
@@ -253,7 +254,7 @@ def _card(alive: Line, others: Sequence[Line]) -> Card:
         *_context(cell, others),
         Line(cell, "", metrics["iar"], first=1, style="third"),
         replace(alive, name="alive", style="second"),
-        Line(cell, "Pass@1", metrics["pass_at_1"], metrics["ci"]["pass_at_1"], style="main"),
+        Line(cell, "Pass@1", metrics["pass_at_1"], interval_of(metrics, REFINE.series[0]), style="main"),
     ]
     of = f" of {cell.turns}"
     return Card(cell, (("MST", metrics["mst"], "number", of), ("Δ", metrics["delta_pct"], "change", " %")), lines)
@@ -275,7 +276,7 @@ def regression(comparison: RefineComparison, look: Look, breakdown: str) -> Any:
     for panel, dataset in zip(axes, comparison.datasets, strict=True):
         drawing.points(
             panel, look, TYPES[breakdown], comparison.on(dataset),
-            lambda found, name: found.measured(f"regression.{breakdown}.{name}"),
+            lambda found, name: comparisons.regression(found, f"{breakdown}.{name}"),
         )  # fmt: skip
         panel.set_ylabel("Regression rate")
     return drawing.from_zero(figure, axes)

@@ -9,7 +9,6 @@ from codechat.report.metrics.measures import interval_of
 from codechat.report.metrics.statistics import (
     TaskRatio,
     mean_of_all,
-    of_width,
     percent_change,
     percentile_interval,
     rate,
@@ -342,9 +341,7 @@ def transitions(comparison: RefineComparison) -> Table:
 
 def _transition(found: Outcomes, place: str, broken: TaskRatio, mended: TaskRatio) -> tuple[Value, ...]:
     breakdown, _, name = place.removeprefix("by_").partition(".")
-    ends = found.measured(f"regression.{place}")[1]
-    interval = Interval.of(of_width(ends, broken.rate, sum(total > 0 for _, total in broken.by_task.values())))
-    rates = (broken.rate, interval, size(broken), *found.counted(mended), size(mended))
+    rates = (*comparisons.regression(found, place), size(broken), *found.counted(mended), size(mended))
     return (breakdown, name or "all", *rates)
 
 

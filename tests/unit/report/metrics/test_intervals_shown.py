@@ -8,13 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codechat.report.build import comparisons_of
-from codechat.report.chapters import chapter_of
+from codechat.report.chapters import chapter_of, study_of
+from codechat.report.data import Cards
+from codechat.report.drawing import Look
 from codechat.report.generic.tables import Sheet, tables_of
 from codechat.report.loading import load_cells
 from codechat.report.metrics.measures import Breakdown, Final, Series, interval_of
 from codechat.report.metrics.statistics import STOPPED, TaskBootstrap, TaskRatio, wilson
 from codechat.studies.multicodeif.metrics import REPAIR, repair_metrics
-from codechat.studies.refine.chapter import tables
+from codechat.studies.refine.chapter import comparisons, page, tables
 from support.multicodeif import session
 from support.refine_cells import Made, write_cell
 
@@ -77,3 +79,22 @@ def test_refinements_tables_show_them_too(tmp_path: Path) -> None:
         assert row["surviving_ci"] == pytest.approx(wilson(6, 6))
     (whole,) = [row for row in tables.transitions(found).named_rows() if row["type"] == "all"]
     assert (whole["regression"], whole["regression_ci"]) == (0.0, pytest.approx(NONE_OF_SIX))
+
+
+def test_cards_and_figures_of_regression_show_them_too(tmp_path: Path) -> None:
+    """Three tasks, whose code always passes: neither a band nor a whisker is without width."""
+    write_cell(Made("a", tasks=3, turns=4, first=2.0, breaks=0.0), tmp_path)
+    (found,) = comparisons_of(load_cells([tmp_path]))
+    (outcomes,) = found.cells
+    kinds = [(kind, figure) for kind, figure in outcomes.regression.items() if figure.rate is not None]
+    assert {kind.partition(".")[0] for kind, _ in kinds} == {"overall", "by_scope", "by_change", "by_cell"}
+    for kind, figure in kinds:
+        assert comparisons.regression(outcomes, kind) == (0.0, pytest.approx(wilson(0, len(figure.by_task)))), kind
+    (panel,) = page.regression(found, Look(found), "by_scope").axes
+    whiskers = [ends for lines in panel.collections for ends in lines.get_segments()]
+    assert whiskers
+    assert all(low[1] < high[1] for low, high in whiskers)
+    (cards,) = [
+        each for part in page.sections_of(found, (), study_of(found)) for each in part.parts if isinstance(each, Cards)
+    ]
+    assert cards.cards[0].lines[-1].ci == [pytest.approx(wilson(3, 3))] * 4

@@ -19,7 +19,7 @@ from support.mistakes import mistake
 Z = 1.959964 + 0.841621
 
 
-def outline(task: str, letters: str, followed: str = "", seed: int = 0) -> SessionOutline:
+def outline(task: str, letters: str, followed: str = "") -> SessionOutline:
     """A session from whether each turn passes (`p`, `f`) and each follow-up is followed (`a`, `v`, not judged: `-`)."""
     words = {"a": "adhered", "v": "violated", "-": None}
     verdicts = [None, *(words[letter] for letter in followed or "a" * (len(letters) - 1))]
@@ -29,7 +29,6 @@ def outline(task: str, letters: str, followed: str = "", seed: int = 0) -> Sessi
             TurnOutline("pass" if letter == "p" else "fail", letter == "p", False, True, verdict, None)  # type: ignore[arg-type]
             for letter, verdict in zip(letters, verdicts, strict=True)
         ),
-        seed,
     )
 
 
@@ -97,10 +96,10 @@ def test_nothing_is_promised_without_a_variance() -> None:
 
 
 def test_a_figure_without_a_value_is_left_out_alone() -> None:
-    unjudged = parts_of([outline("a", "ppp", "--"), outline("b", "pff", "--")])
+    unjudged = parts_of({0: [outline("a", "ppp", "--"), outline("b", "pff", "--")]})
     assert list(unjudged) == ["mst", "regression", "delta"]
-    assert list(parts_of([outline("a", "fpp"), outline("b", "ffp")])) == ["mst", "adherence", "regression"]
-    assert list(parts_of([outline("a", "fff"), outline("b", "fff")])) == ["mst", "adherence"]
+    assert list(parts_of({0: [outline("a", "fpp"), outline("b", "ffp")]})) == ["mst", "adherence", "regression"]
+    assert list(parts_of({0: [outline("a", "fff"), outline("b", "fff")]})) == ["mst", "adherence"]
 
 
 def test_power_tasks_and_difference_agree() -> None:
@@ -122,7 +121,7 @@ def test_one_sample_tells_nothing_of_more() -> None:
 
 def test_the_parts_of_sessions_by_hand() -> None:
     """MST (3 + 1) / 2 = 2; Δ from 1 to ½; regression 1 of 3 turns after passing code; adherence 3 of 4."""
-    parts = parts_of([outline("a", "ppp", "aa"), outline("b", "pff", "av")])
+    parts = parts_of({0: [outline("a", "ppp", "aa"), outline("b", "pff", "av")]})
     assert parts["mst"] == {"a": {0: 1}, "b": {0: -1}}
     assert parts["delta"] == {"a": {0: pytest.approx(50)}, "b": {0: pytest.approx(-50)}}
     # (0 − 2/3) and (1 − 1/3), by the 1.5 such turns that a session has on average
@@ -151,7 +150,7 @@ def test_the_standard_error_is_that_of_simulated_differences(tasks: int, samples
 
     pilot = hard(300)
     cells = [
-        [outline(f"{n}", drawn(luck, chance), seed=seed) for n, chance in enumerate(pilot) for seed in range(3)]
+        {seed: [outline(f"{n}", drawn(luck, chance)) for n, chance in enumerate(pilot)] for seed in range(3)}
         for _ in "ab"
     ]
     spread = spread_of([parts_of(cell)["mst"] for cell in cells])
@@ -214,6 +213,25 @@ def test_the_command_prints_what_paired_sessions_give(
                 if each.split()[:4] == ["mst", "turns", str(tasks), str(samples)]
             )
             assert float(line[4]) == pytest.approx(expected, rel=0.01) and float(line[4]) > 0
+
+
+def test_samples_of_one_seed_under_several_agendas_all_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same seed with two agendas is two samples; the same seed with another agenda is paired with neither."""
+    monkeypatch.chdir(tmp_path)
+    words = ["model=drifter", "dataset.limit=4", "agenda.turns=4", "tracking=none", "hardware.workers=1", "seed=3"]
+    for agenda in (5, 6):
+        assert main([*words, f"agenda.seed={agenda}", "runs_dir=a"]) == 0
+    assert main([*words, "agenda.seed=7", "model.regression.semantic=0.6", "runs_dir=b"]) == 0
+    capsys.readouterr()
+    assert main(["plan", "runs=a"]) == 0
+    told = capsys.readouterr()
+    assert "2 samples" in told.out and "run samples=2" not in told.err
+    shown = {tuple(line.split()[i] for i in (0, 2, 3)) for line in told.out.splitlines() if line.startswith("mst")}
+    assert {("mst", "50", samples) for samples in "123"} <= shown
+    assert main(["plan", "runs=a,b"]) == 0
+    assert "no seed in common" in capsys.readouterr().err
 
 
 def test_a_pilot_without_variance_promises_nothing(
