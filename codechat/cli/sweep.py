@@ -186,7 +186,7 @@ def read_recipe(name: str) -> Recipe:
         if path.is_file():
             try:
                 return Recipe.model_validate(from_yaml(path.read_text(encoding="utf-8")))
-            except (yaml.YAMLError, ValidationError) as error:
+            except (yaml.YAMLError, ValidationError, UnicodeDecodeError, OSError) as error:
                 raise UserError(f"{path} is no recipe: {error}", "it needs `question` and `grids`") from error
     known = {path.stem for folder in folders for path in folder.glob("*.yaml")}
     raise UserError(f"there is no sweep '{name}'", nearest(name, known))

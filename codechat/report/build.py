@@ -8,6 +8,7 @@ from typing import Any
 
 from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
+from codechat.base.texts import read_json
 from codechat.report.chapters import Chapter, chapter_of, leads, study_of
 from codechat.report.comparison import Comparison, LoadedCell
 from codechat.report.data import Drawing, FigureFile, Headline, ReportData, Section, Table
@@ -122,10 +123,13 @@ def _figures(comparison: Comparison[Any], chapter: Chapter, folder: Path) -> Ite
 def _clear(out: Path) -> None:
     """Remove the files of an earlier report, whose names this report may not overwrite."""
     try:
-        listed = json.loads((out / CONTENTS).read_text(encoding="utf-8"))
+        listed = read_json((out / CONTENTS).read_bytes())
     except (OSError, ValueError):
         return
+    if not isinstance(listed, dict):
+        return
     for kind, suffixes in (("tables", FORMATS), ("figures", ("png", "svg"))):
-        for name in listed.get(kind, ()):
+        names = listed.get(kind)
+        for name in names if isinstance(names, list) and all(isinstance(each, str) for each in names) else ():
             for suffix in suffixes:
                 (out / kind / f"{Path(name).name}.{suffix}").unlink(missing_ok=True)

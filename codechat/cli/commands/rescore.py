@@ -1,6 +1,6 @@
 """`codechat rescore`: score a cell's recorded replies again, by another judge or in another sandbox."""
 
-import json
+import contextlib
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
@@ -12,6 +12,7 @@ from codechat.base.environment import shell_command
 from codechat.base.errors import UserError, nearest
 from codechat.base.files import from_yaml
 from codechat.base.seal import edited
+from codechat.base.texts import read_json
 from codechat.cli.run import run_built_cell
 from codechat.cli.terminal import err, parse_words
 from codechat.run.cell import was_killed_at_start
@@ -117,7 +118,8 @@ def _refuse_to_overwrite(cell: RescoredCell) -> None:
     if place.is_dir() and was_killed_at_start(place, "config.yaml"):
         return
     config, metrics = place / "config.yaml", place / "metrics.json"
-    finished = metrics.is_file() and json.loads(metrics.read_text(encoding="utf-8"))["errored"] == 0
-    if config.is_file() and config.read_text(encoding="utf-8") == cell.config_yaml() and not finished:
-        return
+    with contextlib.suppress(ValueError, KeyError, TypeError):  # a file that is not codechat's is not overwritten
+        finished = metrics.is_file() and read_json(metrics.read_bytes())["errored"] == 0
+        if config.is_file() and config.read_bytes() == cell.config_yaml().encode() and not finished:
+            return
     raise UserError(f"{place} is there already, and nothing is overwritten", "choose another out=DIR")

@@ -62,8 +62,10 @@ _LIMIT = re.compile(
 _LENGTH = re.compile(r"\b(?:length|size|len|tokens?|characters|chars|words|items|long)\b|\b\d[\d,._]{2,}")
 _NUMBER = re.compile(r"\b\d[\d,._]{2,}")
 _LEAST = _any(r"at least|minimum|empty")
+_NOTHING_LEFT = re.compile(r"max_(?:completion_)?tokens must be at least 1, got -\d", re.IGNORECASE)
+"""A server subtracts the prompt from its context to bound the reply: codechat asks for no negative bound."""
 _CHINESE = (
-    re.compile("输入|上下文|提示|对话|消息|文本|内容|请求|token"),
+    re.compile("prompt|输入|上下文|提示|对话|消息|文本|内容|请求|token"),
     re.compile("长度|长|token|字数|字符|数量|上下文"),
     re.compile("超过|超出|超长|过长|太长|上限|最大|过多|限制|不能大于|不得超过|大于"),
 )
@@ -94,6 +96,8 @@ _OF_LENGTHS = re.compile(
 
 def is_too_long(text: str) -> bool:
     """Whether an error's code and message say that the conversation is too long for the model."""
+    if _NOTHING_LEFT.search(text):
+        return True
     plain = _plain(text)
     if all(part.search(plain) for part in _CHINESE):
         return _CHINESE_OTHER.search(plain) is None

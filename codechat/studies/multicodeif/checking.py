@@ -29,10 +29,19 @@ from codechat.studies.multicodeif.versions import finding_of, suite_of
 
 async def examine(kit: Unit, place: int | str, inquiries: Sequence[Inquiry], *, free: bool = False) -> list[Finding]:
     """The findings of rules on codes, in the order of the questions; a rule runs in a process that can be ended."""
-    services = kit.services
-    examiner = services.opened.get("examiner", lambda: Examiner(services.workers))
     digest = content_hash([inquiry.key for inquiry in inquiries])
-    return await kit.step_at(place, "examine", digest, list[Finding], lambda: examiner.find(inquiries), free=free)
+    return await kit.step_at(place, "examine", digest, list[Finding], lambda: _examiner(kit).find(inquiries), free=free)
+
+
+async def parse(kit: Unit, language: str, code: str) -> Finding:
+    """Whether a language's grammar reads a code; cheap and repeatable, so that no journal has it."""
+    (found,) = await _examiner(kit).find([Parsing(language, code)])
+    return found
+
+
+def _examiner(kit: Unit) -> Examiner:
+    services = kit.services
+    return services.opened.get("examiner", lambda: Examiner(services.workers))
 
 
 async def comply(kit: Kit, turn: int, question: ConstraintQuestion) -> Compliance:

@@ -15,9 +15,9 @@ from codechat.judging.deciding import VERDICT, Form, Question, quote, reask
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, Spread
 from codechat.sandbox.languages import extract, language_of
 from codechat.sandbox.languages.grammar import Parsed
-from codechat.studies.multicodeif.checking import examine
+from codechat.studies.multicodeif.checking import examine, parse
 from codechat.studies.multicodeif.constraints import Constraint, Finding, constraint_type
-from codechat.studies.multicodeif.constraints.examining import Examination, Parsing
+from codechat.studies.multicodeif.constraints.examining import Examination
 from codechat.studies.multicodeif.construct.sources import Pool
 from codechat.studies.multicodeif.construct.task import Demanded, Made, names_language, relation, unsaid
 from codechat.studies.multicodeif.versions import finding_of, suite_of
@@ -325,7 +325,7 @@ class Witness:
         """That the grammar of the task's language does not read a code; None if it does, or if there is no grammar."""
         if not isinstance(language_of(made.language), Parsed):
             return None
-        (found,) = await examine(kit, kit.stage, [Parsing(made.language, code)])
+        found = await parse(kit, made.language, code)
         reason = found.reason or f"The code is no program in {made.language}: its grammar refuses it."
         return None if found.met else Finding(found.met, reason)
 
