@@ -52,6 +52,23 @@ class PublishedReply(BaseModel):
     official_verdict: bool | None = None
     reference_verdict: bool | None = None
     reference_verdicts: list[bool] | None = None
+    reference_all: bool | None = None
+
+    def contradiction(self) -> str:
+        """Two published verdicts of the reply that contradict each other; empty if none do."""
+        if (
+            None not in (self.official_verdict, self.reference_verdict)
+            and self.official_verdict != self.reference_verdict
+        ):
+            return f"official_verdict is {self.official_verdict}, and reference_verdict {self.reference_verdict}"
+        if None not in (self.reference_verdicts, self.reference_all):
+            met = all(self.reference_verdicts or ())
+            return (
+                ""
+                if met == self.reference_all
+                else f"reference_all is {self.reference_all}, and its verdicts say {met}"
+            )
+        return ""
 
 
 Tasks = Mapping[str, ConstrainedTask]
@@ -97,6 +114,8 @@ def read_lines(path: Path, model: str | None = None) -> list[Line]:
     for place, row in read_values(path, PublishedReply.model_validate, REMEDY, "source"):
         if (row.round is None) == (row.level is None) or (row.level is None) != (row.chain is None):
             raise UserError(f"{place}: a reply has either a round, or a level and a chain", REMEDY)
+        if found := row.contradiction():
+            raise UserError(f"{place}: {found}", "correct the line, or leave one of the two out")
         line = Line(place, row)
         if lines and (lines[0].row.level is None) != (row.level is None):
             raise UserError(f"{place}: replies to levels and to tasks are in one file", ONE)

@@ -92,13 +92,27 @@ def test_a_first_reply_becomes_a_session_of_one_turn(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("official", "reference", "found"), [(None, True, True), (None, False, False), (False, True, False)]
+    ("official", "reference", "found"), [(None, True, True), (None, False, False), (False, None, False)]
 )
-def test_the_official_verdict_counts_before_that_of_the_validators(
-    folder: Path, official: bool | None, reference: bool, found: bool
+def test_the_official_verdict_counts_or_else_that_of_the_validators(
+    folder: Path, official: bool | None, reference: bool | None, found: bool
 ) -> None:
     session = only(run(folder / "x.jsonl", reply(0, official, reference_verdict=reference)))
     assert session.turns[0].passed is found
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (reply(0, False, reference_verdict=True), "official_verdict"),
+        (reply(0, True, reference_verdict=False), "reference_verdict"),
+        (on_level(2, True, False, reference_all=True), "reference_all"),
+        (on_level(1, True, reference_all=False), "reference_all"),
+    ],
+)
+def test_verdicts_that_contradict_each_other_are_refused(folder: Path, row: dict[str, Any], said: str) -> None:
+    with mistake("x.jsonl:1", said):
+        run(folder / "x.jsonl", row)
 
 
 def test_a_reply_without_a_verdict_is_undecided_and_told(folder: Path) -> None:
