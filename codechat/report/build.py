@@ -130,6 +130,6 @@ def _clear(out: Path) -> None:
         return
     for kind, suffixes in (("tables", FORMATS), ("figures", ("png", "svg"))):
         names = listed.get(kind)
-        for name in names if isinstance(names, list) and all(isinstance(each, str) for each in names) else ():
+        for name in names if isinstance(names, dict | list) else ():
             for suffix in suffixes:
-                (out / kind / f"{Path(name).name}.{suffix}").unlink(missing_ok=True)
+                (out / kind / f"{Path(str(name)).name}.{suffix}").unlink(missing_ok=True)
