@@ -58,6 +58,8 @@ def put(path: Path, content: bytes | None) -> Path:
 COMMANDS: dict[str, tuple[str, Callable[[Path], list[str]]]] = {
     "verify": ("samples.jsonl", lambda file: ["verify", "dataset=starter", f"samples={file}", "out=o"]),
     "mint": ("results.jsonl", lambda file: ["import", "format=mint", f"source={file}", "out=o"]),
+    "labels": ("labels.csv", lambda file: ["audit", "score", f"labels={file}", "out=o"]),
+    "seeds": ("seeds.jsonl", lambda file: ["construct", "recipe=steps_rehearsed", f"seeds={file}", "out=o"]),
     "codeif": ("codeif.jsonl", lambda file: ["import", "format=codeif", f"source={file}", "out=o"]),
     "multicodeif": ("multi.jsonl", lambda file: ["import", "format=multicodeif", f"source={file}", "out=o"]),
     "codechat": ("m-humaneval.jsonl", lambda file: ["import", "format=codechat", f"source={file}", "out=o"]),
@@ -96,9 +98,10 @@ def test_a_malformed_file_of_a_run_is_a_mistake(
     for command in (
         ["report", f"runs={folder}"],
         ["export", "format=csv", f"run={folder}"],
+        ["plan", f"runs={folder}"],
         ["rescore", f"run={folder}"],
     ):
-        status = main([*command, "out=out"])
+        status = main([*command, *(["out=out"] if command[0] != "plan" else [])])
         text = said()
         assert status in (0, 2) and "Traceback" not in text, (command, text[-2000:])
         if command[0] == "report" and name in ("metrics.json", "sessions.jsonl"):
