@@ -55,7 +55,8 @@ AROUND: dict[str, str] = {
     "faulthandler": "import faulthandler; faulthandler.enable(); return faulthandler.is_enabled()",
     "help": "help(abs); return str(license) != '' and callable(quit)",
     # names
-    "names of the user and the machine": "import getpass, platform, socket; return getpass.getuser() == 'nobody' and {platform.node(), socket.gethostname(), os.uname().nodename} == {'sandbox'}",
+    "the name of the user": "import getpass; return getpass.getuser() == 'nobody'",
+    "one name of the machine": "import platform, socket; return len({platform.node(), socket.gethostname(), os.uname().nodename}) == 1",
     "locale and time": "import locale, time; os.environ['TZ'] = 'CET-1'; time.tzset(); return locale.getpreferredencoding().lower() == 'utf-8' and time.tzname[0] == 'CET'",
     "argv and the interpreter": "import subprocess; return sys.argv == [''] and int(subprocess.run([sys.executable, '-c', 'print(1)'], capture_output=True).stdout)",
     "no descriptors of others": "return sorted(os.dup(0) for _ in range(2))[0] < 10",
@@ -102,6 +103,12 @@ def room(request: pytest.FixtureRequest, of_kind: Callable[[str], dict[str, Any]
 async def test_programs_find_the_same(room: Any, use: str) -> None:
     verdict = await CALLED.check(Program(WITHIN + AROUND[use]), room)
     assert verdict.passed, verdict.failure
+
+
+async def test_strong_kinds_hide_the_name_of_the_machine(room: Any) -> None:
+    body = "return os.uname().nodename == 'sandbox'"  # a weak kind may have no namespace of its own for it
+    verdict = await CALLED.check(Program(WITHIN + body), room)
+    assert verdict.passed or room.config.kind not in STRONG
 
 
 @pytest.mark.parametrize("end", ENDS)

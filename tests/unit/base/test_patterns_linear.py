@@ -211,8 +211,8 @@ def worst_of(pattern: str, method: str, flags: int) -> str:
                     return f"{before!r} {unit!r} {few} times {after!r}"
             if seconds(run, short) < SLOW_S:
                 continue
-            once = min(seconds(run, short) for _ in range(3))
-            if once >= SLOW_S and min(seconds(run, long) for _ in range(2)) > GROWTH * once:
+            once = min(seconds(run, short) for _ in range(8))
+            if once >= SLOW_S and min(seconds(run, long) for _ in range(3)) > GROWTH * once:
                 return f"{before!r} {unit!r}… {after!r} ({once:.3f} s)"
     return ""
 
