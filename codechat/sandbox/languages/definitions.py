@@ -29,7 +29,7 @@ _CALLING = re.compile(
 )
 _COMMENT = re.compile(r"[ \t]*(?://|#(?!\[)|\*|--|/\*)|.*(?<!:)//")
 _HEAD_END = re.compile(r"[^;{}]{0,300}?(?:(?P<body>\{)|(?P<arrow>=>)|(?=[;}])|\Z)", re.DOTALL)
-_SAYS_NOTHING = re.compile(r"(?://[^\n]*|/\*.*?\*/|\.\.\.|…|\bpass\b|;|\s)*\Z", re.DOTALL)
+_SAYS_NOTHING = re.compile(r"(?>//[^\n]*|/\*.*?\*/|\.\.\.|…|\bpass\b|;|\s)*+\Z", re.DOTALL)
 _BRACKET = re.compile(r"[()\[\]{}]")
 
 

@@ -135,8 +135,8 @@ def _chunks(text: str, margin: int) -> Iterator[list[str]]:
         if starts and not reader.inside and not decorated and not (indented and _CONTINUATION.match(line)):
             if chunk is not None:
                 yield chunk
-            begins = _FIRST_LINE if indented else _SURELY_CODE  # the first line's indentation may be a slip
-            chunk = [] if begins.match(line) else None
+            begins = _FIRST_LINE.match if indented else _SURELY_CODE.match  # the first line's indentation may be a slip
+            chunk = [] if begins(line) else None
             reader = _OpenStatement()
         if chunk is not None:
             chunk.append(line)
