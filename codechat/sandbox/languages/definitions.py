@@ -58,8 +58,8 @@ def _at(before: str, after: str) -> int:
 
 def _without_keyword(before: str, after: str) -> int:
     """How well a head such as `int name(int x) {` defines its name."""
-    opened = re.match(r"[ \t]*(?:<[^<>(){};]{0,200}>)?[ \t]*\(", after)
-    last = re.search(r"(?:(\w+)|([\w>\]*&]|::))[ \t]*\Z", before)
+    opened = re.match(r"[ \t]*+(?:<[^<>(){};]{0,200}>)?[ \t]*+\(", after)
+    last = re.search(r"(?:(?<!\w)(\w+)|([\w>\]*&]|::))[ \t]*+\Z", before)
     if opened is None or (before.strip() and last is None) or (last and _CALLING.fullmatch(last[1] or "")):
         return NONE
     head = _HEAD_END.match(after, _closed(after, opened.end() - 1))
