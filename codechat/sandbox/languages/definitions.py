@@ -73,7 +73,7 @@ def _without_keyword(before: str, after: str) -> int:
 
 def _with_body(after: str, strength: int) -> int:
     """The strength, unless what follows the name has no body, or one that says nothing."""
-    opened = re.match(r"[ \t]*(?:<[^<>(){};]{0,200}>)?[ \t]*\(", after)
+    opened = re.match(r"[ \t]*+(?:<[^<>(){};]{0,200}>)?[ \t]*+\(", after)
     start = _closed(after, opened.end() - 1) if opened else 0
     head = _HEAD_END.match(after, start)
     if head is None or not head["body"]:
