@@ -11,6 +11,7 @@ from weakref import WeakSet
 
 from codechat.base.domain import Usage
 from codechat.base.texts import read_json
+from codechat.models.calls.answers import tokens, usage_of
 from codechat.models.calls.batches import (
     BATCH_SCHEDULER,
     Batch,
@@ -333,11 +334,13 @@ def usage_in(body: bytes) -> Usage:
     """The tokens in the body of a good answer, of any protocol here; none if they cannot be read."""
     try:
         usage = read_json(body)["usage"]
-        sent = int(usage.get("prompt_tokens") or usage.get("input_tokens") or 0)
-        said = int(usage.get("completion_tokens") or usage.get("output_tokens") or 0)
+        sent = tokens(usage.get("prompt_tokens") or usage.get("input_tokens"))
+        said = usage.get("completion_tokens") or usage.get("output_tokens")
         details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
-        apart = [int(usage.get(f"cache_{name}_input_tokens") or 0) for name in ("read", "creation")]  # Anthropic's
-        return Usage(sent + sum(apart), said, int(details.get("cached_tokens") or apart[0]), apart[1])
+        read, written = (
+            tokens(usage.get(f"cache_{name}_input_tokens")) for name in ("read", "creation")
+        )  # Anthropic's
+        return usage_of(sent + read + written, said, details.get("cached_tokens") or read, written)
     except (ValueError, LookupError, TypeError, AttributeError):
         return Usage()
 

@@ -310,7 +310,7 @@ def _composed(words: Sequence[str], root: Root) -> tuple["DictConfig", dict[str,
         if word in valued:
             OmegaConf.update(config, valued[word].key_or_group, valued[word].value(), merge=True)
     OmegaConf.set_struct(config, False)
-    for group, option in choices.items():
+    for group, option in choices.items() if own else ():
         _check_one_meaning(group.partition("@")[0], option, root)
     return config, choices
 

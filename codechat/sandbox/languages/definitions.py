@@ -30,6 +30,7 @@ _CALLING = re.compile(
 _COMMENT = re.compile(r"[ \t]*(?://|#(?!\[)|\*|--|/\*)|.*(?<!:)//")
 _HEAD_END = re.compile(r"[^;{}]{0,300}?(?:(?P<body>\{)|(?P<arrow>=>)|(?=[;}])|\Z)", re.DOTALL)
 _SAYS_NOTHING = re.compile(r"(?>//[^\n]*|/\*.*?\*/|\.\.\.|…|\bpass\b|;|\s)*+\Z", re.DOTALL)
+_OPENED = re.compile(r"[ \t]*+(?:<[^<>(){};]{0,200}>)?[ \t]*+\(")
 _BRACKET = re.compile(r"[()\[\]{}]")
 
 
@@ -58,7 +59,7 @@ def _at(before: str, after: str) -> int:
 
 def _without_keyword(before: str, after: str) -> int:
     """How well a head such as `int name(int x) {` defines its name."""
-    opened = re.match(r"[ \t]*+(?:<[^<>(){};]{0,200}>)?[ \t]*+\(", after)
+    opened = _OPENED.match(after)
     last = re.search(r"(?:(?<!\w)(\w+)|([\w>\]*&]|::))[ \t]*+\Z", before)
     if opened is None or (before.strip() and last is None) or (last and _CALLING.fullmatch(last[1] or "")):
         return NONE
@@ -73,7 +74,7 @@ def _without_keyword(before: str, after: str) -> int:
 
 def _with_body(after: str, strength: int) -> int:
     """The strength, unless what follows the name has no body, or one that says nothing."""
-    opened = re.match(r"[ \t]*+(?:<[^<>(){};]{0,200}>)?[ \t]*+\(", after)
+    opened = _OPENED.match(after)
     start = _closed(after, opened.end() - 1) if opened else 0
     head = _HEAD_END.match(after, start)
     if head is None or not head["body"]:

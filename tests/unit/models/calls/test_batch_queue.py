@@ -11,7 +11,7 @@ import pytest
 
 from codechat.base.domain import Usage
 from codechat.models.calls import batch_queue, batches
-from codechat.models.calls.batch_queue import MOST_FAILED_POLLS, MOST_LOOKS, BatchQueue, batches_in_words
+from codechat.models.calls.batch_queue import MOST_FAILED_POLLS, MOST_LOOKS, BatchQueue, batches_in_words, usage_in
 from codechat.models.calls.batches import (
     BATCH_SCHEDULER,
     REQUEST_KEY,
@@ -650,3 +650,18 @@ async def test_an_unreadable_answer_to_a_creation_is_looked_up(error: Exception)
     assert await one.ask(b"x", label("a")) == GOOD
     assert len(provider.batches) == 1
     await one.aclose()
+
+
+@pytest.mark.parametrize(
+    ("usage", "found"),
+    [
+        ('{"prompt_tokens": 7, "completion_tokens": 3}', Usage(7, 3)),
+        ('{"input_tokens": 5, "output_tokens": 2, "cache_read_input_tokens": 4}', Usage(9, 2, 4)),
+        ('{"prompt_tokens": -7, "completion_tokens": 9223372036854775808}', Usage()),
+        ('{"prompt_tokens": 1e999, "completion_tokens": NaN}', Usage()),
+        ('{"prompt_tokens": 7, "prompt_tokens_details": {"cached_tokens": 8}}', Usage(7)),
+        ('"none"', Usage()),
+    ],
+)
+def test_counts_of_a_second_answer_are_checked(usage: str, found: Usage) -> None:
+    assert usage_in(b'{"usage": %s}' % usage.encode()) == found
