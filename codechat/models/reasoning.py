@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, StringConstraints
 
 from codechat.base.domain import Reply
 from codechat.base.texts import writable
+from codechat.models.calls.answers import tokens as token_count
 from codechat.sandbox.languages.thoughts import part
 
 LONGEST = 50_000
@@ -22,7 +23,7 @@ _FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
 _TEXTS = ("text", "thinking", "summary", "content")
 _DETAILS = ("completion_tokens_details", "output_tokens_details")
 _COUNTS = ("reasoning_tokens", "thoughts_tokens", "thinking_tokens")
-_DEEPEST, _MOST_TOKENS = 4, 2**53
+_DEEPEST = 4
 
 
 def _pairs(value: Any) -> Any:
@@ -68,7 +69,7 @@ def with_reasoning(reply: Reply, body: Mapping[str, Any]) -> Reply:
 def tokens_in(counts: Any) -> int:
     """The tokens of thoughts among counts; 0 if there is no usable one."""
     known = [counts.get(name) for name in _COUNTS] if isinstance(counts, Mapping) else []
-    return next((each for each in known if type(each) is int and 0 < each < _MOST_TOKENS), 0)
+    return next(filter(None, map(token_count, known)), 0)
 
 
 def _places(body: Mapping[str, Any]) -> list[Any]:
