@@ -31,6 +31,7 @@ class InputsRead:
     """The requests of one session to the model under test."""
 
     _sent: tuple[Message, ...] = ()
+    _words: float = 0.0
     _most: _Read | None = None
 
     def truncated(self, turn: TurnRecord) -> bool:
@@ -46,11 +47,13 @@ class InputsRead:
 
     def _cut(self, request: Sequence[Message], usage: Usage) -> bool:
         before, self._sent = self._sent, tuple(request)
+        grows = bool(before) and self._sent[: len(before)] == before
+        self._words = self._words + _words(request[len(before) :]) if grows else _words(request)
         if not usage.input_tokens:  # not counted, or of an imported record
             return False
         counted = usage.input_tokens, usage.input_tokens + usage.cached_input_tokens
-        read, most = _Read(*counted, _words(request)), self._most
-        if most is None or not before or self._sent[: len(before)] != before:
+        read, most = _Read(*counted, self._words), self._most
+        if most is None or not grows:
             self._most = read
             return read.with_cached < read.words / 2
         self._most = read if read.tokens >= most.tokens else most

@@ -42,6 +42,7 @@ _PHRASES = (
     (r"Thinking\.\.\.[ \t]*\n", r"(?m)^[ \t]*\.\.\.done thinking\.", True),  # Ollama's terminal
 )
 """Phrases that begin and end a thought, and whether the first counts only if the second follows."""
+_BEGINS_PHRASE = re.compile("|".join(opening for opening, *_ in _PHRASES), re.IGNORECASE)
 _WRAPPER = re.compile(
     r"\s*<\|(?:(?:(?:begin|start|end)_(?:of_)?(?:solution|response|text|answer))|content_text|message_model|end_message"
     r"|content_model_end_sampling)\|>\s*",
@@ -72,7 +73,8 @@ def _compiled(pairs: Sequence[Pair], tags: str) -> _Marks:
     opens, closes = ("|".join(pair[side] for pair in pairs) for side in (0, 1))
     marks = f"(?P<opens>{opens})|(?P<closes>{closes})|{tags}"
     event = f"(?m){_FENCE}|(?P<lead>^[ \\t\\ufeff]*)?(?P<mark>{marks})"
-    return _Marks(re.compile(marks, re.IGNORECASE), re.compile(event, re.IGNORECASE))
+    # without groups, so that the search skips to the few characters with which marks begin
+    return _Marks(re.compile(f"{opens}|{closes}|{tags}", re.IGNORECASE), re.compile(event, re.IGNORECASE))
 
 
 _KNOWN = _compiled(
@@ -262,6 +264,8 @@ def _unwrapped(answer: str) -> str:
 def _in_phrases(reply: str) -> str | None:
     """The reply after a thought between phrases, empty if the thought was cut off; None if no phrase begins it."""
     text = reply.lstrip(_BLANK)
+    if not _BEGINS_PHRASE.match(text):
+        return None
     for opening, end, must_end in _PHRASES:
         begun = re.match(opening, text, re.IGNORECASE)
         if begun:
