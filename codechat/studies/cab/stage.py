@@ -119,6 +119,8 @@ _MARKS = r"[\s>*_`#-]*"
 
 def after_label(label: str, line: str) -> str | None:
     """The text after a label on its line; None if the line does not begin with the label and a colon."""
+    if ":" not in line:
+        return None
     name = "[ _]+".join(re.escape(part) for part in label.split())
     match = re.match(rf"{_MARKS}{name}[\s*_`]*:(.*)$", line, re.IGNORECASE)
     return match.group(1) if match else None

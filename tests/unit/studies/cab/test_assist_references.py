@@ -2,13 +2,16 @@
 
 import math
 import os
+import random
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from codechat.datasets import DATASETS
-from codechat.studies.cab.judging import references_for, scores_of
+from codechat.studies.cab.judging import read_judge, read_user, references_for, scores_of
+from codechat.studies.cab.maintainer import read_changes, read_reply
 from codechat.studies.cab.tasks import AssistTask, Reference
 
 PUBLISHED = Path(os.environ.get("CODECHAT_TEST_DATA", "")) / "cab_recent.jsonl.gz"
@@ -39,6 +42,29 @@ def test_scores_worked_out_by_hand() -> None:
     }
     assert ids(TASK, "Server, server restart?") == ["a/a#1:2", "b/b#1:2"]
     assert ids(TASK, "server") == ["b/b#1:2", "a/a#1:2"]
+
+
+def test_an_answer_of_many_words_is_scored_at_once() -> None:
+    """Texts and answers come from strangers: the event loop waits for the scores."""
+    chosen = random.Random(0)
+    words = [f"w{number}" for number in range(20_000)]
+    replies = [Reference(str(number), "u", " ".join(chosen.choices(words, k=40)), "x") for number in range(2_000)]
+    answer = " ".join([*chosen.choices(words, k=50_000), *(f"z{number}" for number in range(50_000))])
+    start = time.process_time()
+    assert len(scores_of(replies, answer)) == len(replies)
+    assert time.process_time() - start < 2
+
+
+def test_a_reply_of_a_million_characters_is_read_at_once() -> None:
+    long = "no idea, sorry" * 10
+    for unit in ("\u2028", "SATISFACTION ", "> CONDITION 1 ", "~~~\n-y\n", "`a`\n", "ANSWER:\n", "> " * 400 + "\n"):
+        reply = (unit * (1_000_000 // len(unit)))[:1_000_000]
+        start = time.process_time()
+        assert read_user(reply, [long, "b" * 40]) is None
+        assert read_judge(reply, 3) is None
+        read_reply(reply)
+        read_changes(reply)
+        assert time.process_time() - start < 8  # four readers, each far below two seconds on a quiet machine
 
 
 def test_the_issues_own_replies_are_left_out_whatever_they_say() -> None:
