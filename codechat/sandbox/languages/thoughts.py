@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
+from itertools import zip_longest
 from typing import NamedTuple
 
 _THINK = r"think(?:ing)?"
@@ -32,6 +32,7 @@ _TOKENS = (
     (r"<unused94>(?:thought)?", r"<unused95>"),  # MedGemma
 )
 """How thoughts begin and end in tokens of models."""
+_BLANK = "\ufeff \t\r\n"
 _TURN = r"<\|(?:message_model|(?:start|begin)\|>\s*assistant)(?:\|>)?"
 _PHRASES = (
     (rf"(?:{_TURN})?<\|content_thinking\|>", r"<\|end_message\|>", False),
@@ -42,7 +43,10 @@ _PHRASES = (
     (r"Thinking\.\.\.[ \t]*\n", r"(?m)^[ \t]*\.\.\.done thinking\.", True),  # Ollama's terminal
 )
 """Phrases that begin and end a thought, and whether the first counts only if the second follows."""
-_BEGINS_PHRASE = re.compile("|".join(opening for opening, *_ in _PHRASES), re.IGNORECASE)
+_OF_PHRASES = tuple(
+    (re.compile(rf"[{_BLANK}]*+(?:{opening})", re.IGNORECASE), re.compile(end, re.IGNORECASE), must_end)
+    for opening, end, must_end in _PHRASES
+)
 _WRAPPER = re.compile(
     r"\s*<\|(?:(?:(?:begin|start|end)_(?:of_)?(?:solution|response|text|answer))|content_text|message_model|end_message"
     r"|content_model_end_sampling)\|>\s*",
@@ -58,7 +62,6 @@ _REST_BLANK = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _END_OF_QUOTE = re.compile(r"['\"]|`(?!``)")
 _ALL_BLANK = re.compile(r"\s*\Z")
 _LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
-_BLANK = "\ufeff \t\r\n"
 Pair = tuple[str, str]
 
 
@@ -106,10 +109,11 @@ def without_thinking(reply: str, *, quotes_code: bool = False) -> str:
     """
     if len(reply) > LONGEST_REPLY:
         return reply
-    found = _in_channels(reply)
-    if found is None and (phrase := _in_phrases(reply)) is not None:
-        found = without_thinking(phrase, quotes_code=quotes_code)
-    return _part(reply, _KNOWN, quotes_code=quotes_code).answer if found is None else found
+    if (found := _in_channels(reply)) is not None:
+        return found
+    if (rest := _after_phrases(reply)) is not None:
+        return without_thinking(rest, quotes_code=quotes_code)
+    return _part(reply, _KNOWN, quotes_code=quotes_code).answer
 
 
 def part(reply: str, marks: Sequence[Pair]) -> Parted:
@@ -126,9 +130,9 @@ def _part(reply: str, marks: _Marks, *, quotes_code: bool) -> Parted:
     if not marks.any.search(reply):
         return Parted(reply, "")
     scan = _Scan(reply, quotes_code)
-    for event, following in pairwise([*marks.event.finditer(reply), None]):
-        assert event is not None
-        scan.take(_Event.of(event), None if following is None else _Event.of(following))
+    events = [*map(_Event.of, marks.event.finditer(reply))]
+    for event, following in zip_longest(events, events[1:]):
+        scan.take(event, following)
     return scan.result()
 
 
@@ -153,7 +157,7 @@ class _Event(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Whether the mark is a word that programs hold too."""
-        return self.family not in ("", _TOKEN) and not self.match["think"]
+        return self.family != _TOKEN and not self.match["think"]
 
 
 @dataclass(slots=True)
@@ -167,8 +171,7 @@ class _Scan:
     ended_once: bool = False
     fence: re.Match[str] | None = None
     opened_in_fence: bool = False
-    removed: bool = False
-    answered: bool = False  # whether a text before a mark is known to be of the answer
+    answered: bool = False  # whether the answer is known to have begun
     mentioned: set[str] = field(default_factory=set)  # families with an opening mark so far
 
     def take(self, event: _Event, following: _Event | None) -> None:
@@ -192,20 +195,17 @@ class _Scan:
         elif not event.opening:
             self._end(event)
         elif self._opens(event, following):
-            self.kept.append(self.reply[self.start : match.start()])
-            self.start, self.thinking, self.removed = match.end(), event.family, True
+            self._keep(match.start())
+            self.start, self.thinking = match.end(), event.family
         else:
             self.mentioned.add(event.family)
 
     def _opens(self, event: _Event, following: _Event | None) -> bool:
         """Whether an opening mark outside fences and quotes begins a thought."""
         if event.is_plain:
-            if not self.answered:
-                before = (*self.kept, self.reply[self.start : event.match.start()])
-                self.answered = any(text.strip(_BLANK) for text in before)
+            self._answer(event.match.start())
             return not self.answered
-        closed = following is not None and bool(following.family) and not following.opening
-        return event.match["lead"] is not None or closed
+        return event.match["lead"] is not None or (following is not None and not following.opening)
 
     def _end(self, event: _Event) -> None:
         """The end of a thought that no mark has begun."""
@@ -214,7 +214,7 @@ class _Scan:
         if event.family != _THINK and not self.ended_once and _ALL_BLANK.match(self.reply, event.match.end()):
             return
         if self.ended_once:
-            self.kept.append(self.reply[self.start : event.match.start("mark")])
+            self._keep(event.match.start("mark"))
             self._resume(event.match, thought=False)
         else:
             self._forget(event.match)
@@ -230,19 +230,27 @@ class _Scan:
             if run[0] == opened[0] and len(run) >= len(opened) and not info and near:
                 self.fence = None
 
+    def _keep(self, end: int) -> None:
+        self._answer(end)
+        self.kept.append(self.reply[self.start : end])
+
+    def _answer(self, end: int) -> None:
+        self.answered = self.answered or bool(self.reply[self.start : end].strip(_BLANK))
+
     def _resume(self, match: re.Match[str], *, thought: bool = True) -> None:
         if thought:
             self.thoughts.append(self.reply[self.start : match.start("mark")])
-        self.start, self.thinking, self.ended_once, self.removed = match.end(), "", True, True
+        self.start, self.thinking, self.ended_once = match.end(), "", True
 
     def _forget(self, match: re.Match[str]) -> None:
-        self.fence = None
+        """What no mark has begun is a thought, and nothing is answered yet."""
+        self.fence, self.answered = None, False
         self._resume(match)
 
     def result(self) -> Parted:
         (self.thoughts if self.thinking else self.kept).append(self.reply[self.start :])
         text, thoughts = "".join(self.kept), "\n".join(map(str.strip, self.thoughts))
-        return Parted(_unwrapped(text), thoughts) if self.removed else Parted(text, thoughts)
+        return Parted(_unwrapped(text) if self.thinking or self.ended_once else text, thoughts)
 
 
 def _is_quoted(text: str, place: int) -> bool:
@@ -251,28 +259,36 @@ def _is_quoted(text: str, place: int) -> bool:
     return line[-1:] in ("`", "'", '"') or line.lstrip()[:1] == ">" or any(line.count(mark) % 2 for mark in '`"')
 
 
+def _behind_wrappers(text: str, place: int) -> int:
+    while found := _WRAPPER.match(text, place):
+        place = found.end()
+    return place
+
+
 def _unwrapped(answer: str) -> str:
     """An answer without the tokens around it, and without blank lines before it."""
-    begin, end = 0, len(answer)
-    while found := _WRAPPER.match(answer, begin):
-        begin = found.end()
+    begin, end = _behind_wrappers(answer, 0), len(answer)
     while (start := answer.rfind("<|", begin, end)) >= 0 and _WRAPPER.fullmatch(answer, start, end):
         end = start
     return _LEADING_BLANK_LINES.sub("", answer[begin:end])
 
 
-def _in_phrases(reply: str) -> str | None:
-    """The reply after a thought between phrases, empty if the thought was cut off; None if no phrase begins it."""
-    text = reply.lstrip(_BLANK)
-    if not _BEGINS_PHRASE.match(text):
-        return None
-    for opening, end, must_end in _PHRASES:
-        begun = re.match(opening, text, re.IGNORECASE)
-        if begun:
-            ended = re.compile(end, re.IGNORECASE).search(text, begun.end())
+def _after_phrases(reply: str) -> str | None:
+    """The reply after thoughts between phrases, empty if the last was cut off; None if no phrase begins it."""
+    place = 0
+    while ended := _end_of_phrase(reply, place):
+        place = _behind_wrappers(reply, ended)
+    return _unwrapped(reply[place:]) if place else None
+
+
+def _end_of_phrase(reply: str, place: int) -> int:
+    """Where a thought that begins at a place by a phrase ends; 0 if none does."""
+    for opening, end, must_end in _OF_PHRASES:
+        if begun := opening.match(reply, place):
+            ended = end.search(reply, begun.end())
             if ended or not must_end:
-                return _unwrapped(text[ended.end() :]) if ended else ""
-    return None
+                return ended.end() if ended else len(reply)
+    return 0
 
 
 _HEAD = re.compile(

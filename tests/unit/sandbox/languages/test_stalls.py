@@ -135,6 +135,21 @@ def test_a_margin_of_any_width_is_read_at_once(language: str) -> None:
     assert time.process_time() - start < LONGEST_S / 2
 
 
+@pytest.mark.parametrize(
+    "thought",
+    [
+        "Thinking...\na\n...done thinking.\n",
+        "Here is my thought process:\nHere is my response:\n",
+        "<|think|>a<|end|>",
+        "<reasoning>a</reasoning>\n",
+    ],
+)
+def test_any_number_of_thoughts_is_read_at_once(thought: str) -> None:
+    start = time.process_time()
+    assert without_thinking(thought * (900_000 // len(thought)) + "b") == "b"
+    assert time.process_time() - start < LONGEST_S
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_the_event_loop_is_never_silent_for_long(seed: int) -> None:
