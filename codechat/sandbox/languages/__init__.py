@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any, Protocol, TypeVar
 
 from codechat.base.domain import Extraction, Target
@@ -216,15 +217,16 @@ def _best(kinds: Sequence[Kind], target: Target) -> list[tuple[str, str]]:
     return [(code, name) for code, name in named if name == named[0][1]]
 
 
+MOST_BLOCKS = 50  # of a reply, in the order of choice, in which definitions are looked for
+
+
 def last_best(codes: Sequence[tuple[str, str]], strength: Callable[[str], int]) -> tuple[str, str] | None:
     """Of codes with the names of their kinds, best kind first, the one that defines best what is asked for; None if
     none does. Of equals it is the last in the first kind, since models revise themselves."""
-    best, found = 0, None
-    for _, own in groupby(codes, lambda each: each[1]):
-        for each in reversed([*own]):
-            if (value := strength(each[0])) > best:
-                best, found = value, each
-    return found
+    ordered = (each for _, own in groupby(codes, itemgetter(1)) for each in reversed([*own]))
+    rated = [(strength(each[0]), each) for each in islice(ordered, MOST_BLOCKS)]
+    best, found = max(rated, key=itemgetter(0), default=(0, None))
+    return found if best else None
 
 
 def _extraction(

@@ -5,6 +5,7 @@ Of a reply's blocks the one that defines the entry point is the answer; the othe
 
 import re
 from itertools import islice
+from typing import NamedTuple
 
 NONE, WEAK, METHOD, FULL = range(4)
 """How well a code defines a name: not at all; by an import or without a body; by what may also be a call with a block
@@ -36,58 +37,72 @@ _BRACKET = re.compile(r"[()\[\]{}]")
 
 def definition(code: str, name: str) -> int:
     """How well the code defines the name: the best of its places."""
-    best = NONE
+    best, ends = NONE, _ends(code) if name in code else {}
     for found in islice(re.finditer(rf"(?<![\w$]){re.escape(name)}(?![\w$])", code), MOST_PLACES):
         line = code.rfind("\n", 0, found.start()) + 1
         before = code[max(line, found.start() - MOST_BEFORE) : found.start()]
-        best = max(best, _at(before, code[found.end() : found.end() + MOST_AFTER]))
+        best = max(best, _Place(before, code[found.end() : found.end() + MOST_AFTER], found.end(), ends).strength())
         if best == FULL:
             break
     return best
 
 
-def _at(before: str, after: str) -> int:
-    if _COMMENT.match(before):
-        return NONE
-    if _KEYWORD.search(before):
-        return _with_body(after, FULL)
-    if _BOUND.search(before) and (value := _VALUE.match(after)):
-        return WEAK if re.match(r"(?:await\s+)?(?:require|import)\b", value["value"]) else FULL
-    is_value = _PROPERTY.match(after) or (not before and _EQUATION.match(after))
-    return FULL if is_value else _without_keyword(before, after)
+def _ends(code: str) -> dict[int, int]:
+    """By the place of each bracket that is closed, the place behind the one that closes it."""
+    ends, opened = dict[int, int](), list[int]()
+    for bracket in _BRACKET.finditer(code):
+        if bracket[0] in "([{":
+            opened.append(bracket.start())
+        elif opened:
+            ends[opened.pop()] = bracket.end()
+    return ends
 
 
-def _without_keyword(before: str, after: str) -> int:
-    """How well a head such as `int name(int x) {` defines its name."""
-    opened = _OPENED.match(after)
-    last = re.search(r"(?:(?<!\w)(\w+)|([\w>\]*&]|::))[ \t]*+\Z", before)
-    if opened is None or (before.strip() and last is None) or (last and _CALLING.fullmatch(last[1] or "")):
-        return NONE
-    head = _HEAD_END.match(after, _closed(after, opened.end() - 1))
-    if head is None or not (head["body"] or head["arrow"]):
-        return NONE
-    is_typed = bool(before.strip()) and not re.search(r"[=(,.!?&|]", re.sub(r"<[^<>]*>|\([^()]*\)", "", before))
-    if head["arrow"]:
-        return FULL if is_typed else NONE
-    return _with_body(after, FULL if is_typed else METHOD)
+class _Place(NamedTuple):
+    """A place of the name: what is before it in its line and after it, where that begins, and the code's brackets."""
 
+    before: str
+    after: str
+    start: int
+    ends: dict[int, int]
 
-def _with_body(after: str, strength: int) -> int:
-    """The strength, unless what follows the name has no body, or one that says nothing."""
-    opened = _OPENED.match(after)
-    start = _closed(after, opened.end() - 1) if opened else 0
-    head = _HEAD_END.match(after, start)
-    if head is None or not head["body"]:
-        return WEAK if head is not None and after[head.end() : head.end() + 1] == ";" else strength
-    body = after[head.end() : _closed(after, head.end() - 1) - 1]
-    return WEAK if _SAYS_NOTHING.match(body) else strength
+    def strength(self) -> int:
+        before, after = self.before, self.after
+        if _COMMENT.match(before):
+            return NONE
+        if _KEYWORD.search(before):
+            return self._with_body(FULL)
+        if _BOUND.search(before) and (value := _VALUE.match(after)):
+            return WEAK if re.match(r"(?:await\s+)?(?:require|import)\b", value["value"]) else FULL
+        is_value = _PROPERTY.match(after) or (not before and _EQUATION.match(after))
+        return FULL if is_value else self._without_keyword()
 
+    def _without_keyword(self) -> int:
+        """How well a head such as `int name(int x) {` defines its name."""
+        before, after = self.before, self.after
+        opened = _OPENED.match(after)
+        last = re.search(r"(?:(?<!\w)(\w+)|([\w>\]*&]|::))[ \t]*+\Z", before)
+        if opened is None or (before.strip() and last is None) or (last and _CALLING.fullmatch(last[1] or "")):
+            return NONE
+        head = _HEAD_END.match(after, self._closed(opened.end() - 1))
+        if head is None or not (head["body"] or head["arrow"]):
+            return NONE
+        is_typed = bool(before.strip()) and not re.search(r"[=(,.!?&|]", re.sub(r"<[^<>]*>|\([^()]*\)", "", before))
+        if head["arrow"]:
+            return FULL if is_typed else NONE
+        return self._with_body(FULL if is_typed else METHOD)
 
-def _closed(text: str, opening: int) -> int:
-    """The place behind the bracket that closes the one at a place; the text's end if none does."""
-    depth = 0
-    for bracket in _BRACKET.finditer(text, opening):
-        depth += 1 if bracket[0] in "([{" else -1
-        if depth == 0:
-            return bracket.end()
-    return len(text) + 1
+    def _with_body(self, strength: int) -> int:
+        """The strength, unless what follows the name has no body, or one that says nothing."""
+        after = self.after
+        opened = _OPENED.match(after)
+        head = _HEAD_END.match(after, self._closed(opened.end() - 1) if opened else 0)
+        if head is None or not head["body"]:
+            return WEAK if head is not None and after[head.end() : head.end() + 1] == ";" else strength
+        body = after[head.end() : self._closed(head.end() - 1) - 1]
+        return WEAK if _SAYS_NOTHING.match(body) else strength
+
+    def _closed(self, opening: int) -> int:
+        """The place behind the bracket that closes the one at a place of what is after; its end if none there does."""
+        end = self.ends.get(self.start + opening, 0) - self.start
+        return end if 0 < end <= len(self.after) else len(self.after) + 1

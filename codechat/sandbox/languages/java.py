@@ -1,7 +1,6 @@
 """Java: extracts its code from replies, finds the types that code declares; its grammar and its compiler."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from codechat.base.domain import Extraction, Target
@@ -222,20 +221,18 @@ class Java:
         if not found:
             return no_code("no fence holds code" if answer.strip() else "the reply is empty, but for what it thinks")
         name = target.entry_point
+
+        def strength(code: str) -> int:
+            return FULL + 1 if name in (self.defines(code) or ()) else definition(code, name)
+
         word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
-        chosen = last_best(found, self._strength(name)) if name else next(filter(self._is_typed, found), None)
+        chosen = last_best(found, strength) if name else next((each for each in found if self.defines(each[0])), None)
         best = [(code, where) for code, where in found if where == found[0][1]]
         chosen = chosen or next(((code, where) for code, where in best if not name or word.search(code)), None)
         if chosen is None:
             return no_code(f"the code does not define {name}")
         code, where = chosen
         return Extraction(code, code, None, where)
-
-    def _is_typed(self, found: tuple[str, str]) -> bool:
-        return bool(self.defines(found[0]))
-
-    def _strength(self, name: str) -> Callable[[str], int]:
-        return lambda code: FULL + 1 if name in (self.defines(code) or ()) else definition(code, name)
 
     def defines(self, code: str) -> frozenset[str] | None:
         """The types that the code declares at top level; None if its braces do not match."""

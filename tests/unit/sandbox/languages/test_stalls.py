@@ -150,6 +150,15 @@ def test_any_number_of_thoughts_is_read_at_once(thought: str) -> None:
     assert time.process_time() - start < LONGEST_S
 
 
+@pytest.mark.parametrize("language", ["java", "rust"])
+@pytest.mark.parametrize("line", ["f(){f(", "f(\n"])
+def test_definitions_are_looked_for_in_bounded_time(language: str, line: str) -> None:
+    block = f"```{language}\n{line * 500}\n```\n"
+    start = time.process_time()
+    assert extract(block * (900_000 // len(block)), Target(language, "f")).code
+    assert time.process_time() - start < LONGEST_S
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_the_event_loop_is_never_silent_for_long(seed: int) -> None:
