@@ -179,12 +179,12 @@ class Writer {
     const start = this.at;
     this.size(0);
     if (isWellFormed(value)) {
-      this.utf8(value, byteLength(value));
+      this.utf8(value);
     } else {
       for (let place = 0; place < value.length; place++) {
         const point = codeAt(value, place);
         place += point > 0xffff;
-        if (point < 0xd800 || point > 0xdfff) this.utf8(fromCodePoint(point), point > 0xffff ? 4 : point > 0x7ff ? 3 : point > 0x7f ? 2 : 1);
+        if (point < 0xd800 || point > 0xdfff) this.utf8(fromCodePoint(point));
         else {
           this.room(4);
           this.data[this.at++] = 0xe0 | (point >> 12);
@@ -196,7 +196,8 @@ class Writer {
     int32(this.data, this.at - start - 4, start);
   }
 
-  utf8(text, bytes) {
+  utf8(text) {
+    const bytes = byteLength(text);
     this.room(bytes);
     this.at += utf8(this.data, text, this.at, bytes);
   }
@@ -258,14 +259,19 @@ class Writer {
 
   /** Sends what was written last. */
   send(kind) {
-    this.data[0] = letterAt(kind, 0);
-    uint32(this.data, this.at - HEAD, 1);
-    uint16(this.data, printed, 5);
-    writeAll(CHANNEL, this.data, this.at);
+    sendFrame(kind, this.data, this.at);
   }
 }
 
+function sendFrame(kind, data, size) {
+  data[0] = letterAt(kind, 0);
+  uint32(data, size - HEAD, 1);
+  uint16(data, printed, 5);
+  writeAll(CHANNEL, data, size);
+}
+
 const writer = new Writer();
+const timeFrame = Buffer.alloc(HEAD + 8);
 
 function writeAll(handle, data, size = data.length) {
   for (let at = 0; at < size; ) at += writeSync(handle, data, at, size - at);
@@ -279,12 +285,8 @@ function send(kind, payload = "") {
 /** Sends the CPU seconds since a time, while a value is ready to be sent. */
 function sendTime(began) {
   const took = cpuUsage(began);
-  const frame = Buffer.alloc(HEAD + 8);
-  frame[0] = "T".charCodeAt(0);
-  frame.writeUInt32LE(8, 1);
-  frame.writeUInt16LE(printed, 5);
-  frame.writeDoubleLE((took.user + took.system) / 1e6, HEAD);
-  writeAll(CHANNEL, frame);
+  double(timeFrame, (took.user + took.system) / 1e6, HEAD);
+  sendFrame("T", timeFrame, HEAD + 8);
 }
 
 /** A stream that keeps the head of what is printed, and drops the rest. */
