@@ -65,10 +65,10 @@ class Target:
     def _answer(self, question: bytes) -> bytes:
         if self._process is None:
             pipe = subprocess.PIPE
-            self._process = subprocess.Popen(
-                self._argv, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd="/", env=self._environment
-            )
             try:
+                self._process = subprocess.Popen(
+                    self._argv, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd="/", env=self._environment
+                )
                 self._tell(self._process, b'["x = 1"]')
             except (OSError, EOFError) as error:  # before it read any reply
                 self.close()

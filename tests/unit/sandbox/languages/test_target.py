@@ -94,6 +94,11 @@ def test_an_interpreter_that_gives_no_answer_is_infrastructure(
         extract(REPLY, F)
 
 
+def test_an_interpreter_that_does_not_start_is_infrastructure() -> None:
+    with reading_for("/no/interpreter", "3.99.1", ANOTHER), pytest.raises(InfrastructureError, match=r"3\.99\.1"):
+        extract(REPLY, F)
+
+
 def test_rules_are_undecided_on_what_only_the_other_interpreter_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Instruction("m/0", "Do it.", "cosmetic", "add", {"pattern": "docstring", "where": {"pattern": "function"}})
     unreadable, before = "def f(x):\n    return = x\n", "def f(x):\n    return x\n"
