@@ -77,16 +77,11 @@ def read(text: str, indent: int = 0, known: Source | None = None) -> Source:
 
 
 def _variants(text: str, indent: int) -> Iterator[tuple[str, str]]:
-    if indent:
-        yield tidy(textwrap.dedent(text)), ""
-        if text[:1] in (" ", "\t"):
-            yield re.sub(rf"(?m)^[ \t]{{1,{min(indent, 99)}}}", "", text), "indentation removed"
-            yield text.lstrip(" \t"), "indentation of the first line removed"
-    else:
-        yield text, ""
-        if text[:1] in (" ", "\t"):
-            yield tidy(textwrap.dedent(text)), "indentation removed"
-            yield text.lstrip(" \t"), "indentation of the first line removed"
+    yield tidy(textwrap.dedent(text)) if indent else text, ""
+    if text[:1] in (" ", "\t"):
+        outdented = re.sub(rf"(?m)^[ \t]{{1,{min(indent, 99)}}}", "", text) if indent else tidy(textwrap.dedent(text))
+        yield outdented, "indentation removed"
+        yield text.lstrip(" \t"), "indentation of the first line removed"
     if text.lstrip().startswith(">>>"):
         prompts = [match for line in text.split("\n") if (match := _PROMPT.match(line))]
         yield tidy("\n".join(match.string[match.end() :] for match in prompts)), "prompts and output removed"
