@@ -8,10 +8,9 @@ import pytest
 from attack_chosen import CHOSEN, EMPTY, VALUES
 
 from codechat.base.domain import Program, Target
-from codechat.base.errors import UserError
-from codechat.sandbox import SANDBOXES
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.calls import Calls
+from support.machine import sandbox_here
 
 LIMITS = {"load_cpu_s": 0.6, "total_cpu_s": 1.0, "idle_s": 0.7, "memory_mb": 1500, "processes": 16, "output_mb": 16}
 RIGHT = "def solve(n: int) -> int:\n    return n * n\n"
@@ -55,10 +54,7 @@ CALLS = Calls("solve", RIGHT, base=((2,), (3,)), plus=((70,),), atol=1e-6)
 def sandbox(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.setenv("CODECHAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-    try:
-        room: Any = SANDBOXES.build(SANDBOXES.validate({"kind": request.param, **LIMITS}), workers=AT_ONCE)
-    except UserError as error:
-        pytest.skip(str(error))
+    room = sandbox_here(AT_ONCE, kind=request.param, **LIMITS)
     yield room
     asyncio.run(room.aclose())
     monkeypatch.undo()

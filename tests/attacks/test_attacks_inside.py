@@ -13,9 +13,9 @@ from test_attacks_assertions import CHECKS, COMPARISONS, HONEST, LIMITS, RESULTS
 from test_attacks_outside import STYLES
 
 from codechat.base.domain import Program, Target, Verdict
-from codechat.base.errors import UserError
-from codechat.sandbox import SANDBOXES, Sandbox
+from codechat.sandbox import Sandbox
 from codechat.sandbox.suites.assertions import Assertions
+from support.machine import sandbox_here
 
 Snippets = tuple[str, ...]
 SHARES = "globals()"
@@ -56,10 +56,7 @@ RIGHT_ONES: dict[str, tuple[str, Snippets]] = {
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.setenv("CODECHAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-    try:
-        room: Any = SANDBOXES.build(SANDBOXES.validate({"kind": "bubblewrap", **LIMITS}), workers=1)
-    except UserError as error:
-        pytest.skip(str(error))
+    room = sandbox_here(kind="bubblewrap", **LIMITS)
     yield room
     asyncio.run(room.aclose())
     monkeypatch.undo()

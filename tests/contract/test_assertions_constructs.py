@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from codechat.base.domain import Program, Target, Verdict
-from codechat.base.errors import UserError
-from codechat.sandbox import SANDBOXES, Sandbox
+from codechat.sandbox import Sandbox
 from codechat.sandbox.suites.assertions import Assertions
+from support.machine import sandbox_here
 
 PLAIN = "def f(n=0, *rest, **more):\n    return n * n\n"
 KEEPS = "kept = []\ndef f(n):\n    kept.append(n)\n    return kept\n"
@@ -134,11 +134,7 @@ async def test_names_are_as_in_one_namespace(sandbox: Any, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Any]:
-    config = SANDBOXES.validate({"kind": "auto", "idle_s": 2.0, "load_cpu_s": 2.0})
-    try:
-        room: Any = SANDBOXES.build(config, workers=1)
-    except UserError as error:
-        pytest.skip(str(error))
+    room = sandbox_here(kind="auto", idle_s=2.0, load_cpu_s=2.0)
     yield room
     asyncio.run(room.aclose())
 

@@ -14,12 +14,13 @@ import pytest
 
 from codechat.base.domain import Program, Target, Verdict
 from codechat.base.errors import UserError
-from codechat.sandbox import SANDBOXES, Sandbox
+from codechat.sandbox import Sandbox
 from codechat.sandbox.languages import languages
 from codechat.sandbox.languages.grammar import Compiled
 from codechat.sandbox.suites.compilers import find_home
 from codechat.studies.multicodeif.constraints import Constraint, Finding, Harness, constraint_type
 from codechat.studies.multicodeif.versions import finding_of, suite_of
+from support.machine import sandbox_here
 
 pytestmark = pytest.mark.long
 
@@ -44,10 +45,7 @@ ANSWERS = [
 
 
 def build(kind: str, **options: Any) -> Any:
-    try:
-        return SANDBOXES.build(SANDBOXES.validate({"kind": kind, **LIMITS, **options}), workers=1)
-    except UserError as error:
-        pytest.skip(str(error))
+    return sandbox_here(kind=kind, **{**LIMITS, **options})
 
 
 @pytest.fixture(scope="module")

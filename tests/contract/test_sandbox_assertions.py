@@ -16,6 +16,7 @@ from codechat.sandbox.suites.calls import Calls
 from codechat.sandbox.suites.checker import Checker
 from codechat.sandbox.suites.exit_status import ExitStatus
 from codechat.sandbox.suites.repository import Repository
+from support.machine import sandbox_here
 
 PROGRAM = "def total(numbers: list) -> int:\n    return sum(numbers)\n"
 TOTAL = Target(entry_point="total")
@@ -24,11 +25,7 @@ ASSERTIONS = Assertions(("assert total([1, 2]) == 3", "assert total([]) == 0"))
 
 @pytest.fixture(scope="module", params=[component.name for component in SANDBOXES if component.name != "auto"])
 def sandbox(request: pytest.FixtureRequest, of_kind: Callable[[str], dict[str, str]]) -> Iterator[Any]:
-    config = SANDBOXES.validate({**of_kind(request.param), "idle_s": 1.5, "load_cpu_s": 2.0})
-    try:
-        room: Any = SANDBOXES.build(config, workers=1)
-    except UserError as error:
-        pytest.skip(str(error))
+    room = sandbox_here(**of_kind(request.param), idle_s=1.5, load_cpu_s=2.0)
     yield room
     asyncio.run(room.aclose())
 

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from codechat.base.errors import UserError
-from codechat.sandbox import PYTHON, SANDBOXES, Box, Command, Ran, Sandbox, TakenDown, WorkerDied
+from codechat.sandbox import PYTHON, Box, Command, Ran, Sandbox, TakenDown, WorkerDied
 from codechat.sandbox.watch import Ended, Run, Usage
+from support.machine import sandbox_here
 from support.processes import below
 
 LIMITS = {"memory_mb": 512, "processes": 16, "file_mb": 8, "output_mb": 4}
@@ -31,11 +32,7 @@ pytestmark = pytest.mark.skipif(PERL is None, reason="there is no perl")
 
 
 def build(kind: str, **options: Any) -> Any:
-    config = SANDBOXES.validate({"kind": kind, **LIMITS, **options})
-    try:
-        return SANDBOXES.build(config, workers=1)
-    except UserError as error:
-        pytest.skip(str(error))
+    return sandbox_here(kind=kind, **{**LIMITS, **options})
 
 
 @pytest.fixture(scope="module", params=["bubblewrap", "landlock", "process"])

@@ -20,6 +20,7 @@ from codechat.sandbox.suites.calls import Calls
 from codechat.sandbox.suites.checker import Checker
 from codechat.sandbox.suites.compilers import JavaOptions
 from support import machine
+from support.machine import sandbox_here
 from support.mistakes import mistake
 from support.processes import below
 
@@ -42,11 +43,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def build(kind: str, workers: int = 1, **options: Any) -> Any:
-    config = SANDBOXES.validate({"kind": kind, **LIMITS, **options})
-    try:
-        return SANDBOXES.build(config, workers=workers)
-    except UserError as error:
-        pytest.skip(str(error))
+    return sandbox_here(workers, kind=kind, **{**LIMITS, **options})
 
 
 @pytest.fixture(scope="module", params=[component.name for component in SANDBOXES])

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from codechat.base.domain import Outcome, Program
-from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.calls import Calls
+from support.machine import sandbox_here
 
 CALLED = Calls("f", None, base=((0,),), expected_base=(1,), name="kinds/0")
 WITHIN = "import io, os, sys\ndef f(x):\n    "
@@ -90,11 +90,7 @@ NAMED = ("/tmp", "/var/tmp", "/dev/shm")
 
 @pytest.fixture(scope="module", params=[component.name for component in SANDBOXES])
 def room(request: pytest.FixtureRequest, of_kind: Callable[[str], dict[str, Any]]) -> Iterator[Any]:
-    config = SANDBOXES.validate({**of_kind(request.param), "idle_s": 5.0})
-    try:
-        sandbox = SANDBOXES.build(config, workers=2)
-    except UserError as error:
-        pytest.skip(str(error))
+    sandbox = sandbox_here(workers=2, **of_kind(request.param), idle_s=5.0)
     yield sandbox
     asyncio.run(sandbox.aclose())
 

@@ -14,11 +14,11 @@ from typing import Any, cast
 import pytest
 
 from codechat.base.domain import Program, Target, Verdict
-from codechat.base.errors import UserError
 from codechat.sandbox import SANDBOXES, Preloading, Sandbox
 from codechat.sandbox.inside.beside import landlock_version
 from codechat.sandbox.suites.assertions import Assertions, Need
 from support import machine
+from support.machine import sandbox_here
 from support.mistakes import mistake
 
 F = "def f():\n    return 1\n"
@@ -39,10 +39,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def build(kind: str, **options: Any) -> Any:
-    try:
-        return SANDBOXES.build(SANDBOXES.validate({"kind": kind, "idle_s": 2.0, **options}), workers=1)
-    except UserError as error:
-        pytest.skip(str(error))
+    return sandbox_here(kind=kind, **{"idle_s": 2.0, **options})
 
 
 @pytest.fixture(scope="module", params=["bubblewrap", "landlock", "process"])

@@ -14,10 +14,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from codechat.base.errors import UserError
+from codechat.sandbox import SANDBOXES
 from codechat.sandbox.bubblewrap import programs
 from codechat.sandbox.suites.compilers import find_home
 from codechat.sandbox.suites.junit.toolchain import PARTS, find_jars
@@ -27,6 +29,14 @@ TINY = "tiny:latest"
 PYTHON = "own-python:latest"
 START_S = 60.0
 EXPECTED = ("libstdc++.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2", "librt.so.1")  # by packages of wheels
+
+
+def sandbox_here(workers: int = 1, **options: Any) -> Any:
+    """A sandbox with these options; the test is skipped where this machine cannot run its kind."""
+    try:
+        return SANDBOXES.build(SANDBOXES.validate(options), workers=workers)
+    except UserError as error:
+        pytest.skip(str(error))
 
 
 def lacking_engine() -> str:
