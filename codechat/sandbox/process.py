@@ -70,10 +70,12 @@ def limits_only(config: SandboxConfig, workers: int, refused: str = "") -> Zygot
 def another_user() -> int | None:
     """The user that root's programs become; None without root, or if root's namespace has no other user or group, or
     forbids to leave groups, as in many containers."""
-    if os.getuid() or Path("/proc/self/setgroups").read_text().strip() == "deny":
+    proc = Path("/proc/self")  # a kernel without user namespaces has none of these files
+    groups = proc / "setgroups"
+    if os.getuid() or (groups.exists() and groups.read_text().strip() == "deny"):
         return None
-    for kind in ("uid", "gid"):
-        mapped = Path(f"/proc/self/{kind}_map").read_text().split()
+    for kind in filter(Path.exists, (proc / "uid_map", proc / "gid_map")):
+        mapped = kind.read_text().split()
         ranges = zip(map(int, mapped[::3]), map(int, mapped[2::3]), strict=True)
         if not any(first <= NO_USER < first + count for first, count in ranges):
             return None

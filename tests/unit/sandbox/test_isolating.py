@@ -14,6 +14,7 @@ import pytest
 
 from codechat.sandbox.inside import isolate
 from codechat.sandbox.inside.isolate import NotGranted
+from codechat.sandbox.process import another_user
 from support.machine import skip_without
 
 LIMITS = {"file": 1 << 20, "memory": 2 << 30, "cpu": 10, "open_files": 64, "processes": 9}
@@ -259,6 +260,13 @@ isolate.sweep()
 assert isolate._children() == []
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_root_has_all_users_where_the_kernel_has_no_user_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+    monkeypatch.delattr(Path, "read_text")
+    assert another_user() == isolate.NO_USER
 
 
 # In a new user namespace, where it has all users but may not leave its groups, starts the rest of its arguments.
