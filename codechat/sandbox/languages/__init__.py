@@ -161,8 +161,9 @@ class Plain:
     def extract(self, reply: str, target: Target) -> Extraction:
         answer = without_thinking(reply)
         blocks = _blocks(answer, self.names)
-        best = _best((*tagged(blocks, self.names), (blocks, "a fenced block of another tag, or of none")), target)
-        return _extraction(answer, best, target, self.names, unfenced=self.unfenced and not target.entry_point)
+        others = [block for block in blocks if block.tag not in self.names]
+        kinds = (*tagged(blocks, self.names), (others, "a fenced block of another tag, or of none"))
+        return _extraction(answer, kinds, target, self.names, unfenced=self.unfenced and not target.entry_point)
 
     def defines(self, code: str) -> frozenset[str] | None:
         """Unknown."""
@@ -187,9 +188,9 @@ class Coded:
         answer = without_thinking(reply)
         blocks = [block for block in _blocks(answer, self.names) if not block.diff]
         untagged = [block for block in blocks if not block.tag]
-        others = ((untagged, "a fenced block without a tag"), (blocks, "a fenced block of another tag"))
-        best = _best((*tagged(blocks, self.names), *others), target)
-        return _extraction(answer, best, target, self.names, unfenced=True)
+        others = [block for block in blocks if block.tag and block.tag not in self.names]
+        unnamed = ((untagged, "a fenced block without a tag"), (others, "a fenced block of another tag"))
+        return _extraction(answer, (*tagged(blocks, self.names), *unnamed), target, self.names, unfenced=True)
 
     def defines(self, code: str) -> frozenset[str] | None:
         return None
@@ -209,14 +210,6 @@ def tagged(blocks: list[Block], names: Sequence[str]) -> tuple[Kind, Kind]:
     return (closed, "a fenced block"), ([block for block in tagged if not block.closed], "an unclosed fence")
 
 
-def _best(kinds: Sequence[Kind], target: Target) -> list[tuple[str, str]]:
-    """The codes of the best kind, each with the kind's name; only one if a block defines the entry point."""
-    named = [(without_indent(block), name) for kind, name in kinds for block in kind]
-    if target.entry_point and (found := last_best(named, lambda code: definition(code, target.entry_point))):
-        return [found]
-    return [(code, name) for code, name in named if name == named[0][1]]
-
-
 MOST_BLOCKS = 50  # of a reply, in the order of choice, in which definitions are looked for
 
 
@@ -230,17 +223,17 @@ def last_best(codes: Sequence[tuple[str, str]], strength: Callable[[str], int]) 
 
 
 def _extraction(
-    answer: str, found: list[tuple[str, str]], target: Target, names: Sequence[str], *, unfenced: bool
+    answer: str, kinds: Sequence[Kind], target: Target, names: Sequence[str], *, unfenced: bool
 ) -> Extraction:
+    found, name = [(without_indent(block), kind) for blocks, kind in kinds for block in blocks], target.entry_point
     if not found and unfenced and "```" not in answer and "~~~" not in answer:
         found = [(code, "a reply without a fence") for code in [unfenced_code(answer, names)] if code]
     if not found:
         return no_code("no fence holds code" if answer.strip() else "the reply is empty, but for what it thinks")
-    word = re.compile(rf"(?<!\w){re.escape(target.entry_point)}(?!\w)")
-    for code, place in found:
-        if not target.entry_point or word.search(code):
-            return Extraction(code, code, None, place)
-    return no_code(f"the code does not define {target.entry_point}")
+    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    best = [each for each in found if each[1] == found[0][1] and (not name or word.search(each[0]))]
+    chosen = (last_best(found, lambda code: definition(code, name)) if name else None) or next(iter(best), None)
+    return Extraction(chosen[0], chosen[0], None, chosen[1]) if chosen else no_code(f"the code does not define {name}")
 
 
 def without_indent(block: Block) -> str:
