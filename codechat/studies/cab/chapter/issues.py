@@ -142,7 +142,7 @@ def key_issues(comparison: Comparison[Judged]) -> Table:
 
 
 def _faults(own: AssistJudgement) -> list[Value]:
-    unmet = [number for number, met in enumerate(own.conditions) if met is False]
-    said = [f"{number + 1}: {own.why[number]}" for number in unmet if own.why[number : number + 1] not in ([], [""])]
+    reasons = enumerate(zip(own.conditions, own.why, strict=False), 1)  # older records have none
+    said = [f"{number}: {why}" for number, (met, why) in reasons if met is False and why]
     words = [None if each is None else each.replace("_", " ").lower() for each in (own.verdict, own.technical)]
-    return [*words, len(unmet), len(own.conditions), "; ".join(said) or None, own.reason or None]
+    return [*words, own.conditions.count(False), len(own.conditions), "; ".join(said) or None, own.reason or None]
