@@ -187,8 +187,11 @@ def test_compressed_files_are_read_beside_plain_ones(tmp_path: Path) -> None:
     (tmp_path / "b-mbpp.json.gz").write_bytes(gzip.compress(row(model="b", dataset="mbpp")))
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
         archive.write(tmp_path / "b-mbpp.json.gz", "b-mbpp.json.gz")
+        archive.writestr("__MACOSX/._b-mbpp.json", b"\x00\x05\x16\x07\xff of a Finder, not a text")
     assert sorted(run(tmp_path).parts) == ["a-humaneval", "b-mbpp"]
     assert sorted(run(tmp_path / "all.zip").parts) == ["b-mbpp"]
+    (tmp_path / "C-MBPP.JSONL.GZ").write_bytes(gzip.compress(row(model="c", dataset="mbpp")))
+    assert sorted(run(tmp_path / "C-MBPP.JSONL.GZ").parts) == ["c-mbpp"]
     (tmp_path / "b-mbpp.json").write_bytes(row(model="b"))
     with mistake("b-mbpp.json"):
         run(tmp_path)
