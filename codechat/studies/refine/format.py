@@ -346,7 +346,7 @@ def _with_skips(turns: Sequence[PublishedTurn]) -> list[PublishedTurn]:
 
 def _recognised(records: Sequence[_Record], config: PackageImport) -> Iterator[str]:
     named: dict[Part, set[str]] = defaultdict(set)
-    for path, parts in {(record.path, frozenset(record.columns)) for record in records}:
+    for path, parts in dict.fromkeys((record.path, frozenset(record.columns)) for record in records):
         dataset, turn = _DATASET.search(str(path)), _number(None, path)
         by_name: dict[Part, str] = {"model": config.model or _model(path)}
         by_name["dataset"] = dataset[0].strip(" _-") if dataset else ""

@@ -197,6 +197,17 @@ def test_compressed_files_are_read_beside_plain_ones(tmp_path: Path) -> None:
         run(tmp_path)
 
 
+def test_what_names_of_files_say_is_told_in_the_order_of_the_files(tmp_path: Path) -> None:
+    """The order of a set's texts differs from process to process."""
+    known = {"task_id": "HumanEval/0", "code": "x = 1", "dataset": "humaneval"}
+    for number in range(20):
+        folder = tmp_path / str(number)
+        write(folder / f"a{number}.jsonl", [{**known, "turn": 0}])
+        write(folder / f"b{number}_turn_1.jsonl", [{**known, "model": f"a{number}"}])
+        told = [each.partition(":")[0] for each in run(folder).remarks if "by the names" in each]
+        assert told == ["model", "turn"]
+
+
 @pytest.mark.parametrize(
     ("content", "place"),
     [
