@@ -13,7 +13,7 @@ from codechat.base.records import SessionRecord, TurnRecord
 from codechat.report.build import build_report, comparisons_of, headline_of, sections_of
 from codechat.report.chapters import study_of
 from codechat.report.comparison import Comparison, resamples_of
-from codechat.report.data import Board, Interval
+from codechat.report.data import Board, Cards, Interval
 from codechat.report.generic.factors import Question
 from codechat.report.generic.paired import holm, signed_ranks
 from codechat.report.loading import load_cells
@@ -176,6 +176,11 @@ def test_the_page_begins_with_what_was_varied(cells: list[MadeCell]) -> None:
     (charts,) = [part for part in survival.parts if isinstance(part, list)]
     assert {line.name for chart in charts for line in chart.lines} == {*AGENDAS}, "a chart compares levels"
     assert all(len({(line.cell.model, line.cell.turns) for line in chart.lines}) == 1 for chart in charts)
+    (cards,) = sections_of([comparison])[3].parts
+    assert isinstance(cards, Cards)
+    assert sorted(card.cell.folder for card in cards.cards) == sorted(each.folder for each in cells), (
+        "also of one alone"
+    )
 
 
 def test_with_models_alone_the_leaderboard_comes_first() -> None:
