@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from codechat.base.domain import SCOPES
-from codechat.report.comparison import JudgeLabels
+from codechat.report.comparison import RESCORED, JudgeLabels
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.generic import paired
 from codechat.report.generic.factors import Outcome, factor_of
 from codechat.report.generic.tables import named_table
-from codechat.report.loading import RESCORED
 from codechat.report.metrics.statistics import TaskRatio, percent_change, sustained
 from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison
