@@ -273,9 +273,10 @@ def _multiples(
         panel.set_xlim(places[0] - 0.4, places[-1] + 0.4)
         panel.tick_params(labelleft=number % ACROSS == 0, labelbottom=number + ACROSS >= len(shown))
         panel.locator_params(axis="y", nbins=4)
-    room = 0.05 * (max(heights) - min(heights))
+    least, most = min(heights), max(heights)
+    room = 0.05 * (most - least) or 0.5
     for panel in axes:
-        panel.set_ylim(share_range(heights) if shares else (min(heights) - room, max(heights) + room))
+        panel.set_ylim(share_range(heights) if shares else (least - room, most + room))
     figure.supylabel(name, fontsize=10)
     figure.supxlabel("Turn. Grey: from the lowest to the highest of all entrants, and the median (dashed)", fontsize=10)
     # margins in inches: to compute a layout for so many panels takes longer than to draw them

@@ -16,7 +16,7 @@ from typing import Generic, NamedTuple
 from codechat.report.comparison import Comparison, V, resamples_of
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.metrics.repeats import sign_flips
-from codechat.report.metrics.statistics import TaskRatio, percentile_interval, rate
+from codechat.report.metrics.statistics import ALPHA, TaskRatio, percentile_interval, rate
 
 
 class Agreement(NamedTuple):
@@ -290,6 +290,6 @@ def corrected(table: Table, families: Sequence[str]) -> Table:
         (number, place)
         for place, column in enumerate(columns)
         for number, row in enumerate(rows)
-        if column.title == HOLM and isinstance(p := row[place], float) and p < 0.05
+        if column.title == HOLM and isinstance(p := row[place], float) and p < ALPHA
     ]
     return replace(table, columns=tuple(columns), rows=tuple(map(tuple, rows)), strong=frozenset(clear))
