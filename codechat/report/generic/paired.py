@@ -166,9 +166,9 @@ class Pair(Generic[V]):
         """The passing samples of A and of B at one turn, out of the scored ones."""
         return self.figures(lambda row: passing([row[turn]]))
 
-    def agreement(self, turn: int) -> tuple[Agreement, float | None]:
-        """The results on the tasks with verdicts of both at a turn, and the p of the test by task."""
-        a, b = (side.by_task for side in self.at(turn))
+    def agreement(self, sides: tuple[TaskRatio, TaskRatio]) -> tuple[Agreement, float | None]:
+        """The results `at` a turn on the tasks with verdicts of both, and the p of the test by task."""
+        a, b = (side.by_task for side in sides)
         both = [(a[task], b[task]) for task in self.tasks if a[task][1] and b[task][1]]
         if not self.repeated:
             found = Agreement.expected([(hits_a, hits_b) for (hits_a, _), (hits_b, _) in both])
@@ -245,7 +245,7 @@ def differences(comparison: Comparison[V], compared: list[Pair[V]]) -> Table:
         *columns_of(count_spec(compared), only_a="Last turn: only A passes", only_b="only B"),
         Column("last_p", "p", "p"),
     )
-    ends = [pair.agreement(-1) for pair in compared]
+    ends = [pair.agreement(pair.at(-1)) for pair in compared]
     rows = [
         (*paired_row(pair, passing), end.only_a, end.only_b, p) for pair, (end, p) in zip(compared, ends, strict=True)
     ]

@@ -63,7 +63,7 @@ def turns(compared: list[paired.Pair[Outcomes]]) -> Table:
     for pair in compared:
         for turn in range(pair.turns):
             a, b = pair.at(turn)
-            (found, p), interval = pair.agreement(turn), paired.difference(pair.ratios(a), pair.ratios(b))
+            (found, p), interval = pair.agreement((a, b)), paired.difference(pair.ratios(a), pair.ratios(b))
             rows.append((*pair.names, turn, *found, p, found.risk_difference, interval, found.odds_ratio))
     return paired.corrected(Table(
         "pairs_turns", "McNemar's test per turn", columns, tuple(rows), group="pairs",
