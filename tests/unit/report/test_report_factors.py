@@ -163,6 +163,15 @@ def test_nothing_is_certain() -> None:
     assert asked["agenda"].largest.interval is None and asked["agenda"].levels["flat"][1] is None
 
 
+def test_a_dataset_of_one_task_leaves_no_interval() -> None:
+    """It has no resamples, so none of a mean with it is known: NaN would be no JSON, and the page would stay empty."""
+    sizes = {"humaneval": 1, "mbpp": TASKS}
+    every = itertools.product(("flat", "steep"), sizes)
+    _, asked = study([cell("a", name, varied=["agenda"], dataset=on, tasks=sizes[on]) for name, on in every])
+    assert [ends for _, ends in asked["agenda"].levels.values()] == [None, None]
+    assert asked["agenda"].largest.interval is None
+
+
 def test_equal_levels_have_no_difference() -> None:
     comparison, _ = study([cell("a", name, varied=["agenda"], last=lambda *_: 4) for name in ("flat", "steep")])
     assert "no difference" in headline_of([comparison], ()).text
