@@ -23,7 +23,7 @@ from codechat.base.errors import UserError
 from codechat.base.files import content_hash
 from codechat.base.mounts import file_system, is_network
 from codechat.base.texts import read_json
-from codechat.models.calls.answers import is_final, tokens, usage_of
+from codechat.models.calls.answers import is_final, usage_of
 from codechat.models.calls.limits import COUNTERS
 
 log = logging.getLogger(__name__)
@@ -222,11 +222,9 @@ def _usage(counted: Any) -> Usage:
     """The counts of a row; older versions wrote an endpoint's counts unchecked."""
     if not isinstance(counted, dict):
         return usage_of(*counted)
-    parts = [
-        counted.get(name) for name in ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_tokens")
-    ]
+    names = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_tokens", "reasoning_tokens")
     tiers = {str(name): _usage(part) for name, part in counted.get("tiers", {}).items()}
-    return replace(usage_of(*parts), tiers=tiers, reasoning_tokens=tokens(counted.get("reasoning_tokens")))
+    return replace(usage_of(*map(counted.get, names)), tiers=tiers)
 
 
 _FILES: dict[Path, _File] = {}
