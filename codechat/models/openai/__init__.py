@@ -210,13 +210,11 @@ class OpenAIApi:
         try:
             return reply_of(self.config.api, response.content, response.headers.get("content-type", ""))
         except Unreadable as error:
-            refusal = error.refusal
-            if not body.get("stream") and Refusal(BAD_REQUEST, str(error)).asks_for_stream:  # said with a good status
-                refusal = Refusal(BAD_REQUEST, str(error))
-            elif refusal is None or not (refusal.is_overflow or refusal.is_about_money or refusal.status == TOO_MANY):
-                refusal = None
-            if refusal is not None:
-                raise Refused(refusal, response.headers) from None
+            said, held = Refusal(BAD_REQUEST, str(error)), error.refusal
+            if said.asks_for_stream and not body.get("stream"):  # said with a good status
+                raise Refused(said, response.headers) from None
+            if held is not None and (held.is_overflow or held.is_about_money or held.status == TOO_MANY):
+                raise Refused(held, response.headers) from None
             raise self.failures.of_answer(str(error)) from None
 
     async def _post(self, body: dict[str, Any]) -> "httpx2.Response":
