@@ -308,7 +308,8 @@ class BatchQueue:
             running.results.pop(key, None)
             for second in running.again.pop(key, ()):
                 await self._pay(running.calls[key], second.body)
-            _give(running.answers.pop(key), result)
+            if key in running.answers:  # else a call that joined meanwhile has given it out
+                _give(running.answers.pop(key), result)
         if not running.results:
             self._running.pop(running.batch.name, None)
 

@@ -405,6 +405,34 @@ async def test_a_provider_that_only_fails_is_given_up() -> None:
     await one.aclose()
 
 
+async def test_a_request_that_joins_an_ended_batch_while_it_is_given_out_has_its_answer() -> None:
+    """Both calls find the first one's answer to be none, and write that down before they give it out."""
+
+    class Partly(Slow):
+        async def results(self, batch: Batch, state: State) -> Iterator[tuple[str, Result]]:
+            return iter([(label("a").key(b"x"), Result(500, b"internal")), (label("b").key(b"x"), GOOD)])
+
+    released = asyncio.Event()
+
+    class Slowly(Held):
+        async def release(self, keys: Collection[str]) -> None:
+            released.set()
+            await turns(6)
+            await super().release(keys)
+
+    provider = Partly()
+    one, _ = held(provider)
+    scheduler = BATCH_SCHEDULER.get()
+    assert scheduler is not None
+    scheduler.store = Slowly(Batch("theirs", 2, 0.0, remote="made 1"))
+    first = asyncio.create_task(one.ask(b"x", label("a")))
+    provider.end.set()
+    await released.wait()
+    second = asyncio.create_task(one.ask(b"x", label("b")))
+    assert await asyncio.gather(first, second) == [Result(500, b"internal"), GOOD]
+    await one.aclose()
+
+
 @pytest.mark.parametrize("status", [403, 404])
 async def test_a_batch_that_is_gone_is_made_again_and_one_that_is_refused_is_not(status: int) -> None:
     one, store = held(Slow(Declined(status, b"no")))
