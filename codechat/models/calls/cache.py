@@ -202,12 +202,10 @@ class _File:
 
 
 def _text(reply: Reply) -> str:
-    usage = reply.usage
-    counted = [usage.input_tokens, usage.output_tokens, usage.cached_input_tokens]
-    added = usage.tiers or usage.cache_write_tokens or usage.reasoning_tokens
-    more = usage.fields() if added else counted  # older versions read the latter
+    counts = reply.usage.fields()
+    counted = counts if len(counts) > 3 else [*counts.values()]  # older versions read lists
     thoughts = [reply.reasoning] if reply.reasoning else []
-    return json.dumps([reply.text, reply.finish_reason, more, reply.latency_s, *thoughts])
+    return json.dumps([reply.text, reply.finish_reason, counted, reply.latency_s, *thoughts])
 
 
 def _reply(text: str) -> Reply:
