@@ -19,7 +19,7 @@ LONGEST_WORD = 100
 """Characters of a finish reason."""
 OTHER_SHAPES = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """Errors of reading an answer of another shape."""
-THOUGHTS = ("reasoning_tokens", "thoughts_tokens", "thinking_tokens")
+OF_THOUGHTS = ("reasoning_tokens", "thoughts_tokens", "thinking_tokens")
 """Names of the number of tokens of thoughts."""
 
 
@@ -141,5 +141,5 @@ def usage_in(counts: object) -> Usage:
     if not (given or "prompt_tokens" in counts):
         cached, written = (tokens_in(counts, f"cache_{done}_input_tokens") for done in ("read", "creation"))
         sent += cached + written
-    thoughts = max(tokens_in(place, *THOUGHTS) for place in (counts, completion, output))
+    thoughts = max(tokens_in(place, *OF_THOUGHTS) for place in (counts, completion, output))
     return usage_of(sent, tokens_in(counts, "completion_tokens", "output_tokens"), cached, written, thoughts)

@@ -23,7 +23,7 @@ from codechat.base.errors import UserError
 from codechat.base.files import from_yaml
 from codechat.base.texts import writable
 from codechat.models import MODELS
-from codechat.models.calls.answers import OTHER_SHAPES, THOUGHTS, Ending, ending, tokens_in, usage_of, word_of
+from codechat.models.calls.answers import OF_THOUGHTS, OTHER_SHAPES, Ending, ending, tokens_in, usage_of, word_of
 from codechat.models.calls.batches import RequestKey
 from codechat.models.endpoints import EndpointInfo, key_of
 from codechat.models.reasoning import bounded
@@ -319,7 +319,7 @@ class ProviderApi:
             tokens.output_tokens,
             tokens.cache_read_tokens,
             tokens.cache_write_tokens,
-            tokens.output_reasoning_tokens or tokens_in(tokens.details, *THOUGHTS),
+            tokens.output_reasoning_tokens or tokens_in(tokens.details, *OF_THOUGHTS),
         )
         if FLEX in (details.get("service_tier"), str(details.get("traffic_type")).lower().removeprefix("on_demand_")):
             usage = usage.served_as(FLEX)
