@@ -303,7 +303,7 @@ def sentence(question: Question) -> str:
     chance = effect.p_holm or 0.0
     p = "p < 0.001" if chance < 0.001 else f"p = {chance:.3f}"
     means = f"{effect.a} {effect.values[0]:.3f}, {effect.b} {effect.values[1]:.3f}"
-    over = f"over {effect.blocks} pairs of cells" if effect.blocks > 1 else "one pair of cells"
+    over = f"over {effect.blocks} pairs of cells" if effect.blocks > 1 else "from one pair of cells"
     return f"{name}: {means}, difference {effect.numbers} {over}, {effect.verdict} ({p}, {question.family})."
 
 
