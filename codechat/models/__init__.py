@@ -20,16 +20,10 @@ class Prices(Config):
     input: FiniteFloat = run_option(..., "US dollars per million input tokens", ge=0)
     output: FiniteFloat = run_option(..., "US dollars per million output tokens, reasoning included", ge=0)
     cached_input: FiniteFloat | None = run_option(
-        None,
-        "US dollars per million input tokens that the endpoint had cached; null: as input",
-        ge=0,
-        allow_inf_nan=False,
+        None, "US dollars per million input tokens that the endpoint had cached; null: as input", ge=0
     )
     cache_write: FiniteFloat | None = run_option(
-        None,
-        "US dollars per million input tokens that the endpoint wrote to its prompt cache; null: as input",
-        ge=0,
-        allow_inf_nan=False,
+        None, "US dollars per million input tokens that the endpoint wrote to its prompt cache; null: as input", ge=0
     )
     tiers: "dict[Tier, Prices]" = run_option(
         {}, "the same of other tiers, e.g. {batch: {input: 0.625, output: 5}}; a tier without: as above"

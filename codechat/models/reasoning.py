@@ -8,7 +8,6 @@ from pydantic import BeforeValidator, StringConstraints
 
 from codechat.base.domain import Reply
 from codechat.base.texts import writable
-from codechat.models.calls.answers import tokens as token_count
 from codechat.sandbox.languages.thoughts import part
 
 LONGEST = 50_000
@@ -21,8 +20,6 @@ MARKS = (
 )
 _FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
 _TEXTS = ("text", "thinking", "summary", "content")
-_DETAILS = ("completion_tokens_details", "output_tokens_details")
-_COUNTS = ("reasoning_tokens", "thoughts_tokens", "thinking_tokens")
 _DEEPEST = 4
 
 
@@ -56,20 +53,9 @@ def bounded(text: str) -> str:
     return f"{text[:half]}\n[… {left_out:,} characters left out …]\n{text[-half:]}"
 
 
-def with_reasoning(reply: Reply, body: Mapping[str, Any]) -> Reply:
-    """The reply with the reasoning and its tokens in a body of the chat or the responses API."""
-    thoughts = "\n".join(filter(None, map(_said, _places(body))))
-    usage = body.get("usage")
-    details = [usage, *map(usage.get, _DETAILS)] if isinstance(usage, Mapping) else []
-    tokens = max(map(tokens_in, details), default=0)
-    counted = replace(reply.usage, reasoning_tokens=tokens) if tokens else reply.usage
-    return replace(reply, usage=counted, reasoning=bounded(thoughts)) if thoughts or tokens else reply
-
-
-def tokens_in(counts: Any) -> int:
-    """The tokens of thoughts among counts; 0 if there is no usable one."""
-    known = [counts.get(name) for name in _COUNTS] if isinstance(counts, Mapping) else []
-    return next(filter(None, map(token_count, known)), 0)
+def reasoning_in(body: Mapping[str, Any]) -> str:
+    """The reasoning in a body of the chat or the responses API."""
+    return bounded("\n".join(filter(None, map(_said, _places(body)))))
 
 
 def _places(body: Mapping[str, Any]) -> list[Any]:

@@ -30,10 +30,11 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
         raise UserError("no session of these cells is completed", "run the cells again: only errored ones are retried")
     _clear(out)
     shown = [(comparison, chapter_of(comparison.protocol)) for comparison in comparisons if comparison.cells]
-    effects = [[each for each in [factors.table(study_of(comparison))] if each] for comparison, _ in shown]
-    tables = [[*first, *chapter.tables(each)] for first, (each, chapter) in zip(effects, shown, strict=True)]
+    effects = [factors.tables(study_of(comparison)) for comparison, _ in shown]
+    tables = [list(chapter.tables(comparison)) for comparison, chapter in shown]
     printed = [(published.section(comparison), list(published.tables(comparison))) for comparison, _ in shown]
-    every = tuple(table for each in (*tables, *(found for _, found in printed)) for table in each)
+    found = (*(each for both in zip(effects, tables, strict=True) for each in both), *(each for _, each in printed))
+    every = tuple(table for each in found for table in each)
     for table in every:
         write_table(table, out / "tables")
     empty = [cell.folder.name for cell in cells if cell.folder not in read]
@@ -51,8 +52,8 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
         sections=(*sections_of(comparisons), *(section for section, found in printed if found)),
         opening=tuple(
             table
-            for first, (comparison, chapter), each in zip(effects, shown, tables, strict=True)
-            for table in (*first[: study_of(comparison).leads], *chapter.opening(each[len(first) :]))
+            for (comparison, chapter), first, own in zip(shown, effects, tables, strict=True)
+            for table in (*(first if study_of(comparison).leads else ()), *chapter.opening(own))
         ),
         notes=(*notes, *left_out, *(note for comparison in comparisons for note in _uneven(comparison))),
     )

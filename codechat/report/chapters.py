@@ -85,7 +85,7 @@ def chapter_of(protocol: str) -> Chapter:
     return _OWN.get(protocol, _GENERIC)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)  # more than a report has protocols: each is asked for several times
 def study_of(comparison: Comparison[Any]) -> Study:
     """What the settings that vary among the cells change."""
     return Study(comparison, chapter_of(comparison.protocol).outcome)

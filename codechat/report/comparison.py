@@ -14,6 +14,7 @@ from codechat.models import MODELS
 from codechat.report.metrics import Measures, caution_of
 from codechat.report.metrics.statistics import TaskBootstrap
 
+RESCORED = "rescored_from"  # of a rescored cell's config.yaml: the recorded cell's id. Such cells differ in the judge
 REPLAYED = " (replay)"  # ends the name of a model whose recorded replies a cell holds
 
 

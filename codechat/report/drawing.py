@@ -80,6 +80,7 @@ def styled() -> Iterator[None]:
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(mpl.rc_params_from_file(STYLE, use_default_template=False))
+        mpl.rcParams["axes.prop_cycle"] = f"cycler(color={COLOURS})"
         mpl.rcParams["text.parse_math"] = False  # a `$` in a name of a cell is a dollar
         yield
 
@@ -252,16 +253,15 @@ def _multiples(
     figure, axes = panels(titles, 2.9, 2.1, ACROSS, one_scale=False, layout=None)
     step = "mid" if steps else None
     heights: list[float] = []
-    places = sorted({turn for points in curves_of.values() for turn, *_ in points})
+    by_turn: dict[str, dict[float, list[float]]] = {dataset: {} for dataset in comparison.datasets}
+    for found in comparison.cells:
+        for turn, value, _ in curves_of[found.cell.folder]:
+            by_turn[found.cell.dataset].setdefault(turn, []).append(value)
+    places = sorted({turn for values_at in by_turn.values() for turn in values_at})
     for number, (panel, found) in enumerate(zip(axes, shown, strict=True)):
-        by_turn: dict[float, list[float]] = {}
-        for other in comparison.on(found.cell.dataset):
-            for turn, value, _ in curves_of[other.cell.folder]:
-                by_turn.setdefault(turn, []).append(value)
-        every = sorted(by_turn)
-        least, middle, most = ([pick(by_turn[turn]) for turn in every] for pick in (min, median, max))
-        panel.fill_between(every, least, most, color=OTHERS, alpha=0.25, linewidth=0)
-        panel.plot(every, middle, color=OTHERS, linewidth=1.0, linestyle=DASHES[1])
+        turns, every = zip(*sorted(by_turn[found.cell.dataset].items()), strict=True)
+        panel.fill_between(turns, [*map(min, every)], [*map(max, every)], color=OTHERS, alpha=0.25, linewidth=0)
+        panel.plot(turns, [*map(median, every)], color=OTHERS, linewidth=1.0, linestyle=DASHES[1])
         turns, own, ends = zip(*curves_of[found.cell.folder], strict=True)
         low, high = zip(*ends, strict=True)
         colour = look.model(found.cell.model)
@@ -273,9 +273,10 @@ def _multiples(
         panel.set_xlim(places[0] - 0.4, places[-1] + 0.4)
         panel.tick_params(labelleft=number % ACROSS == 0, labelbottom=number + ACROSS >= len(shown))
         panel.locator_params(axis="y", nbins=4)
-    room = 0.05 * (max(heights) - min(heights))
+    least, most = min(heights), max(heights)
+    room = 0.05 * (most - least) or 0.5
     for panel in axes:
-        panel.set_ylim(share_range(heights) if shares else (min(heights) - room, max(heights) + room))
+        panel.set_ylim(share_range(heights) if shares else (least - room, most + room))
     figure.supylabel(name, fontsize=10)
     figure.supxlabel("Turn. Grey: from the lowest to the highest of all entrants, and the median (dashed)", fontsize=10)
     # margins in inches: to compute a layout for so many panels takes longer than to draw them
@@ -435,14 +436,13 @@ def _breakdown(by: str, comparison: Comparison[Any], look: Look) -> Any:
     groups = groups_in(parts, [found.cell.metrics for found in comparison.cells])
     if not 2 <= len(groups) <= MOST:
         return None
-    most = max(len(comparison.on(dataset)) for dataset in comparison.datasets)
+    most = max(map(len, cells_on.values()))
     size: dict[str, Any] = {"width": 3.6, "height": 2.7, "columns": 3} if len(groups) <= NARROW else {"height": 3.3}
     if most > MOST_LINES:
         size = {"width": 6.0, "height": height_of(most, 0)}
     figure, axes = panels(titles, **size, one_scale=all(part.unit == "share" for part in parts))
     for panel, (dataset, part) in zip(axes, places, strict=True):
-        cells = comparison.on(dataset)
-        metrics = [found.cell.metrics for found in cells]
+        cells, metrics = comparison.on(dataset), cells_on[dataset]
         names = groups_in([part], metrics) or groups_in(parts, metrics)
         points(panel, look, names, cells, partial(_one, part))
         counts = [size_of(found.cell.metrics, part) or {} for found in cells]

@@ -16,10 +16,10 @@ from codechat.base.texts import visible
 from codechat.report.data import Column, Interval, Table, Value
 
 ROWS = 36  # lines of a float
-LONGEST_NAME, LINES = 40, 3  # characters of a column that is as wide as its texts; lines of a longer text
-SHORT_NAME = 16  # characters of a text that is never broken
-LONGEST_IN_TINY = 24  # the same where the table is wider than a line in landscape
 UPRIGHT, LANDSCAPE = 78, 125  # characters of a line in scriptsize
+LONGEST = {"scriptsize": 40, "tiny": 24}  # characters of a column that is as wide as its texts
+LINES = 3  # of a longer text
+UNBROKEN = 16  # characters of a text that is never broken
 LATEX: Mapping[str, str] = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
@@ -86,33 +86,27 @@ def as_latex(table: Table) -> str:
         body += [rf"\multicolumn{{{len(places)}}}{{l}}{{\textit{{{escaped(name)}}}}} \\"] if name else []
         body += [_line(table, number, [values[number] for values in texts]) for number in numbers]
     words = [max(map(len, column.title.split()), default=0) for column in columns]
-    width = sum(min(max(both), LONGEST_NAME) + 2 for both in zip(longest, words, strict=True))
-    limit = LONGEST_NAME if width <= LANDSCAPE else LONGEST_IN_TINY
-    wrapped = sum(chars > limit for chars in longest)
+    width = sum(min(max(both), LONGEST["scriptsize"]) + 2 for both in zip(longest, words, strict=True))
+    size = "scriptsize" if width <= LANDSCAPE else "tiny"
+    wrapped = [chars > LONGEST[size] for chars in longest]
+    # paragraphs share the width that the other columns leave
+    paragraph = rf">{{\raggedright\arraybackslash}}p{{{min(0.25, 0.57 / max(sum(wrapped), 1)):.2f}\textwidth}}"
     parts = {
         "NOTE": f"% {visible(' '.join(table.note.split()))}\n" if table.note else "",
         "TITLE": escaped(table.title),
         "LABEL": f"tab:{table.name.replace('_', '-')}",
         "PLACE": "center" if width <= UPRIGHT else "landscape",
-        "SIZE": "scriptsize" if width <= LANDSCAPE else "tiny",
-        "SPEC": "".join(
-            _spec(column) if chars <= limit else _wrapped(wrapped)
-            for column, chars in zip(columns, longest, strict=True)
-        ),
+        "SIZE": size,
+        "SPEC": "".join(paragraph if so else _spec(column) for column, so in zip(columns, wrapped, strict=True)),
         "HEAD": " & ".join(map(_heading, columns, longest)) + r" \\",
         "BODY": "\n".join(body),
     }
-    height = len(body) * (LINES if wrapped else 1)
+    height = len(body) * (LINES if any(wrapped) else 1)
     return re.sub("|".join(parts), lambda match: parts[match.group()], FLOAT if height <= ROWS else LONG)
 
 
 def _spec(column: Column) -> str:
     return "r" if column.numeric else "l"
-
-
-def _wrapped(number: int) -> str:
-    """A column of paragraphs; so many share the width that the others leave."""
-    return rf">{{\raggedright\arraybackslash}}p{{{min(0.25, 0.57 / number):.2f}\textwidth}}"
 
 
 def _heading(column: Column, longest: int) -> str:
@@ -126,7 +120,7 @@ def _line(table: Table, number: int, texts: Sequence[str]) -> str:
     cells = []
     for place, text in zip(table.shown_columns, texts, strict=True):
         # a long name may be broken behind its signs
-        parts = re.split(r"(?<=[-_/.,:=(])(?=\w)", text) if len(text) > SHORT_NAME else [text]
+        parts = re.split(r"(?<=[-_/.,:=(])(?=\w)", text) if len(text) > UNBROKEN else [text]
         cell = r"\allowbreak{}".join(map(escaped, parts))
         cells.append(rf"\textbf{{{cell}}}" if (number, place) in table.strong else cell)
     # LaTeX would read `[` or `*` behind the end of the row above as an option of that end

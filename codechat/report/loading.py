@@ -23,7 +23,7 @@ from codechat.base.records import GROUP_TAG, SessionRecord, dataset_in, read_ses
 from codechat.base.seal import edited
 from codechat.base.texts import read_json
 from codechat.report.chapters import chapter_of
-from codechat.report.comparison import REPLAYED, LoadedCell
+from codechat.report.comparison import REPLAYED, RESCORED, LoadedCell
 from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES
 from codechat.report.metrics.measures import FIELD, infinite_in, measures_in, value_of
 from codechat.report.metrics.statistics import STOPPED
@@ -47,7 +47,6 @@ PROMPTS = ".prompts."
 # Options that change no result by themselves, but select the tasks.
 SELECTION = {"dataset.limit", "dataset.tasks", "dataset.languages", "dataset.kind", "dataset.build"}
 CHOICES = "choices"  # of config.yaml: the chosen option of every group
-RESCORED = "rescored_from"  # of a rescored cell's config.yaml: the recorded cell's id
 RECORDED = "recorded_model"  # of a replaying cell's config.yaml: the model whose replies it holds
 OWN = {"model", "dataset"}  # groups in which the cells of one comparison may differ
 SEED = "seed"

@@ -376,7 +376,7 @@ class OpenAIServer:
 
     def streams(self, call: Call, written: dict[str, Any]) -> str:
         """The body of a good answer to a call that asks for a stream."""
-        if not call.path.endswith("completions"):
+        if "messages" not in call.body:
             return responses_stream(written)
         return chat_stream(written, with_usage=bool((call.body.get("stream_options") or {}).get("include_usage")))
 

@@ -692,14 +692,15 @@ async def test_a_refused_conversation_is_no_sign_of_a_dead_endpoint(serve: Serve
         assert type(caught.value) is kind
 
 
+@pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("api", ["chat", "responses"])
 async def test_the_query_of_an_address_goes_with_every_request(
-    serve: Serve, api: str, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, api: str, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = serve(script("x"))
     asked = list[tuple[str, str]]()
     monkeypatch.setattr(server, "serves", lambda method, path, headers, body: asked.append((method, path)))
-    async with model_at(f"{server.base_url}/?api-version=2024-10-21&a=b", api=api) as model:
+    async with model_at(f"{server.base_url}/?api-version=2024-10-21&a=b", api=api, stream=stream) as model:
         reply = await model.complete(QUESTION)
     page = "responses" if api == "responses" else "chat/completions"
     query = "?api-version=2024-10-21&a=b"

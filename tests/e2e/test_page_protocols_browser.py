@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from codechat.report.data import Chart, Line, Section
 from codechat.report.loading import load_cells
 from codechat.report.page import write_page
 from support.codeif import Talk, write_talk
@@ -80,6 +81,15 @@ def test_every_protocol_has_a_section(driver: Any, folder: Path) -> None:
     assert ends == ["1.00", "turn 0"], "both axes say what they show"
     assert len(texts(driver, "#protocol-static .parts details")) == 1, "its tables are in its own section"
     quiet(driver)
+
+
+def test_a_number_has_as_many_digits_at_every_turn(driver: Any, folder: Path) -> None:
+    report = made_report(load_cells([folder / "runs"]), folder / "numbers")
+    lines = [Line(report.cells[0], "gain", [12.3456, 3.4567, 4.5678])]
+    section = Section("gains", "Gains", "", [[Chart("", "gain", lines, top=20.0, share=False)]])
+    driver.get(write_page(replace(report, sections=(section,)), folder / "numbers").as_uri())
+    until(lambda: texts(driver, "#gains svg"), "the chart is there")
+    assert texts(driver, "#gains .series title")[0].endswith(": 12.35, 3.46, 4.57")
 
 
 def test_dialogues_are_found_by_strategy_and_show_their_checks(driver: Any, folder: Path) -> None:

@@ -8,10 +8,10 @@ from codechat.base.domain import Message, Reply
 from codechat.base.errors import InfrastructureError
 from codechat.models import MODELS, Request
 from codechat.testing import Answer, Call, Fault, Result
+from codechat.testing.streams import EVENTS
 from support.provider_servers import AnthropicServer
 
 QUESTION = Request((Message("user", "Write x."),), "T/0", 0)
-EVENTS = {"content-type": "text/event-stream"}
 pytestmark = pytest.mark.long
 
 

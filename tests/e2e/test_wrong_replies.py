@@ -39,7 +39,7 @@ def thoughtful(call: Call) -> Result:
 def strict(call: Call) -> Result:
     """Refuses empty messages, and gives the model's first follow-up no room for an answer."""
     if any(not message["content"].strip() for message in call.messages):
-        return Fault(400, {"error": {"message": "messages must not be empty", "type": "invalid_request_error"}})
+        return error(400, "messages must not be empty")
     return Answer("", "length", message={"reasoning": "hm"}) if len(call.messages) == 3 else str(SOLVE(call))
 
 

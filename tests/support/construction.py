@@ -127,9 +127,39 @@ def written(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in names}
 
 
-ROLES = ("author", "solver", "judge")
+def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def ends(folder: Path) -> dict[str, tuple[str, str]]:
+    """Where the dropped items ended, and for which reason."""
+    return {row["id"]: (row["stage"], row["reason"]) for row in read(folder / "dropped.jsonl")}
+
+
+PLACE, ROLES = "construct.roles", ("author", "solver", "judge")
 QUOTED = re.compile(r"<<<BEGIN (\w+) (\w+)>>>\n(.*?)\n<<<END \1 \2>>>", re.DOTALL)
 TAG = re.compile(r"\bs(\d+)x\b")
+
+
+def words_of(url: str, *words: str) -> list[str]:
+    """The words of the command, with all roles at one server."""
+    models = [f"model@{PLACE}.{role}=openai" for role in ROLES]
+    keys = ("base_url=" + url, "api_key_env=null", "max_concurrency=16", "cache=false")
+    at = [f"{PLACE}.{role}.{key}" for role in ROLES for key in keys]
+    named = [f"{PLACE}.{role}.name={role}" for role in ROLES]
+    given = [
+        "recipe=constraints",
+        "seeds=seeds.jsonl",
+        "tracking=none",
+        "languages=[python]",
+        "sandbox.allow_weak=true",
+    ]
+    return ["construct", *given, *models, *named, *at, *words]
 
 
 def snippet(number: int) -> dict[str, str]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rich.console import JustifyMethod
 from rich.markup import escape
 from rich.table import Table as TerminalTable
 
@@ -15,7 +16,7 @@ from codechat.base.template import counted
 from codechat.cli.terminal import err, out, parse_words
 from codechat.report.build import build_report
 from codechat.report.comparison import LoadedCell
-from codechat.report.data import Table
+from codechat.report.data import Column, Table
 from codechat.report.generic.overview import pooling_notes
 from codechat.report.loading import cell_folders, content_notes, load_cells
 from codechat.report.page import write_page
@@ -23,7 +24,7 @@ from codechat.report.tracking import TrackingError
 from codechat.run.results.measured import remeasure
 from codechat.run.settings.config import GROUPS, CellConfig
 
-MOST_COLUMNS = 14  # of a table in a terminal; in a wider one intervals are left out
+SHORT_NAME = 30  # characters of a text in a terminal that is never broken
 KEYS = {
     "runs": "folders of cells, or folders that hold such, separated by commas",
     "experiment": "the MLflow experiment whose cells are compared, instead of runs",
@@ -144,16 +145,23 @@ def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[st
 
 
 def _terminal_tables(table: Table) -> Iterator[TerminalTable]:
-    """A table for the terminal, one per dataset; a wide one without intervals."""
-    wide = len(table.columns) > MOST_COLUMNS
-    places = [place for place in table.shown_columns if not (wide and table.columns[place].key.endswith(("_ci", "_n")))]
+    """A table for the terminal, one per dataset; without intervals if it is wider than a line. Nothing is cut."""
     for name, numbers in table.blocks:
+        columns = [_terminal_column(table, place, numbers) for place in table.shown_columns]
+        if sum(width + 2 for _, _, width in columns) > out.width:
+            columns = [each for each in columns if not each[0].key.endswith(("_ci", "_n"))]
         title = escape(f"{table.title}: {name}" if name else table.title)
         shown = TerminalTable(title=f"\n{title}", title_justify="left", box=None, padding=(0, 2, 0, 0))
-        for column in (table.columns[place] for place in places):
-            # a heading or a name may take several lines; nothing is cut
-            shown.add_column(escape(column.title), justify="right" if column.numeric else "left", overflow="fold")
-        for number in numbers:
-            row = table.rows[number]
-            shown.add_row(*(escape(table.columns[place].text(row[place])) for place in places))
+        for column, _, width in columns:
+            side: JustifyMethod = "right" if column.numeric else "left"
+            shown.add_column(escape(column.title), justify=side, overflow="fold", min_width=width)
+        for cells in zip(*(texts for _, texts, _ in columns), strict=True):
+            shown.add_row(*map(escape, cells))
         yield shown
+
+
+def _terminal_column(table: Table, place: int, numbers: Sequence[int]) -> tuple[Column, list[str], int]:
+    """A column, its texts, and the width that breaks neither a short text nor a word of the heading."""
+    column = table.columns[place]
+    texts = [column.text(table.rows[number][place]) for number in numbers]
+    return column, texts, max(min(max(map(len, texts)), SHORT_NAME), *map(len, column.title.split()))

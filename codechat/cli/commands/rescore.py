@@ -15,7 +15,7 @@ from codechat.base.seal import edited
 from codechat.base.texts import read_json
 from codechat.cli.run import run_built_cell
 from codechat.cli.terminal import err, parse_words
-from codechat.run.cell import was_killed_at_start
+from codechat.run.cell import is_unused
 from codechat.run.cell.rescored import RescoredCell, other_tests, read_recording, rescored_cell
 from codechat.run.settings.compose import compose_values, names_cell
 from codechat.run.settings.config import GROUPS, CellConfig
@@ -113,9 +113,7 @@ def _change(
 def _refuse_to_overwrite(cell: RescoredCell) -> None:
     """Raise `UserError` if the folder holds anything except an interrupted rescoring by the same settings."""
     place = cell.folder
-    if not place.exists() or (place.is_dir() and not any(place.iterdir())):
-        return
-    if place.is_dir() and was_killed_at_start(place, "config.yaml"):
+    if is_unused(place, "config.yaml"):
         return
     config, metrics = place / "config.yaml", place / "metrics.json"
     with contextlib.suppress(ValueError, KeyError, TypeError):  # a file that is not codechat's is not overwritten

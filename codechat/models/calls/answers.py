@@ -6,6 +6,7 @@ not listed here are decided too: `network_error`, `engine_overloaded` and `MALFO
 
 import math
 import re
+from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
 
@@ -16,6 +17,10 @@ MOST_TOKENS = 1_000_000_000
 """Most tokens of one answer: larger counts are errors of the endpoint, and their sums would not fit the journal."""
 LONGEST_WORD = 100
 """Characters of a finish reason."""
+OTHER_SHAPES = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""Errors of reading an answer of another shape."""
+OF_THOUGHTS = ("reasoning_tokens", "thoughts_tokens", "thinking_tokens")
+"""Names of the number of tokens of thoughts."""
 
 
 class Ending(Enum):
@@ -106,8 +111,35 @@ def tokens(count: object) -> int:
     return math.ceil(count)
 
 
-def usage_of(sent: object, received: object, cached: object = 0, written: object = 0) -> Usage:
+def tokens_in(counts: object, *names: str) -> int:
+    """The first usable number of tokens under one of the names; 0 without one."""
+    known = map(counts.get, names) if isinstance(counts, Mapping) else ()
+    return next(filter(None, map(tokens, known)), 0)
+
+
+def usage_of(sent: object, received: object, cached: object = 0, written: object = 0, thoughts: object = 0) -> Usage:
     """The counts of an answer. Parts of the input that exceed it count as nothing: they would lower the cost."""
     whole, found, kept = tokens(sent), tokens(cached), tokens(written)
     found = found if found <= whole else 0
-    return Usage(whole, tokens(received), found, kept if found + kept <= whole else 0)
+    kept = kept if found + kept <= whole else 0
+    return Usage(whole, tokens(received), found, kept, reasoning_tokens=tokens(thoughts))
+
+
+def usage_in(counts: object) -> Usage:
+    """The counts in an answer of the chat, the responses or the messages API; none if they cannot be read.
+
+    In the messages API the input tokens leave out what the prompt cache has read or written.
+    """
+    if not isinstance(counts, Mapping):
+        return Usage()
+    prompt, given, completion, output = (
+        counts.get(f"{name}_tokens_details") for name in ("prompt", "input", "completion", "output")
+    )
+    sent, written = tokens_in(counts, "prompt_tokens", "input_tokens"), 0
+    cached = tokens_in(prompt, "cached_tokens") or tokens_in(given, "cached_tokens")
+    cached = cached or tokens_in(counts, "prompt_cache_hit_tokens")
+    if not (given or "prompt_tokens" in counts):
+        cached, written = (tokens_in(counts, f"cache_{done}_input_tokens") for done in ("read", "creation"))
+        sent += cached + written
+    thoughts = max(tokens_in(place, *OF_THOUGHTS) for place in (counts, completion, output))
+    return usage_of(sent, tokens_in(counts, "completion_tokens", "output_tokens"), cached, written, thoughts)

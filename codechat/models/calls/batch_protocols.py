@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from codechat.base.texts import read_json
-from codechat.models.calls.answers import tokens
+from codechat.models.calls.answers import OTHER_SHAPES, tokens
 from codechat.models.calls.batches import Batch, Result, State, Unreached, Unsure
 
 Exchange = Callable[[str, str, bytes | None, str], Awaitable[bytes]]
@@ -22,8 +22,6 @@ Raises `Unreached` and `Declined`."""
 
 JSON = "application/json"
 CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([0-9a-f]{40})"')
-OTHER_SHAPES = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
-"""Errors of reading an answer of another shape."""
 PAGE = 100
 CLOCKS_S = 3_600.0
 """Greatest difference between a provider's clock and ours."""

@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 from codechat.base.domain import Usage
 from codechat.base.texts import read_json
-from codechat.models.calls.answers import tokens, usage_of
+from codechat.models.calls.answers import OTHER_SHAPES, usage_in
 from codechat.models.calls.batches import (
     BATCH_SCHEDULER,
     Batch,
@@ -33,10 +33,6 @@ MOST_FAILED_POLLS = 20
 MOST_LOOKS, LOOK_S = 8, 2.5
 """Looks for a batch whose creation was not answered, before its requests are sent again, and the least seconds between
 them: a provider's list may show a new batch late."""
-OTHER_SHAPE = (LookupError, TypeError, ValueError, AttributeError)
-"""Errors of reading an answer of another shape."""
-
-
 SUBMITTED = State("submitted", 0, ended=False)
 
 
@@ -110,7 +106,7 @@ class BatchQueue:
 
     async def _pay(self, call: RequestKey, body: bytes) -> None:
         """Count an answer that no call returns."""
-        await self._scheduler.store.charge(call.payer, usage_in(body))
+        await self._scheduler.store.charge(call.payer, paid_in(body))
 
     def give_up(self, why: str) -> None:
         """End every wait; submitted batches stay submitted."""
@@ -144,9 +140,12 @@ class BatchQueue:
         """Submit the collected requests."""
         if self._queue:
             queue, self._queue, self._bytes = self._queue, {}, 0
-            task = asyncio.create_task(_guard([each.answer for each in queue.values()], self._submit(queue)))
-            self._submitting.add(task)
-            task.add_done_callback(self._submitting.discard)
+            self._begin(_guard([each.answer for each in queue.values()], self._submit(queue)))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._submitting.add(task)
+        task.add_done_callback(self._submitting.discard)
 
     async def _submit(self, queue: dict[str, _Pending]) -> None:
         pending = dict(self._affordable(queue))
@@ -167,7 +166,7 @@ class BatchQueue:
             uploaded = True
             remote = await self._protocol.create(running.batch, requests)
             await self._update(running, replace(running.batch, remote=remote))
-        except (Unreached, Declined, *OTHER_SHAPE) as problem:
+        except (Unreached, Declined, *OTHER_SHAPES) as problem:
             if not uploaded or isinstance(problem, Declined):
                 await self._not_made(running, problem)
                 return
@@ -235,7 +234,7 @@ class BatchQueue:
                 failed = 0
             except Unsure:
                 pass
-            except (Unreached, *OTHER_SHAPE) as problem:
+            except (Unreached, *OTHER_SHAPES) as problem:
                 failed += 1
                 if failed >= MOST_FAILED_POLLS:
                     self._end(running, Result(0, f"batch {running.batch.remote}: {problem}".encode()))
@@ -272,25 +271,25 @@ class BatchQueue:
     async def _look_for_unseen(self) -> None:
         """Pay for batches that were given up, and exist after all: their requests were sent twice."""
         for lost in list(self._unseen):
-            with contextlib.suppress(Unsure):
-                if remote := await self._protocol.find(lost.batch, list(lost.calls)):
-                    self._unseen.remove(lost)
-                    await self._update(lost, replace(lost.batch, remote=remote))
-                    task = asyncio.create_task(self._pay_for(lost))
-                    self._submitting.add(task)
-                    task.add_done_callback(self._submitting.discard)
+            remote = ""
+            with contextlib.suppress(Unsure, Unreached, Declined, *OTHER_SHAPES):
+                remote = await self._protocol.find(lost.batch, list(lost.calls))
+            if remote and lost in self._unseen:
+                self._unseen.remove(lost)
+                await self._update(lost, replace(lost.batch, remote=remote))
+                self._begin(self._pay_for(lost))
 
     async def _pay_for(self, lost: _RunningBatch) -> None:
         """Count the answers of a batch that was given up; the expected tokens if its end is not seen."""
         paid = {key: call.expected for key, call in lost.calls.items()}
         try:
             for _ in range(MOST_FAILED_POLLS):
-                with contextlib.suppress(Unreached, Declined, *OTHER_SHAPE):
+                with contextlib.suppress(Unreached, Declined, *OTHER_SHAPES):
                     state = await self._protocol.state(lost.batch)
                     if state.ended:
                         found, _ = _sorted(await self._protocol.results(lost.batch, state))
                         good = {key: result for key, result in found.items() if result.is_good}
-                        paid = {key: usage_in(result.body) for key, result in good.items()}
+                        paid = {key: paid_in(result.body) for key, result in good.items()}
                         break
                 await asyncio.sleep(self._policy.poll_s)
         finally:
@@ -309,7 +308,8 @@ class BatchQueue:
             running.results.pop(key, None)
             for second in running.again.pop(key, ()):
                 await self._pay(running.calls[key], second.body)
-            _give(running.answers.pop(key), result)
+            if key in running.answers:  # else a call that joined meanwhile has given it out
+                _give(running.answers.pop(key), result)
         if not running.results:
             self._running.pop(running.batch.name, None)
 
@@ -330,18 +330,11 @@ class BatchQueue:
                 yield f"batch of {running.batch.size:,}: {state.word.replace('_', ' ')}, {state.done:,} done"
 
 
-def usage_in(body: bytes) -> Usage:
-    """The tokens in the body of a good answer, of any protocol here; none if they cannot be read."""
+def paid_in(body: bytes) -> Usage:
+    """The tokens in the body of a good answer; none if they cannot be read."""
     try:
-        usage = read_json(body)["usage"]
-        sent = tokens(usage.get("prompt_tokens") or usage.get("input_tokens"))
-        said = usage.get("completion_tokens") or usage.get("output_tokens")
-        details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
-        read, written = (
-            tokens(usage.get(f"cache_{name}_input_tokens")) for name in ("read", "creation")
-        )  # Anthropic's
-        return usage_of(sent + read + written, said, details.get("cached_tokens") or read, written)
-    except (ValueError, LookupError, TypeError, AttributeError):
+        return usage_in(read_json(body)["usage"])
+    except OTHER_SHAPES:
         return Usage()
 
 

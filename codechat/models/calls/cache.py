@@ -23,7 +23,7 @@ from codechat.base.errors import UserError
 from codechat.base.files import content_hash
 from codechat.base.mounts import file_system, is_network
 from codechat.base.texts import read_json
-from codechat.models.calls.answers import is_final, tokens, usage_of
+from codechat.models.calls.answers import is_final, usage_of
 from codechat.models.calls.limits import COUNTERS
 
 log = logging.getLogger(__name__)
@@ -202,12 +202,10 @@ class _File:
 
 
 def _text(reply: Reply) -> str:
-    usage = reply.usage
-    counted = [usage.input_tokens, usage.output_tokens, usage.cached_input_tokens]
-    added = usage.tiers or usage.cache_write_tokens or usage.reasoning_tokens
-    more = usage.fields() if added else counted  # older versions read the latter
+    counts = reply.usage.fields()
+    counted = counts if len(counts) > 3 else [*counts.values()]  # older versions read lists
     thoughts = [reply.reasoning] if reply.reasoning else []
-    return json.dumps([reply.text, reply.finish_reason, more, reply.latency_s, *thoughts])
+    return json.dumps([reply.text, reply.finish_reason, counted, reply.latency_s, *thoughts])
 
 
 def _reply(text: str) -> Reply:
@@ -222,11 +220,9 @@ def _usage(counted: Any) -> Usage:
     """The counts of a row; older versions wrote an endpoint's counts unchecked."""
     if not isinstance(counted, dict):
         return usage_of(*counted)
-    parts = [
-        counted.get(name) for name in ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_tokens")
-    ]
+    names = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_tokens", "reasoning_tokens")
     tiers = {str(name): _usage(part) for name, part in counted.get("tiers", {}).items()}
-    return replace(usage_of(*parts), tiers=tiers, reasoning_tokens=tokens(counted.get("reasoning_tokens")))
+    return replace(usage_of(*map(counted.get, names)), tiers=tiers)
 
 
 _FILES: dict[Path, _File] = {}

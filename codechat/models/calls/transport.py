@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from http import HTTPStatus
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -45,7 +44,7 @@ class Client(httpx2.AsyncClient):
     def __init__(
         self, address: str, timeout: httpx2.Timeout | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(transport=AioTransport(address, headers or {}), trust_env=False, timeout=timeout)
+        super().__init__(transport=AioTransport(address, headers), trust_env=False, timeout=timeout)
 
     def build_request(
         self, method: str, url: Any, *, content: Any = None, headers: Any = None, timeout: Any = None, **more: Any
@@ -137,9 +136,9 @@ class AioTransport(httpx2.AsyncBaseTransport):
     request.
     """
 
-    def __init__(self, address: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
-        self._own = list(headers.items())
-        self._replaced = {name.lower().encode() for name in headers}
+    def __init__(self, address: str, headers: Mapping[str, str] | None = None) -> None:
+        self._own = list((headers or {}).items())
+        self._replaced = {name.lower().encode() for name, _ in self._own}
         parts = urlsplit(address)
         self._is_tls, self._query = parts.scheme == "https", parts.query
         self._is_local = parts.hostname in LOCAL

@@ -21,19 +21,13 @@ from codechat.base.domain import BATCH, FLEX, Message, Reply, Tier
 from codechat.base.files import text_json
 from codechat.base.texts import read_json, visible, writable
 from codechat.models import MODELS
-from codechat.models.calls.answers import Ending, ending, usage_of, word_of
+from codechat.models.calls.answers import OTHER_SHAPES, Ending, ending, usage_in, word_of
 from codechat.models.calls.batches import RequestKey
 from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, EndpointInfo, info_of
 from codechat.models.openai.streams import is_stream, whole_answer
 from codechat.models.prices import listed_prices
-from codechat.models.reasoning import THOUGHTS, with_reasoning
-from codechat.models.remote import (
-    SERVERS,
-    Refused,
-    Remote,
-    RemoteConfig,
-    Unreachable,
-)
+from codechat.models.reasoning import THOUGHTS, reasoning_in
+from codechat.models.remote import SERVERS, Refused, Remote, RemoteConfig, Unreachable
 from codechat.models.remote.failures import Failures, Refusal, SupportedParameters, cause_of
 from codechat.models.remote.given import headers_from_environment, key_from_environment
 
@@ -216,13 +210,11 @@ class OpenAIApi:
         try:
             return reply_of(self.config.api, response.content, response.headers.get("content-type", ""))
         except Unreadable as error:
-            refusal = error.refusal
-            if not body.get("stream") and Refusal(BAD_REQUEST, str(error)).asks_for_stream:  # said with a good status
-                refusal = Refusal(BAD_REQUEST, str(error))
-            elif refusal is None or not (refusal.is_overflow or refusal.is_about_money or refusal.status == TOO_MANY):
-                refusal = None
-            if refusal is not None:
-                raise Refused(refusal, response.headers) from None
+            said, held = Refusal(BAD_REQUEST, str(error)), error.refusal
+            if said.asks_for_stream and not body.get("stream"):  # said with a good status
+                raise Refused(said, response.headers) from None
+            if held is not None and (held.is_overflow or held.is_about_money or held.status == TOO_MANY):
+                raise Refused(held, response.headers) from None
             raise self.failures.of_answer(str(error)) from None
 
     async def _post(self, body: dict[str, Any]) -> "httpx2.Response":
@@ -305,7 +297,7 @@ def reply_of(api: Api, body: bytes, content_type: str = "") -> Reply:
     streamed = is_stream(body, content_type)
     try:
         value = whole_answer(api, body) if streamed else read_json(body)
-    except (AttributeError, LookupError, TypeError, ValueError) as problem:
+    except OTHER_SHAPES as problem:
         if streamed:
             reason = f"{problem}" if type(problem) is ValueError else "it is not a stream of JSON"
             raise Unreadable(f"the streamed answer cannot be read ({len(body)} bytes): {reason[:BEGINNING]}") from None
@@ -320,9 +312,8 @@ def reply_of(api: Api, body: bytes, content_type: str = "") -> Reply:
         raise _failed({"message": minimax.get("status_msg"), "code": minimax["status_code"]})
     try:
         reply = _of_responses(value) if api == "responses" else _of_chat(value)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+    except OTHER_SHAPES:
         raise Unreadable(f"the answer has another shape than the {api} API's: {json.dumps(value)[:200]}") from None
-    reply = with_reasoning(reply, value)
     if value.get("service_tier") == FLEX:
         reply = replace(reply, usage=reply.usage.served_as(FLEX))
     fingerprint = value.get("system_fingerprint")
@@ -353,10 +344,7 @@ def _of_chat(value: dict[str, Any]) -> Reply:
     text = content or message.get("refusal") or ""
     if not isinstance(text, str):
         raise TypeError
-    usage = _fields(value, "usage")
-    cached = _fields(usage, "prompt_tokens_details").get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
-    counted = usage_of(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
-    return Reply(writable(text), word_of(choice.get("finish_reason")), usage=counted)
+    return _reply(text, choice.get("finish_reason"), value)
 
 
 def _of_responses(value: dict[str, Any]) -> Reply:
@@ -369,7 +357,9 @@ def _of_responses(value: dict[str, Any]) -> Reply:
     finish = {"None": "stop", "max_output_tokens": "length"}.get(str(reason), reason)
     if status != "completed" and ending(word_of(reason)) not in (Ending.CUT, Ending.FILTERED, Ending.OVERFLOW):
         finish = f"{status} {reason or ''}".strip()
-    usage = _fields(value, "usage")
-    cached = _fields(usage, "input_tokens_details").get("cached_tokens")
-    counted = usage_of(usage.get("input_tokens"), usage.get("output_tokens"), cached)
-    return Reply(writable(text), word_of(finish), usage=counted)
+    return _reply(text, finish, value)
+
+
+def _reply(text: str, finish: object, value: dict[str, Any]) -> Reply:
+    usage = usage_in(value.get("usage"))
+    return Reply(writable(text), word_of(finish), usage=usage, reasoning=reasoning_in(value))

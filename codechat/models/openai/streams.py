@@ -4,7 +4,9 @@
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import chain, groupby
 from typing import Any, Literal
 
 from codechat.base.texts import read_json
@@ -71,7 +73,7 @@ def _events(body: bytes) -> Iterator[tuple[str, Any]]:
 
 def _of_chat(events: list[tuple[str, Any]]) -> dict[str, Any]:
     whole: dict[str, Any] = {}
-    message: dict[str, Any] = {"role": "assistant", "content": None}
+    parts: dict[str, list[Any]] = defaultdict(list)
     finish, done, choices = None, False, 0
     for _, chunk in events:
         done = done or chunk is None
@@ -83,25 +85,31 @@ def _of_chat(events: list[tuple[str, Any]]) -> dict[str, Any]:
                 continue
             choices += 1
             for name, part in (choice.get("delta") or {}).items():
-                message[name] = _joined(name, message.get(name), part)
+                parts[name].append(part)
             if choice.get("delta") is None:
-                message |= choice.get("message") or {}
+                parts |= {name: [value] for name, value in (choice.get("message") or {}).items()}
             finish = choice.get("finish_reason") or finish
             if choice.get("usage"):  # where some servers count
                 whole["usage"] = choice["usage"]
     if finish is None and not done:
         raise ValueError("the stream ended before the answer did")
+    message = {name: _joined(each) for name, each in parts.items()} | {"role": "assistant"}
     whole["choices"] = [{"index": 0, "message": message, "finish_reason": finish}] if choices else []
     return whole
 
 
-def _joined(name: str, known: Any, part: Any) -> Any:
-    """A field of the message with its next part: texts and lists grow, other values are replaced."""
-    if part is None or name == "role":
-        return known
-    if isinstance(known, list) or (isinstance(part, list) and isinstance(known, str)):
-        return [*_as_list(known), *_as_list(part)]
-    return known + part if isinstance(known, str) and isinstance(part, str) else part
+def _joined(parts: list[Any]) -> Any:
+    """A field of the message from its parts: texts and lists grow, other values are replaced.
+
+    Parts of one type are joined at once, since a long answer has a hundred thousand.
+    """
+    whole: Any = None
+    for kind, run in groupby((part for part in parts if part is not None), type):
+        new: Any = list(run)
+        new = "".join(new) if kind is str else list(chain.from_iterable(new)) if kind is list else new[-1]
+        grows = isinstance(whole, list) or (isinstance(whole, str) and kind is list)
+        whole = [*_as_list(whole), *_as_list(new)] if grows else new
+    return whole
 
 
 def _as_list(part: Any) -> list[Any]:

@@ -10,13 +10,12 @@ import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 from urllib.parse import urlsplit
 
-from pydantic import ValidationError, model_validator
+from pydantic import model_validator
 
 from codechat.base.config import result_option, run_option
 from codechat.base.domain import BATCH, FLEX, Message, Reply, Tier
@@ -24,10 +23,10 @@ from codechat.base.errors import UserError
 from codechat.base.files import from_yaml
 from codechat.base.texts import writable
 from codechat.models import MODELS
-from codechat.models.calls.answers import Ending, ending, usage_of, word_of
+from codechat.models.calls.answers import OF_THOUGHTS, OTHER_SHAPES, Ending, ending, tokens_in, usage_of, word_of
 from codechat.models.calls.batches import RequestKey
 from codechat.models.endpoints import EndpointInfo, key_of
-from codechat.models.reasoning import bounded, tokens_in
+from codechat.models.reasoning import bounded
 from codechat.models.remote import Refused, Remote, RemoteConfig
 from codechat.models.remote.failures import (
     FILTERED,
@@ -67,8 +66,6 @@ WITH_THE_EXTRA = ("anthropic", "google", "google-cloud", "bedrock")
 OWN_CREDENTIALS = ("google-cloud", "bedrock")
 """Providers whose libraries find credentials themselves. The others get the key that the config names, or none."""
 NO_KEY = "no-key"
-OTHER_SHAPES = (ValidationError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-"""Errors of reading a body of another shape: the providers' libraries do not validate their objects."""
 
 
 class ProviderConfig(RemoteConfig):
@@ -317,9 +314,13 @@ class ProviderApi:
         if details.get("block_reason"):
             raise Refused(Refusal(400, f"the prompt was stopped: {details['block_reason']}", FILTERED), {})
         text = "".join(part.content for part in response.parts if part.part_kind == "text")
-        usage = usage_of(tokens.input_tokens, tokens.output_tokens, tokens.cache_read_tokens, tokens.cache_write_tokens)
-        thought = tokens_in({"reasoning_tokens": tokens.output_reasoning_tokens}) or tokens_in(tokens.details)
-        usage = replace(usage, reasoning_tokens=thought) if thought else usage
+        usage = usage_of(
+            tokens.input_tokens,
+            tokens.output_tokens,
+            tokens.cache_read_tokens,
+            tokens.cache_write_tokens,
+            tokens.output_reasoning_tokens or tokens_in(tokens.details, *OF_THOUGHTS),
+        )
         if FLEX in (details.get("service_tier"), str(details.get("traffic_type")).lower().removeprefix("on_demand_")):
             usage = usage.served_as(FLEX)
         # to the library they are unknown, errors, or limits like any other
@@ -396,7 +397,7 @@ def translate_errors(failures: Failures, mistakes: tuple[type[Exception], ...], 
         raised = UserError(failures.redact(str(error)), "change the model's options")
     except mistakes as error:
         raised = UserError(failures.redact(f"{type(error).__name__}: {error}"), "check the credentials")
-    except OTHER_SHAPES as error:
+    except OTHER_SHAPES as error:  # the providers' libraries do not validate their objects
         raised = failures.of_answer(f"the answer has another shape than the provider's ({type(error).__name__})")
     else:
         return

@@ -34,14 +34,7 @@ from codechat.models.calls import (
 from codechat.models.calls.answers import is_final
 from codechat.models.calls.batches import REQUEST_KEY, BatchPolicy, RequestKey
 from codechat.models.calls.purse import PURSE
-from codechat.models.endpoints import (
-    ENDPOINT_LISTENER,
-    TEMPERATURE,
-    EndpointInfo,
-    Weights,
-    address_of,
-    facts_of,
-)
+from codechat.models.endpoints import ENDPOINT_LISTENER, TEMPERATURE, EndpointInfo, Weights, address_of, facts_of
 from codechat.models.reasoning import MARKS, Marks, parted
 from codechat.models.remote.failures import Failures, Refusal, SupportedParameters
 from codechat.models.remote.given import header_variables, plain_address, variable_name
@@ -379,7 +372,8 @@ class Remote:
 
     async def _attempt(self, request: Request, tier: Tier) -> Reply:
         """The reply of one attempt. What the endpoint refused in it is left out from then on."""
-        supported, learnt, reason = self._supported, dict[str, bool](), ""
+        supported = begun = self._supported
+        reason = ""
         while True:
             body = self._api.body(request.messages, supported)
             try:
@@ -393,12 +387,12 @@ class Remote:
                     BRAKE.get().check()  # after an interruption no call waits for a batch
                 raise
             else:
-                await self._learn(learnt, reason)
+                if supported is not begun:
+                    await self._learn(supported.changes(begun), reason)
                 return reply
             avoiding = self._without(supported, refusal, body)
             if avoiding is None:
                 raise self._failures.of_refusal(refusal, headers, has_answered=self._has_answered)
-            learnt |= avoiding.changes(supported)
             supported, reason = avoiding, refusal.message
 
     async def _learn(self, changes: Mapping[str, bool], reason: str) -> None:

@@ -91,11 +91,6 @@ class Refusal:
         """Whether the model or the page does not exist; some providers use the status 400."""
         return self.status == 404 or (self.status == 400 and self.code == UNKNOWN_MODEL)
 
-    @property
-    def is_about_config(self) -> bool:
-        """Whether every other call would be refused too."""
-        return self.is_about_key or self.is_unknown_model
-
     def names_unsupported(self, parameter: str) -> bool:
         """Whether the model does not support the parameter, or its value."""
         return self.names(parameter) and is_unsupported(f"{self.code} {self.message}")
@@ -153,7 +148,7 @@ class SupportedParameters:
         return LEAST_TEMPERATURE if configured == 0 and not self.zero else configured
 
     def changes(self, before: "SupportedParameters") -> dict[str, bool]:
-        """The fields that differ from those before a refusal."""
+        """The fields that differ from those before."""
         return {
             each.name: getattr(self, each.name)
             for each in fields(self)
@@ -209,7 +204,7 @@ class Failures:
             wait = retry_after(headers, time.time())
             return TransientFailure(InfrastructureError(message), limited=status == 429, after=wait)
         if refusal.is_filter or has_answered:  # then it concerns this conversation, or the endpoint's state
-            is_others = refusal.status not in ABOUT_CONVERSATION or refusal.is_about_config
+            is_others = status not in ABOUT_CONVERSATION or refusal.is_about_key or refusal.is_unknown_model
             return InfrastructureError(message) if is_others else ConversationRefused(message)
         return self._mistake(refusal, message)
 
@@ -234,12 +229,14 @@ class Failures:
 
     def check_end(self, reply: Reply) -> None:
         """Raise the exception for an answer that the model did not end."""
+        overflows = ending(reply.finish_reason) is Ending.OVERFLOW
+        if not (overflows or is_fault(reply)):
+            return
         word = visible(reply.finish_reason or "")
         ended = f"the answer ended with '{self.redact(word)}'" if word else "the answer does not say why it ended"
-        if ending(reply.finish_reason) is Ending.OVERFLOW:
+        if overflows:
             raise ContextOverflow(f"{self._config.place}: {ended}")
-        if is_fault(reply):
-            raise self.of_answer(ended if reply.text.strip() else f"{ended}, without a text")
+        raise self.of_answer(ended if reply.text.strip() else f"{ended}, without a text")
 
     def redact(self, text: str) -> str:
         """The text, bounded, without the key and the values of headers, also if the text was cut off within one."""

@@ -98,30 +98,30 @@ def key_from_environment(config: "RemoteConfig") -> str | None:
     variable = config.api_key_env
     if variable is None:
         return None
-    key = os.environ.get(variable, "").strip()
-    if not key:
-        raise UserError(
-            f"{config.place} needs a key, and the environment variable {variable} is not set",
-            f"export {variable}=…, or set {key_of(config, 'api_key_env')}=null for an endpoint without keys",
-        )
-    if not (key.isascii() and key.isprintable()):
-        raise UserError(f"the environment variable {variable} does not hold a key: it has unprintable characters")
-    return key
+    without = f"set {key_of(config, 'api_key_env')}=null for an endpoint without keys"
+    return _value(config, variable, "a key", "a key", without)
 
 
 def headers_from_environment(config: "RemoteConfig") -> dict[str, str]:
     """The further headers of every request, with their values. Raises `UserError` for a variable without one."""
-    headers: dict[str, str] = {}
-    for name, variable in config.headers.items():
-        headers[name] = os.environ.get(variable, "").strip()
-        if not headers[name]:
-            raise UserError(
-                f"{config.place} needs the header {name}, and the environment variable {variable} is not set",
-                f"export {variable}=…, or leave {name} out of {key_of(config, 'headers')}",
-            )
-        if not (headers[name].isascii() and headers[name].isprintable()):
-            raise UserError(
-                f"the environment variable {variable} does not hold a header's value: it has unprintable characters",
-                f"export {variable}=… with letters, digits and signs of ASCII alone",
-            )
-    return headers
+    place = key_of(config, "headers")
+    return {
+        name: _value(config, variable, f"the header {name}", "a header's value", f"leave {name} out of {place}")
+        for name, variable in config.headers.items()
+    }
+
+
+def _value(config: "RemoteConfig", variable: str, needed: str, held: str, otherwise: str) -> str:
+    """The value of an environment variable. Raises `UserError` if there is none that a request can hold."""
+    value = os.environ.get(variable, "").strip()
+    if not value:
+        raise UserError(
+            f"{config.place} needs {needed}, and the environment variable {variable} is not set",
+            f"export {variable}=…, or {otherwise}",
+        )
+    if not (value.isascii() and value.isprintable()):
+        raise UserError(
+            f"the environment variable {variable} does not hold {held}: it has unprintable characters",
+            f"export {variable}=… with letters, digits and signs of ASCII alone",
+        )
+    return value

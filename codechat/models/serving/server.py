@@ -115,10 +115,10 @@ def kv_tokens(base_url: str) -> int | None:
 
 def _get(base_url: str, path: str) -> tuple[int, str] | None:
     """Status and text of a page; None without an answer within `PATIENCE_S`."""
-    host, query = urlsplit(base_url).hostname or "", urlsplit(base_url).query
-    connection = http.client.HTTPConnection(host, port_of(base_url), timeout=PATIENCE_S)
+    parts = urlsplit(base_url)
+    connection = http.client.HTTPConnection(parts.hostname or "", port_of(base_url), timeout=PATIENCE_S)
     try:
-        connection.request("GET", f"{path}?{query}" if query else path)
+        connection.request("GET", f"{path}?{parts.query}" if parts.query else path)
         response = connection.getresponse()
         return response.status, response.read(MOST_BYTES).decode("utf-8", "replace")
     except (OSError, http.client.HTTPException):

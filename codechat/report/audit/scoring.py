@@ -21,7 +21,7 @@ from codechat.base.spreadsheet import csv_text
 from codechat.base.texts import read_json
 from codechat.report.audit.kinds import UNDECIDED, Question, Row, read_labels
 from codechat.report.formats import markdown_text
-from codechat.report.metrics.statistics import wilson
+from codechat.report.metrics.statistics import rate, wilson
 
 AGREED = "agreed"
 BY_VERDICT = (
@@ -154,7 +154,7 @@ def agreement(first: Mapping[str, Row], second: Mapping[str, Row], question: Que
 
 def share(count: int, of: int) -> Share:
     """A share with Wilson's interval."""
-    return Share(count, of, count / of, *(wilson(count, of) or ())) if of else Share(count, of)
+    return Share(count, of, rate(count, of), *(wilson(count, of) or ()))
 
 
 def kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> Kappa | None:
@@ -399,5 +399,5 @@ def _pooled(scores: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         shares = [each[name] for each in groups if name in each]
         count, of = (sum(share[key] for share in shares) for key in ("count", "of"))
         low, high = wilson(count / len(shares), of / len(shares)) or (None, None)
-        found[name] = {"count": count, "of": of, "value": count / of if of else None, "low": low, "high": high}
+        found[name] = {"count": count, "of": of, "value": rate(count, of), "low": low, "high": high}
     return found

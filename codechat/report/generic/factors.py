@@ -10,18 +10,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
+from math import isnan
 from statistics import fmean
 from typing import Any
 
-from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, resamples_of
+from codechat.report.comparison import RESCORED, Comparison, LoadedCell, SessionVerdicts, resamples_of
 from codechat.report.data import Board, BoardColumn, Column, Headline, Interval, Section, Table, columns_of
 from codechat.report.generic.overview import listed, rivals_of
-from codechat.report.generic.paired import holm, passing, signed_ranks
-from codechat.report.metrics.statistics import ALPHA, TaskRatio, of_width, percentile_interval, rate
+from codechat.report.generic.paired import HOLM, holm, passing, signed_ranks
+from codechat.report.metrics.statistics import ALPHA, TaskRatio, of_width, percentile_interval
 
 MODEL = "model"
 NAMES: Mapping[str, str] = {"turns": "session length", "prompts": "prompts"}
-JUDGED = "rescored_from"  # rescored cells differ in the judge
 REPLICATED = {"seed", "agenda.seed", "cell_id"}  # they set cells apart, and are no question
 TESTED = (
     "Each row is level A minus level B, the mean over all pairs of cells that differ in nothing else, paired by task. "
@@ -53,12 +53,15 @@ class Effect:
     a: str
     b: str
     values: tuple[float, float]
-    difference: float
     interval: Interval | None
     blocks: int
     tasks: int
     p: float | None
     p_holm: float | None = None
+
+    @property
+    def difference(self) -> float:
+        return self.values[0] - self.values[1]
 
     @property
     def is_clear(self) -> bool:
@@ -69,9 +72,7 @@ class Effect:
     def turned(self) -> "Effect":
         """Level `b` minus level `a`."""
         ends = None if self.interval is None else Interval(-self.interval.high, -self.interval.low)
-        return replace(
-            self, a=self.b, b=self.a, values=self.values[::-1], difference=-self.difference, interval=ends
-        )  # fmt: skip
+        return replace(self, a=self.b, b=self.a, values=self.values[::-1], interval=ends)
 
     @property
     def numbers(self) -> str:
@@ -116,7 +117,7 @@ def factor_of(key: str) -> str:
         return "turns"
     if key.startswith("protocol.prompts"):
         return "prompts"
-    group = "judge" if key == JUDGED else key.partition(".")[0]
+    group = "judge" if key == RESCORED else key.partition(".")[0]
     return group if group in ("agenda", "judge") else key
 
 
@@ -156,10 +157,9 @@ class Study:
             return ()
         factors = dict.fromkeys(name for found in self.cells for name in levels_of(found.cell))
         asked = [name for name in factors if name != MODEL and name not in REPLICATED]
-        settings = tuple(found for name in asked if (found := self._question(name, self.outcome)) is not None)
-        settings = tuple(sorted(settings, key=lambda each: -sum(map(len, each.blocks))))
-        model = self._question(MODEL, self.outcome) if settings else None
-        return (*settings, *([model] if model is not None else []))
+        settings = list(filter(None, (self._question(name, self.outcome) for name in asked)))
+        settings.sort(key=lambda each: -sum(map(len, each.blocks)))
+        return (*settings, *filter(None, [self._question(MODEL, self.outcome)] if settings else []))
 
     @property
     def leads(self) -> bool:
@@ -182,7 +182,7 @@ class Study:
             return None
         corrected = holm([effect.p for effect in effects])
         effects = [replace(effect, p_holm=p) for effect, p in zip(effects, corrected, strict=True)]
-        means = _means(names, [block for block in blocks if block.cells.keys() == {*names}])
+        means = _means(names, blocks)
         order = sorted(means, key=lambda level: -means[level][0])
         return Question(
             factor, tuple(each if each.difference >= 0 else each.turned for each in effects),
@@ -196,10 +196,6 @@ class _Block:
 
     cells: Mapping[str, SessionVerdicts]
     outcome: Outcome
-
-    def tasks(self, levels: Sequence[str]) -> tuple[str, ...]:
-        """The tasks that the cells of these levels completed with a scored turn, sorted."""
-        return tuple(sorted(set.intersection(*({*self.whole[level].by_task} for level in levels))))
 
     @cached_property
     def whole(self) -> Mapping[str, TaskRatio]:
@@ -224,64 +220,67 @@ def _counted(found: SessionVerdicts, outcome: Outcome) -> TaskRatio:
     return figure
 
 
+def _shared(blocks: Sequence[_Block], levels: Sequence[str]) -> list[tuple[_Block, tuple[str, ...]]]:
+    """The blocks with all these levels, each with the tasks, sorted, that all of them completed with a scored turn."""
+    whole = [block for block in blocks if {*levels} <= block.cells.keys()]
+    shared = [(block, set.intersection(*({*block.whole[level].by_task} for level in levels))) for block in whole]
+    return [(block, tuple(sorted(tasks))) for block, tasks in shared if tasks]
+
+
 def _effect(a: str, b: str, blocks: Sequence[_Block]) -> Effect | None:
     """The effect over all blocks with both levels; None without a shared task."""
-    ones: list[tuple[float, Any]] = []
-    others: list[tuple[float, Any]] = []
-    by_task: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    for block in blocks:
-        tasks = block.tasks((a, b)) if {a, b} <= block.cells.keys() else ()
-        if tasks:
-            ones.append(block.drawn(a, tasks))
-            others.append(block.drawn(b, tasks))
-            for task in tasks:
-                one, other = (rate(*block.whole[level].by_task[task]) or 0.0 for level in (a, b))
-                by_task[block.cells[a].cell.dataset, task].append((one, other))
-    if not ones:
+    shared = _shared(blocks, (a, b))
+    if not shared:
         return None
-    values = fmean(value for value, _ in ones), fmean(value for value, _ in others)
-    resampled = sum(one - other for (_, one), (_, other) in zip(ones, others, strict=True)) / len(ones)
+    ones, others = ([block.drawn(level, tasks) for block, tasks in shared] for level in (a, b))
+    by_task: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
+    for block, tasks in shared:
+        counts = [block.whole[level].by_task for level in (a, b)]
+        for task in tasks:
+            by_task[block.cells[a].cell.dataset, task].append([hits / of for hits, of in (x[task] for x in counts)])
     means = [[fmean(pair[side] for pair in pairs) for pairs in by_task.values()] for side in (0, 1)]
-    p = signed_ranks(*means).p
-    return Effect(
-        a, b, values, values[0] - values[1], _interval(resampled), len(ones), len(by_task), p
-    )  # fmt: skip
+    ends = _interval([one - other for (_, one), (_, other) in zip(ones, others, strict=True)])
+    interval = Interval.of(ends) if ends is not None and ends[0] < ends[1] else None  # none is known exactly
+    values = fmean(value for value, _ in ones), fmean(value for value, _ in others)
+    return Effect(a, b, values, interval, len(shared), len(by_task), signed_ranks(*means).p)
 
 
 def _means(levels: Sequence[str], blocks: Sequence[_Block]) -> dict[str, tuple[float, Interval | None]]:
-    """The mean of every level over the blocks, each on the tasks that all levels have."""
-    shared = [(block, tasks) for block in blocks if (tasks := block.tasks(levels))]
+    """The mean of every level over the blocks with all levels; none without such a block."""
+    shared = _shared(blocks, levels)
+    size = len({task for _, tasks in shared for task in tasks})
     found = {}
     for level in levels if shared else ():
         values, resampled = zip(*(block.drawn(level, tasks) for block, tasks in shared), strict=True)
-        mean, size = fmean(values), len({task for _, tasks in shared for task in tasks})
-        ends = percentile_interval((sum(resampled) / len(resampled)).tolist()) if size > 1 else None
-        found[level] = mean, Interval.of(of_width(ends, mean, size))
+        mean = fmean(values)
+        found[level] = mean, Interval.of(of_width(_interval(resampled), mean, size))
     return found
 
 
-def _interval(resampled: Any) -> Interval | None:
-    """The interval of a difference; None if all resamples are alike, since none is known exactly."""
-    ends = percentile_interval(resampled.tolist())
-    return None if ends is None or not ends[0] < ends[1] else Interval(*ends)
+def _interval(resampled: Sequence[Any]) -> tuple[float, float] | None:
+    """The interval of a mean over blocks; None if a block has a single task, which has no resamples."""
+    mean = sum(resampled) / len(resampled)
+    return None if isnan(mean[0]) else percentile_interval(mean.tolist())
 
 
 def signed(value: float) -> str:
     """A difference of shares."""
-    return f"{value + 0.0:+.3f}".replace("-", "−").replace("−0.000", "0.000").replace("+0.000", "0.000")
+    return f"{value:+z.3f}".replace("-", "−").replace("+0.000", "0.000")
 
 
 def headline(study: Study, facts: Sequence[tuple[str, str]]) -> Headline:
     """The largest effect of a setting, then every factor's with interval, test and the size of the test's family."""
-    assert study.outcome is not None
+    outcome = study.outcome
+    assert outcome is not None
     asked = [each for each in study.questions if each.factor != MODEL]
-    order = [(each.factor not in study.outcome.note, each.largest.is_clear, each.largest.difference) for each in asked]
-    first = asked[order.index(max(order))]  # not what has an effect by its definition
-    effect, outcome = first.largest, study.outcome
+    # at last what has an effect by its definition
+    first = max(asked, key=lambda it: (it.factor not in outcome.note, it.largest.is_clear, it.largest.difference))
+    effect = first.largest
     if not effect.is_clear:
         title = f"No clear effect of {first.name}: {effect.a} − {effect.b} {effect.numbers} of {outcome.noun}"
     else:
-        title = f"{_title(first, effect.a)} {outcome.verb} {effect.numbers.replace('+', '')} more of {outcome.noun}"
+        subject = effect.a if first.factor == "turns" else f"{_capital(first.name)} {effect.a}"
+        title = f"{subject} {outcome.verb} {effect.numbers.replace('+', '')} more of {outcome.noun}"
         title += f" than {effect.b}"
     sentences = [f"{outcome.label.capitalize()}, 0 to 1, on {listed(study.comparison.datasets)}; paired by task."]
     sentences += [sentence(each) for each in study.questions]
@@ -290,20 +289,15 @@ def headline(study: Study, facts: Sequence[tuple[str, str]]) -> Headline:
     return Headline(title, " ".join(sentences), facts, kicker)
 
 
-def _title(question: Question, level: str) -> str:
-    return level if question.factor == "turns" else f"{_capital(question.name)} {level}"
-
-
 def sentence(question: Question) -> str:
     """The largest effect of a factor."""
     effect = question.largest
     name = _capital(question.name)
     if effect.difference == 0 or effect.p_holm is None:
         return f"{name}: no difference ({len(question.effects)} pairs of levels)."
-    chance = effect.p_holm or 0.0
-    p = "p < 0.001" if chance < 0.001 else f"p = {chance:.3f}"
+    p = "p < 0.001" if effect.p_holm < 0.001 else f"p = {effect.p_holm:.3f}"
     means = f"{effect.a} {effect.values[0]:.3f}, {effect.b} {effect.values[1]:.3f}"
-    over = f"over {effect.blocks} pairs of cells" if effect.blocks > 1 else "one pair of cells"
+    over = f"over {effect.blocks} pairs of cells" if effect.blocks > 1 else "from one pair of cells"
     return f"{name}: {means}, difference {effect.numbers} {over}, {effect.verdict} ({p}, {question.family})."
 
 
@@ -336,20 +330,20 @@ def _board(question: Question, outcome: Outcome) -> Board:
         BoardColumn(name, list(means)),
         BoardColumn(outcome.label, list(means.values()), "share", strong=True, most=1.0),
         BoardColumn(f"minus {top}", differences, "difference", most=reach, least=-reach),
-        BoardColumn("p (Holm)", chances, "p", hint=hint),
+        BoardColumn(HOLM, chances, "p", hint=hint),
         BoardColumn("pairs of cells", blocks, "count", hint="differ in nothing else"),
     ], sort=outcome.label)  # fmt: skip
 
 
-def table(study: Study) -> Table | None:
-    """Every pair of levels of every factor; None if no setting varies."""
+def tables(study: Study) -> list[Table]:
+    """Every pair of levels of every factor; no table if no setting varies."""
     if not study.questions or study.outcome is None:
-        return None
+        return []
     columns = (
         *columns_of(factor="Factor", a="A", b="B"), *columns_of("d", cells="Pairs of cells", tasks="Tasks"),
-        *columns_of(".3f", value_a="A", value_b="B"), Column("difference", "A − B", "+.3f"),
-        Column("difference_ci", "95 % interval", "+.3f"), Column("p", "p", "p"), Column("p_holm", "p (Holm)", "p"),
-        Column("family", "Tests", "d"),
+        *columns_of(".3f", value_a="A", value_b="B"),
+        *columns_of("+.3f", difference="A − B", difference_ci="95 % interval"),
+        *columns_of("p", p="p", p_holm=HOLM), Column("family", "Tests", "d"),
     )  # fmt: skip
     every = [(question, effect) for question in study.questions for effect in question.effects]
     rows = tuple(
@@ -357,10 +351,10 @@ def table(study: Study) -> Table | None:
          each.p_holm, len(question.effects))
         for question, each in every
     )  # fmt: skip
-    clear = frozenset((row, 10) for row, (_, each) in enumerate(every) if each.is_clear)
-    return Table(
-        _name(study), f"Effects of settings: {study.outcome.label}", columns, rows, TESTED, _name(study), clear
-    )  # fmt: skip
+    place = [column.title for column in columns].index(HOLM)
+    clear = frozenset((row, place) for row, (_, each) in enumerate(every) if each.is_clear)
+    name = _name(study)
+    return [Table(name, f"Effects of settings: {study.outcome.label}", columns, rows, TESTED, name, clear)]
 
 
 def _capital(text: str) -> str:
@@ -373,9 +367,8 @@ def _name(study: Study) -> str:
 
 def panels_of(study: Study) -> Iterator[tuple[str, list[tuple[str, LoadedCell]]]]:
     """The blocks of the first question: a title, and the cells with their levels."""
-    for block in study.questions[0].blocks if study.questions else ():
-        rest = {
-            factor: level for factor, level in levels_of(block[0].cell).items() if factor != study.questions[0].factor
-        }
-        title = ", ".join([block[0].cell.dataset, *rest.values()])
-        yield title, [(levels_of(found.cell)[study.questions[0].factor], found.cell) for found in block]
+    for first in study.questions[:1]:
+        for block in first.blocks:
+            rest = [level for factor, level in levels_of(block[0].cell).items() if factor != first.factor]
+            levels = [(levels_of(found.cell)[first.factor], found.cell) for found in block]
+            yield ", ".join([block[0].cell.dataset, *rest]), levels

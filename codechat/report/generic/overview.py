@@ -63,9 +63,10 @@ def groups_of(comparison: Comparison[Any]) -> Iterator[str | Board]:
     if part is None:
         return
     rows = [
-        (cell, name, value, *((read(cell.metrics, part) or {}).get(name) for read in (interval_of, size_of)))
+        (cell, name, value, ends.get(name), sizes.get(name))
         for cell in comparison.loaded
-        for name, value in (value_of(cell.metrics, part) or {}).items()
+        for values, ends, sizes in [[read(cell.metrics, part) or {} for read in (value_of, interval_of, size_of)]]
+        for name, value in values.items()
         if value is not None
     ]
     if len({name for _, name, *_ in rows}) < 2:

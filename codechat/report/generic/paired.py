@@ -5,7 +5,7 @@ not independent: a test uses their mean, and a resample has all of them.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -16,7 +16,7 @@ from typing import Generic, NamedTuple
 from codechat.report.comparison import Comparison, V, resamples_of
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.metrics.repeats import sign_flips
-from codechat.report.metrics.statistics import TaskRatio, percentile_interval, rate
+from codechat.report.metrics.statistics import ALPHA, TaskRatio, percentile_interval, rate
 
 
 class Agreement(NamedTuple):
@@ -79,12 +79,15 @@ def signed_ranks(a: Sequence[float], b: Sequence[float]) -> SignedRanks:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's correction over all tests of a family; a missing test is None and does not count."""
-    from statsmodels.stats.multitest import multipletests
-
-    known = [p for p in p_values if p is not None]
-    corrected = iter(multipletests(known, method="holm")[1] if known else ())
-    return [None if p is None else float(next(corrected)) for p in p_values]
+    """Holm's correction over all tests of a family; a missing test is None and does not count. It is statsmodels' to
+    the last bit, without the collection of garbage that each call of `multipletests` begins."""
+    found: list[float | None] = [None] * len(p_values)
+    known = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    least = 0.0
+    for number, (p, place) in enumerate(known):
+        least = min(max(least, p * (len(known) - number)), 1.0)
+        found[place] = least
+    return found
 
 
 def minus(a: float | None, b: float | None) -> float | None:
@@ -163,9 +166,9 @@ class Pair(Generic[V]):
         """The passing samples of A and of B at one turn, out of the scored ones."""
         return self.figures(lambda row: passing([row[turn]]))
 
-    def agreement(self, turn: int) -> tuple[Agreement, float | None]:
-        """The results on the tasks with verdicts of both at a turn, and the p of the test by task."""
-        a, b = (side.by_task for side in self.at(turn))
+    def agreement(self, sides: tuple[TaskRatio, TaskRatio]) -> tuple[Agreement, float | None]:
+        """The results `at` a turn on the tasks with verdicts of both, and the p of the test by task."""
+        a, b = (side.by_task for side in sides)
         both = [(a[task], b[task]) for task in self.tasks if a[task][1] and b[task][1]]
         if not self.repeated:
             found = Agreement.expected([(hits_a, hits_b) for (hits_a, _), (hits_b, _) in both])
@@ -242,7 +245,7 @@ def differences(comparison: Comparison[V], compared: list[Pair[V]]) -> Table:
         *columns_of(count_spec(compared), only_a="Last turn: only A passes", only_b="only B"),
         Column("last_p", "p", "p"),
     )
-    ends = [pair.agreement(-1) for pair in compared]
+    ends = [pair.agreement(pair.at(-1)) for pair in compared]
     rows = [
         (*paired_row(pair, passing), end.only_a, end.only_b, p) for pair, (end, p) in zip(compared, ends, strict=True)
     ]
@@ -268,33 +271,25 @@ def corrected(table: Table, families: Sequence[str]) -> Table:
     and question. Bold if it is below 0.05. The last columns are the question, if there are several, and the number of
     its tests.
     """
-    places = [(row[0], family) for row, family in zip(table.rows, families, strict=True)]
+    members: dict[tuple[Value, str], list[int]] = defaultdict(list)
+    for number, (row, family) in enumerate(zip(table.rows, families, strict=True)):
+        members[row[0], family].append(number)
     columns, rows = [*table.columns], [[*row] for row in table.rows]
     for place in reversed([place for place, column in enumerate(columns) if column.spec == "p"]):
         columns.insert(place + 1, Column(f"{columns[place].key}_holm", HOLM, "p"))
-        for row, p_holm in zip(rows, _holm([row[place] for row in table.rows], places), strict=True):
-            row.insert(place + 1, p_holm)
+        for numbers in members.values():
+            tests = [p if isinstance(p := rows[number][place], float) else None for number in numbers]
+            for number, p_holm in zip(numbers, holm(tests), strict=True):
+                rows[number].insert(place + 1, p_holm)
     several = len({*families}) > 1
     columns += [*columns_of(**({"family": "Family"} if several else {})), Column("tests", "Tests", "d")]
-    for row, own in zip(rows, places, strict=True):
-        row += [*([own[1]] if several else []), places.count(own)]
+    for (_, family), numbers in members.items():
+        for number in numbers:
+            rows[number] += [*([family] if several else []), len(numbers)]
     clear = [
         (number, place)
         for place, column in enumerate(columns)
         for number, row in enumerate(rows)
-        if column.title == HOLM and isinstance(p := row[place], float) and p < 0.05
+        if column.title == HOLM and isinstance(p := row[place], float) and p < ALPHA
     ]
     return replace(table, columns=tuple(columns), rows=tuple(map(tuple, rows)), strong=frozenset(clear))
-
-
-def _holm(values: Sequence[Value], families: Sequence[Hashable]) -> list[float | None]:
-    """The p-values, corrected within their families: one correction each, since statsmodels takes 0.1 s for it."""
-    known = [value if isinstance(value, float) else None for value in values]
-    members: dict[Hashable, list[int]] = defaultdict(list)
-    for number, family in enumerate(families):
-        members[family].append(number)
-    found: list[float | None] = [None] * len(known)
-    for numbers in members.values():
-        for number, p in zip(numbers, holm([known[number] for number in numbers]), strict=True):
-            found[number] = p
-    return found

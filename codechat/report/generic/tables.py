@@ -112,6 +112,7 @@ def _table(
 ) -> Table:
     """The value of each measure, and the interval and size if any row has them. `place` is the column of the rows."""
     columns = [*sheet.columns, *place]
+    cells = {id(metrics): metrics for _, metrics, _ in rows}  # a cell has many rows
     values: list[list[Value]] = [[*named] for named, _, _ in rows]
     sizes: list[list[Value]] = []  # measures that rest on the same numbers show them once
     for measure in measures:
@@ -121,7 +122,8 @@ def _table(
             (Column(f"{measure.key}_n", "n", "d"), size_of),
         )
         for number, (column, read) in enumerate(parts):
-            found = [at(read(metrics, measure), measure, where) for _, metrics, where in rows]
+            whole = {key: read(metrics, measure) for key, metrics in cells.items()}
+            found = [at(whole[id(metrics)], measure, where) for _, metrics, where in rows]
             known = any(value is not None for value in found) and (read is not size_of or found not in sizes)
             sizes += [found] if read is size_of else []
             if number == 0 or known:

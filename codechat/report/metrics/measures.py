@@ -24,6 +24,7 @@ FIELD = "measures"  # the description's key in metrics.json
 # In every metrics.json, in addition to the protocol's measures (contract, section 2).
 COMMON = ("sessions", "completed", "errored", "outcomes", "retries", "tokens", "cost_usd", "wall_s")
 MOST_FINALS = 5  # in the headline
+WALL = "cost/wall_s"  # the key of a point
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +286,7 @@ def _costs(metrics: Mapping[str, Any]) -> dict[str, float | None]:
     paying = {payer for payer, used in metrics["tokens"].items() if any(used.values())}
     counts = {f"cost/{name}": metrics.get(name) for name in ("retries", "rate_limited", "cached_replies")}
     return {
-        "cost/wall_s": metrics["wall_s"],
+        WALL: metrics["wall_s"],
         "cost/prefix_hit_rate": metrics.get("servers", {}).get(UNDER_TEST, {}).get("prefix_hit_rate"),
         **{key: count for key, count in counts.items() if paying or count},
         **{f"cost/{payer}_usd": dollars for payer, dollars in metrics["cost_usd"].items() if payer in paying},

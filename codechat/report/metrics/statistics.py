@@ -24,7 +24,7 @@ CHUNK = 50  # resamples computed at once
 AT_ONCE = 20_000  # draws of tasks made at once, where few tasks allow more resamples than that
 TAILS = (0.025, 0.975)  # of a 95 % interval
 CANCELLED = 1e-10  # a p below has less than six right digits if it is computed as a difference from 1
-ALPHA = 0.05  # of a confidence sequence
+ALPHA = 0.05  # of a test, and of a confidence sequence
 FRACTIONS = (1 / 12, 1 / 5, 1 / 2)  # of what can be lost, staked at every draw
 STOPPED = "stopped"  # the key in metrics.json for the end of a cell with `stop.*`, and the protocol of its chapter
 

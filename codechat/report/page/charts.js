@@ -91,7 +91,7 @@ function linesChart(lines, what, { first = 0, top = 1, share = true } = {}) {
     ends[at].y = Math.min(ends[at].y - (at === ends.length - 1 ? over : 0), floor);
     floor = ends[at].y - 13;
   }
-  const shown = share ? part : fixed;
+  const shown = share ? part : (value) => fixed(value);
   const described = lines.map((one) => `${one.name} ${shown(last(one))}`).join(", ");
   const hue = huesOf(lines, ends);
   const twin = ({ cell }) => lines.filter((one) => one.cell.model === cell.model).findIndex((one) => one.cell === cell);
@@ -113,7 +113,7 @@ function barsChart(lines, what, { top = 1, share = true } = {}) {
   const left = 14 + 6.6 * Math.min(LONGEST, Math.max(...lines.map(({ name }) => name.length)));
   const [right, height] = [58, 12 + step * lines.length];
   const x = (value) => left + ((width - left - right) * value) / top;
-  const shown = share ? part : fixed;
+  const shown = share ? part : (value) => fixed(value);
   const described = lines.map((one) => `${one.name} ${shown(one.values[0])}`).join(", ");
   const hue = huesOf(lines, lines);
   return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${what}: ${described}` },

@@ -52,10 +52,11 @@ function boardCell({ unit, strong, most, least, ends: range }, stored) {
 }
 
 function drawChart({ title, text, what, lines, top, share }) {
-  const rest = lines[0].values.length > 1 ? Math.max(0, lines.length - MOST_NAMED) : 0;
+  const bars = lines.every(({ values }) => values.length === 1);
+  const rest = bars ? 0 : Math.max(0, lines.length - MOST_NAMED);
   const named = rest ? `. Named: the ${MOST_NAMED} highest at the last turn; grey: the other ${rest}.` : "";
   return el("figure", {}, el("figcaption", {}, title && el("strong", {}, title), text, named),
-    (lines.every(({ values }) => values.length === 1) ? barsChart : linesChart)(
+    (bars ? barsChart : linesChart)(
       lines.map((line) => ({ ...line, cell: CELLS[line.cell] })), what, { first: lines[0].first, top, share }));
 }
 

@@ -14,6 +14,7 @@ from codechat.base.records import TRACKED
 from codechat.base.seal import SEAL, break_seal
 from codechat.base.texts import visible
 from codechat.report.metrics import Point
+from codechat.report.metrics.measures import WALL
 from codechat.report.tracking import FinishedCell, TrackingError
 from codechat.report.tracking.address import Address, without_password
 from codechat.report.tracking.store import Store, failures, open_client
@@ -117,7 +118,6 @@ CONTENT_TAG = "codechat.dataset_hash"
 CELL_TAG = "codechat.cell_id"
 SWEEP_TAG = "codechat.sweep"
 CAUTION_TAG = "codechat.caution"
-WALL = "cost/wall_s"
 PROGRESS = "progress/"
 """The prefix of the series that are logged while a cell runs."""
 

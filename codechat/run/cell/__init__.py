@@ -262,16 +262,18 @@ def _remove_prepared(folder: Path) -> None:
             folder.rmdir()
 
 
-def was_killed_at_start(folder: Path, settings: str, *others: str) -> bool:
-    """Whether a folder has at most what a process leaves that was killed before it wrote its `settings`.
+def is_unused(folder: Path, settings: str, *others: str) -> bool:
+    """Whether a folder is missing or empty, or was left by a process that was killed before it wrote its `settings`.
 
-    That is a lock, a journal without records, and the temporary file of the settings; also `others`, which are written
-    before the settings.
+    Such a process leaves a lock, a journal without records, and the temporary file of the settings; also `others`,
+    which are written before the settings.
     """
+    if not folder.is_dir():
+        return not folder.exists()
     names = {path.name for path in folder.iterdir()}
     started = {".lock", *(f"journal.db{suffix}" for suffix in ("", "-wal", "-shm"))}
     left = {name for name in names - started - {*others} if not name.startswith(f".{settings}.")}
-    if left or names <= {*others}:
+    if left or (names and names <= {*others}):
         return False
     if "journal.db" not in names:
         return True

@@ -1,11 +1,12 @@
 """The prices of a cell's calls, and its budget over all its processes."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from codechat.base.config import Config
-from codechat.base.domain import Usage
+from codechat.base.domain import NO_USAGE, Usage
 from codechat.base.errors import UserError
 from codechat.judging import ADHERENCE, APPLICABILITY
 from codechat.models import MODELS, UNDER_TEST, ModelConfig, Prices
@@ -64,15 +65,17 @@ class Budget:
     def is_limited(self) -> bool:
         return self.usd is not None or self.tokens is not None
 
-    def left(self, ledger: Ledger, reserved: Mapping[str, Usage] = MappingProxyType({})) -> float | None:
-        """The part that is left, 1 of the whole, after reserved tokens by role; None without a limit.
+    def left(self, ledger: Ledger, reserved: Mapping[str, Usage] = MappingProxyType({})) -> float:
+        """The part that is left, 1 of the whole, after reserved tokens by role; infinity without a limit.
 
         Of dollars and tokens the one of which less is left counts.
         """
-        used = dict(ledger.committed)
+        if not self.is_limited:
+            return math.inf
+        used = ledger.committed
         for role, usage in reserved.items():
-            used[role] = used[role] + usage if role in used else usage
-        return 1.0 - self.part(used) if self.is_limited else None
+            used[role] = used.get(role, NO_USAGE) + usage
+        return 1.0 - self.part(used)
 
     def part(self, used: Mapping[str, Usage]) -> float:
         """The part of the budget that some tokens are, by role."""

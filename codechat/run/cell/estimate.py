@@ -193,6 +193,11 @@ class Sizes:
             frozenset(role for role, each in prices.items() if each is not None and each.cache_write is not None),
         )
 
+    def tokens(self, asks: Iterable[Ask], done: int = 0) -> dict[str, Usage]:
+        """The tokens by role of the calls that a session still needs, in the tier of each role's model."""
+        needs = self.session(asks, done)
+        return {role: need.usage.served_as(self.tiers.get(role, STANDARD)) for role, need in needs.items()}
+
     def session(self, asks: Iterable[Ask], done: int) -> dict[str, Need]:
         """The calls by role that a session still needs after `done` answered turns.
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
+from statistics import fmean
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -269,15 +270,10 @@ async def services_of(run: Run) -> AsyncIterator[Services]:
 
 def room_of(run: Run) -> Room:
     """The items that the budget lets be under way at once; all are expected to cost the mean of the seeds."""
-    made, budget = run.made, run.budget
-    asks, sizes = made.recipe.asks, Sizes.of(made.roles, {})
-
-    def mean() -> float:
-        needs = [sizes.session(asks(item), 0) for item in made.items] if asks else []
-        costs = (budget.part({role: need.usage for role, need in each.items()}) for each in needs)
-        return sum(costs) / len(made.items)
-
-    costs = [mean()] if budget.is_limited else [0.0]
+    made, budget, asks, costs = run.made, run.budget, run.made.recipe.asks, list[float]()
+    if budget.is_limited and asks is not None:
+        sizes = Sizes.of(made.roles, {})
+        costs = [fmean(budget.part(sizes.tokens(asks(item))) for item in made.items)]
     return Room(lambda: budget.left(run.journal.ledger), lambda _: costs, run.brake)
 
 

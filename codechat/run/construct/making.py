@@ -17,7 +17,7 @@ from codechat.models import ModelConfig
 from codechat.models.endpoints import address_of
 from codechat.models.roles import models_in, role_of
 from codechat.report.tracking.address import without_password
-from codechat.run.cell import as_yaml, was_killed_at_start
+from codechat.run.cell import as_yaml, is_unused
 from codechat.run.construct.interface import Item, read_rows
 from codechat.run.construct.recipe import RECIPES, ConstructionConfig, Recipe, Stage
 from codechat.run.journal import Journal
@@ -110,11 +110,9 @@ class Construction:
 
     def refuse_other(self) -> None:
         """Raise `UserError` if the folder holds anything else than this construction."""
-        if not self.folder.exists() or (self.folder.is_dir() and not any(self.folder.iterdir())):
+        if is_unused(self.folder, SETTINGS, ANSWERS):
             return
         remedy = "choose another out=DIR"
-        if self.folder.is_dir() and was_killed_at_start(self.folder, SETTINGS, ANSWERS):
-            return
         try:
             values = from_yaml((self.folder / SETTINGS).read_text(encoding="utf-8"))
             made: dict[str, str] = values[MADE]

@@ -15,6 +15,7 @@ from codechat.base.environment import VERSION, caches_in, silence
 from codechat.base.files import write_atomically
 from codechat.models.calls import run_coroutine
 from codechat.report.metrics import Point
+from codechat.report.metrics.measures import WALL
 from codechat.report.tracking import TRACKING, DatasetInfo, FinishedCell
 from codechat.report.tracking.address import without_password
 from codechat.run.answering.endpoints import EndpointCheck
@@ -136,7 +137,7 @@ def _tracked(made: Construction, yields: Mapping[str, Any] | None, command: str,
         cell_id=made.id,
         name=f"construct {made.name} {made.folder.name}",
         params={k: v for k, v in config.values().items() if k not in ("tracking", "out")},
-        points=() if yields is None else (*points_of(yields), Point("cost/wall_s", wall_s)),
+        points=() if yields is None else (*points_of(yields), Point(WALL, wall_s)),
         folder=made.folder,
         tags=tags,
         headline=HEADLINE,

@@ -24,7 +24,9 @@ from codechat.base.mounts import file_system, is_network
 from codechat.run.journal.ledger import COUNTS
 
 SCHEMA = 6
-RECORDS = ("steps", "sessions", "runs", "endpoints", "batches", "ledger", "taken")
+WORK = ("steps", "sessions", "batches", "ledger", "taken")
+"""The tables that hold the results of calls and tests."""
+RECORDS = (*WORK, "runs", "endpoints")
 """The tables that hold the results of calls, tests and runs."""
 
 _COUNTS = ", ".join(f"{name} INTEGER NOT NULL DEFAULT 0" for name in COUNTS)
@@ -80,6 +82,11 @@ CHARGE = (
     f"INSERT INTO ledger (payer, {', '.join(COUNTS)}) VALUES (?{', ?' * len(COUNTS)}) "
     f"ON CONFLICT (payer) DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in COUNTS)}"
 )
+
+
+def all_empty(tables: Sequence[str]) -> str:
+    """The query whether tables have no row."""
+    return f"SELECT NOT EXISTS ({' UNION ALL '.join(f'SELECT 1 FROM {table}' for table in tables)})"
 
 
 def prepare(db: sqlite3.Connection, path: Path) -> None:

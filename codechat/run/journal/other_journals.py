@@ -18,6 +18,7 @@ from codechat.run.journal.database import (
     SCHEMA,
     Database,
     EndpointRecord,
+    all_empty,
     connect,
     prepare,
 )
@@ -47,12 +48,11 @@ def is_blank(path: Path) -> bool:
     """Whether there is no journal, or a closed and readable one without records."""
     if not path.exists():
         return True
-    tables = " UNION ALL ".join(f"SELECT 1 FROM {table}" for table in RECORDS)
     try:
         if path.with_name(f"{path.name}-wal").exists():
             return False
         with closing(_unshared(path)) as found:
-            return bool(found.execute(f"SELECT NOT EXISTS ({tables})").fetchone()[0])
+            return bool(found.execute(all_empty(RECORDS)).fetchone()[0])
     except sqlite3.Error:
         return False
 

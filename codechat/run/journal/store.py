@@ -22,7 +22,7 @@ from codechat.base.errors import InfrastructureError, UserError
 from codechat.base.texts import writable
 from codechat.models.calls import HELD_SLOTS, HeldSlots
 from codechat.models.calls.batches import Batch, Store
-from codechat.run.journal.database import ALL_ENDPOINTS, CHARGE, INTO, Database, EndpointRecord
+from codechat.run.journal.database import ALL_ENDPOINTS, CHARGE, INTO, WORK, Database, EndpointRecord, all_empty
 from codechat.run.journal.ledger import COUNTS, Charge, Ledger, charge_for, charges_of
 
 BATCHES = "batches (name, size, made, file, remote)"
@@ -266,9 +266,7 @@ class Journal:
     @property
     def is_empty(self) -> bool:
         """Whether no step, unit, charge or batch is recorded."""
-        tables = ("steps", "sessions", "batches", "ledger", "taken")
-        found = " UNION ALL ".join(f"SELECT 1 FROM {table}" for table in tables)
-        return bool(self._db.read(f"SELECT NOT EXISTS ({found})")[0][0])
+        return bool(self._db.read(all_empty(WORK))[0][0])
 
     def answers(self, session: str, payer: str) -> int:
         """The number of turns in a session that have recorded answers of a role."""

@@ -5,6 +5,7 @@ All sessions at once would each spend a part of a small budget, and none would b
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from codechat.base.errors import Stopped
@@ -17,74 +18,64 @@ LEAST = 0.5
 
 
 class Room:
-    """Lets sessions begin. Amounts are in dollars or tokens.
+    """Lets sessions begin, in order. Amounts are parts of the budget.
 
-    `left` returns what is left of the budget, None without one. `costs` returns what a session of a task will cost from
+    `left` returns what is left of it, infinity without a limit. `costs` returns what a session of a task will cost from
     each of its turns on, by estimate; the estimates are scaled by what the turns so far have cost, until a turn has
     ended by `unmeasured`.
     """
 
     def __init__(
         self,
-        left: Callable[[], float | None],
+        left: Callable[[], float],
         costs: Callable[[str], Sequence[float]],
         brake: Brake,
         unmeasured: float = UNMEASURED,
     ) -> None:
         self._left, self._costs, self._brake, self._unmeasured = left, costs, brake, unmeasured
         self._began = left()
-        self._inside: dict[str, tuple[Sequence[float], int]] = {}
+        self._inside: dict[str, Sequence[float]] = {}  # the costs from the current turn on
         self._expected = 0.0  # of the turns that have ended, by estimate
-        self._changed: set[asyncio.Future[None]] = set()
+        self._next, self._changed = asyncio.Lock(), asyncio.Event()
 
     @contextlib.asynccontextmanager
     async def session(self, task_id: str) -> AsyncIterator[None]:
         """Surrounds a session. After a budget or an interruption no session waits."""
-        if self._began is None:
+        if math.isinf(self._began):
             yield
             return
         costs = self._costs(task_id)
-        while not (self._brake.reason or self._has_room(costs)):
-            change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._changed.add(change)
-            with contextlib.suppress(Stopped):
-                await self._brake.wait(change)
-            self._changed.discard(change)
-        self._inside[task_id] = costs, 0
+        async with self._next:  # a change is weighed for the next session alone
+            while not (self._brake.reason or self._has_room(costs)):
+                self._changed.clear()
+                with contextlib.suppress(Stopped):
+                    await self._brake.wait(self._change())
+            self._inside[task_id] = costs
         try:
             yield
         finally:
             del self._inside[task_id]
-            self._wake()
+            self._changed.set()
 
     def turn_ended(self, task_id: str, *, new: bool) -> None:
         """A turn has ended: `new` if its calls were made now."""
         if task_id in self._inside:
-            costs, done = self._inside[task_id]
-            self._inside[task_id] = costs, done + 1
+            costs = self._inside[task_id]
+            self._inside[task_id] = costs[1:]
             if new:
-                self._expected += _from(costs, done) - _from(costs, done + 1)
-            self._wake()
+                self._expected += _first(costs) - _first(costs[1:])
+            self._changed.set()
 
-    @property
-    def _scale(self) -> float:
-        left = self._left()
-        if not self._expected or left is None or self._began is None:
-            return self._unmeasured
-        return max(LEAST, (self._began - left) / self._expected)
+    async def _change(self) -> None:
+        await self._changed.wait()
 
     def _has_room(self, costs: Sequence[float]) -> bool:
-        left = self._left()
-        if not self._inside or left is None:
+        if not self._inside:
             return True
-        others = sum(_from(each, done) for each, done in self._inside.values())
-        return self._scale * (others + _from(costs, 0)) <= left
-
-    def _wake(self) -> None:
-        for change in self._changed:
-            if not change.done():
-                change.set_result(None)
+        left, needed = self._left(), sum(map(_first, (costs, *self._inside.values())))
+        scale = max(LEAST, (self._began - left) / self._expected) if self._expected else self._unmeasured
+        return scale * needed <= left
 
 
-def _from(costs: Sequence[float], turn: int) -> float:
-    return costs[turn] if turn < len(costs) else 0.0
+def _first(costs: Sequence[float]) -> float:
+    return costs[0] if costs else 0.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from codechat.base.domain import BATCH, STANDARD, Usage
+from codechat.base.domain import BATCH, Usage
 from codechat.base.environment import collect_seldom
 from codechat.base.errors import BrokenTest, ConversationRefused, InfrastructureError, Stopped, UserError
 from codechat.base.files import write_atomically
@@ -118,9 +118,8 @@ async def run_missing_sessions(
     `counts` are updated before the watcher is called.
     """
     async with working(journal, brake, budget, cell.endpoints, watcher) as scheduler:
-        room = room_of(cell, journal, brake, budget)
         counts = counts or Counts(cell.turns)
-        await _run_sessions(cell, journal, watcher, brake, room, counts=counts, scheduler=scheduler)
+        await _run_sessions(cell, journal, watcher, brake, budget, counts=counts, scheduler=scheduler)
 
 
 class _Watcher(Protocol):
@@ -143,7 +142,7 @@ async def working(
             brake.pull(reason)
 
     def fits(reserved: Mapping[str, Usage]) -> bool:
-        return (budget.left(journal.ledger, reserved) or 0.0) >= 0.0
+        return budget.left(journal.ledger, reserved) >= 0.0
 
     journal.watch = check_budget
     check_budget()
@@ -164,7 +163,7 @@ async def _run_sessions(
     journal: Journal,
     observer: Observer,
     brake: Brake,
-    room: Room,
+    budget: Budget,
     *,
     counts: Counts,
     scheduler: BatchScheduler,
@@ -191,6 +190,7 @@ async def _run_sessions(
             progress, stopped = now_and_then(note), lambda: brake.interrupted
             references = References(cell.dataset, services.tests, sandbox, note, progress, stopped)
             await unwrap_group(references.refuse(cell.tasks))
+        room = room_of(cell, journal, brake, budget)
         workers = _Workers(cell, protocol, services, counts, observer, scheduler, capacity_of(cell), room)
         for checkpoint in checkpoints(len(cell.tasks)):  # all tasks at the first, unless the cell may end early
             ready = [task for task in tasks_needed(cell, journal, checkpoint) if task.task_id in missing]
@@ -207,10 +207,7 @@ def room_of(cell: Cell, journal: Journal, brake: Brake, budget: Budget) -> Room:
     def costs(task_id: str) -> list[float]:
         task = tasks[task_id]
         asks = list(cell.protocol.asks(task))
-        needs = [sizes.session(asks, done) for done in range(cell.protocol.turns(task))]
-        tiers = sizes.tiers
-        used = [{role: n.usage.served_as(tiers.get(role, STANDARD)) for role, n in each.items()} for each in needs]
-        return list(map(budget.part, used))
+        return [budget.part(sizes.tokens(asks, done)) for done in range(cell.protocol.turns(task))]
 
     # a batch takes hours: no round of a single session measures the others
     return Room(lambda: budget.left(journal.ledger), costs, brake, 1.0 if is_batched(cell) else UNMEASURED)

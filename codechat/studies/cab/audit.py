@@ -4,8 +4,10 @@ Is each condition accurate, and are they complete?
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from codechat.base.records import SessionRecord
 from codechat.datasets.reading.lines import read_values
@@ -88,19 +90,31 @@ def _thread_of(task: AssistTask) -> dict[str, str]:
     return {"question": task.prompt, "thread": "\n\n".join(f"{each.user}:\n{each.body}" for each in task.thread)}
 
 
+Statements = Callable[[str, AssistTask, str], Iterator[Row]]
+
+
+@dataclass(frozen=True)
 class _OfData(Kind):
-    """Statements of the data: of cells over it, or of a construction's items, before any cell ran."""
+    """Statements of the data: of cells over it, or of a construction's items, before any cell ran.
+
+    `statements` takes a dataset's name, a task and its language.
+    """
+
+    statements: Statements | None = None
 
     def rows(self, runs: Sequence[Path]) -> tuple[list[Row], Sequence[LoadedCell]]:
-        made = [row for folder in runs if (folder / YIELD).is_file() for row in self._of_construction(folder)]
-        return (made, ()) if made else super().rows(runs)
+        made = [folder for folder in runs if (folder / YIELD).is_file()]
+        cells = [folder for folder in runs if folder not in made]
+        found = [row for folder in made for row in self._of_construction(folder)]
+        further, loaded = super().rows(cells) if cells or not found else ([], ())
+        return [*found, *further], loaded
 
     def _of_construction(self, folder: Path) -> Iterator[Row]:
         """The statements of kept issues, as a cell over them would have them."""
-        statements = _accuracy if self.name == "accuracy" else _completeness
+        assert self.statements is not None
         for _, row in read_values(folder / ITEMS, IssueRow.model_validate, "give a folder that recipe=issues made"):
             task = row.task()
-            yield from statements(folder.name, task, task.target.language)
+            yield from self.statements(folder.name, task, task.target.language)
 
 
 def _of_data(dataset: str, task: AssistTask, language: str, place: int) -> dict[str, object]:
@@ -128,12 +142,12 @@ def _numbered(task: AssistTask) -> str:
     return "\n".join(f"{number}. {text}" for number, text in enumerate(task.conditions, 1))
 
 
-def _in_cells(statements: Callable[[str, AssistTask, str], Iterator[Row]]) -> Callable[[LoadedCell], Finder]:
-    """The statements of the data of a cell's sessions."""
-    return partial(_with_tasks, lambda cell, task, session: statements(cell.dataset, task, session.language))
+def _registered(name: str, statements: Statements, **about: Any) -> Kind:
+    found = partial(_with_tasks, lambda cell, task, session: statements(cell.dataset, task, session.language))
+    groups, protocols = ("language",), ("assist",)
+    return register(_OfData(name, find=found, statements=statements, groups=groups, protocols=protocols, **about))
 
 
-_registered = partial(_OfData, groups=("language",), protocols=("assist",))
 CONDITIONS = register(
     _Conditions(
         "conditions",
@@ -147,23 +161,19 @@ CONDITIONS = register(
         protocols=("assist",),
     )
 )
-ACCURACY = register(
-    _registered(
-        "accuracy",
-        one="condition of an issue",
-        questions=(Question("extracted_condition", "accurate"),),
-        ask="Does this condition say what the user needs, by the thread? (Not how it is done.)",
-        heading="Condition",
-        find=_in_cells(_accuracy),
-    )
+ACCURACY = _registered(
+    "accuracy",
+    _accuracy,
+    one="condition of an issue",
+    questions=(Question("extracted_condition", "accurate"),),
+    ask="Does this condition say what the user needs, by the thread? (Not how it is done.)",
+    heading="Condition",
 )
-COMPLETENESS = register(
-    _registered(
-        "completeness",
-        one="list of an issue's conditions",
-        questions=(Question("extracted_conditions", "complete"),),
-        ask="Do these conditions say all that the user needs, by the thread?",
-        heading="Conditions",
-        find=_in_cells(_completeness),
-    )
+COMPLETENESS = _registered(
+    "completeness",
+    _completeness,
+    one="list of an issue's conditions",
+    questions=(Question("extracted_conditions", "complete"),),
+    ask="Do these conditions say all that the user needs, by the thread?",
+    heading="Conditions",
 )

@@ -16,7 +16,7 @@ from codechat.base.template import fill
 from codechat.judging import deciding
 from codechat.judging.deciding import lines_of
 from codechat.studies.cab.stage import JUDGE, USER, Built, Exchange, Stage, Telling, after_label, bounded, only_word
-from codechat.studies.cab.tasks import AssistTask, Reference, cohort_of, thread_replies, thread_turns
+from codechat.studies.cab.tasks import AssistTask, Reference, cohort_of, plain, thread_replies, thread_turns, words_of
 from codechat.studies.cab.turns import AssistJudgement, Grade, Status, UserReply, Verbosity
 
 K1, B = 1.5, 0.75
@@ -42,7 +42,7 @@ def scores_of(replies: Sequence[Reference], answer: str) -> dict[Reference, floa
     for number, text in enumerate(texts):
         for word in text:
             holders[word].append(number)
-    for word in dict.fromkeys(_words_of(answer)):
+    for word in dict.fromkeys(words_of(answer)):
         documents = holders.get(word, [])
         weight = math.log(1 + (len(texts) - len(documents) + 0.5) / (len(documents) + 0.5))
         for number in documents:
@@ -53,15 +53,7 @@ def scores_of(replies: Sequence[Reference], answer: str) -> dict[Reference, floa
 
 @functools.lru_cache(maxsize=4096)
 def _counted(text: str) -> Counter[str]:
-    return Counter(_words_of(text))
-
-
-def _joined(text: str) -> str:
-    return " ".join(_words_of(text))
-
-
-def _words_of(text: str) -> list[str]:
-    return re.findall(r"\w+", text.casefold())
+    return Counter(words_of(text))
 
 
 STATUS, REASON = "SATISFACTION STATUS", "REASON"
@@ -120,16 +112,17 @@ def passable(said: str, conditions: Iterable[str]) -> str:
 
     Lines that repeat a condition word for word are left out; the whole text, if a condition is spread over lines.
     """
-    hidden = [plain for text in conditions if len(plain := _joined(text)) >= SHORTEST]
+    hidden = [words for text in conditions if len(words := plain(text)) >= SHORTEST]
     kept: list[str] = []
     for line in said.splitlines():
         if _MENTION.search(line) or any(after_label(label, line) is not None for label in (STATUS, REASON)):
             break
-        plain = _joined(line)
-        if not any(condition in plain for condition in hidden):
+        words = plain(line)
+        if not any(condition in words for condition in hidden):
             kept.append(line)
     text = "\n".join(kept).strip()
-    return "" if any(condition in _joined(text) for condition in hidden) else text
+    whole = plain(text)
+    return "" if any(condition in whole for condition in hidden) else text
 
 
 TECHNICAL, VERBOSITY, VERDICT = "TECHNICAL CORRECTNESS", "VERBOSITY", "VERDICT"

@@ -166,6 +166,16 @@ def _renamed(value: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def words_of(text: str) -> list[str]:
+    """The words of a text for comparisons, in small letters."""
+    return re.findall(r"\w+", text.casefold())
+
+
+def plain(text: str) -> str:
+    """A text without marks, in small letters: equal for texts of the same words."""
+    return " ".join(words_of(text))
+
+
 def with_replies(tasks: Iterable[AssistTask]) -> list[AssistTask]:
     """The tasks, each with the users' replies of all of them."""
     known = list(tasks)

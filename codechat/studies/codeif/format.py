@@ -5,6 +5,7 @@ turn of a reply: the task itself is turn 0, then come the requirements in order,
 of the n-round conversation. The base replies, with which every conversation begins, are in a separate file.
 """
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -143,7 +144,7 @@ def _refuse_contradiction(place: str, row: Completion) -> None:
     if not RESULT.fullmatch(result):
         raise UserError(f"{place}: official_result '{result[:60]}' is not passed, timed out or failed", VERDICTS)
     if row.official_passed is not (result == "passed"):
-        said = {True: "true", False: "false", None: "null"}[row.official_passed]
+        said = json.dumps(row.official_passed)
         raise UserError(f"{place}: official_passed is {said}, official_result '{result[:60]}'", VERDICTS)
 
 

@@ -56,18 +56,12 @@ class PublishedReply(BaseModel):
 
     def contradiction(self) -> str:
         """Two published verdicts of the reply that contradict each other; empty if none do."""
-        if (
-            None not in (self.official_verdict, self.reference_verdict)
-            and self.official_verdict != self.reference_verdict
-        ):
-            return f"official_verdict is {self.official_verdict}, and reference_verdict {self.reference_verdict}"
-        if None not in (self.reference_verdicts, self.reference_all):
-            met = all(self.reference_verdicts or ())
-            return (
-                ""
-                if met == self.reference_all
-                else f"reference_all is {self.reference_all}, and its verdicts say {met}"
-            )
+        official, reference = self.official_verdict, self.reference_verdict
+        if None not in (official, reference) and official != reference:
+            return f"official_verdict is {official}, and reference_verdict {reference}"
+        met = None if self.reference_verdicts is None else all(self.reference_verdicts)
+        if None not in (met, self.reference_all) and met != self.reference_all:
+            return f"reference_all is {self.reference_all}, and its verdicts say {met}"
         return ""
 
 

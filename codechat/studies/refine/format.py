@@ -138,23 +138,26 @@ def package(config: PackageImport) -> Imported:
 def _files(config: PackageImport) -> Mapping[str, str]:
     source = Path(config.source)
     if source.is_dir():
-        paths = [path for path in source.rglob("*") if path.is_file() and _KNOWN.search(path.name)]
-        files = [(path.relative_to(source).as_posix(), path.read_bytes()) for path in sorted(paths)]
+        paths = {path.relative_to(source).as_posix(): path for path in sorted(source.rglob("*")) if path.is_file()}
+        files = [(name, path.read_bytes()) for name, path in paths.items() if _is_known(name)]
     elif zipfile.is_zipfile(source):
         with zipfile.ZipFile(source) as archive:
-            files = [(name, archive.read(name)) for name in archive.namelist() if _KNOWN.search(name)]
+            files = [(name, archive.read(name)) for name in archive.namelist() if _is_known(name)]
     elif source.is_file():
         files = [(source.name, source.read_bytes())]
     else:
         raise UserError(f"source: there is no {source}", REMEDY)
     found: dict[str, str] = {}
     for name, blob in files:
-        if source.is_file() or not _HIDDEN.search(name):
-            plain = name.removesuffix(".gz")  # compressed or not, a name says the same
-            if plain in found:
-                raise UserError(f"{source} has both {plain} and {plain}.gz", "leave one of them out")
-            found[plain] = _text(name, blob)
+        plain = re.sub(r"(?i)\.gz\Z", "", name)  # compressed or not, a name says the same
+        if plain in found:
+            raise UserError(f"{source} has both {plain} and {plain}.gz", "leave one of them out")
+        found[plain] = _text(name, blob)
     return found
+
+
+def _is_known(name: str) -> bool:
+    return _KNOWN.search(name) is not None and _HIDDEN.search(name) is None
 
 
 def _text(name: str, blob: bytes) -> str:
@@ -173,15 +176,13 @@ def _records(files: Mapping[str, str], chosen: Columns) -> list[_Record]:
     """The records of all JSON files. Raises `UserError` for a named column that no record has."""
     records: list[_Record] = []
     for name in (name for name in sorted(files) if name.lower().endswith((".jsonl", ".json"))):
-        path, other = PurePosixPath(name), 0
-        before = len(records)
-        for line, row in _values(name, files[name]):
-            if isinstance(row, dict):
-                columns = {part: column for part in NAMES if (column := _column(row, part, chosen, f"{name}:{line}"))}
-                records.append(_Record(path, line, row, columns))
-            other = other or (0 if isinstance(row, dict) else line)
-        if other and len(records) > before:
-            raise UserError(f"{name}:{other}: not a JSON object, as the other rows are", "mend or drop that row")
+        path, rows = PurePosixPath(name), [*_values(name, files[name])]
+        others = [line for line, row in rows if not isinstance(row, dict)]
+        if 0 < len(others) < len(rows):
+            raise UserError(f"{name}:{others[0]}: not a JSON object, as the other rows are", "mend or drop that row")
+        for line, row in rows if not others else ():
+            columns = {part: column for part in NAMES if (column := _column(row, part, chosen, f"{name}:{line}"))}
+            records.append(_Record(path, line, row, columns))
     for part, column in chosen.items():
         if not any(part in record.columns for record in records):
             raise UserError(f"there is no column {column}", _columns_remedy(records, part))
@@ -345,7 +346,7 @@ def _with_skips(turns: Sequence[PublishedTurn]) -> list[PublishedTurn]:
 
 def _recognised(records: Sequence[_Record], config: PackageImport) -> Iterator[str]:
     named: dict[Part, set[str]] = defaultdict(set)
-    for path, parts in {(record.path, frozenset(record.columns)) for record in records}:
+    for path, parts in dict.fromkeys((record.path, frozenset(record.columns)) for record in records):
         dataset, turn = _DATASET.search(str(path)), _number(None, path)
         by_name: dict[Part, str] = {"model": config.model or _model(path)}
         by_name["dataset"] = dataset[0].strip(" _-") if dataset else ""

@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,15 @@ def test_a_stream_is_read(name: str) -> None:
     body, text = STREAMS[name]
     assert reply_of("chat", body.encode(), "text/event-stream; charset=utf-8").text == text
     assert reply_of("chat", body.encode(), "application/json").text == text, "some servers name another type"
+
+
+def test_a_long_stream_takes_linear_time() -> None:
+    one = chunk("a", reasoning_details=[{"type": "reasoning.text", "text": "b"}])
+    body = (one * 60_000 + chunk("", "stop")).encode()
+    began = time.process_time()
+    reply = reply_of("chat", body)
+    assert time.process_time() - began < 3, "it held the event loop"
+    assert len(reply.text) == 60_000 and reply.reasoning.startswith("b\nb")
 
 
 BROKEN = {

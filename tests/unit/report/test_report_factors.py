@@ -13,7 +13,7 @@ from codechat.base.records import SessionRecord, TurnRecord
 from codechat.report.build import build_report, comparisons_of, headline_of, sections_of
 from codechat.report.chapters import study_of
 from codechat.report.comparison import Comparison, resamples_of
-from codechat.report.data import Board, Interval
+from codechat.report.data import Board, Cards, Interval
 from codechat.report.generic.factors import Question
 from codechat.report.generic.paired import holm, signed_ranks
 from codechat.report.loading import load_cells
@@ -163,6 +163,15 @@ def test_nothing_is_certain() -> None:
     assert asked["agenda"].largest.interval is None and asked["agenda"].levels["flat"][1] is None
 
 
+def test_a_dataset_of_one_task_leaves_no_interval() -> None:
+    """It has no resamples, so none of a mean with it is known: NaN would be no JSON, and the page would stay empty."""
+    sizes = {"humaneval": 1, "mbpp": TASKS}
+    every = itertools.product(("flat", "steep"), sizes)
+    _, asked = study([cell("a", name, varied=["agenda"], dataset=on, tasks=sizes[on]) for name, on in every])
+    assert [ends for _, ends in asked["agenda"].levels.values()] == [None, None]
+    assert asked["agenda"].largest.interval is None
+
+
 def test_equal_levels_have_no_difference() -> None:
     comparison, _ = study([cell("a", name, varied=["agenda"], last=lambda *_: 4) for name in ("flat", "steep")])
     assert "no difference" in headline_of([comparison], ()).text
@@ -176,6 +185,11 @@ def test_the_page_begins_with_what_was_varied(cells: list[MadeCell]) -> None:
     (charts,) = [part for part in survival.parts if isinstance(part, list)]
     assert {line.name for chart in charts for line in chart.lines} == {*AGENDAS}, "a chart compares levels"
     assert all(len({(line.cell.model, line.cell.turns) for line in chart.lines}) == 1 for chart in charts)
+    (cards,) = sections_of([comparison])[3].parts
+    assert isinstance(cards, Cards)
+    assert sorted(card.cell.folder for card in cards.cards) == sorted(each.folder for each in cells), (
+        "also of one alone"
+    )
 
 
 def test_with_models_alone_the_leaderboard_comes_first() -> None:

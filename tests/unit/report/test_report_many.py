@@ -6,17 +6,23 @@ import pytest
 
 from codechat.report.build import comparisons_of
 from codechat.report.chapters import chapter_of
-from codechat.report.drawing import Look, styled
+from codechat.report.comparison import Comparison
+from codechat.report.drawing import Look, curves, styled
 from support.pages import MadeCell, made_cell
 
 NAMES = [f"entrant-{number}" for number in range(11)]
 
 
 @pytest.fixture(scope="module")
-def figures() -> dict[str, Any]:
+def comparison() -> Comparison[Any]:
     cells = [made_cell(name, tasks=4, turns=5, breaks=0.1 + 0.02 * place) for place, name in enumerate(NAMES)]
     apart = [MadeCell(**{**vars(cell), "config": {"model": {"kind": "openai"}}}) for cell in cells]
     (comparison,) = comparisons_of(apart)
+    return comparison
+
+
+@pytest.fixture(scope="module")
+def figures(comparison: Comparison[Any]) -> dict[str, Any]:
     with styled():
         look = Look(comparison)
         return {each.name: each.draw(comparison, look) for each in chapter_of("refine").drawings(comparison)}
@@ -33,6 +39,13 @@ def test_curves_have_a_panel_each(figures: dict[str, Any], name: str) -> None:
     assert len({panel.get_xlim() for panel in panels}) == 1, "the turns stand below each column's last panel alone"
     labels = [bool([tick for tick in panel.get_xticklabels() if tick.get_visible()]) for panel in panels]
     assert labels == [False] * 7 + [True] * 4
+
+
+def test_numbers_that_are_all_alike_have_an_axis(comparison: Comparison[Any]) -> None:
+    figure = curves(comparison, Look(comparison), lambda _: [(1, 0.0, None), (2, 0.0, None)], "Gain", shares=False)
+    for panel in figure.axes[: len(NAMES)]:
+        low, high = panel.get_ylim()
+        assert low < 0 < high
 
 
 @pytest.mark.parametrize("name", ["figure_4_regression_by_scope", "figure_5_regression_by_change"])

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from codechat.report.data import Interval
 from codechat.report.generic.paired import Agreement, SignedRanks, difference, holm, signed_ranks
@@ -58,6 +59,13 @@ def test_holm_on_a_textbook_example() -> None:
     assert holm([0.02, None, 0.03]) == [pytest.approx(0.04), None, pytest.approx(0.04)]
     assert holm([None]) == [None]
     assert holm([]) == []
+
+
+def test_holm_is_statsmodels_to_the_last_bit() -> None:
+    rng = random.Random(0)
+    for size in range(1, 60):
+        tests = [rng.choice((rng.random(), rng.random() ** 6, 0.01, 0.0, 1.0)) for _ in range(size)]
+        assert holm(tests) == multipletests(tests, method="holm")[1].tolist()
 
 
 def test_wilson_on_newcombes_published_examples() -> None:

@@ -9,7 +9,7 @@ import pytest
 from codechat import compose
 from codechat.base.errors import UserError
 from codechat.run import run as run_module
-from codechat.run.cell import Cell, build_cell, lock, was_killed_at_start
+from codechat.run.cell import Cell, build_cell, is_unused, lock
 from codechat.run.journal import Journal
 
 
@@ -51,16 +51,17 @@ def test_a_folder_that_was_there_before_stays_and_so_does_one_with_a_file_of_ano
 
 def test_a_start_that_was_killed_is_told_from_a_folder_with_content(tmp_path: Path) -> None:
     folder = tmp_path / "f"
+    assert is_unused(folder, "config.yaml")
     folder.mkdir()
-    assert not was_killed_at_start(folder, "config.yaml"), "an empty folder holds nothing of a killed process"
+    assert is_unused(folder, "config.yaml")
     (folder / ".lock").touch()
     (folder / ".config.yaml.abc").touch()
-    assert was_killed_at_start(folder, "config.yaml")
+    assert is_unused(folder, "config.yaml")
     with closing(Journal(folder / "journal.db")) as journal:
         journal.add_wall(1.0)
-    assert was_killed_at_start(folder, "config.yaml")
+    assert is_unused(folder, "config.yaml")
     (folder / "tables").mkdir()
-    assert not was_killed_at_start(folder, "config.yaml")
+    assert not is_unused(folder, "config.yaml") and not is_unused(folder / ".lock", "config.yaml"), "that is a file"
 
 
 def test_the_settings_are_there_before_the_journal(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:

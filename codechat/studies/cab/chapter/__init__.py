@@ -22,12 +22,18 @@ SHADES: Mapping[str, str] = {
     "appropriate": GOOD, "verbose": MIDDLING, "concise": "#8C8C8C",
     **dict(zip(STATUSES, (GOOD, MIDDLING, BAD), strict=True)),
 }  # fmt: skip
+BLUES = ("#C6DBEF", "#9ECAE1", "#6BAED6", "#3182BD", "#08519C")  # of the turns of threads
 STACKED = ("appropriate", "verbose", "concise")
 MOST = 12  # entrants whose bars, or panels, fit a figure
 FILLED = 0.84  # the share of a language's strip that bars fill
 
 
 def _drawings() -> Iterator[Drawing]:
+    yield Drawing(
+        "figure_5_threads", "Turns of the real threads by language (paper, Fig. 5)",
+        "Shares of a dataset's issues by the turns of their maintainers, stacked; the number of issues stands above.",
+        GROUP, _threads,
+    )  # fmt: skip
     for number, what, names in ((6, "Verdicts", GRADES), (7, "Verbosity", STACKED)):
         key = what.lower()
         yield Drawing(
@@ -35,6 +41,20 @@ def _drawings() -> Iterator[Drawing]:
             "Shares of the decided issues, stacked; a bar for each entrant, numbered as above. The number of issues "
             "stands above the first of a language.", GROUP, partial(_by_language, names=names),
         )  # fmt: skip
+
+
+def _threads(comparison: Comparison[Judged], look: Look) -> Any:
+    lengths = {dataset: issues.thread_lengths(issues.issues_of(comparison, dataset)) for dataset in comparison.datasets}
+    figure, axes = panels([dataset if len(lengths) > 1 else "" for dataset in lengths], 8.0, 3.2, columns=1)
+    for panel, counts in zip(axes, lengths.values(), strict=True):
+        for place, own in enumerate(counts.values()):
+            shares = {issues.turns_text(turns): own[turns] / own.total() for turns in issues.TURNS}
+            _stack(panel, place, shares, BLUES, 0.7)
+            panel.text(place, 1.02, f"n={own.total()}", ha="center", fontsize=8)
+        panel.set_xticks(range(len(counts)), [*counts])
+        _shares(panel, len(counts))
+    legend(figure, axes)
+    return figure
 
 
 def _by_language(comparison: Comparison[Any], look: Look, names: Sequence[str]) -> Any:
@@ -78,17 +98,18 @@ def _strip(
         if None in shares:
             continue
         x = place + width * (number + 0.5) - FILLED / 2
-        _stack(panel, x, shares, names, width * 0.9)
+        words = [WORDS.get(name, name.replace("_", " ").capitalize()) for name in names]
+        _stack(panel, x, dict(zip(words, shares, strict=True)), [SHADES[name] for name in names], width * 0.9)
         if number == 0:
             panel.text(x, 1.02, f"n={metrics['n']['by_language_cohort'][names[0]][group]}", ha="center", fontsize=8)
         panel.text(x, -0.03, entrant, ha="center", va="top", fontsize=8, color="#666666")
 
 
-def _stack(panel: Any, x: float, shares: Sequence[float], names: Sequence[str], width: float) -> None:
+def _stack(panel: Any, x: float, shares: Mapping[str, float], colours: Sequence[str], width: float) -> None:
+    """A bar of shares by their names, from the foot up."""
     foot = 0.0
-    for name, share in zip(names, shares, strict=True):
-        label = WORDS.get(name, name.replace("_", " ").capitalize())
-        panel.bar(x, share, width, bottom=foot, color=SHADES[name], label=label, linewidth=0)
+    for (label, share), colour in zip(shares.items(), colours, strict=True):
+        panel.bar(x, share, width, bottom=foot, color=colour, label=label, linewidth=0)
         foot += share
 
 
@@ -133,7 +154,6 @@ class AssistChapter(Chapter):
         return [table for table in tables if table.name in ("assist_correctness", "assist_user_judge")]
 
     def drawings(self, comparison: Comparison[Any]) -> Iterator[Drawing]:
-        yield from issues.drawings()
         yield from _drawings()
         yield from super().drawings(comparison)
 

@@ -1,12 +1,11 @@
 """What the issues of CodeAssistBench's cells are (the paper's Table 1 and Figure 5), and what the judge found wrong."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codechat.report.comparison import Comparison
-from codechat.report.data import Column, Drawing, Table, Value
-from codechat.report.drawing import Look, legend, panels
+from codechat.report.data import Column, Table, Value
 from codechat.report.generic.published import MEASURED, PUBLISHED
 from codechat.report.generic.tables import named_table
 from codechat.studies.cab.chapter.tables import COHORTS, GROUP, Judged, cohort_head, is_published, paper
@@ -19,7 +18,6 @@ COUNTS: Mapping[str, str] = {
     "filtered": "Filtered issues", "docker": "With an environment", "built": "Built", "retained": "Issues retained",
 }  # fmt: skip
 TURNS = (*map(str, range(1, LONG_THREAD)), f"{LONG_THREAD}+")
-SHADES = ("#C6DBEF", "#9ECAE1", "#6BAED6", "#3182BD", "#08519C")
 MOST = 200  # judgements in the table of key issues
 
 
@@ -69,11 +67,11 @@ def counted_in(found: Judged, key: str, cohort: str, languages: Sequence[str]) -
 def thread_turns(comparison: Comparison[Judged]) -> Table:
     """The lengths of the real threads by language (what the paper's Figure 5 draws)."""
     columns = (Column("dataset", "Dataset"), Column("language", "Language"), Column("n", "Issues", "d"),
-               *(Column(f"turns_{each}", _words(each), ".3f") for each in TURNS))  # fmt: skip
+               *(Column(f"turns_{each}", turns_text(each), ".3f") for each in TURNS))  # fmt: skip
     rows: tuple[tuple[Value, ...], ...] = tuple(
         (dataset, language, counts.total(), *(counts[each] / counts.total() for each in TURNS))
         for dataset in comparison.datasets
-        for language, counts in _lengths(issues_of(comparison, dataset)).items()
+        for language, counts in thread_lengths(issues_of(comparison, dataset)).items()
     )
     return Table(
         "assist_threads", "Turns of the real threads by language (as CodeAssistBench's Figure 5)", columns, rows,
@@ -82,44 +80,18 @@ def thread_turns(comparison: Comparison[Judged]) -> Table:
     )  # fmt: skip
 
 
-def _words(turns: str) -> str:
+def turns_text(turns: str) -> str:
+    """A number of turns in words."""
     return "1 turn" if turns == "1" else f"{turns} turns"
 
 
-def _lengths(found: Judged) -> dict[str, Counter[str]]:
+def thread_lengths(found: Judged) -> dict[str, Counter[str]]:
     """By language how many issues have a thread of so many turns."""
     counts: dict[str, Counter[str]] = {}
     for language, own in found.issues.values():
         turns = max(1, own.thread_turns)
         counts.setdefault(language, Counter())[str(turns) if turns < LONG_THREAD else TURNS[-1]] += 1
     return dict(sorted(counts.items()))
-
-
-def drawings() -> Iterator[Drawing]:
-    """The paper's Figure 5."""
-    yield Drawing(
-        "figure_5_threads", "Turns of the real threads by language (paper, Fig. 5)",
-        "Shares of a dataset's issues by the turns of their maintainers, stacked; the number of issues stands above.",
-        GROUP, _draw,
-    )  # fmt: skip
-
-
-def _draw(comparison: Comparison[Judged], look: Look) -> Any:
-    lengths = {dataset: _lengths(issues_of(comparison, dataset)) for dataset in comparison.datasets}
-    figure, axes = panels([dataset if len(lengths) > 1 else "" for dataset in lengths], 8.0, 3.2, columns=1)
-    for panel, counts in zip(axes, lengths.values(), strict=True):
-        for place, own in enumerate(counts.values()):
-            foot = 0.0
-            for turns, shade in zip(TURNS, SHADES, strict=True):
-                share = own[turns] / own.total()
-                panel.bar(place, share, 0.7, bottom=foot, color=shade, label=_words(turns), linewidth=0)
-                foot += share
-            panel.text(place, 1.02, f"n={own.total()}", ha="center", fontsize=8)
-        panel.set_xticks(range(len(counts)), [*counts])
-        panel.set(xlim=(-0.5, len(counts) - 0.5), ylim=(0, 1.1), yticks=[0, 0.25, 0.5, 0.75, 1])
-        panel.grid(visible=False, axis="x")
-    legend(figure, axes)
-    return figure
 
 
 def key_issues(comparison: Comparison[Judged]) -> Table:
@@ -142,7 +114,7 @@ def key_issues(comparison: Comparison[Judged]) -> Table:
 
 
 def _faults(own: AssistJudgement) -> list[Value]:
-    unmet = [number for number, met in enumerate(own.conditions) if met is False]
-    said = [f"{number + 1}: {own.why[number]}" for number in unmet if own.why[number : number + 1] not in ([], [""])]
+    reasons = enumerate(zip(own.conditions, own.why, strict=False), 1)  # older records have none
+    said = [f"{number}: {why}" for number, (met, why) in reasons if met is False and why]
     words = [None if each is None else each.replace("_", " ").lower() for each in (own.verdict, own.technical)]
-    return [*words, len(unmet), len(own.conditions), "; ".join(said) or None, own.reason or None]
+    return [*words, own.conditions.count(False), len(own.conditions), "; ".join(said) or None, own.reason or None]

@@ -8,6 +8,7 @@ from typing import Any
 
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome
 from codechat.studies.cab.construct.github import MAIL_MASK, mask
+from codechat.studies.cab.tasks import words_of
 
 NEAR = 0.8
 """From this share of common shingles on, two openings are one issue."""
@@ -23,8 +24,7 @@ _TELEPHONE = re.compile(
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b")
 _IP = re.compile(r"(?i)(?<!version )(?<!version: )(?<![\w.=-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)")
 _STOP = frozenset(
-    re.findall(
-        r"\w+",
+    words_of(
         "a an and are as at be been but by can could do does for from had has have how if in into is it its no not of "
         "on or so than that the their them then there these they this to was what when which who will with would you",
     )
@@ -60,8 +60,8 @@ def _is_global(text: str) -> bool:
 
 def covers(evidence: str, condition: str) -> bool:
     """Whether words of a thread can be evidence of a condition: they are several, and name something of it."""
-    words = _words(evidence)
-    return len(words) >= LEAST_WORDS and not _stems(words).isdisjoint(_stems(_words(condition)))
+    words = words_of(evidence)
+    return len(words) >= LEAST_WORDS and not _stems(words).isdisjoint(_stems(words_of(condition)))
 
 
 def _stems(words: Sequence[str]) -> set[str]:
@@ -69,51 +69,40 @@ def _stems(words: Sequence[str]) -> set[str]:
     return {word[:4] for word in words if word not in _STOP}
 
 
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.casefold())
+Shingle = tuple[str, ...]
 
 
 async def duplicates(items: Sequence[Item], kit: Kit) -> Sequence[Outcome]:
     """Stage duplicates: drops an issue whose opening repeats an earlier one, word for word or nearly."""
-    seen: dict[tuple[str, ...], str] = {}
-    places: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    shingles: list[set[tuple[str, ...]]] = []
-    kept: list[str] = []
+    seen: dict[Shingle, str] = {}
+    kept: list[tuple[str, set[Shingle]]] = []
+    holders: dict[Shingle, list[int]] = defaultdict(list)  # places in `kept`
     outcomes: list[Outcome] = []
     for item in items:
-        words = _words(f"{item.data.get('title', '')} {item.data.get('body') or ''}")
-        own = {tuple(words[start : start + SHINGLE]) for start in range(max(1, len(words) - SHINGLE + 1))}
-        same, share = seen.get(tuple(words)), 1.0
-        if same is None:
-            same, share = next(_near(own, places, shingles, kept), (None, 0.0))
+        words = tuple(words_of(f"{item.data.get('title', '')} {item.data.get('body') or ''}"))
+        own = {words[start : start + SHINGLE] for start in range(max(1, len(words) - SHINGLE + 1))}
+        same = (seen[words], 1.0) if words in seen else _near(own, kept, holders)
         if same is not None and words:
-            outcomes.append(Dropped("duplicate", f"{share:.2f} of {same}"))
+            outcomes.append(Dropped("duplicate", f"{same[1]:.2f} of {same[0]}"))
             continue
-        seen[tuple(words)] = item.id
+        seen[words] = item.id
         for each in own:
-            places[each].append(len(kept))
-        shingles.append(own)
-        kept.append(item.id)
+            holders[each].append(len(kept))
+        kept.append((item.id, own))
         outcomes.append(Kept(item))
     return outcomes
 
 
 def _near(
-    own: set[tuple[str, ...]],
-    places: Mapping[tuple[str, ...], Sequence[int]],
-    shingles: Sequence[set[tuple[str, ...]]],
-    kept: Sequence[str],
-) -> Iterator[tuple[str, float]]:
-    """The kept issues that are nearly the same, by the shingles in common of all (Jaccard)."""
-    common: dict[int, int] = defaultdict(int)
-    for each in own:
-        if len(found := places.get(each, ())) <= OFTEN:
-            for place in found:
-                common[place] += 1
-    for place in common:
-        share = len(own & shingles[place]) / len(own | shingles[place])
+    own: set[Shingle], kept: Sequence[tuple[str, set[Shingle]]], holders: Mapping[Shingle, Sequence[int]]
+) -> tuple[str, float] | None:
+    """The first kept issue that is nearly the same, with the shingles in common of all (Jaccard); None without one."""
+    places = {place for each in own if len(found := holders.get(each, ())) <= OFTEN for place in found}
+    for id_, shingles in (kept[place] for place in sorted(places)):
+        share = len(own & shingles) / len(own | shingles)
         if share >= NEAR:
-            yield kept[place], share
+            return id_, share
+    return None
 
 
 def texts_of(data: Mapping[str, Any]) -> Iterator[str]:

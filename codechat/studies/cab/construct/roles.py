@@ -30,12 +30,13 @@ from codechat.judging.deciding import Filled, Form, Question, quote, read_object
 from codechat.models import ModelConfig
 from codechat.models.roles import role
 from codechat.run.construct import Dropped, Item, Kept, Kit, Outcome, RecipeRoles
-from codechat.studies.cab.construct.quality import covers
+from codechat.studies.cab.construct.quality import covers, texts_of
 from codechat.studies.cab.dataset import find_clone
 from codechat.studies.cab.environments.build_files import Refused, instructions, recipe
 from codechat.studies.cab.environments.commits import git, last_words, unpacked
 from codechat.studies.cab.environments.docker import DockerConfig
 from codechat.studies.cab.environments.images import Engine
+from codechat.studies.cab.tasks import plain
 
 WORDS = {
     "ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "MAINTAINER", "ONBUILD",
@@ -74,32 +75,31 @@ def read_dockerfile(answer: str) -> Dockerfile | str:
 def refusal_of(text: str, repository: str, commit: str, clone_url: str, config: DockerConfig) -> str:
     """The reason to refuse a Dockerfile, in words; empty if it may be built."""
     try:
-        recipe(text, config.images, network=config.build_network)
+        made = recipe(text, config.images, network=config.build_network)
     except Refused as refused:
         return str(refused)
     own = f"{clone_url}/{repository}".casefold()
-    lines = instructions(text)
-    strays = next(filter(None, (_strays(line, own, commit, text) for line in lines)), "")
-    return strays or ("" if _holds_files(lines, own) else "nothing of the repository is in its image")
+    strays = next(filter(None, (_strays(line, own, commit, text) for line in instructions(text))), "")
+    return strays or ("" if _holds_files(made.text, own) else "nothing of the repository is in its image")
 
 
-def _holds_files(lines: Sequence[str], own: str) -> bool:
+def _holds_files(text: str, own: str) -> bool:
     """Whether the last stage has files of the context or of the repository's address, or of a stage that has some."""
-    stages, names, holds = dict[str, bool](), list[str](), False
-    for line in lines:
+    stages = dict[str, bool]()  # by number and by name
+    names, holds, number = ("", ""), False, 0
+    for line in text.casefold().split("\n"):
         word, _, rest = line.partition(" ")
-        parts = rest.split()
-        if word.upper() == "FROM":
-            base = next((each for each in parts if not each.startswith("--")), "").casefold()
-            holds, number = stages.get(base, False), sum(name.isdigit() for name in stages)
-            names = [str(number), *([parts[-1].casefold()] if len(parts) > 2 and parts[-2].upper() == "AS" else [])]
-        elif word.upper() in ("COPY", "ADD"):
-            origin = next((each.partition("=")[2].casefold() for each in parts if each.startswith("--from=")), None)
-            sources = [each for each in parts if not each.startswith("--")][:-1]
+        if word == "from":  # as `recipe` writes it
+            base, _, name = rest.partition(" as ")
+            names, holds, number = (str(number), name), stages.get(base, False), number + 1
+        elif word in ("copy", "add"):
+            flags = [each for each in rest.split() if each.startswith("--")]
+            sources = [each for each in rest.split() if not each.startswith("--")][:-1]
+            origin = next((flag.partition("=")[2] for flag in flags if flag.startswith("--from=")), None)
             local = any(not re.match(r"<<|\w+://|git@", each.strip('[",')) for each in sources)
-            holds = holds or (local if origin is None else stages.get(origin, False)) or own in rest.casefold()
-        elif word.upper() == "RUN":
-            holds = holds or own in rest.casefold()
+            holds = holds or (local if origin is None else stages.get(origin, False)) or own in rest
+        elif word == "run":
+            holds = holds or own in rest
         stages |= dict.fromkeys(names, holds)
     return holds
 
@@ -326,19 +326,13 @@ def read_removed(answer: str, comments: int) -> Removed | str:
 
 def founded(conditions: Sequence[Condition], issue: Mapping[str, Any]) -> list[Condition]:
     """The conditions with evidence in the issue or in one of its comments that names something of them, each once."""
-    texts = [issue["title"], issue["body"] or "", *(each["body"] for each in issue["comments"])]
-    plain = [*map(_plain, texts)]
+    texts = [*map(plain, texts_of(issue))]
     kept: dict[str, Condition] = {}
     for each in conditions:
-        evidence = _plain(each.evidence)
-        if covers(evidence, each.condition) and any(evidence in text for text in plain):
-            kept.setdefault(_plain(each.condition), each)
+        evidence = plain(each.evidence)
+        if covers(evidence, each.condition) and any(evidence in text for text in texts):
+            kept.setdefault(plain(each.condition), each)
     return [*kept.values()]
-
-
-def _plain(text: str) -> str:
-    """A text for comparison: letters and digits alone, in small letters."""
-    return " ".join(re.findall(r"\w+", text.casefold()))
 
 
 @dataclass

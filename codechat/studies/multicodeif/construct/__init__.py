@@ -76,10 +76,9 @@ class ConstraintsConfig(RecipeConfig):
         own = super().identity(older)
         if self.pools is not None:
             own["pools"] = content_hash([pool.model_dump() for pool in read_pools(self.pools).values()])
-        if self.against is not None:
-            own["against"] = file_hash(Path(self.against).expanduser(), "against=FILE names a file of tasks")
-        if self.check is not None:
-            own["check"] = file_hash(Path(self.check).expanduser(), "check=FILE names a file of tasks")
+        for name, path in (("against", self.against), ("check", self.check)):
+            if path is not None:
+                own[name] = file_hash(Path(path).expanduser(), f"{name}=FILE names a file of tasks")
         return own
 
 

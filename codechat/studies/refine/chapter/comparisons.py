@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from codechat.base.domain import SCOPES
-from codechat.report.comparison import JudgeLabels
+from codechat.report.comparison import RESCORED, JudgeLabels
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.generic import paired
 from codechat.report.generic.factors import Outcome, factor_of
 from codechat.report.generic.tables import named_table
-from codechat.report.loading import RESCORED
 from codechat.report.metrics.statistics import TaskRatio, percent_change, sustained
 from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison
@@ -64,7 +63,7 @@ def turns(compared: list[paired.Pair[Outcomes]]) -> Table:
     for pair in compared:
         for turn in range(pair.turns):
             a, b = pair.at(turn)
-            (found, p), interval = pair.agreement(turn), paired.difference(pair.ratios(a), pair.ratios(b))
+            (found, p), interval = pair.agreement((a, b)), paired.difference(pair.ratios(a), pair.ratios(b))
             rows.append((*pair.names, turn, *found, p, found.risk_difference, interval, found.odds_ratio))
     return paired.corrected(Table(
         "pairs_turns", "McNemar's test per turn", columns, tuple(rows), group="pairs",

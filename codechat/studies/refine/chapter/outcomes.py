@@ -17,15 +17,7 @@ from codechat.report.drawing import EDGE, SPREAD, Look, bars, from_zero, name_gr
 from codechat.report.generic.overview import rivals_of
 from codechat.report.metrics import Final, statistics
 from codechat.report.metrics.measures import interval_of, value_of
-from codechat.report.metrics.statistics import (
-    TaskBootstrap,
-    TaskRatio,
-    mean_of,
-    mean_of_all,
-    percent_change,
-    phi,
-    sustained,
-)  # fmt: skip
+from codechat.report.metrics.statistics import TaskBootstrap, TaskRatio, mean_of, mean_of_all, percent_change
 from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter.powered import NO_CODE
 from codechat.studies.refine.metrics import ByType
@@ -82,7 +74,7 @@ class Outcomes(SessionVerdicts):
     @property
     def sustained(self) -> list[int]:
         """Per session, the passing turns from turn 0 on."""
-        return [sustained(verdicts) for verdicts in self.passed]
+        return [statistics.sustained(verdicts) for verdicts in self.passed]
 
     def figure(self, values: Sequence[int]) -> TaskRatio:
         """A mean over sessions, kept apart by task. `values` holds one number a session."""
@@ -91,18 +83,20 @@ class Outcomes(SessionVerdicts):
             figure.count(task, value)
         return figure
 
-    def truncated(self, turns: int) -> "Measured":
-        """MST of sessions cut after so many turns, to compare cells of several lengths; with its interval."""
-        figure = self.figure([min(length, turns) for length in self.sustained])
-        return figure.rate, Interval.of(self.resamples.interval(figure))
-
     def surviving(self, turn: int) -> TaskRatio:
         """Sessions that have passed at every turn up to this one."""
         return self.figure([length > turn for length in self.sustained])
 
-    def sustained_turns(self) -> TaskRatio:
-        """MST."""
-        return self.figure(self.sustained)
+    def sustained_turns(self, turns: int | None = None) -> TaskRatio:
+        """MST; with `turns`, of sessions cut after so many, to compare cells of several lengths."""
+        return self.figure([min(length, turns or length) for length in self.sustained])
+
+    def mst(self, turns: int | None = None) -> "Measured":
+        """MST as in metrics.json, or of sessions cut after so many turns; with its interval."""
+        if turns is None:
+            return self.measured("mst")
+        figure = self.sustained_turns(turns)
+        return figure.rate, Interval.of(self.resamples.interval(figure))
 
     def passing(self, turn: int) -> TaskRatio:
         """Pass@1 at a turn, which counts from the end if it is negative."""
@@ -441,7 +435,7 @@ def _phi(models: Together) -> Rows:
         metrics = [found.cell.metrics for found in models.on(name)]
         counts = [sum(each["phi"][key] for each in metrics) for key in COUNTS]
         undecided = sum(each["undecided"] for each in metrics)
-        yield (name, len(models.models), sum(counts), phi(*counts).value, *counts, undecided)
+        yield (name, len(models.models), sum(counts), statistics.phi(*counts).value, *counts, undecided)
 
 
 def drawings(setups: Sequence[Together]) -> Iterator[Drawing]:

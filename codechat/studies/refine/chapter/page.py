@@ -1,5 +1,6 @@
 """The page and the figures of refinement: headline, leaderboard, curves, rates by type (paper, Figs. 3 to 7)."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -145,18 +146,23 @@ def sections_of(comparison: RefineComparison, groups: Sequence[str], study: Stud
     """The sections; `groups` are the tables and figures that stand in the last. A chart compares models, or the levels
     of the first setting if the study is about settings."""
     found = {each.cell.folder: each for each in comparison.cells}
-    panels: dict[str, list[Line]] = {}
-    if study.leads:
-        named = [(title, cell, level) for title, levels in panels_of(study) for level, cell in levels]
-    else:
-        named = [(f"{cell.dataset}, {cell.setting}", cell, cell.model) for cell in comparison.loaded]
-    for title, cell, name in named:
+
+    def line(cell: LoadedCell, name: str) -> Line:
         each = found.get(cell.folder)
-        alive = [each.surviving(turn).rate for turn in range(cell.turns)] if each else []
-        panels.setdefault(title, []).append(Line(cell, name, alive))
-    drawn = {name: [line for line in lines if line.values] for name, lines in panels.items()}
-    charts = [Chart("", "Alive", lines, name) for name, lines in drawn.items() if lines]
-    cards = [_card(line, [x for x in lines if x is not line]) for lines in panels.values() for line in lines]
+        return Line(cell, name, [each.surviving(turn).rate for turn in range(cell.turns)] if each else [])
+
+    panels: dict[str, list[Line]] = defaultdict(list)
+    if study.leads:
+        for title, levels in panels_of(study):
+            panels[title] += [line(cell, level) for level, cell in levels]
+    else:
+        for cell in comparison.loaded:
+            panels[f"{cell.dataset}, {cell.setting}"].append(line(cell, cell.model))
+    drawn = {title: [each for each in lines if each.values] for title, lines in panels.items()}
+    charts = [Chart("", "Alive", lines, title) for title, lines in drawn.items() if lines]
+    cards = [_card(own, [x for x in lines if x is not own]) for lines in panels.values() for own in lines]
+    shown = {card.cell.folder for card in cards}
+    cards += [_card(line(cell, cell.model), []) for cell in comparison.loaded if cell.folder not in shown]
     meaning = [comparisons.MEANING] if comparisons.has_labels(comparison) else []
     notes = (BOARD_NOTE, *meaning, *overview.pooling_notes(comparison.loaded))
     ranked = Section("leaderboard", "Leaderboard", "Leaderboard", (*notes, *_boards(comparison.loaded, found)))

@@ -34,7 +34,7 @@ MEAN_NOTE = (
     "Means are unweighted over the datasets; an entrant that lacks one of them, or has sessions of two lengths, has no "
     f"mean. {INTERVALS[:-1]}, the datasets resampled apart."
 )
-Entry = tuple[Mapping[str, Outcomes], Measured, Measured]  # the cells by dataset; MST, and MST over the common turns
+Entry = tuple[Mapping[str, Outcomes], Sequence[Measured]]  # the cells by dataset; kinds of MST, the ranked one first
 ALPHA = 0.05
 MANN_KENDALL_NOTE = (
     "Mann–Kendall: the original two-sided test, α = 0.05, as in the paper; bold: p < 0.05. "
@@ -61,20 +61,16 @@ def mean_mst(comparison: RefineComparison, label: str, turns: int | None = None)
     With `turns`, of sessions cut after so many turns, so that cells of several lengths have a mean.
     """
     cells = comparison.entrant(label)
-    own = [found.measured("mst") if turns is None else found.truncated(turns) for found in cells.values()]
+    own = [found.mst(turns) for found in cells.values()]
     values = [value for value, _ in own]
-    lengths = {found.cell.turns for found in cells.values()}
-    whole = len(cells) == len(comparison.datasets) and (turns is not None or len(lengths) == 1)
+    of_one_length = turns is not None or len({found.cell.turns for found in cells.values()}) == 1
+    whole = len(cells) == len(comparison.datasets) and of_one_length
     alike = len(cells) > 1 and any(found.cell.mark for found in cells.values())  # other tasks of one name
     if not whole or alike or any(value is None for value in values):
         return None, None
     if len(cells) == 1:
         return own[0]
-    most = turns or max(lengths)
-    drawn = [
-        found.resamples.ratios(found.figure([min(length, most) for length in found.sustained]))
-        for found in cells.values()
-    ]
+    drawn = [found.resamples.ratios(found.sustained_turns(turns)) for found in cells.values()]
     means = [mean_of_all(row) for row in zip(*drawn, strict=True)]
     return mean_of_all(values), Interval.of(percentile_interval(means))
 
@@ -103,6 +99,7 @@ def leaderboard(comparison: RefineComparison) -> Table:
     last, several = comparison.last_turn, len(comparison.datasets) > 1
     pooled = any(found.cell.samples > 1 for found in comparison.cells)
     common = common_turns(comparison)
+    cuts = dict.fromkeys((common, None))
     columns = (
         *columns_of("d", rank="Rank"), *naming.columns, *columns_of(**({"dataset": "Dataset"} if several else {})),
         *columns_of(**({"samples": "Samples"} if pooled else {})),
@@ -116,21 +113,17 @@ def leaderboard(comparison: RefineComparison) -> Table:
     )  # fmt: skip
     rows: list[tuple[Value, ...]] = []
     if several:
-        whole = {label: comparison.entrant(label) for label, rank in ranked(comparison).items() if rank is not None}
         means = {
-            label: (cells, mean_mst(comparison, label), mean_mst(comparison, label, common))
-            for label, cells in whole.items()
+            label: (comparison.entrant(label), [mean_mst(comparison, label, cut) for cut in cuts])
+            for label in comparison.labels
         }
-        rows += _block(means, naming, (MEAN,), pooled=pooled, common=common)
+        known = {label: entry for label, entry in means.items() if entry[1][0][0] is not None}
+        rows += _block(known, naming, (MEAN,), pooled=pooled)
     for dataset in comparison.datasets:
         own = {
-            found.cell.label: (
-                {dataset: found}, found.measured("mst"),
-                found.measured("mst") if common is None else found.truncated(common),
-            )
-            for found in comparison.on(dataset)
-        }  # fmt: skip
-        rows += _block(own, naming, (dataset,) if several else (), pooled=pooled, common=common)
+            found.cell.label: ({dataset: found}, [found.mst(cut) for cut in cuts]) for found in comparison.on(dataset)
+        }
+        rows += _block(own, naming, (dataset,) if several else (), pooled=pooled)
     of = "" if common is None else f", of sessions cut after {common} turns, which all have: MST grows with N by itself"
     note = f"Ranked by Mean Sustainable Turns{of}; equal values share a rank. "
     note += "Δ is the change of the mean Pass@1. " + MEAN_NOTE if several else INTERVALS
@@ -138,17 +131,16 @@ def leaderboard(comparison: RefineComparison) -> Table:
 
 
 def _block(
-    entries: Mapping[str, Entry], naming: Naming, dataset: tuple[str, ...], *, pooled: bool, common: int | None
+    entries: Mapping[str, Entry], naming: Naming, dataset: tuple[str, ...], *, pooled: bool
 ) -> Iterator[tuple[Value, ...]]:
-    """The rows of entrants ranked among themselves by MST over the `common` turns; `pooled`: with samples."""
-    firsts = {label: next(iter(cells.values())) for label, (cells, _, _) in entries.items()}
-    for label, rank in ranks({label: cut[0] for label, (*_, cut) in entries.items()}).items():
-        cells, mst, cut = entries[label]
+    """The rows of entrants ranked among themselves; `pooled`: with samples."""
+    for label, rank in ranks({label: figures[0][0] for label, (_, figures) in entries.items()}).items():
+        cells, figures = entries[label]
         samples = ", ".join(dict.fromkeys(str(found.cell.samples) for found in cells.values()))
         counts = (sum(found.cell.metrics[key] for found in cells.values()) for key in ("completed", "errored"))
-        named = (*naming.of(firsts[label]), *dataset, *([samples] if pooled else []))
+        named = (*naming.of(next(iter(cells.values()))), *dataset, *([samples] if pooled else []))
         followed = corrected_mean(cells) if any(found.cell.labels is not None for found in cells.values()) else ()
-        yield (rank, *named, *(cut if common is not None else ()), *mst, *_means(cells), *followed, *counts)
+        yield (rank, *named, *(value for figure in figures for value in figure), *_means(cells), *followed, *counts)
 
 
 def corrected_mean(cells: Mapping[str, Outcomes]) -> tuple[float | None, Interval | None]:

@@ -6,9 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from codechat.base.domain import Usage
 from codechat.models.calls.batch_protocols import CLOCKS_S, AnthropicBatches, OpenAIBatches
-from codechat.models.calls.batch_queue import usage_in
 from codechat.models.calls.batches import Batch, Result, State, Unreached, Unsure
 
 MADE = 1_000_000.0
@@ -261,21 +259,6 @@ async def test_odd_counts_of_a_batch_count_nothing(count: Any) -> None:
     assert (await batches.state(BATCH)).done == 2
     messages, _ = anthropic({"processing_status": "in_progress", "request_counts": {"succeeded": count, "errored": 2}})
     assert (await messages.state(BATCH)).done == 2
-
-
-@pytest.mark.parametrize(
-    ("usage", "read"),
-    [
-        ({"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}, Usage(9, 2, 4)),
-        ({"input_tokens": 9, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 4}}, Usage(9, 2, 4)),
-        ({"input_tokens": 2, "output_tokens": 3, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 7}, Usage(14, 3, 5, 7)),
-        ({"prompt_tokens": None}, Usage()),
-        ("nine", Usage()),
-    ],
-)  # fmt: skip
-def test_the_tokens_of_an_answer_are_read_in_every_protocol(usage: Any, read: Usage) -> None:
-    assert usage_in(json.dumps({"usage": usage}).encode()) == read
-    assert usage_in(b"no json") == usage_in(b"[]") == Usage()
 
 
 async def test_a_batch_is_found_by_its_metadata_too() -> None:

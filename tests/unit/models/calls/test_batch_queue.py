@@ -11,7 +11,7 @@ import pytest
 
 from codechat.base.domain import Usage
 from codechat.models.calls import batch_queue, batches
-from codechat.models.calls.batch_queue import MOST_FAILED_POLLS, MOST_LOOKS, BatchQueue, batches_in_words, usage_in
+from codechat.models.calls.batch_queue import MOST_FAILED_POLLS, MOST_LOOKS, BatchQueue, batches_in_words, paid_in
 from codechat.models.calls.batches import (
     BATCH_SCHEDULER,
     REQUEST_KEY,
@@ -35,6 +35,11 @@ from codechat.models.calls.limits import COUNTERS
 from codechat.models.calls.transport import BatchClient
 
 GOOD = Result(200, b"{}")
+
+
+@pytest.fixture(autouse=True)
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_queue, "LOOK_S", 0.0)
 
 
 class Provider:
@@ -376,7 +381,9 @@ async def test_the_batch_of_another_process_is_followed_and_charged() -> None:
     await one.aclose()
 
 
-@pytest.mark.parametrize("failure", [Unreached("no line"), KeyError("status"), ValueError("no number"), Unsure()])
+@pytest.mark.parametrize(
+    "failure", [Unreached("no line"), KeyError("status"), ValueError("no number"), OverflowError("infinity"), Unsure()]
+)
 async def test_a_provider_that_fails_now_and_then_is_asked_on(failure: Exception) -> None:
     provider = Slow(
         *([failure] * (MOST_FAILED_POLLS - 1)), State("x", 0, False), *([failure] * (MOST_FAILED_POLLS - 1))
@@ -395,6 +402,34 @@ async def test_a_provider_that_only_fails_is_given_up() -> None:
     with pytest.raises(Lost, match="made 1: no line"):
         await one.ask(b"x", label("a"))
     assert provider.looks == MOST_FAILED_POLLS == 20 and store.released == []
+    await one.aclose()
+
+
+async def test_a_request_that_joins_an_ended_batch_while_it_is_given_out_has_its_answer() -> None:
+    """Both calls find the first one's answer to be none, and write that down before they give it out."""
+
+    class Partly(Slow):
+        async def results(self, batch: Batch, state: State) -> Iterator[tuple[str, Result]]:
+            return iter([(label("a").key(b"x"), Result(500, b"internal")), (label("b").key(b"x"), GOOD)])
+
+    released = asyncio.Event()
+
+    class Slowly(Held):
+        async def release(self, keys: Collection[str]) -> None:
+            released.set()
+            await turns(6)
+            await super().release(keys)
+
+    provider = Partly()
+    one, _ = held(provider)
+    scheduler = BATCH_SCHEDULER.get()
+    assert scheduler is not None
+    scheduler.store = Slowly(Batch("theirs", 2, 0.0, remote="made 1"))
+    first = asyncio.create_task(one.ask(b"x", label("a")))
+    provider.end.set()
+    await released.wait()
+    second = asyncio.create_task(one.ask(b"x", label("b")))
+    assert await asyncio.gather(first, second) == [Result(500, b"internal"), GOOD]
     await one.aclose()
 
 
@@ -586,8 +621,7 @@ def charging(provider: BatchProtocol, size: int = 1) -> tuple[BatchQueue, Charge
 
 
 @pytest.mark.parametrize("shown", [2, 5, MOST_LOOKS])
-async def test_a_batch_that_the_list_shows_late_is_not_made_again(monkeypatch: pytest.MonkeyPatch, shown: int) -> None:
-    monkeypatch.setattr(batch_queue, "LOOK_S", 0.0)
+async def test_a_batch_that_the_list_shows_late_is_not_made_again(shown: int) -> None:
     provider = Late(shown)
     one, store = charging(provider)
     assert await one.ask(b"x", label("a")) == Result(200, PAID)
@@ -595,8 +629,7 @@ async def test_a_batch_that_the_list_shows_late_is_not_made_again(monkeypatch: p
     await one.aclose()
 
 
-async def test_a_batch_that_was_given_up_and_exists_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_queue, "LOOK_S", 0.0)
+async def test_a_batch_that_was_given_up_and_exists_is_paid_for() -> None:
     provider = Late(MOST_LOOKS + 1)
     one, store = charging(provider)
     with pytest.raises(Lost):
@@ -608,12 +641,27 @@ async def test_a_batch_that_was_given_up_and_exists_is_paid_for(monkeypatch: pyt
     await one.aclose()
 
 
-async def test_a_given_up_batch_whose_end_is_not_seen_is_paid_as_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("problem", [Declined(429, b"slowly"), Declined(404, b"none"), Unreached("no line"), Unsure()])
+async def test_a_list_that_fails_holds_no_batch_under_way(problem: Exception) -> None:
+    class Unlisted(Late):
+        async def find(self, batch: Batch, keys: Collection[str]) -> str:
+            if self.looks == MOST_LOOKS:
+                raise problem
+            return await super().find(batch, keys)
+
+    one, store = charging(Unlisted(MOST_LOOKS + 1))
+    with pytest.raises(Lost):
+        await one.ask(b"x", label("a"))
+    assert await asyncio.wait_for(one.ask(b"x", label("a")), 5.0) == Result(200, PAID)
+    assert store.charged == []
+    await one.aclose()
+
+
+async def test_a_given_up_batch_whose_end_is_not_seen_is_paid_as_expected() -> None:
     class Endless(Late):
         async def state(self, batch: Batch) -> State:
             return State("running", 0, ended=batch.remote == "made 2")
 
-    monkeypatch.setattr(batch_queue, "LOOK_S", 0.0)
     one, store = charging(Endless(MOST_LOOKS + 1))
     with pytest.raises(Lost):
         await one.ask(b"x", label("a"))
@@ -652,16 +700,6 @@ async def test_an_unreadable_answer_to_a_creation_is_looked_up(error: Exception)
     await one.aclose()
 
 
-@pytest.mark.parametrize(
-    ("usage", "found"),
-    [
-        ('{"prompt_tokens": 7, "completion_tokens": 3}', Usage(7, 3)),
-        ('{"input_tokens": 5, "output_tokens": 2, "cache_read_input_tokens": 4}', Usage(9, 2, 4)),
-        ('{"prompt_tokens": -7, "completion_tokens": 9223372036854775808}', Usage()),
-        ('{"prompt_tokens": 1e999, "completion_tokens": NaN}', Usage()),
-        ('{"prompt_tokens": 7, "prompt_tokens_details": {"cached_tokens": 8}}', Usage(7)),
-        ('"none"', Usage()),
-    ],
-)
-def test_counts_of_a_second_answer_are_checked(usage: str, found: Usage) -> None:
-    assert usage_in(b'{"usage": %s}' % usage.encode()) == found
+@pytest.mark.parametrize("body", [b"no json", b"[]", b"{}", b'{"usage": "none"}'])
+def test_an_answer_without_counts_costs_nothing(body: bytes) -> None:
+    assert paid_in(body) == Usage()

@@ -15,6 +15,7 @@ from codechat.models.calls.answers import (
     is_fault,
     is_final,
     tokens,
+    usage_in,
     usage_of,
     word_of,
 )
@@ -92,6 +93,28 @@ def test_parts_of_the_input_never_exceed_it() -> None:
     assert usage_of(10, 5, 11) == Usage(10, 5)
     assert usage_of(10, 5, 4, 7) == Usage(10, 5, 4)
     assert usage_of(-10, 5, 4) == Usage(0, 5)
+
+
+@pytest.mark.parametrize(
+    ("counts", "read"),
+    [
+        ({"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}, Usage(9, 2, 4)),
+        ({"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 4}, Usage(9, 2, 4)),
+        ({"prompt_tokens": 9, "completion_tokens": 2, "cache_read_input_tokens": 4}, Usage(9, 2)),
+        ({"input_tokens": 9, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 4}}, Usage(9, 2, 4)),
+        ({"input_tokens": 2, "output_tokens": 3, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 7}, Usage(14, 3, 5, 7)),
+        ({"output_tokens": 3, "output_tokens_details": {"reasoning_tokens": 2}}, Usage(0, 3, reasoning_tokens=2)),
+        ({"prompt_tokens": -7, "completion_tokens": 2**63}, Usage()),
+        ({"prompt_tokens": math.inf, "completion_tokens": math.nan}, Usage()),
+        ({"prompt_tokens": 7, "prompt_tokens_details": {"cached_tokens": 8}}, Usage(7)),
+        ({"prompt_tokens": 7, "prompt_tokens_details": "none"}, Usage(7)),
+        ({"prompt_tokens": None}, Usage()),
+        ("nine", Usage()),
+        (None, Usage()),
+    ],
+)  # fmt: skip
+def test_counts_are_read_in_every_protocol(counts: Any, read: Usage) -> None:
+    assert usage_in(counts) == read
 
 
 def test_a_word_is_bounded_and_can_be_written() -> None:

@@ -13,12 +13,12 @@ from codechat.judging import JudgeConfig
 from codechat.run.protocols import DialogueProtocol, Parts
 from codechat.run.settings.compose import compose
 from codechat.sandbox.suites.assertions import Assertions
-from codechat.studies.codeif.protocol_dynamic import DynamicConfig, dynamic
-from codechat.studies.codeif.protocol_static import StaticConfig, static
-from codechat.studies.multicodeif.protocol_levels import Levels, LevelsConfig
-from codechat.studies.multicodeif.protocol_repair import Repair, RepairConfig
+from codechat.studies.codeif.protocol_dynamic import dynamic
+from codechat.studies.codeif.protocol_static import static
+from codechat.studies.multicodeif.protocol_levels import Levels
+from codechat.studies.multicodeif.protocol_repair import Repair
 from codechat.studies.multicodeif.rows import ConstrainedTask
-from codechat.studies.sreval.protocol import Stepwise, StepwiseConfig
+from codechat.studies.sreval.protocol import Stepwise
 from codechat.studies.sreval.rows import Step, StepTask
 from support.benches import asking, conversation_task, converse
 from support.multicodeif import SNAKE, constrained_task, level
@@ -31,30 +31,21 @@ STEPS = StepTask("t", "Add.", steps=tuple(Step(f"Add {n}.", Assertions(("assert 
 EMPTY = ["", " \n", "<think>so", "[THINK]```python\nf = 1\n```", "<|channel|>analysis<|message|>We", ""]
 
 
-def composed(name: str, *words: str) -> Any:
-    return compose([f"protocol={name}", *(f"protocol.{word}" for word in words)]).config
-
-
 def made(name: str) -> tuple[DialogueProtocol, Task]:
-    parts = Parts(JudgeConfig(kind="none"), {})
-    match name:
+    kind, *words = name.split()
+    config: Any = compose([f"protocol={kind}", *(f"protocol.{word}" for word in words)]).config
+    protocol, parts = config.protocol, Parts(JudgeConfig(kind="none"), {})
+    match kind:
         case "static":
-            return static(StaticConfig.model_validate(composed(name).protocol.model_dump()), parts), CONVERSATION
+            return static(protocol, parts), CONVERSATION
         case "dynamic":
-            return dynamic(DynamicConfig.model_validate(composed(name).protocol.model_dump()), parts), CONVERSATION
+            return dynamic(protocol, parts), CONVERSATION
         case "stepwise":
-            return Stepwise(StepwiseConfig.model_validate(composed(name).protocol.model_dump())), STEPS
-        case "stepwise official":
-            options = composed("stepwise", "harness=official").protocol
-            return Stepwise(StepwiseConfig.model_validate(options.model_dump())), STEPS
+            return Stepwise(protocol), STEPS
         case "repair":
-            config = composed(name, "context=full")
-            return Repair(RepairConfig.model_validate(config.protocol.model_dump()), config.judge), constrained_task(
-                SNAKE
-            )
+            return Repair(protocol, config.judge), constrained_task(SNAKE)
         case _:
-            config = composed(name, "context=full")
-            return Levels(LevelsConfig.model_validate(config.protocol.model_dump()), config.judge), CHAIN
+            return Levels(protocol, config.judge), CHAIN
 
 
 def refused(messages: tuple[Message, ...]) -> bool:
@@ -64,7 +55,10 @@ def refused(messages: tuple[Message, ...]) -> bool:
     return not alternates or any(not each.content.strip() for each in messages)
 
 
-@pytest.mark.parametrize("name", ["static", "dynamic", "stepwise", "stepwise official", "repair", "levels"])
+@pytest.mark.parametrize(
+    "name",
+    ["static", "dynamic", "stepwise", "stepwise harness=official", "repair context=full", "levels context=full"],
+)
 async def test_a_dialogue_goes_on(tmp_path: Path, name: str) -> None:
     protocol, task = made(name)
     kit, model, _ = await converse(protocol, task, tmp_path, EMPTY)

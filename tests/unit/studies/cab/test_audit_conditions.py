@@ -18,7 +18,7 @@ from codechat.cli.commands.report import run_report
 from codechat.report.audit.kinds import draw, kinds, read_labels
 from codechat.report.audit.scoring import share
 from codechat.sandbox.languages import language_of
-from codechat.studies.cab.audit import CONDITIONS
+from codechat.studies.cab.audit import COMPLETENESS, CONDITIONS
 from codechat.studies.cab.chapter.tables import LISTS, paper
 from support.cab import Assisted, issue, write_assisted
 from support.mistakes import mistake
@@ -76,6 +76,18 @@ def test_decisions_are_drawn_with_what_the_judge_read(runs: Path) -> None:
     edit(runs, protocol={"judged": "dialogue"})
     (whole,) = [each for each in draw(CONDITIONS, [runs], 100, 0).rows if each["sample"] == one["sample"]]
     assert whole.texts["answer"].startswith("maintainer:\nSet the port, 0.\n\nuser:\nAnd then?")
+
+
+def test_statements_of_the_data_are_drawn_of_a_construction_and_of_cells(runs: Path, tmp_path: Path) -> None:
+    """An issue that both have is drawn once."""
+    made = tmp_path / "made"
+    made.mkdir()
+    rows = [issue(url=f"https://github.com/own/tool/issues/{n}", satisfaction_conditions=["It ends."]) for n in (7, 8)]
+    (made / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (made / "yield.json").write_text(json.dumps({"recipe": "issues", "id": "x"}))
+    drawn = draw(COMPLETENESS, [made, runs], 100, 0)
+    assert {row["task_id"] for row in drawn.rows} == {f"own/tool#{number}" for number in range(1, 9)}
+    assert len(drawn.rows) == len(draw(COMPLETENESS, [runs], 100, 0).rows) + 1
 
 
 def test_a_draw_depends_on_the_seed_alone(runs: Path) -> None:

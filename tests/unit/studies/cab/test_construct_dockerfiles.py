@@ -69,6 +69,8 @@ STAGES = "COPY . /s\nRUN make\nFROM tiny\n"
         ("COPY <<EOF /a", True),
         (f"{STAGES}RUN echo hello", True),
         (f"{STAGES}COPY --from=0 /s/bin /bin/", False),
+        ("COPY . /s\nFROM tiny AS two\nRUN true\nFROM tiny\nCOPY --from=two /a /a", True),
+        ("COPY . /s\nFROM tiny AS Two\nCOPY --from=0 /s /s\nFROM two", False),
         ("RUN true\nFROM other AS two\nCOPY --from=0 /a /a", True),
         ('COPY ["setup.py", "/s/"]', False),
         (f"RUN curl -L {HOME}/archive/{COMMIT}.tar.gz | tar xz", False),

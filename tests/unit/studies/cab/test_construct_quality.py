@@ -57,6 +57,21 @@ def test_exact_and_near_duplicates_are_dropped_and_others_kept() -> None:
     assert dropped["other case"] == "1.00 of a" and "short" in dropped["short again"]
 
 
+def test_of_two_issues_that_one_is_near_to_the_earlier_is_told() -> None:
+    """The order of a set's texts differs from process to process."""
+    items = []
+    for number in range(20):
+        words = [f"w{number}x{place}" for place in range(60)]
+        first, second = " ".join(words), " ".join([*words[9:], *(f"new{number}x{place}" for place in range(9))])
+        items += [
+            Item(f"first {number}", {"title": first, "body": ""}), Item(f"second {number}", {"title": second, "body": ""}),
+            Item(f"third {number}", {"title": " ".join([*words[4:], *second.split()[-9:-5]]), "body": ""}),
+        ]  # fmt: skip
+    outcomes = asyncio.run(duplicates(items, None))  # type: ignore[arg-type]
+    details = [each.detail for each in outcomes if isinstance(each, Dropped)]
+    assert details == [f"0.87 of first {number}" for number in range(20)]
+
+
 @pytest.mark.parametrize(
     ("evidence", "condition", "covered"),
     [

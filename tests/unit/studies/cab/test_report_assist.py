@@ -141,7 +141,7 @@ def test_issues_by_language_stand_beside_the_papers(comparison: Path) -> None:
             assert int(by_cohort[what, "total"][language]) == sum(parts)
 
 
-def test_environments_that_were_needed_and_built_arecounted_in() -> None:
+def test_environments_that_were_needed_and_built_are_counted() -> None:
     found = Judged(cell=None)  # type: ignore[arg-type]
     own = next(sessions_of(Assisted("m", issues=1), "c"))
     for task, need, built in (("a", True, True), ("b", True, None), ("c", False, None), ("d", True, False)):

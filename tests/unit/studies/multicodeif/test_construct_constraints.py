@@ -12,35 +12,9 @@ import pytest
 from codechat import compose, run
 from codechat.cli.app import main
 from codechat.testing.server import Call, OpenAIServer
-from support.construction import ROLES, Agents, fenced, snippet, story
+from support.construction import PLACE, ROLES, Agents, ends, fenced, read, snippet, story, words_of, write
 
-PLACE = "construct.roles"
 Construct = Callable[..., int]
-
-
-def write(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def words_of(url: str, *words: str) -> list[str]:
-    """The words of the command, with all roles at one server."""
-    models = [f"model@{PLACE}.{role}=openai" for role in ROLES]
-    keys = ("base_url=" + url, "api_key_env=null", "max_concurrency=16", "cache=false")
-    at = [f"{PLACE}.{role}.{key}" for role in ROLES for key in keys]
-    named = [f"{PLACE}.{role}.name={role}" for role in ROLES]
-    given = [
-        "recipe=constraints",
-        "seeds=seeds.jsonl",
-        "tracking=none",
-        "languages=[python]",
-        "sandbox.allow_weak=true",
-    ]
-    return ["construct", *given, *models, *named, *at, *words]
 
 
 @pytest.fixture
@@ -54,11 +28,6 @@ def construct(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Const
             return main(words_of(server.base_url, *words))
 
     yield command
-
-
-def ends(folder: Path) -> dict[str, tuple[str, str]]:
-    """Where the dropped items ended, and for which reason."""
-    return {row["id"]: (row["stage"], row["reason"]) for row in read(folder / "dropped.jsonl")}
 
 
 def cell(path: Path, protocol: str, part: str, *words: str) -> Any:

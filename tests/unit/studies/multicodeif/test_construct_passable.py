@@ -16,7 +16,7 @@ from codechat.studies.multicodeif.constraints import Constraint
 from codechat.studies.multicodeif.construct.sources import read_pools
 from codechat.studies.multicodeif.dataset import read_part
 from codechat.testing import OpenAIServer
-from support.construction import ROLES, Agents, attempts, fenced, snippet
+from support.construction import ROLES, Agents, attempts, ends, fenced, read, snippet, words_of, write
 from support.mistakes import mistake
 
 PUBLISHED = Path(os.environ.get("CODECHAT_TEST_DATA", "")) / "multicodeif_tasks.jsonl.gz"
@@ -88,28 +88,6 @@ def test_a_witness_and_a_refused_program_must_be_programs(tmp_path: Path, monkey
         "library/0": ("witness", "not passable"), "library/1": ("witness", "accepts everything")
     }  # fmt: skip
     assert all("grammar" in row["detail"] for row in read(tmp_path / "out" / "dropped.jsonl"))
-
-
-def words_of(url: str, *words: str) -> list[str]:
-    given = ["construct", "recipe=constraints", "seeds=seeds.jsonl", "tracking=none", "languages=[python]"]
-    for role in ROLES:
-        own = (f"name={role}", f"base_url={url}", "api_key_env=null", "cache=false")
-        given += [f"model@construct.roles.{role}=openai", *(f"construct.roles.{role}.{each}" for each in own)]
-    return [*given, "sandbox.allow_weak=true", *words]
-
-
-def write(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def ends(folder: Path) -> dict[str, tuple[str, str]]:
-    """Where the dropped items ended, and for which reason."""
-    return {row["id"]: (row["stage"], row["reason"]) for row in read(folder / "dropped.jsonl")}
 
 
 def checked(path: Path, out: Path) -> dict[str, tuple[str, str]]:

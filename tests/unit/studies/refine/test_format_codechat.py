@@ -187,11 +187,25 @@ def test_compressed_files_are_read_beside_plain_ones(tmp_path: Path) -> None:
     (tmp_path / "b-mbpp.json.gz").write_bytes(gzip.compress(row(model="b", dataset="mbpp")))
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
         archive.write(tmp_path / "b-mbpp.json.gz", "b-mbpp.json.gz")
+        archive.writestr("__MACOSX/._b-mbpp.json", b"\x00\x05\x16\x07\xff of a Finder, not a text")
     assert sorted(run(tmp_path).parts) == ["a-humaneval", "b-mbpp"]
     assert sorted(run(tmp_path / "all.zip").parts) == ["b-mbpp"]
+    (tmp_path / "C-MBPP.JSONL.GZ").write_bytes(gzip.compress(row(model="c", dataset="mbpp")))
+    assert sorted(run(tmp_path / "C-MBPP.JSONL.GZ").parts) == ["c-mbpp"]
     (tmp_path / "b-mbpp.json").write_bytes(row(model="b"))
     with mistake("b-mbpp.json"):
         run(tmp_path)
+
+
+def test_what_names_of_files_say_is_told_in_the_order_of_the_files(tmp_path: Path) -> None:
+    """The order of a set's texts differs from process to process."""
+    known = {"task_id": "HumanEval/0", "code": "x = 1", "dataset": "humaneval"}
+    for number in range(20):
+        folder = tmp_path / str(number)
+        write(folder / f"a{number}.jsonl", [{**known, "turn": 0}])
+        write(folder / f"b{number}_turn_1.jsonl", [{**known, "model": f"a{number}"}])
+        told = [each.partition(":")[0] for each in run(folder).remarks if "by the names" in each]
+        assert told == ["model", "turn"]
 
 
 @pytest.mark.parametrize(

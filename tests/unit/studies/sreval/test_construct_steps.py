@@ -21,6 +21,7 @@ from codechat.sandbox.suites import Suite
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.studies.sreval.construct import Steps, StepsConfig, StepsRoles
 from codechat.testing.server import Call, OpenAIServer
+from support.construction import read, write
 from support.machine import needs_java
 
 QUOTED = re.compile(r"<<<BEGIN (\w+) (\w+)>>>\n(.*?)\n<<<END \1 \2>>>", re.DOTALL)
@@ -83,15 +84,6 @@ class Agents:
             return json.dumps(PLAIN)
         number = int(re.findall(r"add (\d+)", parts["requirement"])[0])
         return blocks(program(number), checks_of(number))
-
-
-def write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def seeds(count: int) -> list[dict[str, Any]]:
