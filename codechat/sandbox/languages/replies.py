@@ -229,19 +229,23 @@ def _lines_of_tag(lines: list[str], place: int, fences: Fences) -> int:
 def _element(line: str, fences: Fences) -> _Open | None:
     """The block that a tag for code opens: one that says a language, or one that its line begins with. Names in square
     brackets count if nothing else is in the line: `[PYTHON]`."""
-    for found in _ELEMENT.finditer(line) if ">" in line or "]" in line else ():
-        before, after, name = line[: found.start()], line[found.end() :], found["name"].lower()
+    if ">" not in line and "]" not in line:
+        return None
+    first, last = len(line) - len(line.lstrip()), len(line.rstrip())
+    for found in _ELEMENT.finditer(line):  # without copies of the line, which may hold thousands of tags
+        name, begins = found["name"].lower(), found.start() == 0
         said = (language for pair in _SAID.findall(found["attributes"]) for language in pair if language)
         language = next(said, "").lower()
         is_language = fences.is_tag(name) and not found["attributes"].strip()
         if found["mark"] == "[":
-            known = (is_language or name == "code") and not (before.strip() or after.strip() or language)
+            known = (is_language or name == "code") and found.start() <= first and found.end() >= last and not language
         else:
             holds = bool(_HOLDS_CODE.fullmatch(name))
-            known = (holds and (bool(language) or not before)) or (is_language and not before)
-        if known and before[-1:] not in ("`", "'", '"'):
+            known = (holds and (bool(language) or begins)) or (is_language and begins)
+        if known and line[max(0, found.start() - 1) : found.start()] not in ("`", "'", '"'):
             end = re.compile(rf"{re.escape(found['mark'])}/{re.escape(name)}\s*[>\]]", re.IGNORECASE)
             tag = language or (name if is_language else "")
+            before, after = line[: found.start()], line[found.end() :]
             return _Open(_Fence(before, "", ""), tag, [after], end, bool(found["page"]))
     return None
 

@@ -159,6 +159,13 @@ def test_definitions_are_looked_for_in_bounded_time(language: str, line: str) ->
     assert time.process_time() - start < LONGEST_S
 
 
+@pytest.mark.parametrize("unit", ["// <think>", 'a "<think>', "x <python>", "[PYTHON] ", "<code>`"])
+def test_a_line_of_many_marks_is_read_at_once(unit: str) -> None:
+    start = time.process_time()
+    extract(unit * (1_000_000 // len(unit)), Target("python", "f"))
+    assert time.process_time() - start < LONGEST_S
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_the_event_loop_is_never_silent_for_long(seed: int) -> None:
