@@ -423,11 +423,10 @@ def _nothing(answer: str, markdown: Markdown, entry_point: str, whole: Source | 
         attempts = [source for source in broken if code_start(source.text) is not None]
     if attempts:
         return Extraction(attempts[-1].text, None, "syntax_error", f"does not parse: {attempts[-1].error}")
-    if parsed:
-        return no_code(_lacks(parsed, entry_point), lacks_name=bool(entry_point))
     said = any(block.tag and block.text.strip() for block in blocks)
-    if entry_point and (said or any(code_start(source.text) is not None for source in broken)):
-        return no_code(f"the code does not parse, and does not define '{entry_point}'", lacks_name=True)
+    unnamed = bool(entry_point) and (said or any(code_start(source.text) is not None for source in broken))
+    if parsed or unnamed:
+        return no_code(_lacks(parsed, entry_point), lacks_name=bool(entry_point))
     if any(block.diff for block in markdown.blocks):
         return no_code("the reply gives a patch, not the whole code")
     if blocks:
@@ -451,6 +450,8 @@ def _has_head(text: str, name: str) -> bool:
 
 
 def _lacks(sources: list[Source], entry_point: str) -> str:
+    if not sources:
+        return f"the code does not parse, and does not define '{entry_point}'"
     if not entry_point:
         return "the code parses, but does nothing"
     trees = [source.tree for source in sources if source.tree is not None]

@@ -113,6 +113,14 @@ def applicable(code: str, instruction: Instruction) -> Applicability:
     return Applicability(fits, BY, reason)
 
 
+def readable(code: str, language: str) -> bool:
+    """Whether code parses in a language of rules, or may where it runs."""
+    if language == PYTHON:
+        return not read(code).problem or bool(unread(code))
+    tree = read_tree(code, language)
+    return not tree.problem or bool(tree.unread)
+
+
 def _unread(instruction: Instruction, *codes: str) -> str:
     """Why the rules cannot read code that may be of its language where it runs; else empty."""
     if instruction.language == PYTHON:
