@@ -15,7 +15,7 @@ from codechat.base.domain import Adherence, Applicabilities, Applicability, Comp
 from codechat.judging import JUDGES, QUESTIONS, ConstraintQuestion, JudgeConfig
 from codechat.judging.llm import LlmJudge, LlmJudgeConfig
 from codechat.studies.refine.judge_rules import RulesJudge
-from codechat.studies.refine.patterns import READ, RULES_VERSION
+from codechat.studies.refine.patterns import READ, RULES_VERSION, decidable
 
 DISAGREES = "llm disagrees"
 
@@ -93,14 +93,14 @@ class HybridJudge:
         return replace(asked, decisions=tuple(decisions))
 
     async def _ruled(self, code: str, instruction: Instruction) -> Applicability:
-        """The rule's decision; none about code that does not parse, which a language model can read."""
-        if not self._rules.reads(code, instruction.language):
+        """The rule's decision; none about code that it cannot read, but a language model can."""
+        if not decidable(code, instruction):
             return Applicability(None, "rules", "the code does not parse")
         return await self._rules.applicable(code, instruction)
 
     async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
         ruled = Adherence("undecided", "rules", "the code before does not parse")
-        if self._rules.reads(before, instruction.language):
+        if decidable(before, instruction):
             ruled = await self._rules.adherence(before, after, instruction)
         if ruled.verdict != "undecided" and self._rules_first:
             return ruled

@@ -121,6 +121,12 @@ def readable(code: str, language: str) -> bool:
     return not tree.problem or bool(tree.unread)
 
 
+def decidable(code: str, instruction: Instruction) -> bool:
+    """Whether the instruction's rule can read this code; some patterns are found in code that does not parse."""
+    rule = rule_of(instruction)
+    return rule is None or not rule.unreadable(_read(code, instruction))
+
+
 def _unread(instruction: Instruction, *codes: str) -> str:
     """Why the rules cannot read code that may be of its language where it runs; else empty."""
     if instruction.language == PYTHON:
