@@ -91,7 +91,9 @@ def comparable(value: Any) -> Any:
 def test_the_source_has_every_kind_of_turn(source: Path) -> None:
     turns = [turn for session in sessions(source) for turn in session["turns"]]
     assert sum(turn["skipped"] for turn in turns) > 3
-    assert {turn["read_turn"] for turn in turns if "read_turn" in turn} == {0}, "the code of turn 0 is read until one parses"
+    assert {turn["read_turn"] for turn in turns if "read_turn" in turn} == {0}, (
+        "the code of turn 0 is read until one parses"
+    )
     assert {turn["outcome"] for turn in turns} >= {"pass", "fail", "no_code"}
     assert [session["ended"] for session in sessions(source)] == [None, None, "context_overflow", None]
     assert {turn["adherence"]["verdict"] for turn in turns if turn["adherence"]} == {"adhered", "violated"}

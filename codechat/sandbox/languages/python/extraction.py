@@ -294,13 +294,22 @@ def _last_blocks(markdown: Markdown) -> Markdown:
 def _without_stray_fences(markdown: Markdown, entry_point: str) -> Markdown:
     """The reply without the blocks that hold no code, if there is code outside: models close fences that they never
     opened. Without an entry point a closed block may be the output of a trial, and stays."""
-    if code_start(markdown.outside) is None:
+    if _begin(markdown.outside, entry_point) is None:
         return markdown
 
     def stays(block: Block) -> bool:
         return _holds_code(block) or (block.closed and not entry_point)
 
     return Markdown(tuple(filter(stays, markdown.blocks)), markdown.outside)
+
+
+def _begin(text: str, entry_point: str) -> int | None:
+    """The position of the first line that can only be code, else of one that binds the entry point, or None."""
+    start = code_start(text)
+    if start is None and entry_point:
+        bound = re.search(rf"(?m)^{re.escape(entry_point)}[ \t]*(?::[^=\n]*)?=(?!=)", text)
+        start = bound and bound.start()
+    return start
 
 
 def _holds_code(block: Block) -> bool:
@@ -407,7 +416,7 @@ def _nothing(answer: str, markdown: Markdown, entry_point: str, whole: Source | 
         return no_code("the reply holds nothing but what it thinks")
     blocks = [block for block in markdown.blocks if _is_python(block)]
     sources = [read(block.text, block.indent) for block in blocks]
-    start = code_start(markdown.outside) if entry_point or not markdown.blocks else None
+    start = _begin(markdown.outside, entry_point) if entry_point or not markdown.blocks else None
     outside = [] if start is None else [read(markdown.outside[start:], known=whole)]
     sources += outside if not markdown.blocks else []
     broken = [source for source in sources if source.tree is None]

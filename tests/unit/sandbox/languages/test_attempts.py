@@ -19,7 +19,7 @@ def fenced(code: str, tag: str = "python") -> str:
         fenced("class Solution:\n    def f(self, x:\n        return x"),
         fenced("f = lambda x: (x + 1"), fenced("f: Callable[[int], int] = lambda x: (x + 1"),
         fenced("g = f = lambda x: (x + 1"), "def f(x:\n    return x\n",
-        "Here it is:\n\ndef f(x:\n    return x\n\nThis works.", fenced("def f(x:\n    return x", "text"),
+        "f = lambda x: (x\n", "f = lambda x: (x\n```", "Here it is:\n\ndef f(x:\n    return x\n\nThis works.", fenced("def f(x:\n    return x", "text"),
         fenced(">>> def f(x:\n...     return x"), fenced("def f(x):\n    print x"),
         "```python\ndef f(x):\n    return [x",
         fenced("def g(x):\n    return x") + "\n" + fenced("def f(x:\n    return x"),
@@ -89,6 +89,7 @@ def test_a_stray_fence_behind_code_hides_nothing(fence: str, after: str) -> None
 
 
 def test_a_stray_fence_behind_prose_or_on_the_last_line() -> None:
+    assert extract("f = lambda x: x\n```", Target(entry_point="f")).code == "f = lambda x: x"
     for reply in (f"Sure!\n\n{NAMED}\n\nThis returns x.\n```\n", f"{NAMED}```", f"{NAMED}```\nThat is all."):
         assert extract(reply, Target(entry_point="f")).code == NAMED
 
