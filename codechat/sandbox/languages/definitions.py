@@ -72,7 +72,7 @@ def may_define(code: str, name: str) -> bool:
         last = re.search(r"(?:(?<![\w.])(\w+)|[>\]*&]|::)[ \t]*+\Z", before)
         is_head = last is not None and not _CALLING.fullmatch(last[1] or "")
         begins = not before.strip() or before.rstrip()[-1] in "{};"
-        if is_head or not _OPENED.match(after) or (begins and _HEAD.match(after)):
+        if is_head or not _OPENED.match(after) or (begins and (")" not in after or _HEAD.match(after))):
             return True
         if not before.strip() and _DEFINES.search(after):
             return True

@@ -304,7 +304,7 @@ def _without_stray_fences(markdown: Markdown, entry_point: str) -> Markdown:
 
 
 def _begin(text: str, entry_point: str) -> int | None:
-    """The position of the first line that can only be code, else of one that binds the entry point, or None."""
+    """The position of the first line that can only be code, else of the first that binds the entry point, or None."""
     start = code_start(text)
     if start is None and entry_point:
         bound = re.search(rf"(?m)^{re.escape(entry_point)}[ \t]*(?::[^=\n]*)?=(?!=)", text)
