@@ -86,6 +86,8 @@ def _compile(rule: Mapping[str, Any], scope: Scope, change: Change, language: st
     where, into = rule.get("where"), rule.get("into")
     if where is None and change == "add":
         where = "function"
+    if rule.get("pattern") == "passing_variable" and into is not None:  # of `x = []; return x` a literal is left
+        into = [*(into if isinstance(into, list) else [into]), "literal_return"]
     if quantifier == "all" and change == "add" and "where" not in rule:
         raise UserError("adding to all places needs 'where', the pattern of the places that lack it", "add `where: …`")
     if rule.get("keeps") not in (None, "parameters"):
