@@ -360,6 +360,8 @@ def _of_one(code: Code, node: ast.AST, name: str) -> str:
         inside = [each for one in makers for each in walk(one) if isinstance(each, ast.stmt)]
         idle = bool(inside) and all(isinstance(one, (ast.Return, ast.Expr, *FUNCTIONS)) for one in inside)
         why = "the decorator may do nothing of its own" if idle else ""
+    if function is None and name == "assert" and code.functions:
+        why = "it stands outside of the functions, which it may just test"
     if function is not None and (name == "assert" or (name == "call" and ".debug" in ast.unparse(node))):
         computed = {one.id for one in walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
         computed -= {one.arg for one in parameters(function)}

@@ -163,8 +163,16 @@ def _without_not(test: ast.expr) -> ast.expr:
 
 @pattern("named_condition", "named condition")
 def named_condition(code: Code) -> Iterable[Occurrence]:
-    """Conditions of `if` and `while` that are one local variable, possibly negated, or that name one by `:=`."""
+    """Conditions of `if` and `while` that are one local variable, possibly negated, or that name one by `:=`.
+
+    A variable that is given a list, a dict or a set holds no truth value.
+    """
     bound = {inner.id for inner in code.find(ast.Name) if isinstance(inner.ctx, ast.Store)}
+    displays = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+    bound -= {
+        target.id for one in code.find(ast.Assign) if isinstance(one.value, displays)
+        for target in one.targets if isinstance(target, ast.Name)
+    }  # fmt: skip
     for node in code.find(ast.If, ast.While):
         test = _without_not(node.test)
         if isinstance(test, ast.NamedExpr) or (isinstance(test, ast.Name) and test.id in bound):

@@ -120,7 +120,8 @@ def missing_value(code: Code) -> Iterator[Occurrence]:
             yield from [at(left)] if left.type is not None and "Error" in ast.unparse(left.type) else []
         elif left.value is None or ast.unparse(left.value) in ("-1", "''"):
             yield at(left)
-    stored = {ast.unparse(one.value) for one in code.find(ast.Subscript) if not code.is_literal(one.slice)}
+    stored = {ast.unparse(one.value) for one in code.find(ast.Subscript)
+              if not isinstance(one.slice, ast.Slice) and not code.is_literal(one.slice)}  # fmt: skip
     for test in code.find(ast.Compare):
         if isinstance(test.ops[0], ast.In | ast.NotIn) and ast.unparse(test.comparators[0]) in stored:
             yield at(test)

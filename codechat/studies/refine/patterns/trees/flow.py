@@ -18,7 +18,7 @@ _WRITTEN = {
     "escape_sequence", "false", "floating_point_type", "integral_type", "null", "null_literal", "object", "pair",
     "property_identifier", "string_fragment", "true", "type_identifier", "undefined",
 }  # fmt: skip
-"""Types of the nodes of a value that is written out, besides numbers, strings, signs and parentheses."""
+"""Types of the nodes of a value that is written out, in addition to numbers, strings, signs and parentheses."""
 _COMPARISONS = {"<", ">", "<=", ">=", "==", "!=", "===", "!=="}
 _WALKS = (".map", ".filter", ".reduce", ".forEach", ".some", ".every", ".stream", ".sort", ".sorted", ".indexOf",
           ".join", ".split", ".includes", ".contains")  # fmt: skip
