@@ -53,6 +53,7 @@ _WAYS_AROUND = ["__import__", "importlib.*", "slice", "AssertionError", "sys.std
 """Ways to keep a construct under another name, which does not show what it does."""
 _KIN: dict[str, tuple[Any, ...]] = {
     "nested_function": ("lambda",), "passing_variable": ("walrus", "assert"), "if_with_else": ("elif",),
+    "forward_loop": ("comprehension",),
     "list_comprehension": ("generator_expression",), "joined_import": ("joined_statements",),
     "collecting_loop": ({"pattern": "use", "names": [".extend", ".update"]},),
 }  # fmt: skip
@@ -263,6 +264,8 @@ def doubt(rule: Rule, old: Code, new: Code) -> str:
     """The reason to doubt that a change follows the instruction although its form is there; empty if there is none."""
     if rule.change == "add":
         return _of_added_text(rule, new) if rule.counts_idle else _of_added_code(rule, old, new)
+    if rule.subject.pattern.name == "listed_membership" and not clause_of("membership_test").present(new):
+        return "nothing is tested for membership any more"
     return _of_other_forms(rule, old, new) or (_of_too_few(rule, rule.into, old, new) if rule.into else "")
 
 

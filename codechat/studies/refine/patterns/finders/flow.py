@@ -22,6 +22,7 @@ _NESTING = (ast.If, *LOOPS, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 _EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _WORKING = (*LOOPS, ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
 _PLAIN = (ast.If, ast.Match, ast.Return, *FUNCTIONS, ast.ClassDef)
+_WALKING = ("sum", "min", "max", "any", "all", "sorted", "functools.reduce", ".sort", ".join", ".count", ".reverse")
 _WRAPPING = ("list", "tuple", "iter", "enumerate")
 
 
@@ -134,7 +135,10 @@ def fast_path(code: Code) -> Iterable[Occurrence]:
             elif isinstance(statement, ast.Match) and isinstance(statement.cases[0].body[-1], ast.Return):
                 yield at(statement)
             inside = () if isinstance(statement, _PLAIN) else walk(statement)
-            if isinstance(statement, _WORKING) or any(isinstance(one, COMPREHENSIONS) for one in inside):
+            if isinstance(statement, _WORKING) or any(
+                isinstance(one, COMPREHENSIONS) or (isinstance(one, ast.Call) and code.called(one.func) in _WALKING)
+                for one in inside
+            ):
                 break
 
 
