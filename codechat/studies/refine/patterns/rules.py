@@ -51,6 +51,8 @@ _JOINED = ("arithmetic", "augmented_assignment", "listed_membership", "mergeable
 _WAYS_AROUND = ["__import__", "importlib.*", "slice", "AssertionError", "sys.std*.write", "os.write", "operator.not_",
                 "operator.getitem", ".__*__", "exec", "globals", "locals", "vars"]  # fmt: skip
 """Ways to keep a construct under another name, which does not show what it does."""
+_MOVING = [".insert", ".pop", ".remove", "heapq.*", "bisect.*"]
+"""Ways in which a sorting algorithm moves elements, as do recursion and assignments to an index."""
 _KIN: dict[str, tuple[Any, ...]] = {
     "nested_function": ("lambda",), "passing_variable": ("walrus", "assert"), "if_with_else": ("elif",),
     "forward_loop": ("comprehension",),
@@ -266,7 +268,14 @@ def doubt(rule: Rule, old: Code, new: Code) -> str:
         return _of_added_text(rule, new) if rule.counts_idle else _of_added_code(rule, old, new)
     if rule.subject.pattern.name == "listed_membership" and not clause_of("membership_test").present(new):
         return "nothing is tested for membership any more"
+    if rule.into is not None and "sorted" in rule.subject.options.get("names", ()) and not _moves_elements(new):
+        return "nothing moves elements as sorting does"
     return _of_other_forms(rule, old, new) or (_of_too_few(rule, rule.into, old, new) if rule.into else "")
+
+
+def _moves_elements(code: Code) -> bool:
+    stored = any(isinstance(one.ctx, ast.Store) for one in code.find(ast.Subscript))
+    return stored or bool(clause_of(["recursion", {"pattern": "use", "names": _MOVING}]).present(code))
 
 
 def _of_added_text(rule: Rule, new: Code) -> str:
