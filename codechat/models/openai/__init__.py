@@ -33,6 +33,7 @@ from codechat.models.remote.given import headers_from_environment, key_from_envi
 
 if TYPE_CHECKING:
     import httpx2
+    import openai
 
     from codechat.models.calls.transport import Client
     from codechat.models.openai.client import SdkClient
@@ -158,16 +159,16 @@ class OpenAIApi:
             )
         return self._client
 
-    async def describe(self, seconds: float) -> EndpointInfo:
+    async def describe(self) -> EndpointInfo:
         """The model's entry in the endpoint's list; for vLLM also the version, and arguments that codechat gave it."""
         import openai
 
-        await self._find()
-        limit = min(seconds, self.config.timeout_s)
         try:
-            listed = read_json((await self._get(f"{self._base_url}/models", limit)).content)
+            listed = read_json((await self._get(f"{self._base_url}/models")).content)
         except openai.APIConnectionError as error:
-            raise Unreachable(cause_of(error)) from None
+            if _is_absent(error):
+                raise Unreachable(cause_of(error)) from None
+            raise self.failures.of_connection(cause_of(error)) from None
         except (openai.APIStatusError, ValueError):
             return EndpointInfo(self.config.base_url)
         try:
@@ -175,29 +176,30 @@ class OpenAIApi:
         except (KeyError, TypeError):
             self.failures.served = ()
         info = info_of(self.config.base_url, self.config.name, listed, time.time())
-        return replace(info, facts={**info.facts, **await self._about_vllm(limit)})
+        return replace(info, facts={**info.facts, **await self._about_vllm()})
 
-    async def _get(self, address: str, seconds: float) -> "httpx2.Response":
+    async def _get(self, address: str) -> "httpx2.Response":
         import httpx2
 
-        return await self._connect().get(address, cast_to=httpx2.Response, options={"timeout": seconds})
+        return await self._connect().get(address, cast_to=httpx2.Response)
 
-    async def _find(self) -> None:
-        """Wait until the model's server is ready, if codechat starts it, and take over its address."""
+    async def prepare(self) -> None:
+        """Load the library, wait for the model's server if codechat starts it, and take over its address."""
         servers = SERVERS.get()
         address = await servers.reach(self.config) if servers is not None else None
         if address is not None and address != self._address:
             await self.aclose()
             self._address = address
+        self._connect()
 
-    async def _about_vllm(self, seconds: float) -> dict[str, str]:
+    async def _about_vllm(self) -> dict[str, str]:
         import openai
 
         if self.config.served_by != "vllm":
             return {}
         try:
             address = self._base_url.removesuffix("/v1") + "/version"
-            version = str(writable(str(read_json((await self._get(address, seconds)).content)["version"])))
+            version = str(writable(str(read_json((await self._get(address)).content)["version"])))
         except (openai.OpenAIError, ValueError, KeyError, TypeError):
             return {}
         servers = SERVERS.get()
@@ -218,7 +220,6 @@ class OpenAIApi:
             raise self.failures.of_answer(str(error)) from None
 
     async def _post(self, body: dict[str, Any]) -> "httpx2.Response":
-        import httpx2
         import openai
 
         try:
@@ -227,7 +228,7 @@ class OpenAIApi:
         except openai.APIStatusError as error:
             refused = Refused(refusal_of(error.status_code, error.response.text), error.response.headers)
         except openai.APIConnectionError as error:
-            if isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout):
+            if _is_absent(error):
                 raise self.failures.of_unreachable(cause_of(error)) from None
             raise self.failures.of_connection(cause_of(error)) from None
         raise refused
@@ -240,6 +241,13 @@ class OpenAIApi:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+
+
+def _is_absent(error: "openai.APIConnectionError") -> bool:
+    """Whether no connection was made."""
+    import httpx2
+
+    return isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
 
 
 class Unreadable(Exception):

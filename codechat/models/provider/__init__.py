@@ -139,9 +139,11 @@ class ProviderApi:
             body["stream"] = True
         return body
 
-    async def describe(self, seconds: float) -> EndpointInfo:
-        """No facts: every reply names the model's version. Loads the library, so that no attempt waits for it."""
+    async def prepare(self) -> None:
         self._connect()
+
+    async def describe(self) -> EndpointInfo:
+        """No facts: every reply names the model's version."""
         return EndpointInfo(self.config.address)
 
     def _connect(self) -> "Model":
