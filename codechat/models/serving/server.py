@@ -116,7 +116,7 @@ def kv_tokens(base_url: str) -> int | None:
 
 
 def _get(base_url: str, path: str) -> tuple[int, str] | None:
-    """Status and text of a page; `BUSY` without a byte for `PATIENCE_S`, None if nobody answers."""
+    """Status and text of a page; `BUSY` without a byte for `PATIENCE_S`, None without an answer."""
     parts = urlsplit(base_url)
     connection = http.client.HTTPConnection(parts.hostname or "", port_of(base_url), timeout=PATIENCE_S)
     silent = None
