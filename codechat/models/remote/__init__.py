@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol, get_args
 from pydantic import field_validator
 
 from codechat.base.config import original_option, result_option, run_option
-from codechat.base.domain import BATCH, FLEX, STANDARD, Message, Reply, Tier, Usage
+from codechat.base.domain import BATCH, CHARS_PER_TOKEN, FLEX, STANDARD, Message, Reply, Tier, Usage
 from codechat.base.errors import InfrastructureError, Stopped, UserError
 from codechat.models import ModelConfig, Request
 from codechat.models.calls import (
@@ -79,7 +79,10 @@ class RemoteConfig(ModelConfig):
 
     name: str = original_option(..., "the model's name as the endpoint knows it", min_length=1)
     temperature: float | None = original_option(
-        0.0, "0 is greedy decoding; null sends none, for models that refuse it", ge=0, le=2
+        0.0,
+        "0 is greedy decoding, which few servers repeat exactly; null sends none, for models that refuse it",
+        ge=0,
+        le=2,
     )
     max_tokens: int | None = original_option(None, "most tokens of one reply; null leaves it to the endpoint", ge=1)
     thoughts: Marks = result_option((), MARKS)
@@ -389,8 +392,8 @@ class Remote:
             return replace(reply, retries=retries, rate_limited=reply.rate_limited + refused.rate_limited)
 
     def _sizes(self, request: Request) -> tuple[int, int]:
-        """The estimated tokens of a call: the prompt (four characters each), and the longest or the usual reply."""
-        sent = sum(len(message.content) for message in request.messages) // 4
+        """The estimated tokens of a call: the prompt, by its characters, and the longest or the usual reply."""
+        sent = int(sum(len(message.content) for message in request.messages) / CHARS_PER_TOKEN)
         return sent, self.config.max_tokens or int(self._usual_reply)
 
     async def _ask_in_batch(self, request: Request, question: cache.CachedQuestion | None) -> Reply:

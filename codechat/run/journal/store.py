@@ -91,10 +91,8 @@ _SUMS = ", ".join(
     for part in ("", *(f"tiers.{tier}." for tier in _TIERS))
     for name in _TOKENS
 )
-_USED = f"""
-SELECT payer, {_SUMS}
-FROM steps JOIN sessions USING (session) WHERE completed AND payer IS NOT NULL GROUP BY payer
-"""
+_USED = f"SELECT payer, {_SUMS} FROM steps WHERE payer IS NOT NULL GROUP BY payer"
+_USED_BY_COMPLETED = _USED.replace("WHERE", "JOIN sessions USING (session) WHERE completed AND")
 
 
 STEPS = "steps (session, name, digest, value, payer)"
@@ -294,10 +292,10 @@ class Journal:
 
     # -- sums ------------------------------------------------------------------------------------------------------
 
-    def used(self) -> dict[str, Usage]:
-        """Each payer's tokens in completed sessions, including replies of the response cache."""
+    def used(self, *, completed: bool = True) -> dict[str, Usage]:
+        """Each payer's tokens, including replies of the response cache; if `completed`, of completed sessions alone."""
         used: dict[str, Usage] = {}
-        for payer, *row in self._db.read(_USED):
+        for payer, *row in self._db.read(_USED_BY_COMPLETED if completed else _USED):
             total, *by_tier = [Usage(*row[start : start + len(_TOKENS)]) for start in range(0, len(row), len(_TOKENS))]
             tiers = {tier: usage for tier, usage in zip(_TIERS, by_tier, strict=True) if usage != Usage()}
             used[payer] = replace(total, tiers=tiers)
