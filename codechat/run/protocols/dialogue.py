@@ -46,8 +46,18 @@ CHECKS = 2
 
 
 def length_of(task: Task) -> int:
-    """The expected number of characters of a task's code."""
-    return len(task.reference) if task.reference else UNKNOWN_CODE
+    """The expected number of characters of a task's code.
+
+    A reference may begin with the task's text, as HumanEval's do; replies leave it out but for the signature.
+    """
+    if not task.reference:
+        return UNKNOWN_CODE
+    text, reference = task.prompt.strip(), task.reference.strip()
+    return (
+        len(reference) - len(text) + len(task.target.signature)
+        if text and reference.startswith(text)
+        else len(task.reference)
+    )
 
 
 def growing_dialogue(
