@@ -38,7 +38,7 @@ class Brake:
             self.refused = True
             raise Stopped(self.reason)
 
-    async def wait(self, sleep: Awaitable[None]) -> None:
+    async def wait(self, sleep: Awaitable[object]) -> None:
         """Wait; raises `Stopped` if the brake is already pulled or is pulled meanwhile."""
         waiting = asyncio.ensure_future(sleep)
         self._waiting.add(waiting)

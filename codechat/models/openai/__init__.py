@@ -33,6 +33,7 @@ from codechat.models.remote.given import headers_from_environment, key_from_envi
 
 if TYPE_CHECKING:
     import httpx2
+    import openai
 
     from codechat.models.calls.transport import Client
     from codechat.models.openai.client import SdkClient
@@ -158,16 +159,16 @@ class OpenAIApi:
             )
         return self._client
 
-    async def describe(self, seconds: float) -> EndpointInfo:
+    async def describe(self) -> EndpointInfo:
         """The model's entry in the endpoint's list; for vLLM also the version, and arguments that codechat gave it."""
         import openai
 
-        await self._find()
-        limit = min(seconds, self.config.timeout_s)
         try:
-            listed = read_json((await self._get(f"{self._base_url}/models", limit)).content)
+            listed = read_json((await self._get(f"{self._base_url}/models")).content)
         except openai.APIConnectionError as error:
-            raise Unreachable(cause_of(error)) from None
+            if _is_absent(error):
+                raise Unreachable(cause_of(error)) from None
+            raise self.failures.of_connection(cause_of(error)) from None
         except (openai.APIStatusError, ValueError):
             return EndpointInfo(self.config.base_url)
         try:
@@ -175,23 +176,24 @@ class OpenAIApi:
         except (KeyError, TypeError):
             self.failures.served = ()
         info = info_of(self.config.base_url, self.config.name, listed, time.time())
-        return replace(info, facts={**info.facts, **await self._about_vllm(limit), **await self._slots(info, limit)})
+        return replace(info, facts={**info.facts, **await self._about_vllm(), **await self._slots(info)})
 
-    async def _get(self, address: str, seconds: float) -> "httpx2.Response":
+    async def _get(self, address: str) -> "httpx2.Response":
         import httpx2
 
-        return await self._connect().get(address, cast_to=httpx2.Response, options={"timeout": seconds})
+        return await self._connect().get(address, cast_to=httpx2.Response)
 
-    async def _find(self) -> None:
-        """Wait until the model's server is ready, if codechat starts it, and take over its address."""
+    async def prepare(self) -> None:
+        """Load the library, wait for the model's server if codechat starts it, and take over its address."""
         servers = SERVERS.get()
         address = await servers.reach(self.config) if servers is not None else None
         if address is not None and address != self._address:
             await self.aclose()
             self._address = address
+        self._connect()
 
-    async def _about_vllm(self, seconds: float) -> dict[str, str]:
-        page = await self._page("/version", seconds) if self.config.served_by == "vllm" else None
+    async def _about_vllm(self) -> dict[str, str]:
+        page = await self._page("/version") if self.config.served_by == "vllm" else None
         if not isinstance(page, Mapping) or "version" not in page:
             return {}
         version = str(writable(str(page["version"])))
@@ -199,31 +201,29 @@ class OpenAIApi:
         arguments = servers.arguments(self.config) if servers is not None else None
         return {VLLM: version[:LONGEST], **({ARGUMENTS: arguments} if arguments is not None else {})}
 
-    async def _slots(self, info: EndpointInfo, seconds: float) -> dict[str, int]:
+    async def _slots(self, info: EndpointInfo) -> dict[str, int]:
         """The conversations that a server for one machine keeps at once, as it states them; empty for others."""
         kind = str(info.facts.get("owned_by"))
         if kind == "llamacpp":
-            props, slots = await self._page("/props", seconds), None
-            if isinstance(props, Mapping):
-                slots = props.get("total_slots")
-            if slots is None and isinstance(listed := await self._page("/slots", seconds), list):
+            props = await self._page("/props")
+            slots = props.get("total_slots") if isinstance(props, Mapping) else None
+            if slots is None and isinstance(listed := await self._page("/slots"), list):
                 slots = len(listed)
             return {SLOTS: slots} if isinstance(slots, int) and slots > 0 else {}
         if kind == "me":  # llama-cpp-python
-            page = await self._page("/openapi.json", seconds)
-            title = page.get("info", {}).get("title", "") if isinstance(page, Mapping) else ""
-            return {SLOTS: 1} if "llama.cpp" in title else {}
+            page = await self._page("/openapi.json")
+            return {SLOTS: 1} if isinstance(page, Mapping) and "llama.cpp" in str(page.get("info")) else {}
         if kind == "library":  # Ollama, which does not state OLLAMA_NUM_PARALLEL: one unless that is set
-            page = await self._page("/api/ps", seconds)
+            page = await self._page("/api/ps")
             return {SLOTS: 1} if isinstance(page, Mapping) and "models" in page else {}
         return {}
 
-    async def _page(self, path: str, seconds: float) -> Any:
+    async def _page(self, path: str) -> Any:
         """The JSON at a path outside of /v1; None without an answer."""
         import openai
 
         try:
-            return read_json((await self._get(self._base_url.removesuffix("/v1") + path, seconds)).content)
+            return read_json((await self._get(self._base_url.removesuffix("/v1") + path)).content)
         except (openai.OpenAIError, ValueError):
             return None
 
@@ -241,7 +241,6 @@ class OpenAIApi:
             raise self.failures.of_answer(str(error)) from None
 
     async def _post(self, body: dict[str, Any]) -> "httpx2.Response":
-        import httpx2
         import openai
 
         try:
@@ -250,7 +249,7 @@ class OpenAIApi:
         except openai.APIStatusError as error:
             refused = Refused(refusal_of(error.status_code, error.response.text), error.response.headers)
         except openai.APIConnectionError as error:
-            if isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout):
+            if _is_absent(error):
                 raise self.failures.of_unreachable(cause_of(error)) from None
             raise self.failures.of_connection(cause_of(error)) from None
         raise refused
@@ -263,6 +262,13 @@ class OpenAIApi:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+
+
+def _is_absent(error: "openai.APIConnectionError") -> bool:
+    """Whether no connection was made."""
+    import httpx2
+
+    return isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
 
 
 class Unreadable(Exception):

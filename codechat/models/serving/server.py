@@ -77,6 +77,8 @@ def needs_in(models: Mapping[str, ModelConfig]) -> list[Need]:
 
 MOST_BYTES = 10_000_000
 """Bytes of a page that are read."""
+BUSY = 0
+"""Stands for the status of a server that takes the connection and is silent: it is up, and busy."""
 
 
 def port_of(base_url: str) -> int:
@@ -85,15 +87,15 @@ def port_of(base_url: str) -> int:
 
 
 def answers(base_url: str) -> bool:
-    """Whether an OpenAI-compatible server answers at an address; a key is not needed."""
+    """Whether an OpenAI-compatible server answers at an address, or a busy one would; a key is not needed."""
     page = _get(base_url, urlsplit(base_url).path + "/models")
     return page is not None and page[0] != http.HTTPStatus.NOT_FOUND
 
 
 def is_healthy(port: int) -> bool:
-    """Whether the server on a port reports that it is ready."""
+    """Whether the server on a port reports that it is ready, or is busy with requests."""
     page = _get(local_url(port), "/health")
-    return page is not None and page[0] == http.HTTPStatus.OK
+    return page is not None and page[0] in (http.HTTPStatus.OK, BUSY)
 
 
 def kv_tokens(base_url: str) -> int | None:
@@ -108,13 +110,18 @@ def kv_tokens(base_url: str) -> int | None:
 
 
 def _get(base_url: str, path: str) -> tuple[int, str] | None:
-    """Status and text of a page; None without an answer within `PATIENCE_S`."""
+    """Status and text of a page; `BUSY` without a byte for `PATIENCE_S`, None without an answer."""
     parts = urlsplit(base_url)
     connection = http.client.HTTPConnection(parts.hostname or "", port_of(base_url), timeout=PATIENCE_S)
+    silent = None
     try:
+        connection.connect()
+        silent = BUSY, ""
         connection.request("GET", f"{path}?{parts.query}" if parts.query else path)
         response = connection.getresponse()
         return response.status, response.read(MOST_BYTES).decode("utf-8", "replace")
+    except TimeoutError:
+        return silent
     except (OSError, http.client.HTTPException):
         return None
     finally:

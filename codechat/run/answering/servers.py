@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from codechat.base.domain import NO_USAGE
+from codechat.base.domain import CHARS_PER_TOKEN, NO_USAGE
 from codechat.models import UNDER_TEST, remote
 from codechat.models.endpoints import ARGUMENTS, VLLM
 from codechat.models.roles import role_of
@@ -112,7 +112,6 @@ def tags_of_servers(metrics: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-CHARS_PER_TOKEN = 4
 FILLED = 0.8
 """The part of their full length that running dialogues need on average, as they are at different turns."""
 KNOWN_FROM = 5
