@@ -11,7 +11,15 @@ from codechat.base.domain import OUTCOMES, Decided
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, V
 from codechat.report.data import Column, Interval, Table, Value
 from codechat.report.metrics import Measures
-from codechat.report.metrics.counts import DECIDED, INSIDE_MEANS, TRUNCATED, TRUNCATED_SESSIONS, inside_in
+from codechat.report.metrics.counts import (
+    DECIDED,
+    EXAMINED,
+    INSIDE_MEANS,
+    TRUNCATED,
+    TRUNCATED_SESSIONS,
+    UNREAD,
+    inside_in,
+)
 from codechat.report.metrics.measures import FEW, Measure, Unit, groups_in, interval_of, size_of, value_of
 from codechat.report.metrics.statistics import rate
 
@@ -186,8 +194,10 @@ def counts(comparison: Comparison[Any], *, prefix: str = "", group: str = "data"
     titles |= {f"decided_{place}": f"Decided {place}" for place in PLACES} if inside else {}
     cut_inputs = any((found.cell.metrics.get("replies") or {}).get(TRUNCATED) for found in cells)
     titles |= {TRUNCATED: "Turns, input cut", TRUNCATED_SESSIONS: "Sessions, input cut"} if cut_inputs else {}
+    of_judges = [_of_judges(found.cell.metrics) for found in cells]
+    titles |= {key: key.replace("_", " ").capitalize() for each in of_judges for key in each}
     rows: list[tuple[SessionVerdicts, list[Value]]] = []
-    for found, number in zip(cells, unscored, strict=True):
+    for found, number, judged in zip(cells, unscored, of_judges, strict=True):
         metrics, replies = found.cell.metrics, found.cell.metrics.get("replies") or {}
         known = {
             **{key: metrics[key] for key in ("sessions", "completed", "errored")},
@@ -195,6 +205,7 @@ def counts(comparison: Comparison[Any], *, prefix: str = "", group: str = "data"
             **{count.key: value_of(metrics, count) for count in counted},
             **{f"outcome_{name}": count for name, count in metrics["outcomes"].items()},
             **{f"decided_{place}": count for place, count in (metrics.get(DECIDED) or {}).items()},
+            **judged,
             "not_scored": number,
             TRUNCATED: replies.get(TRUNCATED, 0) if replies else None,
             TRUNCATED_SESSIONS: rate(replies.get(TRUNCATED_SESSIONS, 0), metrics["completed"]) if replies else None,
@@ -203,6 +214,7 @@ def counts(comparison: Comparison[Any], *, prefix: str = "", group: str = "data"
     meanings = [f"{count.label}: {count.help}." for count in counted if count.help]
     meanings += [NOT_READ] if cut_inputs else []
     meanings += [f"Decided inside: {INSIDE_MEANS}."] if inside else []
+    meanings += ["Judge check: right answers of twelve, before the cell."] if any(of_judges) else []
     columns = [Column(key, title, ".3f" if key == TRUNCATED_SESSIONS else "d") for key, title in titles.items()]
     return named_table(
         comparison, columns, rows,
@@ -211,6 +223,14 @@ def counts(comparison: Comparison[Any], *, prefix: str = "", group: str = "data"
                        "Outcomes are of turns that were not skipped. Replies cut: ended by a limit of tokens or a "
                        "filter, of the replies at scored turns; a dash if they were not counted yet."]),
     )  # fmt: skip
+
+
+def _of_judges(metrics: Mapping[str, Any]) -> dict[str, int]:
+    """The right answers in `judge.check`, and the decisions without a readable answer, by the keys of columns."""
+    unread = metrics.get(UNREAD) or {}
+    return {f"{EXAMINED}_{role}": right for role, right in (metrics.get(EXAMINED) or {}).items()} | {
+        f"{UNREAD}_{role}": each["unreadable"] for role, each in unread.items()
+    }
 
 
 def payers_of(cells: Iterable[LoadedCell]) -> list[str]:
