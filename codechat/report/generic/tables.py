@@ -15,6 +15,8 @@ from codechat.report.metrics.counts import (
     DECIDED,
     EXAMINED,
     INSIDE_MEANS,
+    LACKS_NAME,
+    SKIPPED_UNPARSABLE,
     TRUNCATED,
     TRUNCATED_SESSIONS,
     UNREAD,
@@ -186,8 +188,12 @@ def counts(comparison: Comparison[Any], *, prefix: str = "", group: str = "data"
     titles = {key: key.capitalize() for key in ("sessions", "completed", "errored")}
     titles |= {"overflowed": "Context overflow", "replies": "Replies", "replies_cut": "Replies cut"}
     titles |= {count.key: count.label for count in counted}
+    broken = any(found.cell.metrics.get(SKIPPED_UNPARSABLE) for found in comparison.in_order())
+    titles |= {SKIPPED_UNPARSABLE: "Skipped, code does not parse"} if broken else {}
     titles |= {f"outcome_{name}": name.replace("_", " ") for name in OUTCOMES}
     cells = list(comparison.in_order())
+    other_code = any((found.cell.metrics.get("replies") or {}).get(LACKS_NAME) for found in cells)
+    titles |= {"outcome_no_code": "no code with the name", LACKS_NAME: "of these, other code"} if other_code else {}
     unscored = [sum(verdicts.count(None) for verdicts in found.passed) for found in cells]
     inside = any(inside_in(found.cell.metrics) for found in cells)
     titles |= {"not_scored": "Not scored"} if any(unscored) else {}
@@ -207,6 +213,8 @@ def counts(comparison: Comparison[Any], *, prefix: str = "", group: str = "data"
             **{f"decided_{place}": count for place, count in (metrics.get(DECIDED) or {}).items()},
             **judged,
             "not_scored": number,
+            SKIPPED_UNPARSABLE: metrics.get(SKIPPED_UNPARSABLE, 0),
+            LACKS_NAME: replies.get(LACKS_NAME, 0) if replies else None,
             TRUNCATED: replies.get(TRUNCATED, 0) if replies else None,
             TRUNCATED_SESSIONS: rate(replies.get(TRUNCATED_SESSIONS, 0), metrics["completed"]) if replies else None,
         }
