@@ -50,7 +50,7 @@ def test_an_estimate_asks_nobody_and_leaves_no_folder(tmp_path: Path) -> None:
     assert cost == uncached, "no price of cached input is known"
     assert abs(cost - (sent + 10 * received) / 1e6) <= 0.01
     calls, sent, _, received, cost, _ = (float(text.replace(",", "")) for text in row(done.stdout, "judges")[:6])
-    assert (calls, received) == (4 * 9 * 3, 4 * 9 * 3 * 200)
+    assert (calls, received) == (4 * 9 * 3 + 2 * 12, (4 * 9 * 3 + 2 * 12) * 200), "and the questions of judge.check"
     assert abs(cost - 2 * (sent + received) / 1e6) <= 0.01
     assert not list(tmp_path.iterdir())
 

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from codechat.base.domain import BATCH, CHARS_PER_TOKEN, FLEX, STANDARD, Tier, Usage
+from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST, ModelConfig
 from codechat.models.prices import listed_prices, prices_of
 from codechat.models.roles import models_in, role_of
 from codechat.report.metrics.spending import Costs, Tariff, spent_usd
 from codechat.run.cell import Cell, journals_in, session_id
 from codechat.run.cell.budget import is_free
+from codechat.run.cell.examining import expected_asks
 from codechat.run.journal import Journal
 from codechat.run.protocols import Ask
 from codechat.run.protocols.dialogue import CHECKS, EXPLANATION, PROSE
@@ -36,6 +38,7 @@ OF_CELLS = (
     "every session has all its turns, and each request holds the whole conversation so far",
     f"a judge checks {CHECKS} candidates a turn (rounded up to judge.lookahead) and answers in {JUDGEMENT} tokens",
     f"from {KNOWN_FROM} calls of a role on in the cell's journal, the tokens of its calls to come are scaled by theirs",
+    "a model that judges first answers twelve questions whose answers are known, in each role (judge.check)",
 )
 OF_SEEDS = ("the calls and tokens of each role are the recipe's expectation for an average seed",)
 OF_ALL = (
@@ -86,14 +89,17 @@ def total(estimates: Iterable[Estimate]) -> Estimate:
 def estimate_of(cell: Cell, tariff: Tariff, journals: Iterable[Path] | None = None) -> Estimate:
     """The estimate for the part of a cell that is missing in the journals (None: of its folder). Calls no model."""
     protocol = cell.protocol
-    known, measured = _recorded(cell, journals_in(cell.folder) if journals is None else journals)
-    missing, turns = list[tuple[Iterable[Ask], int]](), 0
+    paths = [*(journals_in(cell.folder) if journals is None else journals)]
+    known, measured = _recorded(cell, paths)
+    missing, unfinished, turns = list[tuple[Iterable[Ask], int]](), list[Task](), 0
     for task in cell.tasks:
         done, planned = known.get(task.task_id, 0), protocol.turns(task)
         if done < planned:
             missing.append((protocol.asks(task), done))
+            unfinished.append(task)
             turns += planned - done
-    return sum_of(missing, turns, replace(sizes_of(cell), measured=measured), tariff)
+    sizes = replace(sizes_of(cell), measured=measured)
+    return sum_of(missing, turns, sizes, tariff, expected_asks(cell, unfinished, paths))
 
 
 def sizes_of(cell: Cell) -> "Sizes":
@@ -104,10 +110,19 @@ def sizes_of(cell: Cell) -> "Sizes":
     return Sizes.of(models, {role_of(place): each for place, each in judges.items()})
 
 
-def sum_of(sessions: Sequence[tuple[Iterable[Ask], int]], turns: int, sizes: "Sizes", tariff: Tariff) -> Estimate:
-    """The estimate for sessions, or items, each with its expected calls and its number of answered turns."""
+def sum_of(
+    sessions: Sequence[tuple[Iterable[Ask], int]],
+    turns: int,
+    sizes: "Sizes",
+    tariff: Tariff,
+    before: Iterable[Ask] = (),
+) -> Estimate:
+    """The estimate for sessions, or items, each with its expected calls and its number of answered turns.
+
+    `before` are calls ahead of the sessions, made at once.
+    """
     needs = {role: Need() for role in tariff.prices}
-    for asks, done in sessions:
+    for asks, done in (*(([ask], 0) for ask in before), *sessions):
         for role, need in sizes.session(asks, done).items():
             needs.setdefault(role, Need()).add(need)
     tiers = {role: sizes.tiers.get(role, STANDARD) for role in needs}

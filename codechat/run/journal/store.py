@@ -270,6 +270,12 @@ class Journal:
         """Whether no step, unit, charge or batch is recorded."""
         return bool(self._db.read(all_empty(WORK))[0][0])
 
+    def recorded(self, unit: str, name: str, digest: str | None = None) -> str | None:
+        """The value of a step as JSON, None if it is not recorded; without a digest, of any inputs."""
+        query = "SELECT value FROM steps WHERE session=? AND name=? AND digest=coalesce(?, digest)"
+        rows = self._db.read(query, (unit, name, digest))
+        return str(rows[0][0]) if rows else None
+
     def answers(self, session: str, payer: str) -> int:
         """The number of turns in a session that have recorded answers of a role."""
         query = "SELECT count(DISTINCT substr(name, 1, instr(name, '/'))) FROM steps WHERE session=? AND payer=?"
