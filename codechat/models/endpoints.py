@@ -18,8 +18,10 @@ from codechat.models import ModelConfig
 
 IDENTIFYING = ("id", "root")
 """Facts that differ between checkpoints: the model's id, and the place that the weights were loaded from."""
-VLLM, ARGUMENTS = "vllm", "arguments"
-"""Facts about a vLLM: its version, and the arguments of codechat's start."""
+VLLM, LLAMA_CPP = "vllm", "llama_cpp"
+"""The programs that codechat starts; an endpoint's fact of that name is its version."""
+ARGUMENTS = "arguments"
+"""The fact with the arguments of codechat's start."""
 TEMPERATURE = "temperature"
 """The fact of an endpoint that refused the configured temperature: what is sent to it instead, or none."""
 LONGEST = 400
