@@ -23,6 +23,8 @@ from codechat.models.remote import Remote
 IN_PACKAGE = "package:"
 MAGIC = b"GGUF"
 DIGITS = 16
+CELLS = 256
+"""llama.cpp rounds its context up to a multiple; its server then fails (500) at a prompt between the two lengths."""
 INSTALL = "pip install 'codechat[local]', which compiles llama.cpp: it needs a C++ compiler and some minutes"
 REMEDY = "model.path names a GGUF file of this machine"
 
@@ -57,6 +59,8 @@ class GgufConfig(OpenAIConfig):
     def _are_the_file_s(cls, weights: Weights) -> Weights:
         if own := [name for name in ("revision", "dtype", "quantization") if getattr(weights, name) is not None]:
             raise ValueError(f"a GGUF file has its own {own[0]}")
+        if (weights.max_model_len or 0) % CELLS:
+            raise ValueError(f"max_model_len must be a multiple of {CELLS}: llama.cpp has no other context")
         return weights
 
     def file(self) -> Path:

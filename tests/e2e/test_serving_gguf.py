@@ -184,5 +184,7 @@ def test_what_is_missing_is_told_before_anything_runs(tmp_path: Path, monkeypatc
         identity("model=gguf", "model.path=text.gguf")
     with mistake("a GGUF file has its own quantization"):
         identity("model=gguf", "model.path=mine.gguf", "model.weights.quantization=fp8")
+    with mistake("max_model_len must be a multiple of 256"):
+        identity("model=gguf", "model.path=mine.gguf", "model.weights.max_model_len=1000")
     assert main(words()) == 2
     assert not list(Path("runs").glob("*/sessions.jsonl"))
