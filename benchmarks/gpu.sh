@@ -51,6 +51,6 @@ for path in cells:
     used, seconds = found["tokens"]["model"], found["wall_s"]
     turns = sum(len(json.loads(line)["turns"]) for line in path.with_name("sessions.jsonl").read_text().splitlines())
     print(f"""{found["completed"]:9}  {found["errored"]:7}  {turns:5}  {found["skipped_turns"]:7}  {used["input_tokens"]:9}  \
-{used["output_tokens"]:10}  {seconds:7.1f}  {used["output_tokens"] / seconds:19.1f}  {found["outcomes"]}""")
+{used["output_tokens"]:10}  {seconds:7.1f}  {used["output_tokens"] / seconds:19.1f}  {dict(filter(all, found["outcomes"].items()))}""")
 print("server  ", found.get("servers", {}).get("model"))
 ' "$out"

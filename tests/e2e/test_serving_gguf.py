@@ -86,6 +86,7 @@ def test_a_file_is_served_by_a_server_that_ends_with_the_cell(
         "prefix_hit_rate": metrics()["servers"]["model"]["prefix_hit_rate"],
     }  # fmt: skip
     assert main(ours) == 0 and len(standin.starts()) == 1, "a finished cell starts nothing"
+    assert main(["report", "runs=runs", "out=report"]) == 0
 
 
 def test_the_preset_s_file_is_found_in_its_package(standin: Standin) -> None:

@@ -17,7 +17,9 @@ from codechat.sandbox.suites import HasTestCounts
 
 # Keys in metrics.json: verdicts by where they were decided, counts of replies, the cell's size. Older cells lack them.
 DECIDED, REPLIES, LOADED = "decided", "replies", "loaded"
-TEMPERATURES = "temperatures"
+TEMPERATURES, SERVERS = "temperatures", "servers"
+OF_ENGINE = (DECIDED, REPLIES, LOADED, TEMPERATURES, SERVERS)
+"""The keys of metrics.json that cells of every protocol may have."""
 MOVED = "by_program"
 ONLY_REASONING, TRUNCATED, TRUNCATED_SESSIONS = "only_reasoning", "truncated", "truncated_sessions"
 INSIDE_MEANS = "the program shared a process with its tests: read a surprising pass"

@@ -19,6 +19,7 @@ from codechat.models.endpoints import ARGUMENTS, LLAMA_CPP, VLLM
 from codechat.models.roles import role_of
 from codechat.models.serving import FLEET, CellServers, Fleet, Server, needs_in
 from codechat.models.serving.planning import visible_gpus
+from codechat.report.metrics.counts import SERVERS
 from codechat.run.answering.endpoints import is_finished
 from codechat.run.cell import Cell, endpoints_of
 from codechat.run.cell.rescored import RescoredCell
@@ -26,9 +27,8 @@ from codechat.run.journal import Journal
 from codechat.run.protocols import Ask
 from codechat.run.settings.config import CellConfig
 
-SERVERS = "servers"
-"""The key of metrics.json, present if a server of `PROGRAMS` reported its version."""
 PROGRAMS = (VLLM, LLAMA_CPP)
+"""Servers that report a version, which metrics.json has under `SERVERS`."""
 SERVERS_FOLDER = ".servers"
 
 
