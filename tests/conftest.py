@@ -24,7 +24,9 @@ from support.undrawn import copied_stores
 
 LOCATION = "CODECHAT_CACHE_DIR"
 # Said in pyproject.toml. A test that is left out counts by the first of its marks.
-MARKS = ("engines", "browser", "slurm", "postgres", "ray", "simulations", "real", "data", "tools", "namespaces", "long")
+MARKS = (
+    "engines", "browser", "slurm", "postgres", "ray", "real", "simulations", "data", "tools", "namespaces", "long",
+)  # fmt: skip
 BY_BUBBLEWRAP = {"bubblewrap", "checkout"}  # parameters of tests that need user namespaces
 LONGER_S = 900  # the time limit of a test that has one of them
 UNDRAWN = Path(__file__).parent / "support" / "undrawn"  # put before all that processes import

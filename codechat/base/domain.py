@@ -206,13 +206,15 @@ class Extraction:
     """Code found in a reply.
 
     `code` is the reply's text; `program` is executed (test code and main guard removed). `problem` is None if the
-    program can be run; `reason` is why it cannot, or how it was found.
+    program can be run; `reason` is why it cannot, or how it was found. A reply without code has other code that
+    `lacks_name`, the entry point's, or none at all.
     """
 
     code: str | None
     program: str | None
     problem: Literal["no_code", "syntax_error"] | None
     reason: str
+    lacks_name: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,8 @@ class TurnRecord(BaseModel):
     with further roles add `usage_by_role` (tokens) and `calls` (requests and responses). `tested_as` is the earliest
     turn with the same program and tests, whose verdict this turn has. `reasoning` are the model's thoughts if they came
     apart from its reply. `truncated`: the endpoint counted too few input tokens to have read the whole request.
+    `lacks_name`: a reply that is `no_code` has code, but none with the entry point's name. `read_turn` is the turn of
+    the code that the judge was asked about, if the current code is a later one that the judge cannot read.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -108,6 +110,8 @@ class TurnRecord(BaseModel):
     decided: Decided | None = None
     tested_as: int | None = None
     truncated: bool | None = None
+    lacks_name: bool | None = None
+    read_turn: int | None = None
     failure: Failure | None = None
     cpu_s: float = 0.0
     adherence: AdherenceRecord | None = None
@@ -146,7 +150,7 @@ class TurnRecord(BaseModel):
             fields |= {"response": reply.text, "finish_reason": reply.finish_reason}
             fields |= {"usage": reply.usage, "latency_s": reply.latency_s, "reasoning": reply.reasoning or None}
         if extraction is not None:
-            fields["code"] = extraction.code
+            fields |= {"code": extraction.code, "lacks_name": extraction.lacks_name or None}
         if verdict is not None:
             fields |= {"outcome": verdict.outcome, "passed": verdict.passed, "passed_base": verdict.passed_base}
             fields |= {"decided": verdict.decided, "failure": verdict.failure, "cpu_s": verdict.cpu_s}
@@ -222,7 +226,7 @@ class CallRecord(Record):
 
 ADDED = ("language", "judgement")
 """Fields of a session that were added later."""
-ADDED_TO_TURNS = ("decided", "tested_as", "asked", "reasoning", "truncated")
+ADDED_TO_TURNS = ("decided", "tested_as", "asked", "reasoning", "truncated", "lacks_name", "read_turn")
 """Fields of a turn that were added later; None or empty where they do not apply."""
 
 

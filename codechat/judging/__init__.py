@@ -82,6 +82,14 @@ class DecidesTogether(Protocol):
         """Is_Applicable of each. Raises `InfrastructureError` if the judge cannot be asked."""
 
 
+@runtime_checkable
+class ReadsParsed(Protocol):
+    """A judge that sees nothing in code that does not parse."""
+
+    def reads(self, code: str, language: str) -> bool:
+        """Whether the code parses, or may where it runs."""
+
+
 class Judge(Protocol):
     """Decides about code by reading it; never runs it."""
 
@@ -116,5 +124,5 @@ JUDGES: Registry[Judge, JudgeTraits] = Registry("judge", "codechat.judging", Jud
 
 __all__ = [
     "ADHERENCE", "APPLICABILITY", "CONSTRAINT", "JUDGES", "QUESTIONS", "SOLUTION", "ConstraintQuestion",
-    "DecidesConstraints", "DecidesTogether", "Judge", "JudgeConfig", "JudgeTraits",
+    "DecidesConstraints", "DecidesTogether", "Judge", "JudgeConfig", "JudgeTraits", "ReadsParsed",
 ]  # fmt: skip

@@ -5,11 +5,13 @@ A model behind an endpoint asks for its description once, before its first call,
 the endpoint that gave it.
 """
 
+import ipaddress
 import json
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
+from urllib.parse import urlsplit
 
 from codechat.base.config import Config, result_option
 from codechat.base.files import canonical_json
@@ -22,6 +24,8 @@ VLLM, LLAMA_CPP = "vllm", "llama_cpp"
 """The programs that codechat starts; an endpoint's fact of that name is its version."""
 ARGUMENTS = "arguments"
 """The fact with the arguments of codechat's start."""
+SLOTS = "slots"
+"""The fact of a server that keeps few conversations: how many."""
 TEMPERATURE = "temperature"
 """The fact of an endpoint that refused the configured temperature: what is sent to it instead, or none."""
 LONGEST = 400
@@ -146,6 +150,16 @@ def address_of(config: ModelConfig) -> str | None:
     """The model's address, or a provider's name if its library knows the address; None without an endpoint."""
     address = getattr(config, "base_url", None) or getattr(config, "provider", None)
     return address if isinstance(address, str) else None
+
+
+def is_near(base_url: str, *, private: bool = True) -> bool:
+    """Whether an address is this machine's own, or, if `private`, one of a private network."""
+    host = urlsplit(base_url).hostname or ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return address.is_loopback or (private and address.is_private)
 
 
 def at_address(config: ModelConfig, address: str) -> ModelConfig:

@@ -42,6 +42,7 @@ RUN_OPTIONS = {
     "prompt_cache",
     "headers",
     "stream",
+    "slots",
 }
 TASK = task_of("T/0", "def add(a, b):", "def add(a, b):\n    return a + b\n", prompt="Add.")
 ISSUE = AssistTask("a/b#1", "Help.", author="user", thread=(Comment("ann", "2025-01-01T00:00:00Z", "Set it."),))

@@ -31,7 +31,7 @@ Remove all assertions.,semantic,"{""pattern"": ""assert""}"
 
 
 def answers(call: Call) -> Any:
-    """The reference with a comment; task 1 gives no code first, task 2 soon overflows, task 3 soon breaks."""
+    """The reference with a comment; task 0 breaks twice and mends; task 1 gives no code first, task 2 soon overflows, task 3 soon breaks."""
     user = [message for message in call.messages if message["role"] == "user"]
     number = next(n for n, task in enumerate(TASKS) if task.prompt.strip() in user[0]["content"])
     task, turn = TASKS[number], len(user) - 1
@@ -39,6 +39,8 @@ def answers(call: Call) -> Any:
         return "I would rather not."
     if number == 2 and turn >= 2:
         return overflow()
+    if number == 0 and turn in (1, 2):
+        return f"```python\n{task.target.signature}\n    return (\n```"
     if number == 3 and turn >= 2:
         return f"```python\n{task.target.signature}\n    return None\n```"
     comment = f"# {turn}" if turn else ""
@@ -89,6 +91,9 @@ def comparable(value: Any) -> Any:
 def test_the_source_has_every_kind_of_turn(source: Path) -> None:
     turns = [turn for session in sessions(source) for turn in session["turns"]]
     assert sum(turn["skipped"] for turn in turns) > 3
+    assert {turn["read_turn"] for turn in turns if "read_turn" in turn} == {0}, (
+        "the code of turn 0 is read until one parses"
+    )
     assert {turn["outcome"] for turn in turns} >= {"pass", "fail", "no_code"}
     assert [session["ended"] for session in sessions(source)] == [None, None, "context_overflow", None]
     assert {turn["adherence"]["verdict"] for turn in turns if turn["adherence"]} == {"adhered", "violated"}

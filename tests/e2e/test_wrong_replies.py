@@ -104,6 +104,30 @@ def test_what_a_server_withholds_is_said_first(
     assert ("truncated_sessions" in table.splitlines()[0]) is ("truncated" in count)
 
 
+def broken(call: Call) -> Result:
+    """The first task's code never parses; the others' lacks the name."""
+    task = dataset_tasks("starter")[0]
+    named = task.prompt.strip() in call.messages[0]["content"]
+    return f"```python\n{task.target.signature}\n    return (\n```" if named else "```python\nx = 1\n```"
+
+
+def test_skips_on_broken_code_and_code_without_the_name_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [*WORDS, "judge=rules", "agenda.sequence=[semantic,semantic]"]
+    with OpenAIServer(broken) as server:
+        assert main([*words, f"model.base_url={server.base_url}"]) == 0
+    cautions = (
+        "6 of 6 follow-up turns were skipped (6, 2 of them since the code does not parse)",
+        "no code with the name asked for was found in 2 of 3 replies, and 2 have other code",
+    )
+    said = " ".join(capsys.readouterr().out.split())
+    assert all(caution in said.partition("Pass@1")[0] for caution in cautions)
+    assert "2 no_code (2 with code that lacks the name), 1 syntax_error" in said
+    assert main(["report", "runs=runs", "out=out"]) == 0
+    head, row = next(Path("out").rglob("counts.csv")).read_text().splitlines()
+    counts = dict(zip(head.split(","), row.split(","), strict=True))
+    assert (counts["skipped_unparsable"], counts["outcome_no_code"], counts["lacks_name"]) == ("2", "2", "2")
+
+
 def assert_before(caution: str, figures: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = " ".join(capsys.readouterr().out.split())
     assert caution in said.partition(figures)[0]

@@ -155,7 +155,8 @@ def fits_as_then(name: str) -> Callable[[str, Instruction], Applicability]:
     for session in kept(name):
         code = ""
         for turn in session["turns"]:
-            then.update(((code, one["id"]), one["applicable"]) for one in turn["candidates"] if one["by"] == "rules")
+            read = session["turns"][turn["read_turn"]]["code"] if "read_turn" in turn else code
+            then.update(((read, one["id"]), one["applicable"]) for one in turn["candidates"] if one["by"] == "rules")
             code = turn.get("code") or code
 
     def decide(code: str, instruction: Instruction) -> Applicability:

@@ -154,6 +154,8 @@ def _columns() -> Iterator[ExportColumn]:
         ("reasoning", "string", "turn.reasoning", "the model's thoughts, if they came apart from the reply"),
         ("reasoning_tokens", "int64", "turn.usage.reasoning_tokens", "the model's, a part of the output tokens"),
         ("truncated", "bool", "turn.truncated", "the endpoint did not read the whole request"),
+        ("lacks_name", "bool", "turn.lacks_name", "the reply has code, but none with the entry point's name"),
+        ("read_turn", "int64", "turn.read_turn", "the turn whose code the judge read, if not the last one"),
     )
     for name, kind, source, meaning in rows:
         yield ExportColumn(name, kind, _at(source) if isinstance(source, str) else source, meaning)

@@ -7,6 +7,7 @@ An attempt takes a slot by `Endpoint.enter`, which returns a `Ticket`, and frees
 """
 
 import asyncio
+import itertools
 import math
 import random
 import time
@@ -15,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
+from codechat.base.domain import Usage
 from codechat.models.calls.brake import BRAKE
 
 
@@ -97,6 +99,76 @@ class Ticket:
     epoch: int
 
 
+KEPT = 0.5
+"""The least part of a conversation's tokens that comes from the cache of a server that still has the conversation."""
+LOOKS = 8
+"""Calls over which that part is measured."""
+
+
+class Dialogues:
+    """The conversations with the model under test that are under way at one address.
+
+    A server with few slots keeps as many conversations, and reads another one from its beginning. There the
+    conversations that began first are continued, and the next one begins when one of them has ended.
+    """
+
+    def __init__(self) -> None:
+        self.most: float = math.inf
+        self._tokens: dict[str, int] = {}  # of each conversation under way, in the order of their beginnings
+        self._waiting: list[tuple[str, asyncio.Future[None]]] = []
+        self._reports = False  # whether the server has ever reported cached tokens
+        self._parts: deque[float] = deque(maxlen=LOOKS)
+
+    async def begin(self, name: str) -> None:
+        """Wait until a conversation may be continued, or begun. Raises `Stopped`."""
+        self._tokens.setdefault(name, 0)
+        if self._is_next(name):
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((name, turn))
+        COUNTERS.waiting += 1
+        try:
+            await BRAKE.get().wait(turn)
+        finally:
+            COUNTERS.waiting -= 1
+            self._waiting.remove((name, turn))
+
+    def end(self, name: str) -> None:
+        """A conversation has ended, or may not have begun."""
+        if self._tokens.pop(name, None) is not None:
+            self._admit()
+
+    def keep(self, most: float) -> None:
+        """Bound the conversations under way, from now on."""
+        self.most = most
+        self._admit()
+
+    def measure(self, name: str, usage: Usage) -> None:
+        """Report the usage of a conversation's last reply.
+
+        If the server reads most of its conversations again, half as many are continued from now on.
+        """
+        before = self._tokens.get(name)
+        if before is None:
+            return
+        self._tokens[name] = usage.input_tokens + usage.output_tokens
+        self._reports |= usage.cached_input_tokens > 0
+        if before and self._reports:
+            self._parts.append(usage.cached_input_tokens / before)
+        under_way = min(self.most, len(self._tokens))
+        if len(self._parts) == LOOKS and sum(self._parts) < KEPT * LOOKS and under_way > 1:
+            self._parts.clear()
+            self.keep(under_way // 2)
+
+    def _is_next(self, name: str) -> bool:
+        return math.isinf(self.most) or name in itertools.islice(self._tokens, int(self.most))
+
+    def _admit(self) -> None:
+        for name, turn in self._waiting:
+            if self._is_next(name) and not turn.done():
+                turn.set_result(None)
+
+
 class Endpoint:
     """The requests under way at one address: a queue for their slots, and two paces.
 
@@ -105,7 +177,7 @@ class Endpoint:
     """
 
     def __init__(self, timing: Timing = REAL) -> None:
-        self.timing = timing
+        self.timing, self.dialogues = timing, Dialogues()
         self._most: float = math.inf
         self._level: float | None = None  # of an adaptive endpoint
         self._epoch = 0  # how often the level was halved
@@ -122,6 +194,11 @@ class Endpoint:
         self._tokens = _tighter(self._tokens, limits.tokens_per_minute)
         if limits.adaptive and self._level is None:
             self._level = FIRST_LEVEL
+
+    def keeps(self, slots: int) -> None:
+        """Apply the number of conversations that the server keeps: to requests, and to conversations under way."""
+        self._most = min(self._most, slots)
+        self.dialogues.keep(min(self.dialogues.most, slots))
 
     @property
     def allowed(self) -> int:
@@ -219,3 +296,9 @@ _ENDPOINTS: "WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Endpoint]]" 
 def endpoint_at(address: str) -> Endpoint:
     """The running event loop's endpoint for an address."""
     return _ENDPOINTS.setdefault(asyncio.get_running_loop(), {}).setdefault(address, Endpoint())
+
+
+def dialogue_ended(name: str) -> None:
+    """Report the end of a conversation to the running event loop's endpoints."""
+    for endpoint in _ENDPOINTS.get(asyncio.get_running_loop(), {}).values():
+        endpoint.dialogues.end(name)

@@ -23,7 +23,7 @@ from codechat.base.texts import read_json, visible, writable
 from codechat.models import MODELS
 from codechat.models.calls.answers import OTHER_SHAPES, Ending, ending, usage_in, word_of
 from codechat.models.calls.batches import RequestKey
-from codechat.models.endpoints import ARGUMENTS, LLAMA_CPP, LONGEST, VLLM, EndpointInfo, info_of
+from codechat.models.endpoints import ARGUMENTS, LLAMA_CPP, LONGEST, SLOTS, VLLM, EndpointInfo, info_of
 from codechat.models.openai.streams import is_stream, whole_answer
 from codechat.models.prices import listed_prices
 from codechat.models.reasoning import THOUGHTS, reasoning_in
@@ -180,7 +180,7 @@ class OpenAIApi:
         except (KeyError, TypeError):
             self.failures.served = ()
         info = info_of(self.config.base_url, self.config.name, listed, time.time())
-        return replace(info, facts={**info.facts, **await self._about_program(limit)})
+        return replace(info, facts={**info.facts, **await self._about_program(limit), **await self._slots(info, limit)})
 
     async def _get(self, address: str, seconds: float) -> "httpx2.Response":
         import httpx2
@@ -196,17 +196,14 @@ class OpenAIApi:
             self._address = address
 
     async def _about_program(self, seconds: float) -> dict[str, str]:
-        import openai
-
         program = self.config.served_by
         if program is None:
             return {}
-        page, *keys = VERSIONS[program]
-        try:
-            value = read_json((await self._get(self._base_url.removesuffix("/v1") + page, seconds)).content)
-            for key in keys:
-                value = value[key]
-        except (openai.OpenAIError, ValueError, KeyError, TypeError):
+        path, *keys = VERSIONS[program]
+        value = await self._page(path, seconds)
+        for key in keys:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if value is None:
             return {}
         servers = SERVERS.get()
         arguments = servers.arguments(self.config) if servers is not None else None
@@ -214,6 +211,34 @@ class OpenAIApi:
             program: str(writable(str(value)))[:LONGEST],
             **({ARGUMENTS: arguments} if arguments is not None else {}),
         }
+
+    async def _slots(self, info: EndpointInfo, seconds: float) -> dict[str, int]:
+        """The conversations that a server for one machine keeps at once, as it states them; empty for others."""
+        kind = str(info.facts.get("owned_by"))
+        if kind == "llamacpp":
+            props, slots = await self._page("/props", seconds), None
+            if isinstance(props, Mapping):
+                slots = props.get("total_slots")
+            if slots is None and isinstance(listed := await self._page("/slots", seconds), list):
+                slots = len(listed)
+            return {SLOTS: slots} if isinstance(slots, int) and slots > 0 else {}
+        if kind == "me":  # llama-cpp-python
+            page = await self._page("/openapi.json", seconds)
+            title = page.get("info", {}).get("title", "") if isinstance(page, Mapping) else ""
+            return {SLOTS: 1} if "llama.cpp" in title else {}
+        if kind == "library":  # Ollama, which does not state OLLAMA_NUM_PARALLEL: one unless that is set
+            page = await self._page("/api/ps", seconds)
+            return {SLOTS: 1} if isinstance(page, Mapping) and "models" in page else {}
+        return {}
+
+    async def _page(self, path: str, seconds: float) -> Any:
+        """The JSON at a path outside of /v1; None without an answer."""
+        import openai
+
+        try:
+            return read_json((await self._get(self._base_url.removesuffix("/v1") + path, seconds)).content)
+        except (openai.OpenAIError, ValueError):
+            return None
 
     async def send(self, body: dict[str, Any], tier: Tier, *, final: bool = False) -> Reply:
         more = {"service_tier": tier} if tier == FLEX else self._batched if tier == BATCH else {}

@@ -18,7 +18,7 @@ from pydantic import field_validator
 from codechat.base.config import original_option, result_option, run_option
 from codechat.base.domain import BATCH, FLEX, STANDARD, Message, Reply, Tier, Usage
 from codechat.base.errors import InfrastructureError, Stopped, UserError
-from codechat.models import ModelConfig, Request
+from codechat.models import UNDER_TEST, ModelConfig, Request
 from codechat.models.calls import (
     BRAKE,
     HELD_SLOTS,
@@ -34,7 +34,16 @@ from codechat.models.calls import (
 from codechat.models.calls.answers import is_final
 from codechat.models.calls.batches import REQUEST_KEY, BatchPolicy, RequestKey
 from codechat.models.calls.purse import PURSE
-from codechat.models.endpoints import ENDPOINT_LISTENER, TEMPERATURE, EndpointInfo, Weights, address_of, facts_of
+from codechat.models.endpoints import (
+    ENDPOINT_LISTENER,
+    SLOTS,
+    TEMPERATURE,
+    EndpointInfo,
+    Weights,
+    address_of,
+    facts_of,
+    is_near,
+)
 from codechat.models.reasoning import MARKS, Marks, parted
 from codechat.models.remote.failures import Failures, Refusal, SupportedParameters
 from codechat.models.remote.given import header_variables, plain_address, variable_name
@@ -90,6 +99,9 @@ class RemoteConfig(ModelConfig):
         "auto", "whether answers are asked for as streams: true, false, or auto: if the endpoint gives no others"
     )
     max_concurrency: int = run_option(32, "most calls under way at once to the endpoint", ge=1)
+    slots: int | None = run_option(
+        None, "conversations that the server keeps at once; null: as many as it states, if it states them", ge=1
+    )
     requests_per_minute: float | None = run_option(
         None, "most requests a minute to this endpoint; null: no limit", gt=0
     )
@@ -216,6 +228,7 @@ class Remote:
         self._longest_reply = 0  # of the last ones
         self._has_answered = False
         self._reached = self._presented = False
+        self._is_near = is_near(config.address)
         self._info: EndpointInfo | None = None
         self._reaching = asyncio.Lock()
 
@@ -240,6 +253,9 @@ class Remote:
                 self._info = await self._api.describe(PROBE_TIMEOUT_S)
             except Unreachable as problem:
                 raise self._failures.of_nobody(str(problem)) from None
+            slots = self.config.slots or self._info.facts.get(SLOTS)
+            if isinstance(slots, int):
+                self._limits().keeps(slots)
             await self._present(self._info)
             if self.config.cache is not False:
                 cache.store_endpoint_info(self._api.address, self.config.name, self._info.text())
@@ -322,6 +338,9 @@ class Remote:
         """The reply, once the budget has room for it and the calls under way; reserved until it is recorded."""
         slots, endpoint = HELD_SLOTS.get() or HeldSlots(), self._limits()
         slots.leave()  # of an earlier call of this step, which others may wait for
+        dialogue = slots.unit if request.role == UNDER_TEST else ""
+        if dialogue:  # before a reservation, which would keep room from the conversations under way
+            await endpoint.dialogues.begin(dialogue)
         sent, said = self._sizes(request)
         longest = self._longest_reply if self._has_answered else self.config.max_tokens or UNKNOWN_REPLY_TOKENS
         expected = Usage(sent, longest).served_as(self.config.tier)
@@ -335,6 +354,10 @@ class Remote:
             give_back()
         else:
             slots.keep(give_back)
+        if dialogue and self._is_near:
+            endpoint.dialogues.measure(dialogue, reply.usage)
+        if request.final:
+            endpoint.dialogues.end(dialogue)
         return reply
 
     async def _call(self, request: Request, endpoint: Endpoint, tokens: int) -> Reply:

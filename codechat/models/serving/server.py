@@ -1,7 +1,6 @@
 """A model server: its model and weights, and questions to it. Models of a cell with equal weights share a server."""
 
 import http.client
-import ipaddress
 import re
 import socket
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from urllib.parse import urlsplit
 
 from codechat.base.files import content_hash
 from codechat.models import ModelConfig
-from codechat.models.endpoints import VLLM, Weights
+from codechat.models.endpoints import VLLM, Weights, is_near
 from codechat.models.gguf import GgufConfig
 from codechat.models.openai import OpenAIConfig
 
@@ -55,12 +54,7 @@ def server_of(config: ModelConfig) -> Server | None:
     """The server that codechat may start for a model; None if the model is not served on this machine."""
     if not isinstance(config, OpenAIConfig) or config.served_by is None:
         return None
-    host = urlsplit(config.base_url).hostname or ""
-    try:
-        is_local = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        is_local = host == "localhost"
-    if not is_local:
+    if not is_near(config.base_url, private=False):
         return None
     if isinstance(config, GgufConfig):
         file = config.file()

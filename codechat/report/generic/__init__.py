@@ -16,6 +16,7 @@ from codechat.report.generic.overview import section_of, standing
 from codechat.report.generic.paired import differences, pairs
 from codechat.report.generic.tables import Sheet, costs, counts, tables_of
 from codechat.report.metrics import Measures
+from codechat.report.metrics.counts import LACKS_NAME, REPLIES
 from codechat.report.metrics.measures import COMMON, FEW, Unit, changes_text, interval_of, size_of, size_text, value_of
 
 TextLine = tuple[str, str]
@@ -62,8 +63,11 @@ def sessions_text(metrics: Mapping[str, Any], counts: Iterable[tuple[int | None,
 
 
 def outcomes_text(metrics: Mapping[str, Any]) -> str:
-    """The number of turns by outcome."""
-    return ", ".join(f"{count} {name}" for name, count in metrics["outcomes"].items() if count) or NONE
+    """The number of turns by outcome, and of `no_code` how many have other code than the one asked for."""
+    lacking = (metrics.get(REPLIES) or {}).get(LACKS_NAME)
+    notes = {"no_code": f" ({lacking} with code that lacks the name)"} if lacking else {}
+    told = (f"{count} {name}{notes.get(name, '')}" for name, count in metrics["outcomes"].items() if count)
+    return ", ".join(told) or NONE
 
 
 def ends_text(series: Sequence[float | None], change: float | None = None) -> str:

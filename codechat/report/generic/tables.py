@@ -11,7 +11,15 @@ from codechat.base.domain import OUTCOMES, Decided
 from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, V
 from codechat.report.data import Column, Interval, Table, Value
 from codechat.report.metrics import Measures
-from codechat.report.metrics.counts import DECIDED, INSIDE_MEANS, TRUNCATED, TRUNCATED_SESSIONS, inside_in
+from codechat.report.metrics.counts import (
+    DECIDED,
+    INSIDE_MEANS,
+    LACKS_NAME,
+    SKIPPED_UNPARSABLE,
+    TRUNCATED,
+    TRUNCATED_SESSIONS,
+    inside_in,
+)
 from codechat.report.metrics.measures import FEW, Measure, Unit, groups_in, interval_of, size_of, value_of
 from codechat.report.metrics.statistics import rate
 
@@ -178,8 +186,12 @@ def counts(comparison: Comparison[Any], *, prefix: str = "", group: str = "data"
     titles = {key: key.capitalize() for key in ("sessions", "completed", "errored")}
     titles |= {"overflowed": "Context overflow", "replies": "Replies", "replies_cut": "Replies cut"}
     titles |= {count.key: count.label for count in counted}
+    broken = any(found.cell.metrics.get(SKIPPED_UNPARSABLE) for found in comparison.in_order())
+    titles |= {SKIPPED_UNPARSABLE: "Skipped, code does not parse"} if broken else {}
     titles |= {f"outcome_{name}": name.replace("_", " ") for name in OUTCOMES}
     cells = list(comparison.in_order())
+    other_code = any((found.cell.metrics.get("replies") or {}).get(LACKS_NAME) for found in cells)
+    titles |= {"outcome_no_code": "no code with the name", LACKS_NAME: "of these, other code"} if other_code else {}
     unscored = [sum(verdicts.count(None) for verdicts in found.passed) for found in cells]
     inside = any(inside_in(found.cell.metrics) for found in cells)
     titles |= {"not_scored": "Not scored"} if any(unscored) else {}
@@ -196,6 +208,8 @@ def counts(comparison: Comparison[Any], *, prefix: str = "", group: str = "data"
             **{f"outcome_{name}": count for name, count in metrics["outcomes"].items()},
             **{f"decided_{place}": count for place, count in (metrics.get(DECIDED) or {}).items()},
             "not_scored": number,
+            SKIPPED_UNPARSABLE: metrics.get(SKIPPED_UNPARSABLE, 0),
+            LACKS_NAME: replies.get(LACKS_NAME, 0) if replies else None,
             TRUNCATED: replies.get(TRUNCATED, 0) if replies else None,
             TRUNCATED_SESSIONS: rate(replies.get(TRUNCATED_SESSIONS, 0), metrics["completed"]) if replies else None,
         }

@@ -22,6 +22,7 @@ OF_ENGINE = (DECIDED, REPLIES, LOADED, TEMPERATURES, SERVERS)
 """The keys of metrics.json that cells of every protocol may have."""
 MOVED = "by_program"
 ONLY_REASONING, TRUNCATED, TRUNCATED_SESSIONS = "only_reasoning", "truncated", "truncated_sessions"
+LACKS_NAME, SKIPPED_UNPARSABLE = "lacks_name", "skipped_unparsable"
 INSIDE_MEANS = "the program shared a process with its tests: read a surprising pass"
 MOST = 0.2
 """The share of unusable sessions, turns or replies above which a caution precedes all figures."""
@@ -67,12 +68,13 @@ def count_replies(sessions: Iterable[SessionRecord]) -> dict[str, int]:
     """Replies of the model under test in completed sessions that were no whole answers.
 
     `all`: replies at scored turns; `cut`: replies ended by a limit of tokens or a filter; `no_code`: replies without
-    code; `overflowed`: sessions that outgrew the model's context. If there are any: `only_reasoning`, replies with text
-    in the field of the reasoning alone; `truncated`, turns with a request that the endpoint did not read as a whole, in
-    so many `truncated_sessions`.
+    code that has the name asked for; `overflowed`: sessions that outgrew the model's context. If there are any:
+    `lacks_name`, replies of `no_code` that have other code; `only_reasoning`, replies with text in the field of the
+    reasoning alone; `truncated`, turns with a request that the endpoint did not read as a whole, in so many
+    `truncated_sessions`.
     """
     found = dict.fromkeys(("all", "cut", "no_code", "overflowed"), 0)
-    if_any = dict.fromkeys((ONLY_REASONING, TRUNCATED, TRUNCATED_SESSIONS), 0)
+    if_any = dict.fromkeys((LACKS_NAME, ONLY_REASONING, TRUNCATED, TRUNCATED_SESSIONS), 0)
     for session in sessions:
         if session.status != "completed":
             continue
@@ -85,6 +87,7 @@ def count_replies(sessions: Iterable[SessionRecord]) -> dict[str, int]:
                 found["all"] += 1
                 found["cut"] += is_cut(turn.finish_reason)
                 found["no_code"] += turn.outcome == "no_code"
+                if_any[LACKS_NAME] += turn.outcome == "no_code" and bool(turn.lacks_name)
     return found | {name: count for name, count in if_any.items() if count}
 
 
@@ -144,9 +147,11 @@ def _session_cautions(metrics: Mapping[str, Any]) -> Iterator[str]:
         yield f"{errored} of {errored + completed} sessions errored: {basis}"
     if isinstance(skipped, int) and isinstance(undecided, int) and isinstance(completed, int) and curve:
         turns, lost = completed * (len(curve) - 1), skipped + undecided
+        unparsable = metrics.get(SKIPPED_UNPARSABLE)
+        broken = f", {unparsable} of them since the code does not parse" if unparsable else ""
         if lost > MOST * turns:
             yield (
-                f"{lost} of {turns} follow-up turns were skipped ({skipped}) or undecided ({undecided}): "
+                f"{lost} of {turns} follow-up turns were skipped ({skipped}{broken}) or undecided ({undecided}): "
                 "the figures rest on the others, and skipped turns repeat the verdict before them"
             )
     if isinstance(undecided, float) and undecided > MOST:
@@ -176,7 +181,9 @@ def _reply_cautions(metrics: Mapping[str, Any]) -> Iterator[str]:
     if found.get("cut", 0) > MOST * replies:
         yield f"{found['cut']} of {replies} replies were cut off by a limit of tokens (model.max_tokens) or a filter"
     if found.get("no_code", 0) > MOST * replies:
-        yield f"no code was found in {found['no_code']} of {replies} replies: read some in sessions.jsonl"
+        lacking = f", and {other} have other code" if (other := found.get(LACKS_NAME, 0)) else ""
+        without = f"no code {'with the name asked for ' if other else ''}was found in {found['no_code']}"
+        yield f"{without} of {replies} replies{lacking}: read some in sessions.jsonl"
     for place, used in (metrics.get(TEMPERATURES) or {}).items():
         sent = ", ".join(dict.fromkeys(map(str, used["sent"])))
         refused = f"the endpoint refuses {place}.temperature={used['configured']}"

@@ -42,6 +42,7 @@ class SessionOutlines:
     length: int = 0
     completed: list[SessionOutline] = field(default_factory=list)
     undecided_applicability: int = 0
+    skipped_unparsable: int = 0
     tokens: Tokens = field(default_factory=no_tokens)
     _outcomes: Counter[tuple[Outcome | None, bool]] = field(default_factory=Counter)
 
@@ -77,6 +78,7 @@ class SessionOutlines:
         self.completed.append(SessionOutline(session.task_id, turns))
         self._outcomes.update((turn.outcome, turn.skipped) for turn in turns)
         self.undecided_applicability += sum(c.applicable is None for turn in session.turns for c in turn.candidates)
+        self.skipped_unparsable += _skips_on_unparsable(session)
         add_tokens(self.tokens, session)
 
 
@@ -86,6 +88,17 @@ def outlines_of(sessions: Iterable[SessionRecord]) -> SessionOutlines:
     for session in sessions:
         found.add(session)
     return found
+
+
+def _skips_on_unparsable(session: SessionRecord) -> int:
+    """Skipped turns whose current code, the last of the session, does not parse, and no earlier one was read."""
+    count, parses = 0, True
+    for turn in session.turns:
+        if turn.skipped:
+            count += not parses and turn.read_turn is None
+        elif turn.code is not None:
+            parses = turn.outcome != "syntax_error"
+    return count
 
 
 _KINDS: dict[TurnOutline, TurnOutline] = {}  # equal turns share one object: there are only some hundred different ones

@@ -76,6 +76,8 @@ def _turn(
 ) -> dict[str, Any]:
     key = instruction_key(turn)
     more = [*turn.of_protocol.items(), *([("input cut", True)] if turn.truncated else [])]
+    more += [("code without the name", True)] if turn.lacks_name else []
+    more += [] if turn.read_turn is None else [(f"judged on turn {turn.read_turn}", True)]
     values = {
         "instruction": None if key is None else instructions[key],
         "candidates": [[each.id, each.applicable, each.by] for each in turn.candidates],

@@ -1,7 +1,7 @@
 // Two dialogues of one task side by side, turn by turn: two models, two samples, or the official verdicts and ours.
 
 const OFFICIAL = "official";
-const LETTER = Object.fromEntries(Object.entries(OUTCOMES).map(([letter, name]) => [name.replace(" ", "_"), letter]));
+const LETTER = { pass: "p", fail: "f", timeout: "t", no_code: "n", syntax_error: "s", crash: "c" };
 
 // The address's part that says what stands beside a session.
 const besideNow = () => (parameters().get("beside") ? { beside: parameters().get("beside") } : {});

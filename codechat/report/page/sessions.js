@@ -1,6 +1,6 @@
 // The list of sessions: an index that is searched and filtered, of which only the visible rows are drawn.
 
-const OUTCOMES = { p: "pass", f: "fail", t: "timeout", n: "no code", s: "syntax error", c: "crash", "-": "not scored" };
+const OUTCOMES = { p: "pass", f: "fail", t: "timeout", n: "no code with the name", s: "syntax error", c: "crash", "-": "not scored" };
 const GLYPHS = { p: "", f: "×", t: "t", n: "∅", s: "!", c: "c", "-": "·" };
 const SCOPES = ["cosmetic", "structural", "semantic"]; // in this order
 const EVENTS = { broke: "broke here", mended: "mended here", a: "adhered", v: "violated", u: "undecided", s: "skipped" };

@@ -20,6 +20,7 @@ from codechat.base.seeding import generator
 from codechat.datasets.tasks import Task
 from codechat.judging.deciding import Decision, Question, decide
 from codechat.models import UNDER_TEST, BaselineView, Request
+from codechat.models.calls.limits import dialogue_ended
 from codechat.moved import moved_verb
 from codechat.run.protocols.inputs import InputsRead
 from codechat.run.protocols.services import (
@@ -115,7 +116,8 @@ class Unit:
         return await self.step_at(place, "run", command.key, Ran, lambda: self.services.tests.run(command))
 
     async def aclose(self) -> None:
-        """Close the resources that were opened for the unit."""
+        """Close the resources that were opened for the unit, and its conversations."""
+        dialogue_ended(self._key)
         await self.opened.aclose()
 
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 from codechat.base.domain import Extraction, Target
 from codechat.base.plugins import import_all
 from codechat.base.promises import check_type, is_plugin
-from codechat.sandbox.languages.definitions import definition
+from codechat.sandbox.languages.definitions import definition, may_define
 from codechat.sandbox.languages.grammar import Grammar, Parsed
 from codechat.sandbox.languages.replies import Block, Fences, split, untag, without_prose
 from codechat.sandbox.languages.thoughts import LONGEST_REPLY as LONGEST_REPLY
@@ -200,8 +200,23 @@ Kind = tuple[list[Block], str]  # blocks of a reply that are equally likely to b
 
 
 def _blocks(answer: str, names: Sequence[str]) -> list[Block]:
-    fences = Fences(lambda tag: tag.lower() in names)
-    return [block for block in split(answer, fences).blocks if block.text.strip()]
+    return [block for block in split(answer, _fences(names)).blocks if block.text.strip() and not is_stray(block)]
+
+
+def _fences(names: Sequence[str]) -> Fences:
+    return Fences(lambda tag: tag.lower() in names)
+
+
+def is_stray(block: Block) -> bool:
+    """Whether a fence was meant to close what no fence had opened: nothing but prose is behind it."""
+    return not block.closed and not block.tag and not without_prose(block.text)
+
+
+def without_fences(answer: str, fences: Fences) -> str:
+    """A reply without stray fences; empty if it has others."""
+    markdown = split(answer, fences)
+    fenced = not all(map(is_stray, markdown.blocks)) or "```" in markdown.outside or "~~~" in markdown.outside
+    return "" if fenced else markdown.outside
 
 
 def tagged(blocks: list[Block], names: Sequence[str]) -> tuple[Kind, Kind]:
@@ -226,14 +241,16 @@ def _extraction(
     answer: str, kinds: Sequence[Kind], target: Target, names: Sequence[str], *, unfenced: bool
 ) -> Extraction:
     found, name = [(without_indent(block), kind) for blocks, kind in kinds for block in blocks], target.entry_point
-    if not found and unfenced and "```" not in answer and "~~~" not in answer:
-        found = [(code, "a reply without a fence") for code in [unfenced_code(answer, names)] if code]
+    if not found and unfenced:
+        code = unfenced_code(without_fences(answer, _fences(names)), names)
+        found = [(code, "a reply without a fence")] if code else []
     if not found:
         return no_code("no fence holds code" if answer.strip() else "the reply is empty, but for what it thinks")
-    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-    best = [each for each in found if each[1] == found[0][1] and (not name or word.search(each[0]))]
+    best = [each for each in found if each[1] == found[0][1] and (not name or may_define(each[0], name))]
     chosen = (last_best(found, lambda code: definition(code, name)) if name else None) or next(iter(best), None)
-    return Extraction(chosen[0], chosen[0], None, chosen[1]) if chosen else no_code(f"the code does not define {name}")
+    if chosen is None:
+        return no_code(f"the code does not define {name}", lacks_name=True)
+    return Extraction(chosen[0], chosen[0], None, chosen[1])
 
 
 def without_indent(block: Block) -> str:
@@ -252,9 +269,9 @@ def unfenced_code(answer: str, names: Sequence[str]) -> str:
     return without_indent(Block(code, tag, INDENTED_BLOCK))
 
 
-def no_code(reason: str) -> Extraction:
-    """The extraction of a reply that holds no code, and the reason."""
-    return Extraction(None, None, "no_code", " ".join(reason.split())[:MAX_REASON])
+def no_code(reason: str, *, lacks_name: bool = False) -> Extraction:
+    """The extraction of a reply that is no attempt at the code, and the reason; `lacks_name` is as in `Extraction`."""
+    return Extraction(None, None, "no_code", " ".join(reason.split())[:MAX_REASON], lacks_name)
 
 
 for aliases in (("lua",), ("julia", "jl"), ("prolog",), ("coffeescript", "coffee")):

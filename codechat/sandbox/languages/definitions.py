@@ -28,10 +28,12 @@ _CALLING = re.compile(
     r"return|new|await|throw|else|yield|in|of|typeof|delete|assert|if|while|for|match|switch|case|until|unless|guard"
     r"|when|go|defer|do|and|or|not|print|echo|import|from"
 )
-_COMMENT = re.compile(r"[ \t]*(?://|#(?!\[)|\*|--|/\*)|.*(?<!:)//")
+_COMMENT = re.compile(r"[ \t]*(?://|#(?!\[|define\b)|\*|--|/\*)|.*(?<!:)//")
 _HEAD_END = re.compile(r"[^;{}]{0,300}?(?:(?P<body>\{)|(?P<arrow>=>)|(?=[;}])|\Z)", re.DOTALL)
 _SAYS_NOTHING = re.compile(r"(?>//[^\n]*|/\*.*?\*/|\.\.\.|…|\bpass\b|;|\s)*+\Z", re.DOTALL)
 _OPENED = re.compile(r"[ \t]*+(?:<[^<>(){};]{0,200}>)?[ \t]*+\(")
+_DEFINES = re.compile(r"(?<![=!<>])=(?![=>])|:-|->|\.[ \t]*\Z")  # equations, rules and facts
+_HEAD = re.compile(r"[ \t]*\([^()]{0,1000}\)[^;=(){}]{0,100}\{")
 _BRACKET = re.compile(r"[()\[\]{}]")
 
 
@@ -56,6 +58,25 @@ def _ends(code: str) -> dict[int, int]:
         elif opened:
             ends[opened.pop()] = bracket.end()
     return ends
+
+
+def may_define(code: str, name: str) -> bool:
+    """Whether the name stands in the code otherwise than in a comment, a text or a call: languages have more forms of
+    definitions than `definition` knows."""
+    for found in islice(re.finditer(rf"(?<![\w$]){re.escape(name)}(?![\w$])", code), MOST_PLACES):
+        line, end = code.rfind("\n", 0, found.start()) + 1, code.find("\n", found.end())
+        before = code[max(line, found.start() - MOST_BEFORE) : found.start()]
+        after = code[found.end() : end if 0 <= end < found.end() + MOST_AFTER else found.end() + MOST_AFTER]
+        if _COMMENT.match(before) or any(before.count(quote) % 2 for quote in "\"'`"):
+            continue
+        last = re.search(r"(?:(?<![\w.])(\w+)|[>\]*&]|::)[ \t]*+\Z", before)
+        is_head = last is not None and not _CALLING.fullmatch(last[1] or "")
+        begins = not before.strip() or before.rstrip()[-1] in "{};"
+        if is_head or not _OPENED.match(after) or (begins and (")" not in after or _HEAD.match(after))):
+            return True
+        if not before.strip() and _DEFINES.search(after):
+            return True
+    return False
 
 
 class _Place(NamedTuple):

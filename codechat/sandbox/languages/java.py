@@ -4,8 +4,17 @@ import re
 from dataclasses import dataclass
 
 from codechat.base.domain import Extraction, Target
-from codechat.sandbox.languages import last_best, no_code, register, tagged, unfenced_code, without_indent
-from codechat.sandbox.languages.definitions import FULL, definition
+from codechat.sandbox.languages import (
+    is_stray,
+    last_best,
+    no_code,
+    register,
+    tagged,
+    unfenced_code,
+    without_fences,
+    without_indent,
+)
+from codechat.sandbox.languages.definitions import FULL, definition, may_define
 from codechat.sandbox.languages.grammar import (
     KINDS_OF_BRACES,
     Attempt,
@@ -211,12 +220,14 @@ class Java:
         answer = without_thinking(reply)
         fences = Fences(lambda tag: tag.lower() in self.names, _START)
         blocks = [block for block in split(answer, fences).blocks if block.text.strip() and not block.diff]
+        blocks = [block for block in blocks if not is_stray(block)]
         others = [block for block in blocks if block.tag not in self.names]
         kinds = (*tagged(blocks, self.names), (others, "a fenced block of another tag, or of none"))
         found = [(without_indent(block), where) for kind, where in kinds for block in kind]
-        if not found and _START.match(answer):
-            found = [(answer.strip(), "a reply that is nothing but code")]
-        if not found and not target.entry_point and "```" not in answer and (code := unfenced_code(answer, self.names)):
+        outside = "" if found else without_fences(answer, fences)
+        if _START.match(outside):
+            found = [(outside.strip(), "a reply that is nothing but code")]
+        if not found and not target.entry_point and (code := unfenced_code(outside, self.names)):
             found = [(code, "a reply without a fence")]
         if not found:
             return no_code("no fence holds code" if answer.strip() else "the reply is empty, but for what it thinks")
@@ -225,12 +236,11 @@ class Java:
         def strength(code: str) -> int:
             return FULL + 1 if name in (self.defines(code) or ()) else definition(code, name)
 
-        word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
         chosen = last_best(found, strength) if name else next((each for each in found if self.defines(each[0])), None)
         best = [(code, where) for code, where in found if where == found[0][1]]
-        chosen = chosen or next(((code, where) for code, where in best if not name or word.search(code)), None)
+        chosen = chosen or next(((code, where) for code, where in best if not name or may_define(code, name)), None)
         if chosen is None:
-            return no_code(f"the code does not define {name}")
+            return no_code(f"the code does not define {name}", lacks_name=True)
         code, where = chosen
         return Extraction(code, code, None, where)
 

@@ -10,17 +10,47 @@ from dataclasses import dataclass, replace
 from codechat.base.domain import NO_USAGE, Adherence, Applicabilities, Applicability, Instruction, Usage
 from codechat.base.files import content_hash
 from codechat.base.records import CandidateRecord, TurnRecord
-from codechat.judging import ADHERENCE, APPLICABILITY, DecidesTogether
+from codechat.judging import ADHERENCE, APPLICABILITY, DecidesTogether, Judge, ReadsParsed
 from codechat.run.protocols import Kit
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The choice of AGDIS for a turn: no instruction if none applies (SKIP)."""
+    """The choice of AGDIS for a turn: no instruction if none applies (SKIP). `read_turn` is as in a turn's record."""
 
     instruction: Instruction | None
     candidates: tuple[CandidateRecord, ...]
     usage: Usage
+    read_turn: int | None = None
+
+
+class Codes:
+    """The codes of a session so far, by turn; replies without code have none."""
+
+    def __init__(self) -> None:
+        self._by_turn: dict[int, str] = {}
+
+    def add(self, turn: int, code: str | None) -> None:
+        """Take the code of a reply."""
+        if code:
+            self._by_turn[turn] = code
+
+    def at(self, turn: int | None) -> str:
+        """The code of a turn; the last code if there is none there, and empty if there is none at all."""
+        last = next(reversed(self._by_turn.values()), "")
+        return last if turn is None else self._by_turn.get(turn, last)
+
+    def read_by(self, judge: Judge, language: str) -> int | None:
+        """The turn of the code that a judge is asked about; None for the last code.
+
+        Algorithm 1 asks about the last code, broken or not. A judge that sees nothing in code that does not parse
+        would skip all later turns, and the model would never get to mend it: it is asked about the last that it reads.
+        """
+        if not isinstance(judge, ReadsParsed):
+            return None
+        turns = list(reversed(self._by_turn))
+        read = next((turn for turn in turns if judge.reads(self._by_turn[turn], language)), None)
+        return None if read == next(iter(turns), None) else read
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +66,10 @@ class Agdis:
     lookahead: int
     together: int
 
-    async def select(self, kit: Kit, turn: int, code: str, candidates: list[Instruction]) -> Selection:
+    async def select(self, kit: Kit, turn: int, codes: Codes, candidates: list[Instruction]) -> Selection:
         """Shuffle the candidates and take the first applicable one. No instruction applies to empty code."""
+        read_turn = codes.read_by(kit.services.asked().judge, kit.task.target.language)
+        code = codes.at(read_turn)
         kit.generator(f"agdis/{turn}", self.seed).shuffle(candidates)
         tried: list[CandidateRecord] = []
         usage, step = NO_USAGE, self.lookahead if self.together == 1 else self.together
@@ -49,8 +81,8 @@ class Agdis:
                 usage += check.usage
                 tried.append(CandidateRecord(id=instruction.id, applicable=check.applicable, by=check.by))
                 if check.applicable:
-                    return Selection(instruction, tuple(tried), usage)
-        return Selection(None, tuple(tried), usage)
+                    return Selection(instruction, tuple(tried), usage, read_turn)
+        return Selection(None, tuple(tried), usage, read_turn)
 
     async def _check(
         self, kit: Kit, turn: int, code: str, batch: Sequence[Instruction]
@@ -68,11 +100,11 @@ def recorded_selection(turn: TurnRecord, pool: Mapping[str, Instruction]) -> Sel
     """The recorded selection. The instruction has the pool's rule if its text in the pool is still the same."""
     chosen = turn.instruction
     if chosen is None:
-        return Selection(None, tuple(turn.candidates), NO_USAGE)
+        return Selection(None, tuple(turn.candidates), NO_USAGE, turn.read_turn)
     known = pool.get(chosen.id)
     if known is None or known.text != chosen.text:
         known = Instruction(chosen.id, chosen.text, chosen.scope, chosen.change)
-    return Selection(known, tuple(turn.candidates), NO_USAGE)
+    return Selection(known, tuple(turn.candidates), NO_USAGE, turn.read_turn)
 
 
 async def applicable(kit: Kit, turn: int, code: str, instruction: Instruction) -> Applicability:

@@ -15,7 +15,7 @@ from codechat.base.domain import Adherence, Applicabilities, Applicability, Comp
 from codechat.judging import JUDGES, QUESTIONS, ConstraintQuestion, JudgeConfig
 from codechat.judging.llm import LlmJudge, LlmJudgeConfig
 from codechat.studies.refine.judge_rules import RulesJudge
-from codechat.studies.refine.patterns import READ, RULES_VERSION
+from codechat.studies.refine.patterns import READ, RULES_VERSION, decidable
 
 DISAGREES = "llm disagrees"
 
@@ -70,7 +70,7 @@ class HybridJudge:
         await self._llm.aclose()
 
     async def applicable(self, code: str, instruction: Instruction) -> Applicability:
-        ruled = await self._rules.applicable(code, instruction)
+        ruled = await self._ruled(code, instruction)
         if ruled.applicable is not None and self._rules_first:
             return ruled
         asked = await (await self._checked_llm()).applicable(code, instruction)
@@ -82,7 +82,7 @@ class HybridJudge:
 
     async def applicable_together(self, code: str, instructions: Sequence[Instruction]) -> Applicabilities:
         """Rules decide what they can, up to the first that applies; the rest before it is asked together."""
-        ruled = [await self._rules.applicable(code, each) for each in instructions]
+        ruled = [await self._ruled(code, each) for each in instructions]
         until = next((at for at, each in enumerate(ruled) if each.applicable), len(ruled))
         open_ones = [each for each, rule in zip(instructions[:until], ruled, strict=False) if rule.applicable is None]
         if not open_ones:
@@ -92,8 +92,16 @@ class HybridJudge:
         decisions = [next(told) if rule.applicable is None and at < until else rule for at, rule in enumerate(ruled)]
         return replace(asked, decisions=tuple(decisions))
 
+    async def _ruled(self, code: str, instruction: Instruction) -> Applicability:
+        """The rule's decision; none about code that it cannot read, but a language model can."""
+        if not decidable(code, instruction):
+            return Applicability(None, "rules", "the code does not parse")
+        return await self._rules.applicable(code, instruction)
+
     async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
-        ruled = await self._rules.adherence(before, after, instruction)
+        ruled = Adherence("undecided", "rules", "the code before does not parse")
+        if decidable(before, instruction):
+            ruled = await self._rules.adherence(before, after, instruction)
         if ruled.verdict != "undecided" and self._rules_first:
             return ruled
         asked = await (await self._checked_llm()).adherence(before, after, instruction)

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from codechat.base.config import original_option
 from codechat.base.domain import Adherence, Applicability, Instruction
 from codechat.judging import JUDGES, JudgeConfig
-from codechat.studies.refine.patterns import READ, RULES_VERSION, adherence, applicable
+from codechat.studies.refine.patterns import READ, RULES_VERSION, adherence, applicable, readable
 
 
 class RulesConfig(JudgeConfig):
@@ -21,6 +21,9 @@ class RulesJudge:
 
     async def check(self) -> None:
         """Nothing outside is needed."""
+
+    def reads(self, code: str, language: str) -> bool:
+        return readable(code, language)
 
     async def applicable(self, code: str, instruction: Instruction) -> Applicability:
         return applicable(code, instruction)

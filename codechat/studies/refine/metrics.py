@@ -1,12 +1,13 @@
 """The figures of the refinement protocol (paper III-F, V and VI; definitions in the table of metrics.json)."""
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from codechat.base.domain import CHANGES, OUTCOMES, SCOPES, Outcome
 from codechat.base.records import SessionRecord
@@ -125,6 +126,7 @@ class RefineMetrics(BaseModel):
     undecided: int
     undecided_applicability: int
     without_code: int = 0
+    skipped_unparsable: int = Field(0, exclude_if=operator.not_)
     outcomes: dict[Outcome, int]
     retries: int
     rate_limited: int = 0
@@ -158,7 +160,8 @@ def refine_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effo
     judged = Counter((turn.passed, turn.adhered) for session in done for turn in session.turns[1:])
     metrics = RefineMetrics(
         sessions=seen.sessions, completed=len(done), errored=seen.sessions - len(done),
-        skipped_turns=seen.skipped_turns, without_code=seen.without_code, undecided=seen.undecided,
+        skipped_turns=seen.skipped_turns, skipped_unparsable=seen.skipped_unparsable,
+        without_code=seen.without_code, undecided=seen.undecided,
         undecided_applicability=seen.undecided_applicability,
         outcomes={outcome: seen.count(outcome) for outcome in OUTCOMES},
         pass_at_1=pass_at_1, iar=iar, mst=_sustained(done, length).rate,

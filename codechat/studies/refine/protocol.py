@@ -30,14 +30,14 @@ from codechat.run.protocols.dialogue import (
 )
 from codechat.sandbox.languages import extract, without_thinking
 from codechat.sandbox.suites import Suite
-from codechat.studies.refine.agdis import Agdis, Selection, adherence, recorded_selection
+from codechat.studies.refine.agdis import Agdis, Codes, Selection, adherence, recorded_selection
 from codechat.studies.refine.agendas import AgendaConfig, draw, type_of
 from codechat.studies.refine.metrics import REFINE, refine_metrics
 
 
 @dataclass(frozen=True, slots=True)
 class TurnAnswer:
-    """A reply to a request, and the code `before` it."""
+    """A reply to a request, and the code `before` it that the request's instruction was found to apply to."""
 
     turn: int
     selection: Selection | None
@@ -124,7 +124,7 @@ class Refine:
         history = self._prompts.begin(task)
         pool = {name: {one.id: one for one in each} for name, each in self._by_type(task.target.language).items()}
         selection: Selection | None = None
-        code = ""
+        codes = Codes()
         async with grade_in_order() as grading:
             for turn in range(self._agenda.turns):
                 if turn > 0:
@@ -133,7 +133,7 @@ class Refine:
                         selection = recorded_selection(recorded, ChainMap(*pool.values()))
                         skipped = recorded.skipped
                     else:
-                        selection = await self._agdis.select(kit, turn, code, list(candidates.values()))
+                        selection = await self._agdis.select(kit, turn, codes, list(candidates.values()))
                         skipped = selection.instruction is None
                     if skipped:
                         grading.start(partial(skip, kit, turn, selection))
@@ -145,17 +145,18 @@ class Refine:
                 is_last = turn + 1 == self._agenda.turns
                 try:
                     reply = await kit.ask(
-                        UNDER_TEST, turn, history, instruction=chosen, code=code or None, final=is_last
+                        UNDER_TEST, turn, history, instruction=chosen, code=codes.at(None) or None, final=is_last
                     )
                 except ContextOverflow:
                     remaining = range(turn, self._agenda.turns)
                     grading.start(partial(overflow, kit, remaining, selection, history))
                     break
                 extraction = extract(reply.text, task.target)
-                answer = TurnAnswer(turn, selection, history, reply, extraction, code, suite_of(task))
+                before = codes.at(selection.read_turn if selection else None)
+                answer = TurnAnswer(turn, selection, history, reply, extraction, before, suite_of(task))
                 grading.start(partial(grade, kit, answer))
                 history += (Message("assistant", without_thinking(reply.text)),)
-                code = extraction.code or code
+                codes.add(turn, extraction.code)
 
     def _candidates(self, language: str) -> dict[str, list[Instruction]]:
         """The instructions for code in a language, by their types on the agenda's axis."""
@@ -205,6 +206,7 @@ async def grade(kit: Kit, answer: TurnAnswer, earlier: Graded | None) -> TurnRec
         verdict,
         instruction=_instruction(selection.instruction) if selection else None,
         candidates=list(selection.candidates) if selection else [],
+        read_turn=selection.read_turn if selection else None,
         adherence=_adherence_record(followed),
         judge_usage=judging,
     )
@@ -229,6 +231,7 @@ async def skip(kit: Kit, turn: int, selection: Selection, earlier: Graded | None
         turn=turn,
         skipped=True,
         candidates=list(selection.candidates),
+        read_turn=selection.read_turn,
         code=before.code,
         outcome=before.outcome,
         passed=before.passed,
@@ -253,6 +256,7 @@ async def overflow(
         record = TurnRecord(
             turn=turn,
             candidates=list(selection.candidates) if asked and selection else [],
+            read_turn=selection.read_turn if asked and selection else None,
             request=list(request) if asked else [],
             outcome="no_code",
             passed=False,

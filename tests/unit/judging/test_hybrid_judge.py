@@ -160,3 +160,21 @@ def test_an_estimate_counts_the_questions_that_rules_do_not_decide(first: bool, 
         assert config.head_length(role) == config.llm.head_length(role)
     assert 0 < config.head_length("adherence") < config.question_length("adherence")
     assert config.llm.asks(RULED) is True
+
+
+async def test_about_code_that_does_not_parse_the_language_model_decides(serve: Any) -> None:
+    broken = "def f(x:\n    return x  # one\n"
+    server = serve(saying("APPLICABLE", "ADHERED"))
+    asserts = Instruction("a", "Remove it.", "semantic", "remove", {"pattern": "assert"})
+    asked = judge(url=server.base_url)
+    try:
+        await asked.check()
+        fits = await asked.applicable(broken, asserts)
+        done = await asked.adherence(broken, AFTER, asserts)
+        refused = await asked.adherence(BEFORE, broken, asserts)
+        comments = await asked.applicable("x = = 1  # one\n", RULED)
+    finally:
+        await asked.aclose()
+    assert (fits.applicable, fits.by) == (True, "llm") and (done.verdict, done.by) == ("adhered", "llm")
+    assert (refused.verdict, refused.by) == ("violated", "rules"), "the answer does not parse: a rule sees that"
+    assert (comments.applicable, comments.by) == (True, "rules"), "comments are found in broken code too"

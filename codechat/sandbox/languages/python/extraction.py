@@ -13,6 +13,10 @@ first that finds the entry point decides):
 Of an interactive session only the input lines count. A patch is never applied: the whole code was asked for. A function
 bound by assignment or import, or under `if` or `try`, is defined; one in a main guard is not.
 
+A reply is an attempt only if its code has the entry point's name: it defines it or, where it does not parse, has the
+head of a definition of it outside comments and strings (`syntax_error`). All else is `no_code`, parsed or not. A fence
+with no code in it behind code without a fence is a stray one: it hides nothing.
+
 Without an entry point, the same rules look for code that does something. A function or a class with a body that is no
 test replaces the entry point; statements that define none count less, and mere signatures least. Statements next to a
 definition that does not parse are no answer, nor are statements of a block with another tag. The program is then the
@@ -247,6 +251,7 @@ _TAG = re.compile(r"(?:i?py(?:thon)?[\d.]*|pycon|python-repl|py-repl)\Z", re.IGN
 _CODE_START = re.compile(r"(?:async\s+def|def|class|import)\s+\w|from\s+[\w.]+\s+import\b|@\w")
 _FENCES = Fences(lambda tag: bool(_TAG.match(tag)), _CODE_START)
 _DEFINITION = re.compile(r"(?m)^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+\w")
+_OF_PYTHON = re.compile(r"(?m)^[ \t]*(?:async[ \t]+)?def[ \t]+\w[^\n]*:[ \t]*$")  # Ruby and Scala have heads like it
 _FUTURE = re.compile(r"(?m)^from __future__ import .*$")
 
 
@@ -266,7 +271,7 @@ def extract(reply: str, entry_point: str) -> Extraction:
         if whole is not None and whole.tree is not None and strength(whole.tree, entry_point):
             return _runnable(whole, entry_point, "the whole reply is code")
         answer = without_thinking(reply)
-        markdown = _last_blocks(split(answer, _FENCES))
+        markdown = _without_stray_fences(_last_blocks(split(answer, _FENCES)), entry_point)
         return (
             _from_blocks(markdown, entry_point)
             or _from_remnants(markdown, entry_point, whole)
@@ -284,6 +289,34 @@ def _last_blocks(markdown: Markdown) -> Markdown:
             break
         kept.append(block)
     return Markdown(tuple(reversed(kept)), markdown.outside)
+
+
+def _without_stray_fences(markdown: Markdown, entry_point: str) -> Markdown:
+    """The reply without the blocks that hold no code, if there is code outside: models close fences that they never
+    opened. Without an entry point a closed block may be the output of a trial, and stays."""
+    if _begin(markdown.outside, entry_point) is None:
+        return markdown
+
+    def stays(block: Block) -> bool:
+        return _holds_code(block) or (block.closed and not entry_point)
+
+    return Markdown(tuple(filter(stays, markdown.blocks)), markdown.outside)
+
+
+def _begin(text: str, entry_point: str) -> int | None:
+    """The position of the first line that can only be code, else of the first that binds the entry point, or None."""
+    start = code_start(text)
+    if start is None and entry_point:
+        bound = re.search(rf"(?m)^{re.escape(entry_point)}[ \t]*(?::[^=\n]*)?=(?!=)", text)
+        start = bound and bound.start()
+    return start
+
+
+def _holds_code(block: Block) -> bool:
+    if block.diff or code_start(block.text) is not None:
+        return True
+    tree = read(block.text, block.indent).tree
+    return tree is not None and any(map(acts, tree.body))
 
 
 def _is_python(block: Block) -> bool:
@@ -383,20 +416,26 @@ def _nothing(answer: str, markdown: Markdown, entry_point: str, whole: Source | 
         return no_code("the reply holds nothing but what it thinks")
     blocks = [block for block in markdown.blocks if _is_python(block)]
     sources = [read(block.text, block.indent) for block in blocks]
-    if not markdown.blocks and (start := code_start(markdown.outside)) is not None:
-        sources = [read(markdown.outside[start:], known=whole)]
+    start = _begin(markdown.outside, entry_point) if entry_point or not markdown.blocks else None
+    outside = [] if start is None else [read(markdown.outside[start:], known=whole)]
+    sources += outside if not markdown.blocks else []
     broken = [source for source in sources if source.tree is None]
-    name = re.escape(entry_point)
-    named = re.compile(rf"\b(?:def|class)[ \t]+{name}\b|^[ \t]*{name}[ \t]*=", re.M)
-    mentions = named if entry_point else _DEFINITION
-    attempts = [source for source in broken if mentions.search(source.text)]
+    if entry_point:
+        tagged = [block for block in markdown.blocks if not block.diff and not _is_python(block)]
+        others = [read(block.text, block.indent) for block in tagged if _OF_PYTHON.search(block.text)]
+        broken = [*(each for each in (*others, *outside) if each.tree is None), *broken]
+        attempts = [source for source in broken if _has_head(source.text, entry_point)]
+    else:
+        attempts = [source for source in broken if _DEFINITION.search(source.text)]
     parsed = [source for source in sources if source.tree is not None and source.tree.body]
-    if not attempts and not parsed:
+    if not entry_point and not attempts and not parsed:
         attempts = [source for source in broken if code_start(source.text) is not None]
     if attempts:
         return Extraction(attempts[-1].text, None, "syntax_error", f"does not parse: {attempts[-1].error}")
-    if parsed:
-        return no_code(_lacks(parsed, entry_point))
+    said = any(block.tag and block.text.strip() for block in blocks)
+    unnamed = bool(entry_point) and (said or any(code_start(source.text) is not None for source in broken))
+    if parsed or unnamed:
+        return no_code(_lacks(parsed, entry_point), lacks_name=bool(entry_point))
     if any(block.diff for block in markdown.blocks):
         return no_code("the reply gives a patch, not the whole code")
     if blocks:
@@ -405,7 +444,23 @@ def _nothing(answer: str, markdown: Markdown, entry_point: str, whole: Source | 
     return no_code(f"no Python code: only {', '.join(tags)}" if tags else "no code in the reply")
 
 
+def _has_head(text: str, name: str) -> bool:
+    """Whether code that does not parse has a definition of a name: a head at any depth, or an assignment that is not
+    indented. Texts in triple quotes count only if one of them is never closed: then none is known to be a text."""
+    name, margin = re.escape(name), len(text) - len(text.lstrip(" \t"))
+    head = re.compile(rf"[^#\"'\n]*?\b(?:def|class)[ \t]+{name}\b")
+    value = re.compile(rf"(?:\w+[ \t]*[=,][ \t]*){{0,3}}{name}[ \t]*(?:[:,][^=\n]*)?=(?!=)")
+    reader, outside, inside = _OpenStatement(), False, False
+    for line in text.split("\n"):
+        if head.match(line) or value.match(line, margin if not line[:margin].strip() else 0):
+            outside, inside = outside or not reader.quote, True
+        reader.take(line)
+    return inside if reader.quote else outside
+
+
 def _lacks(sources: list[Source], entry_point: str) -> str:
+    if not sources:
+        return f"the code does not parse, and does not define '{entry_point}'"
     if not entry_point:
         return "the code parses, but does nothing"
     trees = [source.tree for source in sources if source.tree is not None]

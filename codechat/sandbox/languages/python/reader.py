@@ -31,7 +31,7 @@ def main(folder: str) -> None:
         text, *more = json.loads(line)
         if more:
             found = extract(text, more[0])
-            answer: Any = [found.code, found.program, found.problem, found.reason]
+            answer: Any = [found.code, found.program, found.problem, found.reason, found.lacks_name]
         else:
             answer = parse(text).error
         print(json.dumps(answer), flush=True)

@@ -85,9 +85,9 @@ def _variants(text: str, indent: int) -> Iterator[tuple[str, str]]:
     if text.lstrip().startswith(">>>"):
         prompts = [match for line in text.split("\n") if (match := _PROMPT.match(line))]
         yield tidy("\n".join(match.string[match.end() :] for match in prompts)), "prompts and output removed"
-    before, _, after = text.partition("```")
+    before, fence, after = text.partition("```")
     line = before[before.rfind("\n") + 1 :]
-    if after and line.strip() and "#" not in line and after.lstrip("`").startswith("\n"):
+    if fence and line.strip() and "#" not in line and after.lstrip("`")[:1] in ("", "\n"):
         yield tidy(before), "ended by a fence that has no line of its own"
 
 

@@ -17,7 +17,7 @@ from codechat.report.generic import NONE, TextLine, ends_text, outcomes_text, re
 from codechat.report.generic.paired import pairs
 from codechat.report.generic.tables import costs, counts
 from codechat.report.metrics import Measures
-from codechat.report.metrics.counts import OF_ENGINE
+from codechat.report.metrics.counts import OF_ENGINE, SKIPPED_UNPARSABLE
 from codechat.report.metrics.measures import FIELD, interval_of
 from codechat.studies.refine.chapter import comparisons, outcomes, tables
 from codechat.studies.refine.chapter.comparisons import AXES, SUSTAINED, ablation_table
@@ -67,6 +67,11 @@ class RefineChapter(Chapter):
         counts = (
             (metrics.get("without_code"), "without code", "without code"),
             (metrics["skipped_turns"], "turn skipped", "turns skipped"),
+            (
+                metrics.get(SKIPPED_UNPARSABLE),
+                "of them on code that does not parse",
+                "of them on code that does not parse",
+            ),
             (metrics["undecided"], "turn undecided", "turns undecided"),
         )
         yield "sessions", sessions_text(metrics, counts)

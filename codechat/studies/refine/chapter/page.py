@@ -28,6 +28,7 @@ from codechat.report.data import (
 from codechat.report.drawing import Look, Point, points_of
 from codechat.report.generic import overview
 from codechat.report.generic.factors import Study, panels_of
+from codechat.report.metrics.counts import SKIPPED_UNPARSABLE
 from codechat.report.metrics.measures import interval_of
 from codechat.report.metrics.statistics import TaskRatio, mean_of, rate
 from codechat.studies.refine.chapter import comparisons
@@ -138,7 +139,9 @@ def _facts(cells: Sequence[LoadedCell]) -> list[tuple[str, str]]:
         sum(cell.metrics[name] for cell in cells) for name in ("sessions", "errored", "skipped_turns", "undecided")
     )
     turns = "turn" if skipped == 1 else "turns"
-    counts = f"sessions; {errored:,} errored; {skipped:,} {turns} skipped, {undecided:,} undecided"
+    broken = sum(cell.metrics.get(SKIPPED_UNPARSABLE, 0) for cell in cells)
+    turns += f" skipped ({broken:,} on code that does not parse)" if broken else " skipped"
+    counts = f"sessions; {errored:,} errored; {skipped:,} {turns}, {undecided:,} undecided"
     return [*facts, (f"{sessions:,}", counts)]
 
 

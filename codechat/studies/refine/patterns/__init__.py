@@ -7,7 +7,7 @@ instruction apply, was it followed, and why reading alone cannot decide).
 
 from codechat.studies.refine.patterns.base import Occurrence, Pattern, Rule, patterns
 from codechat.studies.refine.patterns.reading.code import Code, read
-from codechat.studies.refine.patterns.rules import adherence, applicable, rule_of, states
+from codechat.studies.refine.patterns.rules import adherence, applicable, decidable, readable, rule_of, states
 
 RULES_VERSION = 6
 """The version of the rules' decisions, part of the id of every cell that uses rules: raise it if any decision changes.
@@ -21,6 +21,6 @@ READ = frozenset({"java", "javascript", "python"})
 """The languages that rules can be stated in: those whose grammars say what their nodes are, and Python."""
 
 __all__ = [
-    "READ", "RULES_VERSION", "Code", "Occurrence", "Pattern", "Rule", "adherence", "applicable", "patterns", "read",
-    "rule_of", "states",
+    "READ", "RULES_VERSION", "Code", "Occurrence", "Pattern", "Rule", "adherence", "applicable", "decidable",
+    "patterns", "read", "readable", "rule_of", "states",
 ]  # fmt: skip

@@ -202,10 +202,16 @@ class Clause:
         return found
 
     def used(self, code: Readable, earlier: Readable | None = None) -> tuple[Occurrence, ...]:
-        """The occurrences that something uses; without definitions that `earlier` lacks and nothing names."""
+        """The occurrences that something uses; without definitions that `earlier` lacks and nothing names.
+
+        A function that was there at module level does not become a helper by being called.
+        """
         found = self.present(code)
         if not isinstance(code, Code) or isinstance(earlier, TreeCode):
             return found  # the patterns of trees look for the use themselves
+        if self.pattern.name == "helper" and earlier is not None and earlier.tree is not None:
+            known = {getattr(one, "name", "") for one in earlier.tree.body}
+            found = tuple(one for one in found if one.what not in known)
         unused = idle(code, earlier) if any(one.node is not None for one in found) else frozenset()
         return tuple(one for one in found if one.node not in unused)
 

@@ -51,8 +51,11 @@ _JOINED = ("arithmetic", "augmented_assignment", "listed_membership", "mergeable
 _WAYS_AROUND = ["__import__", "importlib.*", "slice", "AssertionError", "sys.std*.write", "os.write", "operator.not_",
                 "operator.getitem", ".__*__", "exec", "globals", "locals", "vars"]  # fmt: skip
 """Ways to keep a construct under another name, which does not show what it does."""
+_MOVING = [".insert", ".pop", ".remove", "heapq.*", "bisect.*"]
+"""Ways in which a sorting algorithm moves elements, as do recursion and assignments to an index."""
 _KIN: dict[str, tuple[Any, ...]] = {
     "nested_function": ("lambda",), "passing_variable": ("walrus", "assert"), "if_with_else": ("elif",),
+    "forward_loop": ("comprehension",),
     "list_comprehension": ("generator_expression",), "joined_import": ("joined_statements",),
     "collecting_loop": ({"pattern": "use", "names": [".extend", ".update"]},),
 }  # fmt: skip
@@ -86,6 +89,8 @@ def _compile(rule: Mapping[str, Any], scope: Scope, change: Change, language: st
     where, into = rule.get("where"), rule.get("into")
     if where is None and change == "add":
         where = "function"
+    if rule.get("pattern") == "passing_variable" and into is not None:  # of `x = []; return x` a literal is left
+        into = [*(into if isinstance(into, list) else [into]), "literal_return"]
     if quantifier == "all" and change == "add" and "where" not in rule:
         raise UserError("adding to all places needs 'where', the pattern of the places that lack it", "add `where: …`")
     if rule.get("keeps") not in (None, "parameters"):
@@ -111,6 +116,20 @@ def applicable(code: str, instruction: Instruction) -> Applicability:
         return Applicability(None, BY, unseen)
     fits, reason = _applies(_read(code, instruction), rule)
     return Applicability(fits, BY, reason)
+
+
+def readable(code: str, language: str) -> bool:
+    """Whether code parses in a language of rules, or may where it runs."""
+    if language == PYTHON:
+        return not read(code).problem or bool(unread(code))
+    tree = read_tree(code, language)
+    return not tree.problem or bool(tree.unread)
+
+
+def decidable(code: str, instruction: Instruction) -> bool:
+    """Whether the instruction's rule can read this code; some patterns are found in code that does not parse."""
+    rule = rule_of(instruction)
+    return rule is None or not rule.unreadable(_read(code, instruction))
 
 
 def _unread(instruction: Instruction, *codes: str) -> str:
@@ -261,7 +280,16 @@ def doubt(rule: Rule, old: Code, new: Code) -> str:
     """The reason to doubt that a change follows the instruction although its form is there; empty if there is none."""
     if rule.change == "add":
         return _of_added_text(rule, new) if rule.counts_idle else _of_added_code(rule, old, new)
+    if rule.subject.pattern.name == "listed_membership" and not clause_of("membership_test").present(new):
+        return "nothing is tested for membership any more"
+    if rule.into is not None and "sorted" in rule.subject.options.get("names", ()) and not _moves_elements(new):
+        return "nothing moves elements as sorting does"
     return _of_other_forms(rule, old, new) or (_of_too_few(rule, rule.into, old, new) if rule.into else "")
+
+
+def _moves_elements(code: Code) -> bool:
+    stored = any(isinstance(one.ctx, ast.Store) for one in code.find(ast.Subscript))
+    return stored or bool(clause_of(["recursion", {"pattern": "use", "names": _MOVING}]).present(code))
 
 
 def _of_added_text(rule: Rule, new: Code) -> str:
@@ -358,6 +386,8 @@ def _of_one(code: Code, node: ast.AST, name: str) -> str:
         inside = [each for one in makers for each in walk(one) if isinstance(each, ast.stmt)]
         idle = bool(inside) and all(isinstance(one, (ast.Return, ast.Expr, *FUNCTIONS)) for one in inside)
         why = "the decorator may do nothing of its own" if idle else ""
+    if function is None and name == "assert" and code.functions:
+        why = "it stands outside of the functions, which it may just test"
     if function is not None and (name == "assert" or (name == "call" and ".debug" in ast.unparse(node))):
         computed = {one.id for one in walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
         computed -= {one.arg for one in parameters(function)}

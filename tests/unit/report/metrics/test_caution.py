@@ -35,6 +35,11 @@ REFINED: dict[str, Any] = {
         ({REPLIES: {"all": 10, "cut": 2, "no_code": 2, "overflowed": 2}}, ""),
         ({REPLIES: {"all": 10, "cut": 3}}, "3 of 10 replies .*cut off"),
         ({REPLIES: {"all": 10, "no_code": 3}}, "no code .*3 of 10 replies"),
+        (
+            {REPLIES: {"all": 10, "no_code": 3, "lacks_name": 2}},
+            "no code with the name asked for was found in 3 of 10 replies, and 2 have other code",
+        ),
+        ({"skipped_turns": 5, "skipped_unparsable": 4}, r"5 of 20 .*skipped \(5, 4 of them .*not parse\)"),
         ({REPLIES: {"all": 99, "overflowed": 3}}, "3 of 10 sessions .*context"),
     ],
 )  # fmt: skip

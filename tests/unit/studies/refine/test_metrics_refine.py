@@ -316,3 +316,36 @@ def test_laws(sessions: list[SessionRecord], shuffler: random.Random) -> None:
     assert metrics(*shuffled) == found
     judged = sum(isinstance(t.adherence, AdherenceRecord) for s in sessions for t in s.turns)
     assert sum(v for k, v in found["phi"].items() if k != "value") <= judged
+
+
+def test_skips_on_code_that_does_not_parse_are_counted_apart() -> None:
+    """P passes, B does not parse, N has no code; S skips: with a number, since nothing applied to that turn's code."""
+    sessions = []
+    for text in ("P B S S", "B N S P S", "P B S0 S", "N S S", "P S B", "B S N S B P S", "B S"):
+        turns: list[TurnRecord] = []
+        for number, word in enumerate(text.split()):
+            if word[0] == "S":
+                read = int(word[1:]) if word[1:] else None
+                before = turns[-1]
+                turns.append(before.model_copy(update={"turn": number, "skipped": True, "read_turn": read}))
+                continue
+            outcome = {"P": "pass", "B": "syntax_error", "N": "no_code"}[word]
+            fields: dict[str, Any] = {
+                "outcome": outcome,
+                "passed": word == "P",
+                "code": None if word == "N" else "code",
+            }
+            turns.append(TurnRecord(turn=number, response="reply", **fields))
+        sessions.append(
+            session("P", text).model_copy(update={"turns": turns, "agenda": ["cosmetic"] * (len(turns) - 1)})
+        )
+    recount = 0
+    for each in sessions:
+        for turn in (turn for turn in each.turns if turn.skipped):
+            codes = [earlier for earlier in each.turns[: turn.turn] if not earlier.skipped and earlier.code]
+            recount += turn.read_turn is None and codes[-1:] != [] and codes[-1].outcome == "syntax_error"
+    found = metrics(*sessions)
+    assert found["skipped_unparsable"] == recount == 2 + 1 + 1 + 0 + 0 + 2 + 1
+    assert "skipped_unparsable" not in metrics(session("P S")), "0 is left out"
+    slim = [each.slim() for each in sessions]
+    assert metrics(*slim)["skipped_unparsable"] == recount

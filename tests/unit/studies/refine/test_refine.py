@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from codechat.base.domain import Instruction, Message, Usage
+from codechat.base.domain import Adherence, Applicability, Instruction, Message, Usage
 from codechat.base.errors import ContextOverflow, InfrastructureError, UserError
 from codechat.base.records import TurnRecord
 from codechat.datasets.tasks import Task
 from codechat.judging import JudgeConfig
 from codechat.models import Request
 from codechat.run.protocols import Kit, Parts
+from codechat.sandbox.languages import parses
 from codechat.studies.refine.agendas import AgendaConfig
 from codechat.studies.refine.instructions import Pool
 from codechat.studies.refine.protocol import RefineConfig, RefinePrompts, refine
@@ -194,6 +195,66 @@ async def test_code_that_does_not_parse_is_a_syntax_error_and_is_still_judged(tm
     assert turn.code is not None
     assert turn.adherence is not None
     assert turn.adherence.by == "test"
+
+
+class Parsing(Judging):
+    """Reads only code that parses, as rules do; `seen` has the code of every question."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+        self.compared: list[str] = []
+
+    def reads(self, code: str, language: str) -> bool:
+        return parses(language, code) is True
+
+    async def applicable(self, code: str, instruction: Instruction) -> Applicability:
+        self.seen.append(code.strip())
+        fits = self.reads(code, "python")
+        return Applicability(fits, "test", "read" if fits else "the code does not parse")
+
+    async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
+        self.compared.append(before.strip())
+        return await super().adherence(before, after, instruction)
+
+
+BROKEN = "def add(a, b:\n    return a + b\n"
+
+
+def breaking(*broken: int) -> Answer:
+    """Code that does not parse at some turns, and no code at turn 4."""
+    return lambda r: "no" if r.turn == 4 else fenced(BROKEN) if r.turn in broken else reply(r.turn)
+
+
+async def test_a_judge_that_reads_parsed_code_alone_is_asked_about_the_last_that_parses(tmp_path: Path) -> None:
+    judge = Parsing()
+    kit, model, _ = await converse(tmp_path, breaking(2, 3), judge=judge, turns=7)
+    last = [code(n).strip() for n in (0, 1, 1, 1, 1, 5)]
+    assert judge.seen == last, "turns 3 to 5 are asked about the code of turn 1"
+    assert [turn.read_turn for turn in kit.log.turns] == [None, None, None, 1, 1, 1, None]
+    assert judge.compared == [*last[:3], *last[4:]], "what the instruction applied to; turn 4 has no code to compare"
+    assert len(model.requests) == 7, "the model is asked, and mends its code"
+    again = Parsing()
+    resumed, _, _ = await converse(tmp_path, breaking(2, 3), judge=again, turns=7)
+    assert resumed.log.turns == kit.log.turns and again.seen == []
+
+
+async def test_a_judge_of_any_text_is_asked_about_the_last_code(tmp_path: Path) -> None:
+    class Texts(Judging):
+        async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
+            compared.append(before.strip())
+            return await super().adherence(before, after, instruction)
+
+    compared: list[str] = []
+    kit, _, _ = await converse(tmp_path, breaking(2, 3), judge=Texts(), turns=6)
+    assert [turn.read_turn for turn in kit.log.turns] == [None] * 6
+    assert compared == [code(0).strip(), code(1).strip(), BROKEN.strip(), BROKEN.strip()]
+
+
+async def test_without_any_code_that_parses_turns_are_skipped_and_counted_apart(tmp_path: Path) -> None:
+    kit, model, _ = await converse(tmp_path, breaking(*range(10)), judge=Parsing(), turns=3)
+    assert [turn.skipped for turn in kit.log.turns] == [False, True, True]
+    assert [turn.read_turn for turn in kit.log.turns] == [None] * 3 and len(model.requests) == 1
 
 
 async def test_without_any_code_yet_nothing_applies(tmp_path: Path) -> None:

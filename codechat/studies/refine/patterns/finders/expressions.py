@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from itertools import combinations, pairwise
 
-from codechat.studies.refine.patterns.base import Occurrence, at, each_of, pattern
+from codechat.studies.refine.patterns.base import Occurrence, at, each_of, pair, pattern
 from codechat.studies.refine.patterns.finders.functions import is_real_read
 from codechat.studies.refine.patterns.reading.code import Code
 from codechat.studies.refine.patterns.reading.tree import COMPREHENSIONS, FUNCTIONS, LOOPS, blocks, own_nodes
@@ -54,8 +54,21 @@ each_of("joined_import", "import of several modules", ast.Import, plural="import
         when=lambda _, node: len(node.names) > 1)  # fmt: skip
 each_of("branching", "branch or loop", ast.If, ast.IfExp, ast.Match, ast.Try, ast.TryStar, *LOOPS,
         plural="branches and loops")  # fmt: skip
-each_of("computed_return", "return of an expression", ast.Return, plural="returns of an expression",
-        when=lambda _, node: not isinstance(node.value, ast.Name | ast.Constant | None))  # fmt: skip
+
+
+@pair(
+    ("literal_return", "return of a literal", "returns of a literal"),
+    ("computed_return", "return of an expression", "returns of an expression"),
+)
+def literal_return(code: Code) -> Iterable[tuple[Occurrence, bool]]:
+    """Returns of values that are written out, `-1`, `[]` and `True, False` among them, and returns of other values.
+
+    Returns of a variable, and of nothing, are neither.
+    """
+    for node in code.find(ast.Return):
+        if not isinstance(node.value, ast.Name | None):
+            yield at(node), code.is_literal(node.value)
+
 
 _ARITHMETIC: dict[str, type[ast.operator]] = {
     "+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "//": ast.FloorDiv, "%": ast.Mod, "**": ast.Pow,
@@ -74,10 +87,10 @@ def arithmetic(code: Code, operators: list[str] | None = None) -> Iterable[Occur
 
 
 def _is_sequence(code: Code, node: ast.expr) -> bool:
-    """Whether it surely is a text or a list: a literal, `str(...)`, or a name whose only value is one."""
+    """Whether it surely is a text, list or tuple: a literal, `str(...)`, or a name whose only value is one."""
     value = code.values.get(node.id, node) if isinstance(node, ast.Name) else node
     made = isinstance(value, ast.Call) and code.origin(value.func) in ("list", ".join")
-    return made or isinstance(value, ast.List | ast.ListComp) or _is_text(code, node)
+    return made or isinstance(value, ast.List | ast.ListComp | ast.Tuple) or _is_text(code, node)
 
 
 @pattern("magic_number", "number without a name", "numbers without a name")
@@ -132,7 +145,7 @@ def split_comparison(code: Code) -> Iterable[Occurrence]:
         sides = [((one.left, one.comparators[-1]), one.ops[0]) for one in compared]
         operands = [set(map(ast.dump, two)) for two, sign in sides if isinstance(sign, ordering)]
         parts = [
-            {ast.dump(side) for side in two if not isinstance(side, ast.Constant)}
+            {ast.dump(side) for side in two if not code.is_literal(side)}
             for two, sign in sides if isinstance(sign, ast.Eq)
         ]  # fmt: skip
         if any(one & other for found in (operands, parts) for one, other in pairwise(found)):
@@ -163,8 +176,8 @@ def comparison_with_boolean(code: Code) -> Iterable[Occurrence]:
     """`x == True`, `None != x` and the like."""
     for node in code.find(ast.Compare):
         sides = pairwise([node.left, *node.comparators])
-        for operator, pair in zip(node.ops, sides, strict=True):
-            literal = any(ast.unparse(side) in ("True", "False", "None") for side in pair)
+        for operator, both in zip(node.ops, sides, strict=True):
+            literal = any(ast.unparse(side) in ("True", "False", "None") for side in both)
             if isinstance(operator, ast.Eq | ast.NotEq) and literal:
                 yield at(node)
 
@@ -179,7 +192,7 @@ def equality_choice(code: Code) -> Iterable[Occurrence]:
     """Several equalities with one side in common, joined by `or`: `x == a or x == b`. The common side is no literal."""
     for node in code.find(ast.BoolOp):
         equal = [
-            {ast.dump(side) for side in (value.left, value.comparators[0]) if not isinstance(side, ast.Constant)}
+            {ast.dump(side) for side in (value.left, value.comparators[0]) if not code.is_literal(side)}
             for value in node.values
             if isinstance(value, ast.Compare) and len(value.ops) == 1 and isinstance(value.ops[0], ast.Eq)
         ]

@@ -22,6 +22,7 @@ _NESTING = (ast.If, *LOOPS, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 _EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _WORKING = (*LOOPS, ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
 _PLAIN = (ast.If, ast.Match, ast.Return, *FUNCTIONS, ast.ClassDef)
+_WALKING = ("sum", "min", "max", "any", "all", "sorted", "functools.reduce", ".sort", ".join", ".count", ".reverse")
 _WRAPPING = ("list", "tuple", "iter", "enumerate")
 
 
@@ -134,7 +135,10 @@ def fast_path(code: Code) -> Iterable[Occurrence]:
             elif isinstance(statement, ast.Match) and isinstance(statement.cases[0].body[-1], ast.Return):
                 yield at(statement)
             inside = () if isinstance(statement, _PLAIN) else walk(statement)
-            if isinstance(statement, _WORKING) or any(isinstance(one, COMPREHENSIONS) for one in inside):
+            if isinstance(statement, _WORKING) or any(
+                isinstance(one, COMPREHENSIONS) or (isinstance(one, ast.Call) and code.called(one.func) in _WALKING)
+                for one in inside
+            ):
                 break
 
 
@@ -163,8 +167,16 @@ def _without_not(test: ast.expr) -> ast.expr:
 
 @pattern("named_condition", "named condition")
 def named_condition(code: Code) -> Iterable[Occurrence]:
-    """Conditions of `if` and `while` that are one local variable, possibly negated, or that name one by `:=`."""
+    """Conditions of `if` and `while` that are one local variable, possibly negated, or that name one by `:=`.
+
+    A variable that is given a list, a dict or a set holds no truth value.
+    """
     bound = {inner.id for inner in code.find(ast.Name) if isinstance(inner.ctx, ast.Store)}
+    displays = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+    bound -= {
+        target.id for one in code.find(ast.Assign) if isinstance(one.value, displays)
+        for target in one.targets if isinstance(target, ast.Name)
+    }  # fmt: skip
     for node in code.find(ast.If, ast.While):
         test = _without_not(node.test)
         if isinstance(test, ast.NamedExpr) or (isinstance(test, ast.Name) and test.id in bound):

@@ -98,7 +98,8 @@ def flag_loop(code: Code) -> Iterator[Occurrence]:
     for node in code.find(*LOOPS):
         for inner in own_nodes(node):
             value = inner.value if isinstance(inner, ast.Return | ast.Assign) else None
-            found = isinstance(value, ast.Constant) and (isinstance(inner, ast.Return) or isinstance(value.value, bool))
+            flag = isinstance(value, ast.Constant) and isinstance(value.value, bool)
+            found = flag or (isinstance(inner, ast.Return) and value is not None and code.is_literal(value))
             if found or isinstance(inner, ast.Raise):
                 yield at(node)
                 break
@@ -119,7 +120,8 @@ def missing_value(code: Code) -> Iterator[Occurrence]:
             yield from [at(left)] if left.type is not None and "Error" in ast.unparse(left.type) else []
         elif left.value is None or ast.unparse(left.value) in ("-1", "''"):
             yield at(left)
-    stored = {ast.unparse(one.value) for one in code.find(ast.Subscript) if not isinstance(one.slice, ast.Constant)}
+    stored = {ast.unparse(one.value) for one in code.find(ast.Subscript)
+              if not isinstance(one.slice, ast.Slice) and not code.is_literal(one.slice)}  # fmt: skip
     for test in code.find(ast.Compare):
         if isinstance(test.ops[0], ast.In | ast.NotIn) and ast.unparse(test.comparators[0]) in stored:
             yield at(test)

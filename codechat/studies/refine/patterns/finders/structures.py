@@ -223,7 +223,7 @@ def _is_kept_by_key(code: Code, name: str) -> bool:
     stores = (one for one in code.find(ast.Subscript) if isinstance(one.ctx, ast.Store))
     return any(
         ast.unparse(one.value) == name and isinstance(code.parents[one], ast.Assign)
-        and not isinstance(one.slice, ast.Constant) and code.function_of(one) is not None
+        and not code.is_literal(one.slice) and code.function_of(one) is not None
         for one in stores
     )  # fmt: skip
 

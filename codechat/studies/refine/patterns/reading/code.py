@@ -17,6 +17,8 @@ MAX_NODES = 20_000  # some patterns compare nodes with each other; no program fo
 MAX_BITS = 10_000  # of a whole number: Python refuses to write longer ones in decimal digits
 MAX_DEPTH = 180  # deeper trees are no code a person wrote, and would exhaust the stack of recursive readers
 _SAME = {"builtins": "", "typing_extensions": "typing."}  # modules that give what another one has
+_BUILT_IN = ("bool", "bytes", "complex", "dict", "float", "frozenset", "int", "list", "set", "str", "tuple")
+_WRITTEN = (ast.Constant, ast.UnaryOp, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.JoinedStr)
 _DIRECTIVES = ("type:", "noqa", "pylint:", "pragma:", "fmt:", "mypy:", "ruff:", "isort:", "flake8:", "-*-", "pyright:")
 
 N = TypeVar("N", bound=ast.AST)
@@ -231,6 +233,25 @@ class Code:
             origin = self.origin(expression)
         return origin
 
+    def is_literal(self, node: ast.AST) -> bool:
+        """Whether an expression is a value that is written out, however it has to be written.
+
+        `-1`, `1 - 2j`, `not True`, a text, an f-string without fields, a display of literals such as `[]` or `1, 2`,
+        `math.pi`, `Color.RED`, and a built-in type called with literals, such as `set()` or `float("inf")`.
+        """
+        waiting = [node]
+        while waiting:
+            one = waiting.pop()
+            if isinstance(one, ast.Call) and self.origin(one.func) in _BUILT_IN:
+                waiting += [*one.args, *(each.value for each in one.keywords)]
+            elif isinstance(one, ast.Attribute) and (one.attr.isupper() or self.origin(one).startswith("math.")):
+                continue
+            elif isinstance(one, _WRITTEN) or (isinstance(one, ast.BinOp) and _is_complex(one)):
+                waiting += children(one)
+            else:
+                return False
+        return True
+
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes around one, innermost first."""
         while node in self.parents:
@@ -258,6 +279,12 @@ def is_hint(code: Code, node: ast.AST) -> bool:
             return False
         inner = above
     return False
+
+
+def _is_complex(node: ast.BinOp) -> bool:
+    """Whether a sum may be a complex number, which has an imaginary part at its end."""
+    imaginary = isinstance(node.right, ast.Constant) and isinstance(node.right.value, complex)
+    return imaginary and isinstance(node.op, ast.Add | ast.Sub)
 
 
 def _gathered(tree: ast.Module, *, guarded: bool) -> tuple[tuple[ast.AST, ...], dict[ast.AST, ast.AST], str]:

@@ -12,6 +12,13 @@ from codechat.studies.refine.patterns.trees import LEAVING, at, called, each_of,
 _BITS = {"&", "|", "^", "~", "<<", ">>", ">>>", "&=", "|=", "^=", "<<=", ">>=", ">>>="}
 _ARITHMETIC = {"+", "-", "*", "/", "%", "**", "++", "--"}
 _ASSIGNS = ("assignment", "augmented", "declarator")
+_AS_WRITTEN = re.compile(r"Infinity|NaN|[\w.]+\.[A-Z][A-Z0-9_]*|new \w*(?:List|Map|Set|Deque)\b(?: ?<[\w<>, ]*>)?\(\)")
+_WRITTEN = {
+    "array", "array_creation_expression", "array_initializer", "boolean_type", "dimensions", "dimensions_expr",
+    "escape_sequence", "false", "floating_point_type", "integral_type", "null", "null_literal", "object", "pair",
+    "property_identifier", "string_fragment", "true", "type_identifier", "undefined",
+}  # fmt: skip
+"""Types of the nodes of a value that is written out, in addition to numbers, strings, signs and parentheses."""
 _COMPARISONS = {"<", ">", "<=", ">=", "==", "!=", "===", "!=="}
 _WALKS = (".map", ".filter", ".reduce", ".forEach", ".some", ".every", ".stream", ".sort", ".sorted", ".indexOf",
           ".join", ".split", ".includes", ".contains")  # fmt: skip
@@ -151,11 +158,26 @@ def _returned(code: TreeCode) -> Iterator[tuple[Any, Any]]:
             yield node, inside[0]
 
 
-@tree_pattern("computed_return", "return of an expression", "returns of expressions")
-def computed_return(code: TreeCode) -> Iterator[Occurrence]:
-    for node, value in ((node, bare(code, value)) for node, value in _returned(code)):
-        if value.named_children and not code.is_a(value, "name", "number", "string"):
-            yield at(node)
+@tree_pair(
+    ("literal_return", "return of a literal", "returns of literals"),
+    ("computed_return", "return of an expression", "returns of expressions"),
+)
+def literal_return(code: TreeCode) -> Iterator[tuple[Occurrence, bool]]:
+    returned = ((node, bare(code, value)) for node, value in _returned(code))
+    return ((at(node), _is_literal(code, value)) for node, value in returned if not code.is_a(value, "name"))
+
+
+def _is_literal(code: TreeCode, node: Any) -> bool:
+    """Whether an expression is a value that is written out: `-1`, `{}`, `new ArrayList<>()`, `Integer.MAX_VALUE`."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if not code.is_a(one, "number", "string", "unary", "parentheses", "comment") and one.type not in _WRITTEN:
+            if _AS_WRITTEN.fullmatch(code.of(one)) is None:
+                return False
+            continue
+        waiting += one.named_children
+    return True
 
 
 tree_pattern("named_return", "return of a variable", "returns of variables")(
