@@ -18,7 +18,7 @@ from codechat.base.errors import InfrastructureError, Stopped, UserError
 from codechat.models import MODELS, Request, remote
 from codechat.models.calls import BRAKE, Brake
 from codechat.models.endpoints import Describable
-from codechat.models.serving import server
+from codechat.models.serving import server, vllm
 from codechat.testing import Fault, OpenAIServer
 from support.processes import codechat, started
 
@@ -198,7 +198,7 @@ def test_ctrl_c_ends_a_cell_that_waits_for_a_busy_server(tmp_path: Path) -> None
 @pytest.mark.parametrize(("first", "there"), [(b"", True), (HEADERS, True), (None, False)])
 def test_a_silent_port_is_no_free_one(first: bytes | None, there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "PATIENCE_S", 0.3)
-    looks: list[Callable[[str], bool]] = [server.answers, lambda url: server.is_healthy(server.port_of(url))]
+    looks: list[Callable[[str], bool]] = [server.answers, lambda url: vllm.is_ready(server.port_of(url))]
     with port(first) as base_url:
         assert [look(base_url) for look in looks] == [there] * 2
         assert server.kv_tokens(base_url) is None

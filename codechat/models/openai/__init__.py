@@ -23,7 +23,7 @@ from codechat.base.texts import read_json, visible, writable
 from codechat.models import MODELS
 from codechat.models.calls.answers import OTHER_SHAPES, Ending, ending, usage_in, word_of
 from codechat.models.calls.batches import RequestKey
-from codechat.models.endpoints import ARGUMENTS, LONGEST, SLOTS, VLLM, EndpointInfo, info_of
+from codechat.models.endpoints import ARGUMENTS, LLAMA_CPP, LONGEST, SLOTS, VLLM, EndpointInfo, info_of
 from codechat.models.openai.streams import is_stream, whole_answer
 from codechat.models.prices import listed_prices
 from codechat.models.reasoning import THOUGHTS, reasoning_in
@@ -48,16 +48,19 @@ BEGINNING = 120
 MOST_WORDS = 10_000
 """Characters of an error that are kept."""
 BAD_REQUEST, TOO_MANY = 400, 429
-NEUTRAL: Mapping[str, float] = {
-    "repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0, "top_p": 1, "top_k": -1, "min_p": 0,
+NEUTRAL: Mapping[str, Sequence[float]] = {
+    "repetition_penalty": [1], "repeat_penalty": [1], "presence_penalty": [0], "frequency_penalty": [0], "top_p": [1],
+    "top_k": [-1, 0], "min_p": [0],
 }  # fmt: skip
 """Fields of a request with their neutral values."""
+VERSIONS: Mapping[str, Sequence[str]] = {VLLM: ("/version", "version"), LLAMA_CPP: ("/openapi.json", "info", "version")}
+"""The page of each program that has its version, and the keys that lead there."""
 
 
 class OpenAIConfig(RemoteConfig):
     """The model's endpoint and decoding."""
 
-    kind: Literal["openai"] = original_option("openai", "which provider answers")
+    kind: Literal["openai", "gguf"] = original_option("openai", "which provider answers")
     api: Api = original_option("chat", "which API of the endpoint is called: chat or responses")
     reasoning_effort: str | None = original_option(None, "reasoning effort, e.g. low, medium or high; null sends none")
     extra_body: dict[str, Any] = original_option({}, "further fields of the request's JSON body, e.g. {top_p: 1}")
@@ -65,8 +68,10 @@ class OpenAIConfig(RemoteConfig):
         {}, "fields sent with the value that changes nothing, where a repository's own settings might: {top_p: 1}"
     )
     base_url: str = run_option("http://127.0.0.1:8000/v1", "the endpoint's address up to /v1")
-    served_by: Literal["vllm"] | None = run_option(
-        None, "what is started on this machine if nothing answers at a base_url of this machine: vllm; null: nothing"
+    served_by: Literal["vllm", "llama_cpp"] | None = run_option(
+        None,
+        "what is started on this machine if nothing answers at a base_url of this machine: vllm, or llama_cpp for "
+        "model=gguf; null: nothing",
     )
     prompt_cache: Literal["24h", "off"] | None = run_option(
         None,
@@ -81,8 +86,8 @@ class OpenAIConfig(RemoteConfig):
     @classmethod
     def _changes_nothing(cls, fields: dict[str, float]) -> dict[str, float]:
         for name, value in fields.items():
-            if NEUTRAL.get(name) != value:
-                known = ", ".join(f"{field}: {neutral}" for field, neutral in NEUTRAL.items())
+            if value not in NEUTRAL.get(name, ()):
+                known = ", ".join(f"{field}: {neutral[0]}" for field, neutral in NEUTRAL.items())
                 raise ValueError(f"{name}: {value} could change a reply: give it in extra_body (neutral are {known})")
         return fields
 
@@ -160,7 +165,7 @@ class OpenAIApi:
         return self._client
 
     async def describe(self) -> EndpointInfo:
-        """The model's entry in the endpoint's list; for vLLM also the version, and arguments that codechat gave it."""
+        """The model's entry in the endpoint's list; of a program that codechat starts also version and arguments."""
         import openai
 
         try:
@@ -176,7 +181,7 @@ class OpenAIApi:
         except (KeyError, TypeError):
             self.failures.served = ()
         info = info_of(self.config.base_url, self.config.name, listed, time.time())
-        return replace(info, facts={**info.facts, **await self._about_vllm(), **await self._slots(info)})
+        return replace(info, facts={**info.facts, **await self._about_program(), **await self._slots(info)})
 
     async def _get(self, address: str) -> "httpx2.Response":
         import httpx2
@@ -192,14 +197,22 @@ class OpenAIApi:
             self._address = address
         self._connect()
 
-    async def _about_vllm(self) -> dict[str, str]:
-        page = await self._page("/version") if self.config.served_by == "vllm" else None
-        if not isinstance(page, Mapping) or "version" not in page:
+    async def _about_program(self) -> dict[str, str]:
+        program = self.config.served_by
+        if program is None:
             return {}
-        version = str(writable(str(page["version"])))
+        path, *keys = VERSIONS[program]
+        value = await self._page(path)
+        for key in keys:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if value is None:
+            return {}
         servers = SERVERS.get()
         arguments = servers.arguments(self.config) if servers is not None else None
-        return {VLLM: version[:LONGEST], **({ARGUMENTS: arguments} if arguments is not None else {})}
+        return {
+            program: str(writable(str(value)))[:LONGEST],
+            **({ARGUMENTS: arguments} if arguments is not None else {}),
+        }
 
     async def _slots(self, info: EndpointInfo) -> dict[str, int]:
         """The conversations that a server for one machine keeps at once, as it states them; empty for others."""

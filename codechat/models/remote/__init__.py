@@ -135,6 +135,10 @@ class RemoteConfig(ModelConfig):
         None, "whether replies are kept across cells; null: only replies of greedy decoding (temperature 0)"
     )
 
+    def loaded_weights(self) -> Weights:
+        """The weights that are meant. Raises `UserError` if they are a file that cannot be read."""
+        return self.weights
+
     @property
     def pace(self) -> BatchPolicy:
         """When requests become a batch."""
@@ -353,7 +357,7 @@ class Remote:
         greedy = body.get("temperature") == 0
         if not (greedy or config.cache):
             return None
-        weights = config.weights.key(self._known_info().weights(config.name))
+        weights = config.loaded_weights().key(self._known_info().weights(config.name))
         return cache.CachedQuestion(self._api.address, config.name, body, None if greedy else request.sample, weights)
 
     def _may_cache(self, reply: Reply) -> bool:

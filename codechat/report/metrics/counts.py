@@ -21,7 +21,9 @@ from codechat.sandbox.suites import HasTestCounts
 DECIDED, REPLIES, LOADED = "decided", "replies", "loaded"
 # Of language models as judges: right answers of twelve by role, and decisions without a readable answer, if any.
 EXAMINED, UNREAD = "judge_check", "unreadable"
-TEMPERATURES = "temperatures"
+TEMPERATURES, SERVERS = "temperatures", "servers"
+OF_ENGINE = (DECIDED, REPLIES, LOADED, TEMPERATURES, SERVERS, EXAMINED, UNREAD)
+"""The keys of metrics.json that cells of every protocol may have."""
 MOVED = "by_program"
 ONLY_REASONING, TRUNCATED, TRUNCATED_SESSIONS = "only_reasoning", "truncated", "truncated_sessions"
 LACKS_NAME, SKIPPED_UNPARSABLE = "lacks_name", "skipped_unparsable"
