@@ -59,6 +59,14 @@ class ConversationRefused(InfrastructureError):
     """
 
 
+class JudgeUnreadable(InfrastructureError):
+    """So many of a judge's answers in a row could not be read that it is asked no more: the cell stops."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(problem)
+        self.remedy = remedy
+
+
 class EndpointDown(InfrastructureError):
     """An endpoint that cannot be reached: a user's mistake at the start, later a failure of infrastructure."""
 

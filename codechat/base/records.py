@@ -59,11 +59,15 @@ class InstructionRecord(Record):
 
 
 class CandidateRecord(Record):
-    """An instruction that was checked for applicability; `applicable` is null if undecided."""
+    """An instruction that was checked for applicability; `applicable` is null if undecided.
+
+    `unreadable`: undecided because no answer of the judge could be read.
+    """
 
     id: str
     applicable: bool | None
     by: str
+    unreadable: bool = Field(default=False, exclude_if=operator.not_)
 
 
 class AdherenceRecord(Record):

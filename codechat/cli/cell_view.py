@@ -17,6 +17,7 @@ from codechat.cli.terminal import err, out, plain_table
 from codechat.judging import QUESTIONS
 from codechat.models.endpoints import address_of
 from codechat.models.prices import listed_prices
+from codechat.models.remote import RemoteConfig
 from codechat.report.chapters import chapter_of
 from codechat.report.metrics import Measures, caution_of
 from codechat.report.metrics.counts import DECIDED, INSIDE_MEANS, MOVED, constructs_in, inside_in, moved_words
@@ -43,6 +44,11 @@ def show_estimate(cell: Cell, estimate: Estimate) -> None:
         listed, tier = listed_prices(model), getattr(model, "tier", STANDARD)
         source = f"{place}.prices" if model.prices else listed.source if listed else "none is known"
         line = f"prices  {place} {model.name}: {source}" + (f", tier {tier}" if tier != STANDARD else "")
+        out.print(line, markup=False, soft_wrap=True)
+    unbounded = [place for place, m in cell.endpoints.items() if isinstance(m, RemoteConfig) and m.max_tokens is None]
+    if unbounded:
+        ends = "a reply that repeats itself ends at the endpoint's limit, or after timeout_s and is then asked again"
+        line = f"replies  without max_tokens, of {', '.join(unbounded)}: {ends}"
         out.print(line, markup=False, soft_wrap=True)
     for remark in cell.remarks:
         err.print(remark, markup=False)

@@ -1,7 +1,7 @@
 """Work at a terminal: its remarks, its progress bar, and Ctrl-C.
 
-A timer draws the bar from running counts, so that calls are not slowed down. The first Ctrl-C, or signal of a
-scheduler, lets the calls under way finish; the second ends at once.
+A timer draws the bar, or elsewhere writes a line now and then, from running counts: calls are not slowed down. The
+first Ctrl-C, or signal of a scheduler, lets the calls under way finish; the second ends at once.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
 from codechat.cli.terminal import err, out
-from codechat.models.calls import Brake, traffic
+from codechat.models.calls import ATTEMPTS, Brake, traffic
 from codechat.models.calls.batch_queue import batches_in_words
 from codechat.report.metrics.spending import Tariff
 from codechat.run.cell.budget import Budget
@@ -27,6 +27,11 @@ from codechat.run.journal import Ledger
 from codechat.run.running.sessions import GRACE_S
 
 REFRESHES_PER_S = 4
+FIRST_LINE_S, LINE_EVERY_S, LONGEST_PAUSE_S = 30.0, 60.0, 600.0
+"""Seconds until the first line of progress without a terminal, and the least and the most until the next: in between, a
+tenth of the time so far."""
+LONG_CALL_S, DAY_S = 60.0, 86_400.0
+"""Seconds from which on a call is named; batches, which may take days, are not."""
 MARGIN = 100  # the width of both lines
 # Schedulers announce an end by SIGTERM, SIGUSR1 or SIGUSR2.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
@@ -49,9 +54,10 @@ class Counted(Protocol):
 
 
 class FactsBar(Progress):
-    """A bar with facts after it and, if there are any, below it, on a terminal only.
+    """A bar with facts after it and, if there are any, below it; without a terminal a line with all facts now and then.
 
-    `state` returns the numbers of done and planned units and the facts; it is called only when the bar is drawn.
+    `state` returns the numbers of done and planned units and the facts; it is called only when they are shown. Without
+    `lines` nothing is shown where there is no terminal.
     """
 
     def __init__(
@@ -60,8 +66,11 @@ class FactsBar(Progress):
         below: Callable[[], list[str]] = list,
         *,
         redirect: bool = True,
+        lines: bool = True,
     ) -> None:
         self._state, self._below = state, below
+        self._lines, self._began, self._line_s = lines and not err.is_terminal, time.monotonic(), FIRST_LINE_S
+        self._ended: threading.Event | None = None
         columns = (BarColumn(bar_width=16), TextColumn("{task.fields[facts]}", markup=False))
         super().__init__(
             *columns,
@@ -72,6 +81,22 @@ class FactsBar(Progress):
             redirect_stderr=redirect,
         )
         self.add_task("", total=None, facts="")
+
+    def start(self) -> None:
+        super().start()
+        if self._lines:
+            self._ended = threading.Event()
+            threading.Thread(target=self._write_lines, args=(self._ended,), daemon=True).start()
+
+    def stop(self) -> None:
+        if self._ended is not None:
+            self._ended.set()
+        super().stop()
+
+    def _write_lines(self, ended: threading.Event) -> None:
+        while not ended.wait(self._began + self._line_s - time.monotonic()):
+            self._line_s += min(max(LINE_EVERY_S, self._line_s / 10), LONGEST_PAUSE_S)
+            err.print(" · ".join([*self._state()[2], *self._below()]), markup=False)
 
     def get_renderables(self) -> Iterable[RenderableType]:
         if self.tasks:
@@ -91,10 +116,10 @@ class ProgressBar:
     Work found in the journal counts as done, but not for the speed from which the time left is estimated.
     """
 
-    def __init__(self, sessions: int, counts: Counted, ledger: Ledger, budget: Budget) -> None:
+    def __init__(self, sessions: int, counts: Counted, ledger: Ledger, budget: Budget, *, lines: bool = True) -> None:
         self._sessions, self._counts, self._ledger, self._budget = sessions, counts, ledger, budget
         self._began, self._tokens_before, self._traffic_before = time.monotonic(), ledger.tokens, traffic()
-        self._bar = FactsBar(lambda: (counts.done, counts.planned, self.headline()), self.spending)
+        self._bar = FactsBar(lambda: (counts.done, counts.planned, self.headline()), self.spending, lines=lines)
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -135,20 +160,25 @@ class ProgressBar:
             facts.append(f"${paid:,.2f}" + (f" of ${self._budget.usd:,.2f}" if self._budget.usd is not None else ""))
         counts = (
             (now.in_flight, "in flight"),
+            (now.waiting, "waiting"),
             (now.retries - before.retries, "retries"),
             (now.rate_limited - before.rate_limited, "× 429"),
             (now.cache_hits - before.cache_hits, "from cache"),
         )
         facts += [f"{count:,} {name}" for count, name in counts if count]
-        facts += batches_in_words()
+        facts += [*long_calls(), *batches_in_words()]
         speed = (ledger.tokens - self._tokens_before) / max(time.monotonic() - self._began, 1e-9)
         return [*facts, f"{_short(speed)} tok/s"] if speed >= 1 else facts
 
 
 class WorkView:
-    """Prints the head and the remarks of a cell or a construction, and shows its progress bar while it runs."""
+    """Prints the head and the remarks of a cell or a construction, and shows its progress while it runs.
 
-    def __init__(self) -> None:
+    Without a terminal only with `lines`.
+    """
+
+    def __init__(self, *, lines: bool = True) -> None:
+        self._lines = lines
         self._sessions, self._budget = 0, Budget(None, None, Tariff())
         self._bar: ProgressBar | None = None
 
@@ -163,11 +193,20 @@ class WorkView:
             err.print(text, markup=False)
 
     def watching(self, counts: Counted, ledger: Ledger) -> contextlib.AbstractContextManager[object]:
-        self._bar = ProgressBar(self._sessions, counts, ledger, self._budget)
+        self._bar = ProgressBar(self._sessions, counts, ledger, self._budget, lines=self._lines)
         return self._bar
 
     def interruptible(self, brake: Brake) -> contextlib.AbstractContextManager[object]:
         return on_signal(brake)
+
+
+def long_calls() -> list[str]:
+    """The longest call under way, if it takes long: its endpoint, its time so far, and its limit."""
+    calls = [call for call in list(ATTEMPTS.values()) if call.limit_s < DAY_S]
+    oldest = min(calls, key=lambda call: call.began, default=None)
+    if oldest is None or (seconds := time.monotonic() - oldest.began) < LONG_CALL_S:
+        return []
+    return [f"a call to {oldest.place} for {clock(seconds)} (at most {clock(oldest.limit_s)})"]
 
 
 def _short(count: float) -> str:

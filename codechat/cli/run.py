@@ -47,7 +47,7 @@ class Terminal(WorkView, Silent):
     """Prints a cell's name and size, a progress bar while it runs, and its summary. `report` gets the counts."""
 
     def __init__(self, report: Report | None = None) -> None:
-        super().__init__()
+        super().__init__(lines=report is None)
         self._report = report
         self._counts: Counts | None = None
         self._finished = ""

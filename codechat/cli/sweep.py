@@ -231,7 +231,7 @@ class SweepView:
 
     @contextmanager
     def watching(self, tally: Callable[[], TurnCounts]) -> Iterator[None]:
-        """Show a bar over all cells, on a terminal only."""
+        """Show the progress of all cells."""
         began = time.monotonic()
 
         def state() -> tuple[int, int, list[str]]:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -42,13 +41,6 @@ def plain_table(*headers: str, title: str = "", left: int | None = None) -> Tabl
     for place, header in enumerate(headers):
         table.add_column(header, justify="left" if left is None or place < left else "right", overflow="fold")
     return table
-
-
-def counting_bar(unit: str) -> Progress:
-    """A bar for work counted in one unit; on a terminal only."""
-    columns = (BarColumn(bar_width=30), MofNCompleteColumn(), TextColumn(f"{unit} ·"), TimeElapsedColumn())
-    left = (TextColumn("· left"), TimeRemainingColumn())
-    return Progress(TextColumn("{task.description}"), *columns, *left, console=err, disable=not err.is_terminal)
 
 
 def parse_words(words: Sequence[str], allowed: Mapping[str, str], required: Collection[str] = ()) -> dict[str, str]:

@@ -3,24 +3,25 @@
 The judged text is quoted between marker lines whose mark is a hash of the text, so no text can contain its end marker.
 A decision counts only if the model's answer ends with it and has each label on exactly one line, with one of the
 label's words. Lines with another word, long lines and quoted lines with a label count too, but a quoted line or a reply
-that was cut off is no answer. If an answer cannot be read, the model is asked again; in the end the decision is
-undecided, never guessed. A context overflow is undecided, because the candidate's text caused it; an unreachable model
-is an `InfrastructureError`.
+that was cut off is no answer. If an answer cannot be read, the model is asked again, unless it repeats itself; in the
+end the decision is undecided, never guessed. A context overflow is undecided, because the candidate's text caused it;
+an unreachable model is an `InfrastructureError`.
 """
 
 import hashlib
 import json
+import operator
 import re
 import unicodedata
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, NamedTuple, TypeVar
+from typing import Annotated, Generic, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from codechat.base.domain import Message, Reply, Spent
 from codechat.base.errors import ContextOverflow, InfrastructureError
-from codechat.base.template import fill
+from codechat.base.template import counted, fill
 from codechat.models import Model, Request
 from codechat.models.calls.answers import Ending, ending
 from codechat.sandbox.languages import LONGEST_REPLY, without_thinking
@@ -33,6 +34,10 @@ MAX_LINE = 100
 """Characters of a line with an answer."""
 VERDICT = "VERDICT"
 CONTEXT_FULL = "the question does not fit the judge's context"
+UNREADABLE = "no readable verdict"
+"""The beginning of the reason of a decision without a readable answer; records have it."""
+MAX_SAID = 80
+"""Characters of an unreadable answer that are quoted."""
 NO_TEXT = "(no text)"
 """Stands for an empty reply in a conversation, since endpoints refuse empty messages."""
 
@@ -63,10 +68,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Decision(Spent):
-    """The word chosen for every label, None if no answer could be read; the usage covers all replies."""
+    """The word chosen for every label, None if no answer could be read; the usage covers all replies.
+
+    `said` is the first line of the last answer if it could not be read.
+    """
 
     answers: dict[str, str] | None
     reason: str
+    said: Annotated[str, Field(exclude_if=operator.not_)] = ""
 
     @property
     def verdict(self) -> str | None:
@@ -83,15 +92,18 @@ class Reading(NamedTuple):
 async def decide(model: Model, question: Question, place: Request) -> Decision:
     """Ask until an answer can be read, or give up. Raises `InfrastructureError` if the model cannot be asked. `place`
     has the task, turn and role; its messages are replaced by the question."""
-    found, why, spent = await first_readable(
+    found, why, spent, replies = await first_readable(
         lambda messages: model.complete(replace(place, messages=messages)), question.prompt, question.max_reasks,
-        read=lambda answer: read_answer(answer, question.answers) or "no readable verdict",
+        read=lambda answer: read_answer(answer, question.answers) or UNREADABLE,
         again=lambda _: question.reask,
     )  # fmt: skip
-    if found is None:
-        why = why if why == CONTEXT_FULL else f"no readable verdict in {question.max_reasks + 1} replies"
+    if found is not None:
+        return Decision(found.answers, found.reason, **spent.fields())
+    if why == CONTEXT_FULL:
         return Decision(None, why, **spent.fields())
-    return Decision(found.answers, found.reason, **spent.fields())
+    repeats = ": the last repeats the one before" if len(replies) <= question.max_reasks else ""
+    reason = f"{UNREADABLE} in {counted(len(replies), 'reply', 'replies')}{repeats}"
+    return Decision(None, reason, first_line(replies[-1]), **spent.fields())
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +131,7 @@ class Filled(Spent, Generic[M]):
 
 async def fill_in(model: Model, form: Form[M], place: Request) -> Filled[M]:
     """Ask until the reply fits the schema, or give up. Raises `InfrastructureError` if the model cannot be asked."""
-    found, why, spent = await first_readable(
+    found, why, spent, _ = await first_readable(
         lambda messages: model.complete(replace(place, messages=messages)), form.prompt, form.max_reasks,
         read=form.read or (lambda answer: read_object(answer, form.schema)),
         again=lambda problem: form.reask.replace("{{problem}}", problem),
@@ -163,16 +175,19 @@ async def first_readable(
     *,
     read: Callable[[str], R | str],
     again: Callable[[str], str],
-) -> tuple[R | None, str, Spent]:
-    """The first readable reply, or the last problem in words; and the usage of all replies. `read` returns the content
-    or the problem; `again` returns the re-ask for a problem."""
+) -> tuple[R | None, str, Spent, list[str]]:
+    """The first readable reply, or the last problem in words; the usage of all replies, and the unreadable ones.
+
+    `read` returns the content or the problem; `again` returns the re-ask for a problem. A reply that repeats the one
+    before it word for word is the last: a model that decodes greedily would go on repeating it.
+    """
     messages: tuple[Message, ...] = (Message("user", prompt),)
-    spent, problem = Spent(cached=True), ""
+    spent, problem, unread = Spent(cached=True), "", list[str]()
     for _ in range(max_reasks + 1):
         try:
             reply = await ask(messages)
         except ContextOverflow:
-            return None, CONTEXT_FULL, replace(spent, cached=False)
+            return None, CONTEXT_FULL, replace(spent, cached=False), unread
         except InfrastructureError as error:
             error.retries += spent.retries
             error.rate_limited += spent.rate_limited
@@ -182,10 +197,19 @@ async def first_readable(
         answer = without_thinking(reply.text[:LONGEST_REPLY], quotes_code=True)
         found = "the reply was cut off" if cut else read(answer)
         if not isinstance(found, str):
-            return found, "", spent
+            return found, "", spent, unread
         problem = found
+        unread.append(answer)
+        if unread[-2:-1] == [answer]:
+            break
         messages += (Message("assistant", answer.strip() or NO_TEXT), Message("user", again(problem)))
-    return None, problem, spent
+    return None, problem, spent, unread
+
+
+def first_line(text: str) -> str:
+    """The first line of a reply with text, bounded."""
+    line = next(filter(None, map(str.strip, _LINE_END.split(text))), NO_TEXT)
+    return line if len(line) <= MAX_SAID else line[: MAX_SAID - 1] + "…"
 
 
 def reask(template: str, answers: Mapping[str, tuple[str, ...]]) -> str:

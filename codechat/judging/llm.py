@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 from pydantic import SerializeAsAny, ValidationInfo, field_validator, model_validator
 
-from codechat.base.config import Config, original_option, result_option
+from codechat.base.config import Config, original_option, result_option, run_option
 from codechat.base.domain import (
     Adherence,
     AdherenceVerdict,
@@ -22,10 +22,10 @@ from codechat.base.domain import (
     Instruction,
     Spent,
 )
-from codechat.base.errors import UserError
+from codechat.base.errors import JudgeUnreadable, UserError
 from codechat.base.template import require
 from codechat.judging import ADHERENCE, APPLICABILITY, CONSTRAINT, JUDGES, QUESTIONS, ConstraintQuestion, JudgeConfig
-from codechat.judging.deciding import VERDICT, Decision, Question, decide, quote, reask
+from codechat.judging.deciding import UNREADABLE, VERDICT, Decision, Question, decide, quote, reask
 from codechat.models import MODELS, Model, ModelConfig, Request
 from codechat.models.roles import Roles, role
 
@@ -34,6 +34,9 @@ WORDS = {
     ADHERENCE: ("ADHERED", "VIOLATED"),
     CONSTRAINT: ("KEPT", "BROKEN"),
 }
+UNREADABLE_IN_A_ROW = 10
+"""Decisions in a row without a readable answer after which a role is asked no more. If two of twelve answers cannot be
+read, as its check allows, ten in a row are so by chance once in sixty million."""
 SOLVED = "{prompt}\n\nA solution that was published with the task:\n\n{reference}"
 
 
@@ -103,6 +106,9 @@ class LlmJudgeConfig(JudgeConfig, Roles):
     reference: bool = result_option(
         False, "show the published solution of the task to the model that decides about constraints"
     )
+    check: bool = run_option(
+        True, "before the first session, ask each model twelve questions with known answers; 10 must be right"
+    )
 
     @model_validator(mode="after")
     def _can_ask(self) -> "LlmJudgeConfig":
@@ -130,8 +136,10 @@ class LlmJudgeConfig(JudgeConfig, Roles):
 class LlmJudge:
     """Language models judge, one for applicability and one for adherence (the paper's way), one for constraints."""
 
-    def __init__(self, config: LlmJudgeConfig) -> None:
+    def __init__(self, config: LlmJudgeConfig, *, brakes: bool = True) -> None:
         self.config = config
+        self._brakes, self._unreadable = brakes, Counter[str]()  # decisions in a row, by role
+        self._said: dict[str, str] = {}
         chosen = {role: model for role in QUESTIONS if (model := getattr(config, role))}
         # roles with equal configs share a model, and with it the limit of calls
         built: list[tuple[ModelConfig, Model]] = []
@@ -151,8 +159,7 @@ class LlmJudge:
 
     async def applicable(self, code: str, instruction: Instruction) -> Applicability:
         """Ask the model of this role; `applicable` is None if no verdict could be read."""
-        prompt = quote(self.config.prompts.applicability, instruction=instruction.text, code=code)
-        found = await self._decide(APPLICABILITY, prompt)
+        found = await self.ask(APPLICABILITY, instruction=instruction.text, code=code)
         decided = None if found.verdict is None else found.verdict == "APPLICABLE"
         return Applicability(decided, "llm", found.reason, **found.fields())
 
@@ -175,8 +182,7 @@ class LlmJudge:
 
     async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
         """Ask the model of this role; `undecided` if no verdict could be read."""
-        prompt = quote(self.config.prompts.adherence, instruction=instruction.text, before=before, after=after)
-        found = await self._decide(ADHERENCE, prompt)
+        found = await self.ask(ADHERENCE, instruction=instruction.text, before=before, after=after)
         verdicts: dict[str | None, AdherenceVerdict] = {"ADHERED": "adhered", "VIOLATED": "violated"}
         return Adherence(verdicts.get(found.verdict, "undecided"), "llm", found.reason, **found.fields())
 
@@ -193,15 +199,39 @@ class LlmJudge:
         found = [await self._decide(CONSTRAINT, prompt, vote) for vote in range(config.votes)]
         return majority(found, WORDS[CONSTRAINT])
 
+    async def ask(self, role: str, sample: int = 0, /, **quoted: str) -> Decision:
+        """The decision on a role's question about the `quoted` texts, which its prompt names."""
+        return await self._decide(role, quote(getattr(self.config.prompts, role), **quoted), sample)
+
     async def _decide(
         self, role: str, prompt: str, vote: int = 0, answers: Mapping[str, tuple[str, ...]] | None = None
     ) -> Decision:
-        """A decision; further votes are asked as further samples, so that no cached reply answers twice."""
+        """A decision; further votes are asked as further samples, so that no cached reply answers twice.
+
+        Raises `JudgeUnreadable` once so many decisions in a row had no readable answer, and if the judge `brakes`.
+        """
+        if self._brakes and self._unreadable[role] >= UNREADABLE_IN_A_ROW:
+            raise self._no_more(role)
         answers = answers or {VERDICT: WORDS[role]}
         again = reask(self.config.prompts.reask, answers)
         question = Question(role, prompt, answers, again, self.config.max_reasks)
         place = Request((), f"judge:{WORDS[role][0].lower()}", 0, sample=vote, role=role, number=vote, final=True)
-        return await decide(self._models[role], question, place)
+        found = await decide(self._models[role], question, place)
+        if found.answers is not None:
+            self._unreadable[role] = 0
+        elif found.reason.startswith(UNREADABLE):
+            self._unreadable[role] += 1
+            self._said[role] = found.said
+        return found
+
+    def _no_more(self, role: str) -> JudgeUnreadable:
+        place, model = f"{self.config.place}.{role}", getattr(self.config, role)
+        return JudgeUnreadable(
+            f"{self._unreadable[role]} decisions in a row of {place} ({model.name}) had no readable answer; "
+            f'the last began with "{self._said[role]}"',
+            f"Choose another judge: model@{place}=NAME; mend {self.config.place}.prompts; or raise {place}.max_tokens, "
+            "if its answers are cut off.",
+        )
 
 
 def majority(votes: Sequence[Decision], words: tuple[str, ...]) -> Compliance:

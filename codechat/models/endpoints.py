@@ -20,8 +20,10 @@ from codechat.models import ModelConfig
 
 IDENTIFYING = ("id", "root")
 """Facts that differ between checkpoints: the model's id, and the place that the weights were loaded from."""
-VLLM, ARGUMENTS = "vllm", "arguments"
-"""Facts about a vLLM: its version, and the arguments of codechat's start."""
+VLLM, LLAMA_CPP = "vllm", "llama_cpp"
+"""The programs that codechat starts; an endpoint's fact of that name is its version."""
+ARGUMENTS = "arguments"
+"""The fact with the arguments of codechat's start."""
 SLOTS = "slots"
 """The fact of a server that keeps few conversations: how many."""
 TEMPERATURE = "temperature"

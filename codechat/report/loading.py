@@ -24,7 +24,7 @@ from codechat.base.seal import edited
 from codechat.base.texts import read_json
 from codechat.report.chapters import chapter_of
 from codechat.report.comparison import REPLAYED, RESCORED, LoadedCell
-from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES
+from codechat.report.metrics.counts import DECIDED, EXAMINED, LOADED, REPLIES, UNREAD, count_unreadable
 from codechat.report.metrics.measures import FIELD, infinite_in, measures_in, value_of
 from codechat.report.metrics.statistics import STOPPED
 
@@ -266,7 +266,9 @@ def _pooled(group: Sequence[LoadedCell], measure: Measure) -> LoadedCell | None:
         if all(key in each for each in every):
             names = dict.fromkeys(name for each in every for name in each[key])
             metrics[key] = {name: sum(each[key].get(name, 0) for each in every) for name in names}
-    metrics |= {key: every[0][key] for key in (LOADED, FIELD) if key in every[0]}
+    if any(UNREAD in each for each in every):
+        metrics[UNREAD] = count_unreadable(session for cell in group for session in cell.sessions())
+    metrics |= {key: every[0][key] for key in (LOADED, FIELD, EXAMINED) if key in every[0]}
     checked = dict(chapter_of(first.protocol).checked(metrics, first.folder / "metrics.json"))
     return replace(first, metrics=checked, turns=max(cell.turns for cell in group), edited="", repeats=tuple(group))
 

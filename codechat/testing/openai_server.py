@@ -25,7 +25,8 @@ NEEDS_A_FILE = "give the dataset's file, .jsonl or .jsonl.gz: --path FILE"
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Serve the reference solutions of a dataset on loopback until interrupted; judges get APPLICABLE and VIOLATED.
+    """Serve the reference solutions of a dataset on loopback until interrupted; judges get APPLICABLE and VIOLATED,
+    and right answers to the questions of judge.check.
 
     Batches (model.tier=batch) work without --slow.
     """

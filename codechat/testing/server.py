@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from codechat.datasets import DATASETS
 from codechat.datasets.tasks import Task
+from codechat.judging.fitness import right_word
 from codechat.testing.streams import EVENTS, chat_stream, responses_stream
 
 log = logging.getLogger(__name__)
@@ -154,7 +155,8 @@ def dataset_tasks(dataset: str, path: str | None = None) -> tuple[Task, ...]:
 def reference_solver(tasks: Iterable[Task]) -> Solver:
     """Answers with the reference solution of the task in the first user message.
 
-    Judge prompts get a well-formed verdict: all instructions apply and none was followed: the code never changes.
+    Judge prompts get a well-formed verdict: all instructions apply and none was followed: the code never changes. The
+    questions of `judge.check` are answered rightly.
     A conversation about an unknown task, or a task without a reference, is refused with 400.
     """
     known = [
@@ -164,9 +166,11 @@ def reference_solver(tasks: Iterable[Task]) -> Solver:
     replies: dict[str, str] = {}
 
     def solve(call: Call) -> Result:
+        asked = call.messages[0]["content"]
         for words, verdict in (("VERDICT: NOT_APPLICABLE", "APPLICABLE"), ("VERDICT: ADHERED", "VIOLATED")):
-            if words in call.messages[0]["content"]:
-                return f"The request was compared with the code.\nREASON: a fixed answer.\nVERDICT: {verdict}"
+            if words in asked:
+                word = right_word(asked) or verdict
+                return f"The request was compared with the code.\nREASON: a fixed answer.\nVERDICT: {word}"
         first = next(message["content"] for message in call.messages if message["role"] == "user")
         if first not in replies:
             task = _task_of(_squeeze(first), known)

@@ -42,6 +42,7 @@ RUN_OPTIONS = {
     "prompt_cache",
     "headers",
     "stream",
+    "slots",
 }
 TASK = task_of("T/0", "def add(a, b):", "def add(a, b):\n    return a + b\n", prompt="Add.")
 ISSUE = AssistTask("a/b#1", "Help.", author="user", thread=(Comment("ann", "2025-01-01T00:00:00Z", "Set it."),))
@@ -56,6 +57,8 @@ def minimal(tmp_path: Path) -> Iterator[dict[str, dict[str, Any]]]:
     """The least that must be said to get a working model of each kind. A new kind needs its line here."""
     recording = tmp_path / "sessions.jsonl"
     recording.write_text(RECORDING + "\n", encoding="utf-8")
+    file = tmp_path / "m.gguf"
+    file.write_bytes(b"GGUF")
     with OpenAIServer(lambda call: "x") as server, AnthropicServer(lambda call: "x") as other:
         yield {
             "echo": {},
@@ -67,6 +70,7 @@ def minimal(tmp_path: Path) -> Iterator[dict[str, dict[str, Any]]]:
             "previous": {},
             "refactorer": {},
             "drifter": {},
+            "gguf": {"path": str(file), "base_url": server.base_url},
             "openai": {"name": "m", "base_url": server.base_url},
             "provider": {"provider": "anthropic", "name": "m", "base_url": other.base_url},
             "replay": {"path": str(recording)},
@@ -131,6 +135,7 @@ async def test_it_answers_alike_alone_together_and_after_closing(kind: str, mini
 def test_building_it_raises_nothing_without_loop_endpoint_or_file(kind: str) -> None:
     """Only `check` and `complete` may mind that there is none."""
     needed = {
+        "gguf": {"path": "nowhere.gguf"},
         "openai": {"name": "m"},
         "provider": {"provider": "anthropic", "name": "m"},
         "replay": {"path": "nowhere.jsonl"},

@@ -34,7 +34,8 @@ def runs(tmp_path: Path) -> Path:
         at = [f"judge.llm.{role}.base_url={server.base_url}" for role in ("applicability", "adherence")]
         composed = compose(
             [
-                "model=echo", "judge=hybrid", "judge.rules_first=false", "dataset.limit=3", "tracking=none", "hardware.workers=1",
+                "model=echo", "judge=hybrid", "judge.rules_first=false", "judge.llm.check=false", "dataset.limit=3", "tracking=none",
+                "hardware.workers=1",
                 f"runs_dir={tmp_path / 'runs'}", *at,
             ]
         )  # fmt: skip

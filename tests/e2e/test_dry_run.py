@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from codechat.base.domain import CHARS_PER_TOKEN
 from codechat.report.metrics.spending import Price, Tariff
 from codechat.run.cell import build_cell
 from codechat.run.cell.estimate import Need, estimate_of, total
@@ -49,7 +50,7 @@ def test_an_estimate_asks_nobody_and_leaves_no_folder(tmp_path: Path) -> None:
     assert cost == uncached, "no price of cached input is known"
     assert abs(cost - (sent + 10 * received) / 1e6) <= 0.01
     calls, sent, _, received, cost, _ = (float(text.replace(",", "")) for text in row(done.stdout, "judges")[:6])
-    assert (calls, received) == (4 * 9 * 3, 4 * 9 * 3 * 200)
+    assert (calls, received) == (4 * 9 * 3 + 2 * 12, (4 * 9 * 3 + 2 * 12) * 200), "and the questions of judge.check"
     assert abs(cost - 2 * (sent + received) / 1e6) <= 0.01
     assert not list(tmp_path.iterdir())
 
@@ -59,7 +60,7 @@ def test_it_is_near_to_what_the_same_cell_takes(tmp_path: Path) -> None:
     assert run([*words, "model=echo"], tmp_path).returncode == 0
     (cell,) = (tmp_path / "runs").iterdir()
     turns = [turn for line in (cell / "sessions.jsonl").read_text().splitlines() for turn in json.loads(line)["turns"]]
-    sent = sum(len(message["content"]) for turn in turns for message in turn["request"]) / 4
+    sent = sum(len(message["content"]) for turn in turns for message in turn["request"]) / CHARS_PER_TOKEN
     done = run([*command(UNPRIVILEGED, 6, "other"), "dry_run=true"], tmp_path)
     assert 0.7 < float(row(done.stdout, "model")[1].replace(",", "")) / sent < 1.5
     assert row(done.stdout, "judges")[0] == "0", "rules ask nobody"
@@ -96,8 +97,38 @@ def test_a_maintainer_without_a_room_is_expected_to_answer_at_once(tmp_path: Pat
         done = run([*words, f"environment={environment}"], tmp_path)
         assert done.returncode == 0, done.stderr
         calls, sent[environment], _, received = (float(text.replace(",", "")) for text in row(done.stdout, "model")[:4])
-        assert calls == answers and received == answers * 1_200 / 4
+        assert calls == answers and received == round(answers * 1_200 / CHARS_PER_TOKEN)
     assert sent["none"] < sent["checkout"] / 10
+
+
+def test_a_cell_that_was_begun_is_estimated_by_its_own_tokens(tmp_path: Path) -> None:
+    """A prompt has 300 tokens and 500 more for each earlier reply, which has 700: other figures than by characters."""
+    solve = fading_solver(dataset_tasks("starter"))
+
+    def answer(call: Call) -> Answer:
+        sent = 300 + 500 * sum(message["role"] == "assistant" for message in call.messages)
+        return Answer(str(solve(call)), usage={"prompt_tokens": sent, "completion_tokens": 700})
+
+    def estimate(*more: str) -> tuple[float, ...]:
+        done = run([*words, *more, "dry_run=true"], tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "replies  without max_tokens, of model: a reply that repeats itself ends at" in done.stdout
+        calls, sent, _, received = (float(text.replace(",", "")) for text in row(done.stdout, "model")[:4])
+        return calls, sent / calls, received / calls
+
+    with OpenAIServer(answer) as server:
+        words = command(server.base_url, 12, "runs", "agenda.turns=3", "judge=rules", "model.max_concurrency=1")
+        before = estimate()
+        assert run([*words, "budget_tokens=30000"], tmp_path).returncode == 3
+        calls, sent, received = estimate()
+        assert 10 <= len(server.calls) <= 30 and calls == 36 - len(server.calls) < before[0]
+    assert received == pytest.approx(700, rel=0.05) and before[2] < 300
+    assert sent == pytest.approx(800, rel=0.25), "the mean of 300, 800 and 1,300"
+
+
+def test_a_bounded_reply_needs_no_caution(tmp_path: Path) -> None:
+    done = run([*command(UNPRIVILEGED, 4, "runs"), "model.max_tokens=2048", "dry_run=true"], tmp_path)
+    assert done.returncode == 0 and "repeats itself" not in done.stdout
 
 
 BLOCK = 16

@@ -25,6 +25,7 @@ from support.mistakes import mistake
 from support.multicodeif import chain, constrained
 from support.provider_servers import AWS, SERVERS
 from support.sreval import growing
+from support.standin_vllm import install_local
 
 STARTER = dataset_tasks("starter")
 PRESETS = sorted(path.stem for path in (data_folder("conf") / "model").glob("*.yaml"))
@@ -52,8 +53,11 @@ def served(*nodes: str, url: str) -> list[str]:
 
 
 @pytest.mark.long
-def test_model_presets_are_composed_and_those_that_reason_are_given_time(here: Path) -> None:
+def test_model_presets_are_composed_and_those_that_reason_are_given_time(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Their limit is no part of an id: a longer one makes no other cell."""
+    install_local(here, monkeypatch)
     reasoning = [
         name for name in PRESETS if name.startswith(("gpt5", "gpt_oss")) or name.endswith(("_thinking", "_r1"))
     ]

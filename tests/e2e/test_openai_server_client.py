@@ -655,14 +655,6 @@ async def test_the_first_call_finds_nobody_there() -> None:
         assert "set base_url" in str(problem)
 
 
-async def test_the_first_call_finds_somebody_who_does_not_answer(serve: Serve) -> None:
-    server = serve(script("x"))
-    server.models_fault = stall(30)
-    async with model_at(server.base_url, timeout_s=0.1) as model:
-        with pytest.raises(UserError, match="nothing answers at"):
-            await model.complete(QUESTION)
-
-
 async def test_an_unknown_model_is_answered_with_the_served_ones(serve: Serve) -> None:
     server = serve(script(error(404, "The model `test-modell` does not exist.", "model_not_found")))
     async with model_at(server.base_url, name="test-modell") as model:

@@ -145,6 +145,7 @@ def judged_by(url: str) -> list[str]:
     roles = ("applicability", "adherence")
     return [
         "judge=llm",
+        "judge.check=false",
         *(f"judge.{role}.base_url={url}" for role in roles),
         *(f"judge.{r}.max_retries=0" for r in roles),
     ]

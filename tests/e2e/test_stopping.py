@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from codechat.testing import Call, OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import CONCURRENCY, command, digest, records
 from codechat.testing.cells import without_times as without_seconds
+from support.processes import Slow, wait_until
 from support.processes import in_process as run
 
 pytestmark = pytest.mark.long
@@ -211,3 +213,25 @@ def test_a_read_only_folder_is_told(tmp_path: Path) -> None:
     assert "cannot write" in done.stderr
     assert "runs_dir" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_killed_process_counts_its_time(tmp_path: Path) -> None:
+    """Up to its last write, at most two calls and a second before the kill."""
+    answer = Slow(0.4)
+    with OpenAIServer(answer) as server:
+        words = command(server.base_url, 6, "runs", "agenda.turns=4", "judge=rules", "model.max_concurrency=2")
+        with start(words, tmp_path) as process:
+            wait_until(lambda: server.calls)
+            began = time.monotonic()
+            wait_until(lambda: len(server.calls) >= 18)
+            killed_s = time.monotonic() - began
+            process.kill()
+        answer.seconds = 0.1
+        resumed = time.monotonic()
+        left = 24 - len(server.calls)
+        done = run(words, tmp_path)
+        assert done.returncode == 0, done.stderr
+        whole_s = killed_s + time.monotonic() - resumed
+    (metrics,) = [json.loads(path.read_text()) for path in tmp_path.glob("runs/*/metrics.json")]
+    assert killed_s > 2.5
+    assert killed_s - 1.0 - 2 * 0.4 + left * 0.1 / 2 < metrics["wall_s"] < whole_s + 20

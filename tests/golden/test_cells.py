@@ -34,7 +34,7 @@ HERE = Path(__file__).parent / "cells"
 CELLS: dict[str, dict[str, Any]] = from_yaml((HERE / "cells.yaml").read_text())
 RECORDS = HERE / "records"
 DECIDED: dict[str, Any] = json.loads((RECORDS / "decided.json").read_text())
-TOLD_SINCE = ("decided", "inside", "tested_as", "without_code", "loaded", "replies")
+TOLD_SINCE = ("decided", "inside", "tested_as", "without_code", "loaded", "replies", "unreadable")
 RENAMED = {
     "Conversation Accuracy (share)": "Conversation Accuracy",
     "Conversation Accuracy (all met)": "Conversation Accuracy, all or nothing",
@@ -61,7 +61,7 @@ def behaviour() -> Any:
         ):
             if words in first:
                 if luck == 0 or (luck == 1 and len(call.messages) == 1):
-                    return "I cannot say."
+                    return "I cannot say" + "." * len(call.messages)  # words as then: a repeated one ends re-asks
                 return f"Looked at.\nREASON: luck {luck}.\nVERDICT: {yes if luck > 4 else no}"
         if str(call.body["model"]).startswith("short") and len(call.messages) > 7:
             return overflow()

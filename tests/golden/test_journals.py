@@ -42,7 +42,7 @@ def served(*places: str, name: str = "") -> list[str]:
     return words
 
 
-JUDGED = ["judge=llm", *served("judge.constraint")]
+JUDGED = ["judge=llm", "judge.check=false", *served("judge.constraint")]
 ASSIST = ["model=openai", "protocol=assist", "dataset=assist_starter"]
 ASSIST += [f"model@protocol.roles.{role}=openai" for role in ("user", "judge")]
 ASSIST += served("model", "protocol.roles.user", "protocol.roles.judge")
@@ -53,8 +53,10 @@ CONSTRUCTED += [*(f"model@{place}=openai" for place in AUTHORS), *served(*AUTHOR
 MODEL = ["model=openai", *served("model", name="fading-40")]
 JUDGES = served("judge.applicability", "judge.adherence")
 CELLS: dict[str, list[str]] = {
-    "refine": [*MODEL, "judge=llm", *JUDGES, "dataset.limit=3", "agenda.turns=5"],
-    "refine_together": [*MODEL, "judge=llm", *JUDGES, "judge.batch=3", "dataset.limit=2", "agenda.turns=4"],
+    "refine": [*MODEL, "judge=llm", "judge.check=false", *JUDGES, "dataset.limit=3", "agenda.turns=5"],
+    "refine_together": [
+        *MODEL, "judge=llm", "judge.check=false", *JUDGES, "judge.batch=3", "dataset.limit=2", "agenda.turns=4",
+    ],
     "static": [*MODEL, "protocol=static", "dataset=jsonl", "dataset.path=tasks.jsonl"],
     "dynamic": [*MODEL, "protocol=dynamic", "dataset=jsonl", "dataset.path=tasks.jsonl"],
     "stepwise": [*MODEL, "protocol=stepwise", "dataset=sreval_python", "dataset.path=steps.jsonl"],
@@ -125,10 +127,13 @@ def started(name: str) -> Iterator[tuple[OpenAIServer, Callable[[], int]]]:
         yield server, lambda: main([*words, *more])
 
 
+ADDED = ("asked", "unreadable")
+
+
 def timeless(value: Any) -> Any:
     """Without times, and without what was added to records since."""
     if isinstance(value, dict):
-        return {key: timeless(each) for key, each in value.items() if not key.endswith("_s") and key != "asked"}
+        return {key: timeless(each) for key, each in value.items() if not key.endswith("_s") and key not in ADDED}
     return [timeless(each) for each in value] if isinstance(value, list) else value
 
 

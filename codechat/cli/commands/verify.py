@@ -1,14 +1,14 @@
 """Tests of a dataset without a model: `codechat verify` runs them, `codechat requirements` lists what they import."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.progress import Progress
-
 from codechat.base.errors import UserError
 from codechat.base.template import counted
-from codechat.cli.terminal import counting_bar, err, out, parse_words
+from codechat.cli.progress import FactsBar, clock
+from codechat.cli.terminal import err, out, parse_words
 from codechat.datasets import DATASETS, select
 from codechat.models.hardware import HARDWARE
 from codechat.run.cell.references import packages_by_task
@@ -26,17 +26,24 @@ VERSIONS = ("fitting", "newest")
 VERSIONS_MEANING = f"{' or '.join(VERSIONS)}: the versions that the tests are known to fit, or none"
 
 
-class _Bar:
+class _View:
     """Progress of the samples or references."""
 
-    def __init__(self, bar: Progress) -> None:
-        self._bar, self._task = bar, bar.add_task("verifying", total=None)
+    def __init__(self, unit: str) -> None:
+        self._unit, self._done, self._of, self._began = unit, 0, 0, time.monotonic()
+
+    def state(self) -> tuple[int, int, list[str]]:
+        """The counts, and the same in words."""
+        elapsed, facts = time.monotonic() - self._began, [f"{self._done:,}/{self._of:,} {self._unit}"]
+        if 0 < self._done < self._of:
+            facts.append(f"{clock(elapsed / self._done * (self._of - self._done))} left")
+        return self._done, self._of, [*facts, clock(elapsed)]
 
     def notice(self, text: str) -> None:
         err.print(text, markup=False)
 
     def progress(self, done: int, of: int) -> None:
-        self._bar.update(self._task, completed=done, total=of)
+        self._done, self._of = done, of
 
 
 def verify(words: Sequence[str]) -> int:
@@ -51,8 +58,9 @@ def verify(words: Sequence[str]) -> int:
     given = parse_words(files, known, required=SETTINGS if files else ())
     config = compose(settings).config
     workers = HARDWARE.build(config.hardware).workers
-    with counting_bar("samples" if given else "references") as bar:
-        common: Any = {"workers": workers, "view": _Bar(bar)}
+    view = _View("samples" if given else "references")
+    with FactsBar(view.state):
+        common: Any = {"workers": workers, "view": view}
         if given:
             target = Path(given["out"])
             summary = check_file(config.dataset, config.sandbox, Path(given["samples"]), target, **common)

@@ -5,7 +5,17 @@ A provider describes itself once (`Policy`, `Limits`), makes single attempts, an
 """
 
 from codechat.models.calls.brake import BRAKE, Brake, run_coroutine
-from codechat.models.calls.limits import COUNTERS, REAL, Endpoint, Limits, Timing, Traffic, endpoint_at, traffic
+from codechat.models.calls.limits import (
+    ATTEMPTS,
+    COUNTERS,
+    REAL,
+    Endpoint,
+    Limits,
+    Timing,
+    Traffic,
+    endpoint_at,
+    traffic,
+)
 from codechat.models.calls.retry import (
     HELD_SLOTS,
     Ended,
@@ -18,7 +28,7 @@ from codechat.models.calls.retry import (
 )
 
 __all__ = [
-    "BRAKE", "COUNTERS", "HELD_SLOTS", "REAL", "Brake", "Ended", "Endpoint", "HeldSlots", "Limits", "Policy", "Timing",
-    "Traffic", "TransientFailure", "call_with_retries", "endpoint_at", "repeat", "retry_after", "run_coroutine",
-    "traffic",
+    "ATTEMPTS", "BRAKE", "COUNTERS", "HELD_SLOTS", "REAL", "Brake", "Ended", "Endpoint", "HeldSlots", "Limits",
+    "Policy", "Timing", "Traffic", "TransientFailure", "call_with_retries", "endpoint_at", "repeat", "retry_after",
+    "run_coroutine", "traffic",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Stops new calls if the user interrupts or a budget is reached. Calls under way are finished.
+"""Stops new calls if the user interrupts, a budget is reached, or a judge is of no use. Calls under way are finished.
 
 The brake belongs to the context (`BRAKE`): every call of a cell checks it before and during each wait.
 """
@@ -19,15 +19,17 @@ class Brake:
 
     def __init__(self) -> None:
         self.reason = ""
+        self.remedy = ""
+        """What to do, if the reason is no budget."""
         self.interrupted = False
         self.refused = False
         """Whether a call was refused."""
         self._waiting: set[asyncio.Future[Any]] = set()
 
-    def pull(self, reason: str, *, interrupted: bool = False) -> None:
+    def pull(self, reason: str, remedy: str = "", *, interrupted: bool = False) -> None:
         """Start no further call; waits for a retry end at once. An interruption takes precedence over a budget."""
         if interrupted or not self.reason:
-            self.reason = reason
+            self.reason, self.remedy = reason, remedy
         self.interrupted = self.interrupted or interrupted
         for wait in self._waiting:
             wait.cancel()
@@ -38,7 +40,7 @@ class Brake:
             self.refused = True
             raise Stopped(self.reason)
 
-    async def wait(self, sleep: Awaitable[None]) -> None:
+    async def wait(self, sleep: Awaitable[object]) -> None:
         """Wait; raises `Stopped` if the brake is already pulled or is pulled meanwhile."""
         waiting = asyncio.ensure_future(sleep)
         self._waiting.add(waiting)

@@ -43,6 +43,19 @@ def traffic() -> Traffic:
 
 
 @dataclass(frozen=True, slots=True)
+class UnderWay:
+    """An attempt at `place` that `began` at a moment of its endpoint's clock; `limit_s` seconds end it."""
+
+    place: str
+    began: float
+    limit_s: float
+
+
+ATTEMPTS: dict[object, UnderWay] = {}
+"""The attempts under way in this process, the oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
 class Timing:
     """The clock and the random waits of calls, in seconds; tests replace them.
 

@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 from codechat.base.domain import Reply
 from codechat.base.errors import InfrastructureError
 from codechat.models.calls.brake import BRAKE
-from codechat.models.calls.limits import COUNTERS, Endpoint
+from codechat.models.calls.limits import ATTEMPTS, COUNTERS, Endpoint, UnderWay
 
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 30.0
@@ -145,6 +145,7 @@ async def _try(
     began, units, limited, pause = clock(), 0, False, 0.0
     COUNTERS.attempts += 1
     COUNTERS.in_flight += 1
+    ATTEMPTS[key := object()] = UnderWay(policy.place, began, seconds)
     try:
         async with asyncio.timeout(seconds) as limit:
             result = await attempt()
@@ -160,6 +161,7 @@ async def _try(
         return TransientFailure(silence), clock() - began
     finally:
         COUNTERS.in_flight -= 1
+        del ATTEMPTS[key]
         COUNTERS.rate_limited += limited
         if limited:
             endpoint.refuse(ticket, pause)

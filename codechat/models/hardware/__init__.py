@@ -27,6 +27,9 @@ class HardwareConfig(Config):
     gpu_memory_gb: float | None = run_option(None, "gigabytes of memory of each GPU; null: as nvidia-smi says", gt=0)
     memory_fraction: float = run_option(0.9, "part of a GPU's memory that model servers may use together", gt=0, le=1)
     vllm_args: str = run_option("", "further arguments of `vllm serve`, for every server: --max-num-seqs 64")
+    llama_cpp_args: str = run_option(
+        "", "further arguments of `llama_cpp.server`, of speed alone: --n_threads 4 --n_gpu_layers -1"
+    )
     start_s: float = run_option(
         1800.0, "seconds in which a server must be ready, downloading the weights included", gt=0
     )

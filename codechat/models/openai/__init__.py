@@ -23,7 +23,7 @@ from codechat.base.texts import read_json, visible, writable
 from codechat.models import MODELS
 from codechat.models.calls.answers import OTHER_SHAPES, Ending, ending, usage_in, word_of
 from codechat.models.calls.batches import RequestKey
-from codechat.models.endpoints import ARGUMENTS, LONGEST, SLOTS, VLLM, EndpointInfo, info_of
+from codechat.models.endpoints import ARGUMENTS, LLAMA_CPP, LONGEST, SLOTS, VLLM, EndpointInfo, info_of
 from codechat.models.openai.streams import is_stream, whole_answer
 from codechat.models.prices import listed_prices
 from codechat.models.reasoning import THOUGHTS, reasoning_in
@@ -33,6 +33,7 @@ from codechat.models.remote.given import headers_from_environment, key_from_envi
 
 if TYPE_CHECKING:
     import httpx2
+    import openai
 
     from codechat.models.calls.transport import Client
     from codechat.models.openai.client import SdkClient
@@ -47,16 +48,19 @@ BEGINNING = 120
 MOST_WORDS = 10_000
 """Characters of an error that are kept."""
 BAD_REQUEST, TOO_MANY = 400, 429
-NEUTRAL: Mapping[str, float] = {
-    "repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0, "top_p": 1, "top_k": -1, "min_p": 0,
+NEUTRAL: Mapping[str, Sequence[float]] = {
+    "repetition_penalty": [1], "repeat_penalty": [1], "presence_penalty": [0], "frequency_penalty": [0], "top_p": [1],
+    "top_k": [-1, 0], "min_p": [0],
 }  # fmt: skip
 """Fields of a request with their neutral values."""
+VERSIONS: Mapping[str, Sequence[str]] = {VLLM: ("/version", "version"), LLAMA_CPP: ("/openapi.json", "info", "version")}
+"""The page of each program that has its version, and the keys that lead there."""
 
 
 class OpenAIConfig(RemoteConfig):
     """The model's endpoint and decoding."""
 
-    kind: Literal["openai"] = original_option("openai", "which provider answers")
+    kind: Literal["openai", "gguf"] = original_option("openai", "which provider answers")
     api: Api = original_option("chat", "which API of the endpoint is called: chat or responses")
     reasoning_effort: str | None = original_option(None, "reasoning effort, e.g. low, medium or high; null sends none")
     extra_body: dict[str, Any] = original_option({}, "further fields of the request's JSON body, e.g. {top_p: 1}")
@@ -64,8 +68,10 @@ class OpenAIConfig(RemoteConfig):
         {}, "fields sent with the value that changes nothing, where a repository's own settings might: {top_p: 1}"
     )
     base_url: str = run_option("http://127.0.0.1:8000/v1", "the endpoint's address up to /v1")
-    served_by: Literal["vllm"] | None = run_option(
-        None, "what is started on this machine if nothing answers at a base_url of this machine: vllm; null: nothing"
+    served_by: Literal["vllm", "llama_cpp"] | None = run_option(
+        None,
+        "what is started on this machine if nothing answers at a base_url of this machine: vllm, or llama_cpp for "
+        "model=gguf; null: nothing",
     )
     prompt_cache: Literal["24h", "off"] | None = run_option(
         None,
@@ -80,8 +86,8 @@ class OpenAIConfig(RemoteConfig):
     @classmethod
     def _changes_nothing(cls, fields: dict[str, float]) -> dict[str, float]:
         for name, value in fields.items():
-            if NEUTRAL.get(name) != value:
-                known = ", ".join(f"{field}: {neutral}" for field, neutral in NEUTRAL.items())
+            if value not in NEUTRAL.get(name, ()):
+                known = ", ".join(f"{field}: {neutral[0]}" for field, neutral in NEUTRAL.items())
                 raise ValueError(f"{name}: {value} could change a reply: give it in extra_body (neutral are {known})")
         return fields
 
@@ -158,16 +164,16 @@ class OpenAIApi:
             )
         return self._client
 
-    async def describe(self, seconds: float) -> EndpointInfo:
-        """The model's entry in the endpoint's list; for vLLM also the version, and arguments that codechat gave it."""
+    async def describe(self) -> EndpointInfo:
+        """The model's entry in the endpoint's list; of a program that codechat starts also version and arguments."""
         import openai
 
-        await self._find()
-        limit = min(seconds, self.config.timeout_s)
         try:
-            listed = read_json((await self._get(f"{self._base_url}/models", limit)).content)
+            listed = read_json((await self._get(f"{self._base_url}/models")).content)
         except openai.APIConnectionError as error:
-            raise Unreachable(cause_of(error)) from None
+            if _is_absent(error):
+                raise Unreachable(cause_of(error)) from None
+            raise self.failures.of_connection(cause_of(error)) from None
         except (openai.APIStatusError, ValueError):
             return EndpointInfo(self.config.base_url)
         try:
@@ -175,55 +181,62 @@ class OpenAIApi:
         except (KeyError, TypeError):
             self.failures.served = ()
         info = info_of(self.config.base_url, self.config.name, listed, time.time())
-        return replace(info, facts={**info.facts, **await self._about_vllm(limit), **await self._slots(info, limit)})
+        return replace(info, facts={**info.facts, **await self._about_program(), **await self._slots(info)})
 
-    async def _get(self, address: str, seconds: float) -> "httpx2.Response":
+    async def _get(self, address: str) -> "httpx2.Response":
         import httpx2
 
-        return await self._connect().get(address, cast_to=httpx2.Response, options={"timeout": seconds})
+        return await self._connect().get(address, cast_to=httpx2.Response)
 
-    async def _find(self) -> None:
-        """Wait until the model's server is ready, if codechat starts it, and take over its address."""
+    async def prepare(self) -> None:
+        """Load the library, wait for the model's server if codechat starts it, and take over its address."""
         servers = SERVERS.get()
         address = await servers.reach(self.config) if servers is not None else None
         if address is not None and address != self._address:
             await self.aclose()
             self._address = address
+        self._connect()
 
-    async def _about_vllm(self, seconds: float) -> dict[str, str]:
-        page = await self._page("/version", seconds) if self.config.served_by == "vllm" else None
-        if not isinstance(page, Mapping) or "version" not in page:
+    async def _about_program(self) -> dict[str, str]:
+        program = self.config.served_by
+        if program is None:
             return {}
-        version = str(writable(str(page["version"])))
+        path, *keys = VERSIONS[program]
+        value = await self._page(path)
+        for key in keys:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if value is None:
+            return {}
         servers = SERVERS.get()
         arguments = servers.arguments(self.config) if servers is not None else None
-        return {VLLM: version[:LONGEST], **({ARGUMENTS: arguments} if arguments is not None else {})}
+        return {
+            program: str(writable(str(value)))[:LONGEST],
+            **({ARGUMENTS: arguments} if arguments is not None else {}),
+        }
 
-    async def _slots(self, info: EndpointInfo, seconds: float) -> dict[str, int]:
+    async def _slots(self, info: EndpointInfo) -> dict[str, int]:
         """The conversations that a server for one machine keeps at once, as it states them; empty for others."""
         kind = str(info.facts.get("owned_by"))
         if kind == "llamacpp":
-            props, slots = await self._page("/props", seconds), None
-            if isinstance(props, Mapping):
-                slots = props.get("total_slots")
-            if slots is None and isinstance(listed := await self._page("/slots", seconds), list):
+            props = await self._page("/props")
+            slots = props.get("total_slots") if isinstance(props, Mapping) else None
+            if slots is None and isinstance(listed := await self._page("/slots"), list):
                 slots = len(listed)
             return {SLOTS: slots} if isinstance(slots, int) and slots > 0 else {}
         if kind == "me":  # llama-cpp-python
-            page = await self._page("/openapi.json", seconds)
-            title = page.get("info", {}).get("title", "") if isinstance(page, Mapping) else ""
-            return {SLOTS: 1} if "llama.cpp" in title else {}
+            page = await self._page("/openapi.json")
+            return {SLOTS: 1} if isinstance(page, Mapping) and "llama.cpp" in str(page.get("info")) else {}
         if kind == "library":  # Ollama, which does not state OLLAMA_NUM_PARALLEL: one unless that is set
-            page = await self._page("/api/ps", seconds)
+            page = await self._page("/api/ps")
             return {SLOTS: 1} if isinstance(page, Mapping) and "models" in page else {}
         return {}
 
-    async def _page(self, path: str, seconds: float) -> Any:
+    async def _page(self, path: str) -> Any:
         """The JSON at a path outside of /v1; None without an answer."""
         import openai
 
         try:
-            return read_json((await self._get(self._base_url.removesuffix("/v1") + path, seconds)).content)
+            return read_json((await self._get(self._base_url.removesuffix("/v1") + path)).content)
         except (openai.OpenAIError, ValueError):
             return None
 
@@ -241,7 +254,6 @@ class OpenAIApi:
             raise self.failures.of_answer(str(error)) from None
 
     async def _post(self, body: dict[str, Any]) -> "httpx2.Response":
-        import httpx2
         import openai
 
         try:
@@ -250,7 +262,7 @@ class OpenAIApi:
         except openai.APIStatusError as error:
             refused = Refused(refusal_of(error.status_code, error.response.text), error.response.headers)
         except openai.APIConnectionError as error:
-            if isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout):
+            if _is_absent(error):
                 raise self.failures.of_unreachable(cause_of(error)) from None
             raise self.failures.of_connection(cause_of(error)) from None
         raise refused
@@ -263,6 +275,13 @@ class OpenAIApi:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+
+
+def _is_absent(error: "openai.APIConnectionError") -> bool:
+    """Whether no connection was made."""
+    import httpx2
+
+    return isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
 
 
 class Unreadable(Exception):

@@ -58,7 +58,7 @@ LONGEST_FINGERPRINT = 200
 WITH_BATCHES = ("anthropic",)
 WITHOUT_FLEX = ("anthropic", "mistral", "groq", "cohere")
 """Providers without this tier, which the library would leave out silently."""
-CHARS_PER_TOKEN = 3
+LEAST_CHARS_PER_TOKEN = 3
 """A low estimate, so that a prefix of just the least length is marked: a marker on a shorter prefix costs nothing."""
 CONNECT_TIMEOUT_S = 10.0
 EXTRA = "pip install 'codechat[providers]'"
@@ -139,9 +139,11 @@ class ProviderApi:
             body["stream"] = True
         return body
 
-    async def describe(self, seconds: float) -> EndpointInfo:
-        """No facts: every reply names the model's version. Loads the library, so that no attempt waits for it."""
+    async def prepare(self) -> None:
         self._connect()
+
+    async def describe(self) -> EndpointInfo:
+        """No facts: every reply names the model's version."""
         return EndpointInfo(self.config.address)
 
     def _connect(self) -> "Model":
@@ -303,7 +305,7 @@ class ProviderApi:
         if config.provider != "anthropic" or config.prompt_cache == "off" or len(answered) < 1 + final:
             return None, 0
         end = answered[-1] if final else len(sent)
-        if sum(len(message["content"]) for message in sent[:end]) < CHARS_PER_TOKEN * least_cached(config.name):
+        if sum(len(message["content"]) for message in sent[:end]) < LEAST_CHARS_PER_TOKEN * least_cached(config.name):
             return None, 0
         return config.prompt_cache or ("1h" if config.tier == BATCH else "5m"), end - 1
 

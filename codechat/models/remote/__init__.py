@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol, get_args
 from pydantic import field_validator
 
 from codechat.base.config import original_option, result_option, run_option
-from codechat.base.domain import BATCH, FLEX, STANDARD, Message, Reply, Tier, Usage
+from codechat.base.domain import BATCH, CHARS_PER_TOKEN, FLEX, STANDARD, Message, Reply, Tier, Usage
 from codechat.base.errors import InfrastructureError, Stopped, UserError
 from codechat.models import UNDER_TEST, ModelConfig, Request
 from codechat.models.calls import (
@@ -30,6 +30,7 @@ from codechat.models.calls import (
     cache,
     call_with_retries,
     endpoint_at,
+    repeat,
 )
 from codechat.models.calls.answers import is_final
 from codechat.models.calls.batches import REQUEST_KEY, BatchPolicy, RequestKey
@@ -62,8 +63,10 @@ class Servers(Protocol):
 
 SERVERS: ContextVar[Servers | None] = ContextVar("servers", default=None)
 """The running cell's model servers, set by the engine; None outside of cells."""
-PROBE_TIMEOUT_S = 10.0
 DESCRIBE_TIMEOUT_S = 2.0
+QUIET_S, SAY_EVERY_S = 11.0, 60.0
+"""Seconds of silence after which a wait for a busy endpoint is said, and between two such remarks. A connection is made
+or refused earlier."""
 FIRST_REPLY_TOKENS = 500
 """Tokens reserved for the first replies if tokens per minute are limited and `max_tokens` is not set."""
 UNKNOWN_REPLY_TOKENS = 32_000
@@ -85,7 +88,10 @@ class RemoteConfig(ModelConfig):
 
     name: str = original_option(..., "the model's name as the endpoint knows it", min_length=1)
     temperature: float | None = original_option(
-        0.0, "0 is greedy decoding; null sends none, for models that refuse it", ge=0, le=2
+        0.0,
+        "0 is greedy decoding, which few servers repeat exactly; null sends none, for models that refuse it",
+        ge=0,
+        le=2,
     )
     max_tokens: int | None = original_option(None, "most tokens of one reply; null leaves it to the endpoint", ge=1)
     thoughts: Marks = result_option((), MARKS)
@@ -128,6 +134,10 @@ class RemoteConfig(ModelConfig):
     cache: bool | None = run_option(
         None, "whether replies are kept across cells; null: only replies of greedy decoding (temperature 0)"
     )
+
+    def loaded_weights(self) -> Weights:
+        """The weights that are meant. Raises `UserError` if they are a file that cannot be read."""
+        return self.weights
 
     @property
     def pace(self) -> BatchPolicy:
@@ -175,7 +185,7 @@ class Refused(Exception):
 
 
 class Unreachable(Exception):
-    """The endpoint takes no connection, or does not describe itself; the text is the cause."""
+    """The endpoint takes no connection; the text is the cause."""
 
 
 class ModelApi(Protocol):
@@ -193,8 +203,11 @@ class ModelApi(Protocol):
         A temperature has the key `temperature`.
         """
 
-    async def describe(self, seconds: float) -> EndpointInfo:
-        """The endpoint's description of the model, within some seconds. Raises `Unreachable` or `UserError`."""
+    async def prepare(self) -> None:
+        """Load the library and wait for a server that codechat starts, so that no attempt does. Raises `UserError`."""
+
+    async def describe(self) -> EndpointInfo:
+        """The endpoint's description of the model. Raises `Unreachable`, `TransientFailure` or `UserError`."""
 
     async def send(self, body: dict[str, Any], tier: Tier, *, final: bool = False) -> Reply:
         """Make one attempt in a tier; the usage has the tier that the endpoint reports.
@@ -227,6 +240,8 @@ class Remote:
         self._is_near = is_near(config.address)
         self._info: EndpointInfo | None = None
         self._reaching = asyncio.Lock()
+        self._waits = 0  # that ended without a description
+        self._busy = ""  # the last one's error
 
     def _limits(self) -> Endpoint:
         if self._endpoint is None:
@@ -242,13 +257,21 @@ class Remote:
 
         An empty description is accepted: not every server has one, or gives it to every key.
         """
+        waits = self._waits
         async with self._reaching:
             if self._reached:
                 return
+            if self._waits > waits:
+                raise InfrastructureError(self._busy)
+            await self._api.prepare()
             try:
-                self._info = await self._api.describe(PROBE_TIMEOUT_S)
+                self._info = await self._awaited()
             except Unreachable as problem:
                 raise self._failures.of_nobody(str(problem)) from None
+            except InfrastructureError as problem:
+                if not isinstance(problem, Stopped):
+                    self._waits, self._busy = self._waits + 1, str(problem)
+                raise
             slots = self.config.slots or self._info.facts.get(SLOTS)
             if isinstance(slots, int):
                 self._limits().keeps(slots)
@@ -257,11 +280,37 @@ class Remote:
                 cache.store_endpoint_info(self._api.address, self.config.name, self._info.text())
             self._reached = True
 
+    async def _awaited(self) -> EndpointInfo:
+        """The description. An endpoint that takes connections is waited for as long as for a reply: it may be busy.
+
+        Raises as `repeat`, `Stopped` as soon as the brake is pulled.
+        """
+        policy = _policy(self.config, STANDARD)
+        policy = replace(policy, place=f"{policy.place} is busy: it accepts connections and")
+        found = asyncio.ensure_future(repeat(self._api.describe, policy, self._no_limits))
+        saying = asyncio.ensure_future(self._say_busy(policy.call_s))
+        try:
+            await BRAKE.get().wait(found)
+        finally:
+            saying.cancel()
+        return found.result().result
+
+    async def _say_busy(self, most_s: float) -> None:
+        waited_s = QUIET_S
+        await asyncio.sleep(QUIET_S)
+        while True:
+            words = "%s accepts connections and has not answered for %.0f s: waiting, at most %.0f s"
+            log.warning(words, self.config.place, waited_s, most_s)
+            await asyncio.sleep(SAY_EVERY_S)
+            waited_s += SAY_EVERY_S
+
     async def describe(self) -> EndpointInfo | None:
         """The endpoint's description; None if it does not answer within two seconds, or the key is missing."""
         try:
-            return await self._api.describe(DESCRIBE_TIMEOUT_S)
-        except (Unreachable, UserError):
+            await self._api.prepare()
+            async with asyncio.timeout(DESCRIBE_TIMEOUT_S):
+                return await self._api.describe()
+        except (Unreachable, TransientFailure, TimeoutError, UserError):
             return None
 
     async def _present(self, info: EndpointInfo) -> None:
@@ -308,7 +357,7 @@ class Remote:
         greedy = body.get("temperature") == 0
         if not (greedy or config.cache):
             return None
-        weights = config.weights.key(self._known_info().weights(config.name))
+        weights = config.loaded_weights().key(self._known_info().weights(config.name))
         return cache.CachedQuestion(self._api.address, config.name, body, None if greedy else request.sample, weights)
 
     def _may_cache(self, reply: Reply) -> bool:
@@ -370,8 +419,8 @@ class Remote:
             return replace(reply, retries=retries, rate_limited=reply.rate_limited + refused.rate_limited)
 
     def _sizes(self, request: Request) -> tuple[int, int]:
-        """The estimated tokens of a call: the prompt (four characters each), and the longest or the usual reply."""
-        sent = sum(len(message.content) for message in request.messages) // 4
+        """The estimated tokens of a call: the prompt, by its characters, and the longest or the usual reply."""
+        sent = int(sum(len(message.content) for message in request.messages) / CHARS_PER_TOKEN)
         return sent, self.config.max_tokens or int(self._usual_reply)
 
     async def _ask_in_batch(self, request: Request, question: cache.CachedQuestion | None) -> Reply:

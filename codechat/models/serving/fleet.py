@@ -25,22 +25,22 @@ from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
 from codechat.models import ModelConfig
 from codechat.models.calls.brake import BRAKE
+from codechat.models.endpoints import VLLM
 from codechat.models.hardware import HardwareConfig
 from codechat.models.remote import SERVERS
-from codechat.models.serving import server_guard
+from codechat.models.serving import server_guard, vllm
 from codechat.models.serving.planning import DoesNotFit, Placement, lay_out, machine_of
+from codechat.models.serving.programs import HOST, PORT_TAKEN, PROGRAMS, failure
 from codechat.models.serving.server import (
     Need,
     Server,
     answers,
     free_port,
-    is_healthy,
     kv_tokens,
     local_url,
     port_of,
     server_of,
 )  # fmt: skip
-from codechat.models.serving.vllm import HOST, PORT_TAKEN, arguments_of, environment_of, failure, program
 
 GRACE_S = 5.0
 """Seconds between the request to end and the kill of a server."""
@@ -177,15 +177,15 @@ def start(needs: Mapping[Server, Need], server: Server, hardware: HardwareConfig
                 raise
             return None  # an unused server is about to end
         neighbours = (each for each in running.values() if {*each.place.gpus} & {*place.gpus})
-        if not all(is_healthy(each.port) for each in neighbours):
+        if not all(vllm.is_ready(each.port) for each in neighbours):
             return None  # vLLM measures the free memory as it starts
-        need = needs[server]
-        path, port = program(need), free_port(port_of(need.base_url))
-        arguments = arguments_of(server, place, hardware)
-        words = [path, "serve", *arguments, "--host", HOST, "--port", str(port)]
+        need, program = needs[server], PROGRAMS[server.program]
+        command, port = program.command(need), free_port(port_of(need.base_url))
+        arguments = program.arguments_of(server, place, hardware)
+        words = [*command, *arguments, "--host", HOST, "--port", str(port)]
         log = folder / f"{server.slug}.log"
         began, log_start = time.time(), log.stat().st_size if log.exists() else 0
-        guard = spawn(words, environment_of(place), log)
+        guard = spawn(words, program.environment_of(place), log)
         started = Running(log, log_start, port, place, " ".join(arguments), guard.pid, began)
         values = {name: value for name, value in asdict(started).items() if name != "log"}
         write_atomically(log.with_suffix(".json"), json.dumps(values) + "\n")
@@ -221,7 +221,10 @@ FLEET: ContextVar[Fleet | None] = ContextVar("fleet", default=None)
 
 
 class CellServers:
-    """One cell's servers: `served` by codechat, or attached because a server answered when this object was made."""
+    """One cell's servers: `served` by codechat, or attached because a server answered when this object was made.
+
+    Only a vLLM is attached: llama.cpp's server answers to any model's name.
+    """
 
     def __init__(
         self, fleet: Fleet, needs: Iterable[Need], hardware: HardwareConfig, folder: Path, note: Callable[[str], None]
@@ -231,7 +234,8 @@ class CellServers:
         self.needs = list(needs)
         running = running_in(folder)
         candidates = [] if hardware.serve == "never" else self.needs
-        other_urls = {need.base_url for need in candidates} - {each.base_url for each in running.values()}
+        attachable = {need.base_url for need in candidates if need.server.program == VLLM}
+        other_urls = attachable - {each.base_url for each in running.values()}
         attached = {url for url in other_urls if answers(url)}
         self.served = {
             need.server: need
@@ -291,7 +295,7 @@ class CellServers:
             self._note_start(server, running)
         while running.alive():
             seconds = time.time() - running.began
-            if await asyncio.to_thread(is_healthy, running.port):
+            if await asyncio.to_thread(PROGRAMS[server.program].is_ready, running.port):
                 if running != before:
                     self._note(f"{name} is ready after {seconds:.1f} s")
                 self._running[server] = running
@@ -299,14 +303,14 @@ class CellServers:
             if seconds > self._hardware.start_s:
                 await asyncio.to_thread(running.stop)
                 late = f"was not ready in {self._hardware.start_s:g} s (hardware.start_s)"
-                raise failure(name, place, running.output(), late, log)
+                raise failure(server, place, running.output(), late, log)
             if seconds - noted >= NOTE_EVERY_S:
                 noted = seconds
                 self._note(f"{name} is still loading after {seconds:.0f} s (log: {log})")
             await BRAKE.get().wait(asyncio.sleep(START_LOOK_S))
         if running == before or PORT_TAKEN.search(running.output()):  # was ending, or lost the port to another program
             return await self._ready(server)
-        raise failure(name, place, running.output(), "ended before it was ready", log)
+        raise failure(server, place, running.output(), "ended before it was ready", log)
 
     def _note_start(self, server: Server, running: Running) -> None:
         gpus, wanted = ", ".join(map(str, running.place.gpus)), port_of(self.served[server].base_url)

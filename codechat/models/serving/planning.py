@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from codechat.base.errors import UserError
 from codechat.base.template import counted
+from codechat.models.endpoints import VLLM
 from codechat.models.hardware import HardwareConfig
 from codechat.models.serving.server import Server
 
@@ -71,24 +72,25 @@ def machine_of(hardware: HardwareConfig) -> Machine:
 def lay_out(machine: Machine, servers: Sequence[Server], taken: Iterable[Placement] = ()) -> dict[Server, Placement]:
     """A place for every server, given the places `taken` by other servers. Raises `DoesNotFit`.
 
-    The largest server is placed first. A server that fits one GPU goes to the GPU with the most memory left; the
-    servers of a GPU have equal memory for conversations.
+    Programs other than vLLM take no GPU. The largest server is placed first. A server that fits one GPU goes to the
+    GPU with the most memory left; the servers of a GPU have equal memory for conversations.
     """
     if not machine.gpus:
         return dict.fromkeys(servers, Placement())
+    places: dict[Server, Placement] = {each: Placement() for each in servers if each.program != VLLM}
+    on_gpus = [each for each in servers if each.program == VLLM]
     parts = [0.0] * machine.gpus  # the taken part of each GPU's memory
     for place in taken:
         for gpu in {*place.gpus} & {*range(machine.gpus)}:
             parts[gpu] += place.fraction or machine.fraction
-    places: dict[Server, Placement] = {}
     alone, together = list[Server](), dict[int, list[Server]]()
-    for server in sorted(dict.fromkeys(servers), key=lambda each: each.weights_gb or float("inf"), reverse=True):
+    for server in sorted(dict.fromkeys(on_gpus), key=lambda each: each.weights_gb or float("inf"), reverse=True):
         count = _gpus_for(machine, server)
         if count > 1 or server.weights_gb is None or machine.memory_gb is None:
             alone.append(server)
             idle = [gpu for gpu, part in enumerate(parts) if not part][:count]
             if len(idle) < count:
-                raise _refusal(machine, servers)
+                raise _refusal(machine, on_gpus)
             _give(machine, server, idle, places, parts)
         else:
             left = [_left_gb(machine, part, together.get(gpu, ())) for gpu, part in enumerate(parts)]
@@ -96,7 +98,7 @@ def lay_out(machine: Machine, servers: Sequence[Server], taken: Iterable[Placeme
     for gpu, sharing in together.items():
         kv = KV_GB + (left_gb := _left_gb(machine, parts[gpu], sharing)) / len(sharing)
         if left_gb < 0:
-            raise _refusal(machine, servers)
+            raise _refusal(machine, on_gpus)
         for server in sharing:
             part = ((server.weights_gb or 0.0) + kv) / (machine.memory_gb or 1.0)
             places[server] = Placement((gpu,), int(part * 10_000 + 1e-6) / 10_000, kv)

@@ -4,15 +4,16 @@ import http.client
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from codechat.base.files import content_hash
 from codechat.models import ModelConfig
-from codechat.models.endpoints import Weights, is_near
+from codechat.models.endpoints import VLLM, Weights, is_near
+from codechat.models.gguf import GgufConfig
 from codechat.models.openai import OpenAIConfig
 
-VLLM = "vllm"
 PATIENCE_S = 2.0
 CACHE = re.compile(r"^vllm:cache_config_info\{([^}]*)\}", re.MULTILINE)
 LABEL = re.compile(r'\b(\w+)="([^"]*)"')
@@ -20,16 +21,21 @@ LABEL = re.compile(r'\b(\w+)="([^"]*)"')
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A model with its weights. `weights_gb`: gigabytes of the loaded weights; None if unknown."""
+    """A model with its weights. `weights_gb`: gigabytes of the loaded weights; None if unknown.
+
+    `program`: what serves it; `file`: its weights, if they are a file of this machine.
+    """
 
     name: str
     weights: Weights
     weights_gb: float | None = None
+    program: str = VLLM
+    file: Path | None = field(default=None, compare=False)
 
     @property
     def known_as(self) -> str:
         """The name in the response cache's keys, in place of an address: the same on every port and machine."""
-        return f"vllm:{self.name}"
+        return f"{self.program}:{self.name}"
 
     @property
     def slug(self) -> str:
@@ -46,10 +52,13 @@ class Server:
 
 def server_of(config: ModelConfig) -> Server | None:
     """The server that codechat may start for a model; None if the model is not served on this machine."""
-    if not isinstance(config, OpenAIConfig) or config.served_by != VLLM:
+    if not isinstance(config, OpenAIConfig) or config.served_by is None:
         return None
     if not is_near(config.base_url, private=False):
         return None
+    if isinstance(config, GgufConfig):
+        file = config.file()
+        return Server(config.name, config.loaded_weights(), file.stat().st_size / 1e9, config.served_by, file)
     size = config.weights_gb
     if size is not None and config.weights.quantization == "fp8":
         size /= 2  # published with 16 bits
@@ -77,6 +86,8 @@ def needs_in(models: Mapping[str, ModelConfig]) -> list[Need]:
 
 MOST_BYTES = 10_000_000
 """Bytes of a page that are read."""
+BUSY = 0
+"""Stands for the status of a server that takes the connection and is silent: it is up, and busy."""
 
 
 def port_of(base_url: str) -> int:
@@ -85,20 +96,14 @@ def port_of(base_url: str) -> int:
 
 
 def answers(base_url: str) -> bool:
-    """Whether an OpenAI-compatible server answers at an address; a key is not needed."""
-    page = _get(base_url, urlsplit(base_url).path + "/models")
+    """Whether an OpenAI-compatible server answers at an address, or a busy one would; a key is not needed."""
+    page = page_of(base_url, urlsplit(base_url).path + "/models")
     return page is not None and page[0] != http.HTTPStatus.NOT_FOUND
-
-
-def is_healthy(port: int) -> bool:
-    """Whether the server on a port reports that it is ready."""
-    page = _get(local_url(port), "/health")
-    return page is not None and page[0] == http.HTTPStatus.OK
 
 
 def kv_tokens(base_url: str) -> int | None:
     """The tokens that fit the KV cache of the vLLM at an address; None if unknown."""
-    page = _get(base_url, "/metrics")
+    page = page_of(base_url, "/metrics")
     labels = CACHE.search(page[1]) if page is not None and page[0] == http.HTTPStatus.OK else None
     sizes = dict(LABEL.findall(labels[1])) if labels is not None else {}
     try:
@@ -107,14 +112,19 @@ def kv_tokens(base_url: str) -> int | None:
         return None
 
 
-def _get(base_url: str, path: str) -> tuple[int, str] | None:
-    """Status and text of a page; None without an answer within `PATIENCE_S`."""
+def page_of(base_url: str, path: str) -> tuple[int, str] | None:
+    """Status and text of a page; `BUSY` without a byte for `PATIENCE_S`, None without an answer."""
     parts = urlsplit(base_url)
     connection = http.client.HTTPConnection(parts.hostname or "", port_of(base_url), timeout=PATIENCE_S)
+    silent = None
     try:
+        connection.connect()
+        silent = BUSY, ""
         connection.request("GET", f"{path}?{parts.query}" if parts.query else path)
         response = connection.getresponse()
         return response.status, response.read(MOST_BYTES).decode("utf-8", "replace")
+    except TimeoutError:
+        return silent
     except (OSError, http.client.HTTPException):
         return None
     finally:

@@ -1,24 +1,22 @@
-"""vLLM: command line, environment, and the reason of a failed start, read from the log."""
+"""vLLM: command line, environment, readiness, and the reasons of a failed start."""
 
+import http
 import os
-import re
 import shlex
 import shutil
-from pathlib import Path
 
 from codechat.base.errors import UserError
-from codechat.models.endpoints import key_of
+from codechat.models.endpoints import VLLM, key_of
 from codechat.models.hardware import HardwareConfig
 from codechat.models.serving.planning import VISIBLE, Placement, visible_gpus
-from codechat.models.serving.server import VLLM, Need, Server
+from codechat.models.serving.server import BUSY, Need, Server, local_url, page_of
 
 SILENT = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 """Turns off all usage reports, also if the user's environment allows them."""
-HOST = "127.0.0.1"
 
 
-def program(need: Need) -> str:
-    """The path of vLLM's command. Raises `UserError` if vLLM is not installed."""
+def command(need: Need) -> list[str]:
+    """The command without its arguments. Raises `UserError` if vLLM is not installed."""
     path = shutil.which(VLLM)
     if path is None:
         raise UserError(
@@ -26,7 +24,7 @@ def program(need: Need) -> str:
             "pip install 'codechat[vllm]' on a machine with a GPU; or start the server, or set "
             f"{key_of(need.config, 'base_url')} to the model's server",
         )
-    return path
+    return [path, "serve"]
 
 
 def arguments_of(server: Server, place: Placement, hardware: HardwareConfig) -> list[str]:
@@ -60,11 +58,13 @@ def environment_of(place: Placement) -> dict[str, str]:
     return variables
 
 
-LONGEST_LINE = 240
+def is_ready(port: int) -> bool:
+    """Whether the server on a port reports that it is ready, or is busy with requests."""
+    page = page_of(local_url(port), "/health")
+    return page is not None and page[0] in (http.HTTPStatus.OK, BUSY)
 
 
-PORT_TAKEN = re.compile(r"address already in use", re.IGNORECASE)
-CAUSES = (
+CAUSES: tuple[tuple[str, str, str], ...] = (
     (r"no space left on device|not enough (free )?disk space", "the disk is full",
      "free some space, or set HF_HOME to a folder on another disk"),
     (r"gated repo|access to model .* is restricted|awaiting a review", "its weights are gated",
@@ -84,21 +84,3 @@ CAUSES = (
     (r"unrecognized arguments|invalid choice", "this vLLM does not know an option",
      "pip install -U 'codechat[vllm]'; {place}.weights holds what is set for this model"),
 )  # fmt: skip
-"""Reasons of a failed start: a pattern of a log line, the problem, and the remedy."""
-
-
-def failure(name: str, place: str, output: str, ended: str, log: Path) -> UserError:
-    """The error of a server that was never ready. `ended`: how it ended; `place`: the model's key in the config."""
-    lines = [line for line in output.splitlines() if line.strip()]
-    for pattern, problem, remedy in CAUSES:
-        if matching := [line for line in lines if re.search(pattern, line, re.IGNORECASE)]:
-            message = f"{name} cannot be served: {problem} (log: {log})\n  {_short(matching[-1])}"
-            return UserError(message, remedy.format(place=place, name=name))
-    last = f"\n  {_short(lines[-1])}" if lines else ""
-    return UserError(f"{name} cannot be served: vllm {ended}{last}", f"its log says more: {log}")
-
-
-def _short(line: str) -> str:
-    """The line without the prefixes of vLLM and Python."""
-    text = re.sub(r"^(\(\S+ pid=\d+\)\s*)?((ERROR|WARNING|INFO|CRITICAL)\s+[\d: .-]+\[[^\]]*\]\s*)?", "", line.strip())
-    return text if len(text) <= LONGEST_LINE else text[: LONGEST_LINE - 1] + "…"

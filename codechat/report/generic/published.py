@@ -199,8 +199,9 @@ def _compare(cell: LoadedCell) -> tuple[Counter[str], list[Difference], int] | N
 
 def _published(cell: LoadedCell) -> dict[tuple[str, int], bool | None]:
     """The published verdicts by task and turn, from the recording that the cell's model replays."""
-    place = (cell.config.get("model") or {}).get("path")
-    path = Path(place) if isinstance(place, str) else None
+    model = cell.config.get("model") or {}
+    place = model.get("path")
+    path = Path(place) if isinstance(place, str) and model.get("kind") == "replay" else None
     if path is None or not path.is_file():
         return {}
     found: dict[tuple[str, int], bool | None] = {}

@@ -13,11 +13,13 @@ from codechat.report.data import Column, Interval, Table, Value
 from codechat.report.metrics import Measures
 from codechat.report.metrics.counts import (
     DECIDED,
+    EXAMINED,
     INSIDE_MEANS,
     LACKS_NAME,
     SKIPPED_UNPARSABLE,
     TRUNCATED,
     TRUNCATED_SESSIONS,
+    UNREAD,
     inside_in,
 )
 from codechat.report.metrics.measures import FEW, Measure, Unit, groups_in, interval_of, size_of, value_of
@@ -198,8 +200,10 @@ def counts(comparison: Comparison[Any], *, prefix: str = "", group: str = "data"
     titles |= {f"decided_{place}": f"Decided {place}" for place in PLACES} if inside else {}
     cut_inputs = any((found.cell.metrics.get("replies") or {}).get(TRUNCATED) for found in cells)
     titles |= {TRUNCATED: "Turns, input cut", TRUNCATED_SESSIONS: "Sessions, input cut"} if cut_inputs else {}
+    of_judges = [_of_judges(found.cell.metrics) for found in cells]
+    titles |= {key: key.replace("_", " ").capitalize() for each in of_judges for key in each}
     rows: list[tuple[SessionVerdicts, list[Value]]] = []
-    for found, number in zip(cells, unscored, strict=True):
+    for found, number, judged in zip(cells, unscored, of_judges, strict=True):
         metrics, replies = found.cell.metrics, found.cell.metrics.get("replies") or {}
         known = {
             **{key: metrics[key] for key in ("sessions", "completed", "errored")},
@@ -207,6 +211,7 @@ def counts(comparison: Comparison[Any], *, prefix: str = "", group: str = "data"
             **{count.key: value_of(metrics, count) for count in counted},
             **{f"outcome_{name}": count for name, count in metrics["outcomes"].items()},
             **{f"decided_{place}": count for place, count in (metrics.get(DECIDED) or {}).items()},
+            **judged,
             "not_scored": number,
             SKIPPED_UNPARSABLE: metrics.get(SKIPPED_UNPARSABLE, 0),
             LACKS_NAME: replies.get(LACKS_NAME, 0) if replies else None,
@@ -217,6 +222,7 @@ def counts(comparison: Comparison[Any], *, prefix: str = "", group: str = "data"
     meanings = [f"{count.label}: {count.help}." for count in counted if count.help]
     meanings += [NOT_READ] if cut_inputs else []
     meanings += [f"Decided inside: {INSIDE_MEANS}."] if inside else []
+    meanings += ["Judge check: right answers of twelve, before the cell."] if any(of_judges) else []
     columns = [Column(key, title, ".3f" if key == TRUNCATED_SESSIONS else "d") for key, title in titles.items()]
     return named_table(
         comparison, columns, rows,
@@ -225,6 +231,14 @@ def counts(comparison: Comparison[Any], *, prefix: str = "", group: str = "data"
                        "Outcomes are of turns that were not skipped. Replies cut: ended by a limit of tokens or a "
                        "filter, of the replies at scored turns; a dash if they were not counted yet."]),
     )  # fmt: skip
+
+
+def _of_judges(metrics: Mapping[str, Any]) -> dict[str, int]:
+    """The right answers in `judge.check`, and the decisions without a readable answer, by the keys of columns."""
+    unread = metrics.get(UNREAD) or {}
+    return {f"{EXAMINED}_{role}": right for role, right in (metrics.get(EXAMINED) or {}).items()} | {
+        f"{UNREAD}_{role}": each["unreadable"] for role, each in unread.items()
+    }
 
 
 def payers_of(cells: Iterable[LoadedCell]) -> list[str]:

@@ -12,12 +12,18 @@ from codechat.base.domain import Decided
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.base.template import counted
 from codechat.datasets.tasks import Task
+from codechat.judging import ADHERENCE, APPLICABILITY, CONSTRAINT
+from codechat.judging.deciding import UNREADABLE
 from codechat.models.calls.answers import is_cut
 from codechat.sandbox.suites import HasTestCounts
 
 # Keys in metrics.json: verdicts by where they were decided, counts of replies, the cell's size. Older cells lack them.
 DECIDED, REPLIES, LOADED = "decided", "replies", "loaded"
-TEMPERATURES = "temperatures"
+# Of language models as judges: right answers of twelve by role, and decisions without a readable answer, if any.
+EXAMINED, UNREAD = "judge_check", "unreadable"
+TEMPERATURES, SERVERS = "temperatures", "servers"
+OF_ENGINE = (DECIDED, REPLIES, LOADED, TEMPERATURES, SERVERS, EXAMINED, UNREAD)
+"""The keys of metrics.json that cells of every protocol may have."""
 MOVED = "by_program"
 ONLY_REASONING, TRUNCATED, TRUNCATED_SESSIONS = "only_reasoning", "truncated", "truncated_sessions"
 LACKS_NAME, SKIPPED_UNPARSABLE = "lacks_name", "skipped_unparsable"
@@ -89,6 +95,32 @@ def count_replies(sessions: Iterable[SessionRecord]) -> dict[str, int]:
     return found | {name: count for name, count in if_any.items() if count}
 
 
+def count_unreadable(sessions: Iterable[SessionRecord]) -> dict[str, dict[str, int]]:
+    """The decisions of language models as judges in completed sessions without a readable answer, by role.
+
+    Only roles with such a decision. Records before `unreadable` do not have those on applicability.
+    """
+    every, unread = Counter[str](), Counter[str]()
+    for role, unreadable in (each for one in sessions if one.status == "completed" for each in _judged_in(one)):
+        every[role] += 1
+        unread[role] += unreadable
+    return {role: {"unreadable": count, "of": every[role]} for role, count in unread.items() if count}
+
+
+def _judged_in(session: SessionRecord) -> Iterator[tuple[str, bool]]:
+    """The decisions of language models, each with its role and whether no answer could be read."""
+    for turn in session.turns:
+        for candidate in turn.candidates:
+            if candidate.by == "llm":
+                yield APPLICABILITY, candidate.unreadable
+        for adherence in (asked.adherence for asked in turn.asked):
+            if adherence is not None and adherence.by == "llm":
+                yield ADHERENCE, adherence.verdict == "undecided" and adherence.reason.startswith(UNREADABLE)
+        for constraint in (turn.model_extra or {}).get("constraints", ()):
+            if isinstance(constraint, Mapping) and constraint.get("by") == "judge":
+                yield CONSTRAINT, constraint["met"] is None and UNREADABLE in constraint["reason"]
+
+
 def count_loaded(tasks: Sequence[Task]) -> dict[str, Any]:
     """The tasks, the tasks with countable tests, and their original and added tests (paper, Table III).
 
@@ -117,7 +149,15 @@ def caution_of(metrics: Mapping[str, Any], departure: str = "") -> str:
     the tasks differ from the release that their dataset is named after; empty if they do not."""
     of_sessions = (*_session_cautions(metrics), *_member_cautions(metrics))
     cautions = (*_server_cautions(metrics), *of_sessions, *_reply_cautions(metrics))
-    return "; ".join(filter(None, (departure, *cautions)))
+    return "; ".join(filter(None, (*_judge_cautions(metrics), departure, *cautions)))
+
+
+def _judge_cautions(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """A judge that cannot be read leaves no figure that it decides: this comes first."""
+    unread = metrics.get(UNREAD) or {}
+    if any(each["unreadable"] > MOST * each["of"] for each in unread.values()):
+        roles = (f"{each['unreadable']} of {each['of']} decisions on {role}" for role, each in unread.items())
+        yield f"the judge's answers could not be read: {', '.join(roles)}"
 
 
 def _server_cautions(metrics: Mapping[str, Any]) -> Iterator[str]:

@@ -13,12 +13,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from codechat.base.domain import NO_USAGE
+from codechat.base.domain import CHARS_PER_TOKEN, NO_USAGE
 from codechat.models import UNDER_TEST, remote
-from codechat.models.endpoints import ARGUMENTS, VLLM
+from codechat.models.endpoints import ARGUMENTS, LLAMA_CPP, VLLM
 from codechat.models.roles import role_of
 from codechat.models.serving import FLEET, CellServers, Fleet, Server, needs_in
 from codechat.models.serving.planning import visible_gpus
+from codechat.report.metrics.counts import SERVERS
 from codechat.run.answering.endpoints import is_finished
 from codechat.run.cell import Cell, endpoints_of
 from codechat.run.cell.rescored import RescoredCell
@@ -26,8 +27,8 @@ from codechat.run.journal import Journal
 from codechat.run.protocols import Ask
 from codechat.run.settings.config import CellConfig
 
-SERVERS = "servers"
-"""The key of metrics.json, present if a vLLM reported its version."""
+PROGRAMS = (VLLM, LLAMA_CPP)
+"""Servers that report a version, which metrics.json has under `SERVERS`."""
 SERVERS_FOLDER = ".servers"
 
 
@@ -81,20 +82,23 @@ def _servers(cell: Cell, fleet: Fleet, note: Callable[[str], None], *, finished:
 
 
 def described(cell: Cell, journal: Journal) -> dict[str, Any]:
-    """The entry of metrics.json about the cell's vLLM servers; empty without a vLLM.
+    """The entry of metrics.json about the cell's servers; empty if none is a vLLM or a llama.cpp.
 
     By place: versions, arguments and fingerprints, in order; `prefix_hit_rate` is the share of the prompts' tokens from
-    the server's prefix cache, None if unknown.
+    the server's prefix cache, None if unknown: llama.cpp does not report it.
     """
     servers = dict[str, Any]()
     for place in cell.endpoints:
-        records = [each for each in journal.endpoints() if each.place == place and VLLM in each.facts]
-        if records:
+        met = [each for each in journal.endpoints() if each.place == place]
+        for program in PROGRAMS:
+            records = [each for each in met if program in each.facts]
+            if not records:
+                continue
             arguments = list(dict.fromkeys(each.facts[ARGUMENTS] for each in records if ARGUMENTS in each.facts))
             used = journal.ledger.spent.get(role_of(place), NO_USAGE)
-            known = used.input_tokens and (used.cached_input_tokens or arguments)
+            known = used.input_tokens and (used.cached_input_tokens or (arguments and program == VLLM))
             servers[place] = {
-                VLLM: list(dict.fromkeys(each.facts[VLLM] for each in records)),
+                program: list(dict.fromkeys(each.facts[program] for each in records)),
                 ARGUMENTS: arguments,
                 "fingerprints": list(dict.fromkeys(name for each in records for name in each.fingerprints)),
                 "prefix_hit_rate": used.cached_input_tokens / used.input_tokens if known else None,
@@ -107,12 +111,11 @@ def tags_of_servers(metrics: Mapping[str, Any]) -> dict[str, str]:
     return {
         f"codechat.server.{place}.{name}": ", ".join(facts[name])
         for place, facts in metrics.get(SERVERS, {}).items()
-        for name in (VLLM, ARGUMENTS, "fingerprints")
-        if facts[name]
+        for name in (*PROGRAMS, ARGUMENTS, "fingerprints")
+        if facts.get(name)
     }
 
 
-CHARS_PER_TOKEN = 4
 FILLED = 0.8
 """The part of their full length that running dialogues need on average, as they are at different turns."""
 KNOWN_FROM = 5

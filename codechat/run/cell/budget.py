@@ -94,9 +94,11 @@ class Budget:
         return ""
 
     def words_on_stop(self, ledger: Ledger, brake: Brake) -> str:
-        """A message for the user if a budget ended the cell early, else empty."""
+        """A message for the user if a budget, or an unreadable judge, ended the cell early, else empty."""
         if not brake.refused:
             return ""
+        if brake.remedy:
+            return f"{brake.reason}. The cell stopped there; everything finished is kept.\n{brake.remedy}"
         paid = self.spent_usd(ledger)
         spent = f"{ledger.tokens:,} tokens" + (f", ${paid:,.2f}" if paid is not None else "")
         key = brake.reason.partition("(")[2].partition(")")[0]

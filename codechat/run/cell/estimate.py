@@ -3,39 +3,46 @@
 import contextlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from codechat.base.domain import BATCH, FLEX, STANDARD, Tier, Usage
+from codechat.base.domain import BATCH, CHARS_PER_TOKEN, FLEX, STANDARD, Tier, Usage
+from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST, ModelConfig
 from codechat.models.prices import listed_prices, prices_of
 from codechat.models.roles import models_in, role_of
 from codechat.report.metrics.spending import Costs, Tariff, spent_usd
 from codechat.run.cell import Cell, journals_in, session_id
 from codechat.run.cell.budget import is_free
+from codechat.run.cell.examining import expected_asks
 from codechat.run.journal import Journal
 from codechat.run.protocols import Ask
-from codechat.run.protocols.dialogue import CHECKS, PROSE
+from codechat.run.protocols.dialogue import CHECKS, EXPLANATION, PROSE
 
-CHARS_PER_TOKEN = 4
 JUDGEMENT = 200
 """Tokens of a judge's answer."""
 
 FIRST_TOKEN_S, INPUT_PER_S, OUTPUT_PER_S = 0.5, 5_000, 40
 """Seconds until a reply begins; tokens per second of one call that a model reads (cached ones aside), and writes."""
 
+KNOWN_FROM = 10
+"""Recorded calls of a role from which on their tokens scale the estimate of those to come."""
+
 ROUND_S, FLEX_TIMES, MOST_IN_BATCH = 7 * 60.0, 3, 1_000_000
 """The median wait for a batch (nine of ten end within an hour); how many times as long a call in flex takes."""
 
 OF_CELLS = (
-    f"a reply is the reference solution and {PROSE} characters of prose, no reasoning, at most max_tokens",
+    f"a reply is the reference solution and {PROSE} characters more ({EXPLANATION:,} under prompts that allow an "
+    "explanation), no reasoning, at most max_tokens",
     "every session has all its turns, and each request holds the whole conversation so far",
     f"a judge checks {CHECKS} candidates a turn (rounded up to judge.lookahead) and answers in {JUDGEMENT} tokens",
+    f"from {KNOWN_FROM} calls of a role on in the cell's journal, the tokens of its calls to come are scaled by theirs",
+    "a model that judges first answers twelve questions whose answers are known, in each role (judge.check)",
 )
 OF_SEEDS = ("the calls and tokens of each role are the recipe's expectation for an average seed",)
 OF_ALL = (
-    f"{CHARS_PER_TOKEN} characters are a token",
+    f"{CHARS_PER_TOKEN} characters are a token (four tokenizers: 2.6 to 4.3, code less than prose)",
     "no retries, no re-asks, nothing from the response cache",
     "cached: the endpoint still has what a request shares with an earlier one, replies included, as vLLM has in enough "
     "memory; of a provider with a price list (conf/prices) nothing below the length that it caches from; what it takes "
@@ -82,14 +89,17 @@ def total(estimates: Iterable[Estimate]) -> Estimate:
 def estimate_of(cell: Cell, tariff: Tariff, journals: Iterable[Path] | None = None) -> Estimate:
     """The estimate for the part of a cell that is missing in the journals (None: of its folder). Calls no model."""
     protocol = cell.protocol
-    known = _count_replies(cell, journals_in(cell.folder) if journals is None else journals)
-    missing, turns = list[tuple[Iterable[Ask], int]](), 0
+    paths = [*(journals_in(cell.folder) if journals is None else journals)]
+    known, measured = _recorded(cell, paths)
+    missing, unfinished, turns = list[tuple[Iterable[Ask], int]](), list[Task](), 0
     for task in cell.tasks:
         done, planned = known.get(task.task_id, 0), protocol.turns(task)
         if done < planned:
             missing.append((protocol.asks(task), done))
+            unfinished.append(task)
             turns += planned - done
-    return sum_of(missing, turns, sizes_of(cell), tariff)
+    sizes = replace(sizes_of(cell), measured=measured)
+    return sum_of(missing, turns, sizes, tariff, expected_asks(cell, unfinished, paths))
 
 
 def sizes_of(cell: Cell) -> "Sizes":
@@ -100,10 +110,19 @@ def sizes_of(cell: Cell) -> "Sizes":
     return Sizes.of(models, {role_of(place): each for place, each in judges.items()})
 
 
-def sum_of(sessions: Sequence[tuple[Iterable[Ask], int]], turns: int, sizes: "Sizes", tariff: Tariff) -> Estimate:
-    """The estimate for sessions, or items, each with its expected calls and its number of answered turns."""
+def sum_of(
+    sessions: Sequence[tuple[Iterable[Ask], int]],
+    turns: int,
+    sizes: "Sizes",
+    tariff: Tariff,
+    before: Iterable[Ask] = (),
+) -> Estimate:
+    """The estimate for sessions, or items, each with its expected calls and its number of answered turns.
+
+    `before` are calls ahead of the sessions, made at once.
+    """
     needs = {role: Need() for role in tariff.prices}
-    for asks, done in sessions:
+    for asks, done in (*(([ask], 0) for ask in before), *sessions):
         for role, need in sizes.session(asks, done).items():
             needs.setdefault(role, Need()).add(need)
     tiers = {role: sizes.tiers.get(role, STANDARD) for role in needs}
@@ -118,17 +137,50 @@ def sum_of(sessions: Sequence[tuple[Iterable[Ask], int]], turns: int, sizes: "Si
     return Estimate(len(sessions), turns, calls, tokens, usd, uncached_usd, seconds)
 
 
-def _count_replies(cell: Cell, journals: Iterable[Path]) -> dict[str, int]:
-    """The number of replies in the journals, by task; a huge number for a finished session."""
-    counts = dict[str, int]()
+def _recorded(cell: Cell, journals: Iterable[Path]) -> tuple[dict[str, int], "Measured"]:
+    """The number of replies in the journals, by task, a huge number for a finished session; and what they measure.
+
+    The fullest journal measures: a cell's own has taken in its shards' journals.
+    """
+    counts, measured, most = dict[str, int](), Measured(), 0
     for path in journals:
+        found = dict[str, int]()
         with contextlib.closing(Journal(path)) as journal:
             for task in cell.tasks:
                 identity = session_id(cell.id, task.task_id)
                 done = journal.outline(identity, completed=True) is not None
-                count = 1_000_000 if done else journal.answers(identity, UNDER_TEST)
-                counts[task.task_id] = max(count, counts.get(task.task_id, 0))
-    return counts
+                found[task.task_id] = 1_000_000 if done else journal.answers(identity, UNDER_TEST)
+            used = journal.used(completed=False)
+        counts = {name: max(count, counts.get(name, 0)) for name, count in found.items()}
+        if (tokens := sum(each.output_tokens for each in used.values())) > most:
+            most, measured = tokens, _measured(cell, found, used)
+    return counts, measured
+
+
+def _measured(cell: Cell, done: Mapping[str, int], used: Mapping[str, Usage]) -> "Measured":
+    """The recorded tokens of each role in parts of the estimate for the same turns."""
+    past = [[ask for ask in cell.protocol.asks(task) if ask.turn < done[task.task_id]] for task in cell.tasks]
+
+    def parts(sizes: Sizes, name: str, counted: str) -> dict[str, float]:
+        needs: dict[str, Need] = {}
+        for asks in past:
+            for role, need in sizes.session(asks, 0).items():
+                needs.setdefault(role, Need()).add(need)
+        enough = {role: getattr(need, name) for role, need in needs.items() if need.calls >= KNOWN_FROM}
+        found = {role: getattr(used.get(role, Usage()), counted) / size for role, size in enough.items() if size}
+        return {role: part for role, part in found.items() if part > 0}
+
+    sizes = sizes_of(cell)
+    said = parts(sizes, "said", "output_tokens")
+    return Measured(parts(replace(sizes, measured=Measured(said=said)), "sent", "input_tokens"), said)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """By role, the factors of the tokens of a call, which records have shown; 1 for other roles."""
+
+    sent: Mapping[str, float] = field(default_factory=dict)
+    said: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -167,7 +219,7 @@ class Sizes:
     """The sizes, by role, from which expected calls become tokens and time.
 
     The longest reply, the calls at once, the roles that cost nothing, the tier, the tokens from which an endpoint
-    caches, and the roles whose endpoint charges for writing its cache.
+    caches, the roles whose endpoint charges for writing its cache, and what records have shown.
     """
 
     longest: dict[str, float]
@@ -176,6 +228,7 @@ class Sizes:
     tiers: dict[str, Tier] = field(default_factory=dict)
     caches_from: dict[str, int] = field(default_factory=dict)
     written: frozenset[str] = frozenset()
+    measured: Measured = Measured()
 
     @classmethod
     def of(cls, models: Mapping[str, ModelConfig], judges: Mapping[str, ModelConfig]) -> "Sizes":
@@ -208,9 +261,11 @@ class Sizes:
             if ask.turn < done or ask.role in self.free:
                 continue
             longest, least = self.longest.get(ask.role, math.inf), self.caches_from.get(ask.role, 0)
-            reply = JUDGEMENT if ask.answer is None else min(ask.answer / CHARS_PER_TOKEN, longest)
-            sent = ask.characters / CHARS_PER_TOKEN + ask.replies * reply
-            shared = min(sent, ask.shared / CHARS_PER_TOKEN + ask.shared_replies * reply)
+            reply = JUDGEMENT if ask.answer is None else ask.answer / CHARS_PER_TOKEN
+            reply = min(reply * self.measured.said.get(ask.role, 1.0), longest)
+            scale = self.measured.sent.get(ask.role, 1.0)
+            sent = scale * (ask.characters / CHARS_PER_TOKEN + ask.replies * reply)
+            shared = min(sent, scale * (ask.shared / CHARS_PER_TOKEN + ask.shared_replies * reply))
             cached = shared if shared >= least and (ask.role in needs or ask.answer is None) else 0.0
             written = sent - cached if ask.role in self.written and sent >= least else 0.0
             call_s = FIRST_TOKEN_S + (sent - cached) / INPUT_PER_S + reply / OUTPUT_PER_S

@@ -4,8 +4,9 @@ A step's name is `<turn>/<role or kind of step>`, with further parts if a turn h
 charged role, null for a step that asks no model. `ended` is when a session ended, in seconds since 1970.
 
 `taken` has the charges of merged journals by their `origin`: merging again replaces them, so that nothing counts twice;
-likewise `runs`, whose `origin` is null for runs of this journal. `batches` are the providers' batches of this cell,
-`batched` the batch of each request, null if it has no answer there. A batch is recorded before it is submitted.
+likewise `runs`, a row for each process, whose `origin` is null for runs of this journal. `batches` are the providers'
+batches of this cell, `batched` the batch of each request, null if it has no answer there. A batch is recorded before it
+is submitted.
 
 The file is opened in WAL mode by two connections, which share memory through a mapped file (`-shm`). Network file
 systems do not support that reliably: there, one connection locks the file (`locking_mode=EXCLUSIVE`, set before WAL).

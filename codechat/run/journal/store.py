@@ -25,6 +25,8 @@ from codechat.models.calls.batches import Batch, Store
 from codechat.run.journal.database import ALL_ENDPOINTS, CHARGE, INTO, WORK, Database, EndpointRecord, all_empty
 from codechat.run.journal.ledger import COUNTS, Charge, Ledger, charge_for, charges_of
 
+WALL_EVERY_S = 1.0
+"""Seconds between two notes of a process's time, each with a write: a killed process lacks at most so many."""
 BATCHES = "batches (name, size, made, file, remote)"
 REQUESTS = "batched (request, batch)"
 
@@ -89,10 +91,8 @@ _SUMS = ", ".join(
     for part in ("", *(f"tiers.{tier}." for tier in _TIERS))
     for name in _TOKENS
 )
-_USED = f"""
-SELECT payer, {_SUMS}
-FROM steps JOIN sessions USING (session) WHERE completed AND payer IS NOT NULL GROUP BY payer
-"""
+_USED = f"SELECT payer, {_SUMS} FROM steps WHERE payer IS NOT NULL GROUP BY payer"
+_USED_BY_COMPLETED = _USED.replace("WHERE", "JOIN sessions USING (session) WHERE completed AND")
 
 
 STEPS = "steps (session, name, digest, value, payer)"
@@ -164,6 +164,8 @@ class Journal:
         self._pending: list[_Put] = []
         self._flusher: asyncio.Task[None] | None = None
         self._failed: Exception | None = None  # the first failed write, which every later one repeats
+        self._opened, self._noted_s = time.monotonic(), 0.0
+        self._run: int | None = None  # this process's row of the table runs
         self._thread = ThreadPoolExecutor(1, "journal")
 
     # -- steps -----------------------------------------------------------------------------------------------------
@@ -268,6 +270,12 @@ class Journal:
         """Whether no step, unit, charge or batch is recorded."""
         return bool(self._db.read(all_empty(WORK))[0][0])
 
+    def recorded(self, unit: str, name: str, digest: str | None = None) -> str | None:
+        """The value of a step as JSON, None if it is not recorded; without a digest, of any inputs."""
+        query = "SELECT value FROM steps WHERE session=? AND name=? AND digest=coalesce(?, digest)"
+        rows = self._db.read(query, (unit, name, digest))
+        return str(rows[0][0]) if rows else None
+
     def answers(self, session: str, payer: str) -> int:
         """The number of turns in a session that have recorded answers of a role."""
         query = "SELECT count(DISTINCT substr(name, 1, instr(name, '/'))) FROM steps WHERE session=? AND payer=?"
@@ -290,19 +298,23 @@ class Journal:
 
     # -- sums ------------------------------------------------------------------------------------------------------
 
-    def used(self) -> dict[str, Usage]:
-        """Each payer's tokens in completed sessions, including replies of the response cache."""
+    def used(self, *, completed: bool = True) -> dict[str, Usage]:
+        """Each payer's tokens, including replies of the response cache; if `completed`, of completed sessions alone."""
         used: dict[str, Usage] = {}
-        for payer, *row in self._db.read(_USED):
+        for payer, *row in self._db.read(_USED_BY_COMPLETED if completed else _USED):
             total, *by_tier = [Usage(*row[start : start + len(_TOKENS)]) for start in range(0, len(row), len(_TOKENS))]
             tiers = {tier: usage for tier, usage in zip(_TIERS, by_tier, strict=True) if usage != Usage()}
             used[payer] = replace(total, tiers=tiers)
         return used
 
     def add_wall(self, seconds: float) -> float:
-        """Add this process's time to the cell's; returns the sum over all processes, in seconds."""
+        """Add this process's time to the cell's; returns the sum over all processes, in seconds.
+
+        Of a killed process the time up to its last write counts, from the opening of the journal on.
+        """
         with self._db.writing() as db:
-            db.execute("INSERT INTO runs (wall_s) VALUES (?)", (seconds,))
+            self._note_wall(db, seconds)
+        self._run = None
         return float(self._db.read("SELECT total(wall_s) FROM runs")[0][0])
 
     # -- writing ---------------------------------------------------------------------------------------------------
@@ -354,7 +366,13 @@ class Journal:
             for into, values in rows.items():
                 self._insert(db, into, values)
             db.executemany(CHARGE, charges.charges())
+            if (seconds := time.monotonic() - self._opened) >= self._noted_s + WALL_EVERY_S:
+                self._note_wall(db, seconds)
             db.execute("COMMIT")
+
+    def _note_wall(self, db: sqlite3.Connection, seconds: float) -> None:
+        self._run = db.execute("INSERT OR REPLACE INTO runs (id, wall_s) VALUES (?, ?)", (self._run, seconds)).lastrowid
+        self._noted_s = seconds
 
     @staticmethod
     def _insert(db: sqlite3.Connection, into: str, rows: list[tuple[Any, ...]]) -> None:

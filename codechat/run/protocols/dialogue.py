@@ -36,7 +36,9 @@ class OpeningPrompt(Config):
 
 
 PROSE = 200
-"""Characters of a reply around its code."""
+"""Characters of a reply beyond the reference's code, if the prompts ask for code alone."""
+EXPLANATION = 1_300
+"""The same of prompts that allow an explanation: 1,200 to 2,300 by model in the dialogues of CodeIF-Bench."""
 UNKNOWN_CODE = 1_000
 """Characters of the code for a task without a reference."""
 CHECKS = 2
@@ -44,16 +46,29 @@ CHECKS = 2
 
 
 def length_of(task: Task) -> int:
-    """The expected number of characters of a task's code."""
-    return len(task.reference) if task.reference else UNKNOWN_CODE
+    """The expected number of characters of a task's code.
+
+    A reference may begin with the task's text, as HumanEval's do; replies leave it out but for the signature.
+    """
+    if not task.reference:
+        return UNKNOWN_CODE
+    text, reference = task.prompt.strip(), task.reference.strip()
+    return (
+        len(reference) - len(text) + len(task.target.signature)
+        if text and reference.startswith(text)
+        else len(task.reference)
+    )
 
 
-def growing_dialogue(task: Task, turns: int, initial: int, followup: int, *, continued: bool = True) -> Iterator[Ask]:
+def growing_dialogue(
+    task: Task, turns: int, initial: int, followup: int, *, prose: int = PROSE, continued: bool = True
+) -> Iterator[Ask]:
     """The calls of a dialogue sent whole at every turn; `initial` and `followup` are characters around its texts.
 
-    `continued`: each request begins with the previous request and reply.
+    `prose`: characters of a reply beyond the reference. `continued`: each request begins with the previous request and
+    reply.
     """
-    answer, opening = length_of(task) + PROSE, initial + len(task.prompt)
+    answer, opening = length_of(task) + prose, initial + len(task.prompt)
     for turn in range(turns):
         shared = opening + (turn - 1) * followup if turn and continued else 0
         told = opening + turn * followup

@@ -18,7 +18,17 @@ from codechat.base.records import GROUP_TAG, JUDGE_TAG, SessionRecord
 from codechat.datasets import DATASETS
 from codechat.report import write_tables
 from codechat.report.metrics import Effort, caution_of, headline_of, points_of
-from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES, count_decided, count_loaded, count_replies
+from codechat.report.metrics.counts import (
+    DECIDED,
+    EXAMINED,
+    LOADED,
+    REPLIES,
+    UNREAD,
+    count_decided,
+    count_loaded,
+    count_replies,
+    count_unreadable,
+)
 from codechat.report.metrics.measures import FIELD, fault_of
 from codechat.report.metrics.spending import Tariff
 from codechat.report.tracking import (
@@ -35,6 +45,7 @@ from codechat.report.tracking.address import without_password
 from codechat.run.answering.endpoints import temperatures
 from codechat.run.answering.servers import described, tags_of_servers
 from codechat.run.cell import Cell, parts_of
+from codechat.run.cell.examining import scores
 from codechat.run.cell.rescored import RescoredCell
 from codechat.run.cell.stopping import measures_of, stop_report
 from codechat.run.journal import Journal
@@ -48,10 +59,12 @@ def measure(cell: Cell, journal: Journal, effort: Effort) -> dict[str, Any]:
     sessions, protocol = SessionsInJournal(cell, journal), cell.protocol
     found = _sound(protocol, cell.protocol_name, protocol.metrics(sessions, seed=cell.config.seed, effort=effort))
     decided, replies = Counter(count_decided(())), Counter(count_replies(()))
-    for session in sessions:  # once for both: each pass reads the journal
+    for session in sessions:  # once for both: a pass reads the journal
         decided.update(count_decided((session,)))
         replies.update(count_replies((session,)))
     counts = {DECIDED: dict(decided), REPLIES: dict(replies), LOADED: count_loaded(cell.tasks)}
+    of_judges: dict[str, Any] = {EXAMINED: scores(cell, journal), UNREAD: count_unreadable(sessions)}
+    counts |= {name: found for name, found in of_judges.items() if found}
     counts |= {
         **described(cell, journal),
         **temperatures(cell, journal),

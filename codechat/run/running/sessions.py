@@ -11,7 +11,14 @@ from typing import Any, Protocol
 
 from codechat.base.domain import BATCH, Usage
 from codechat.base.environment import collect_seldom
-from codechat.base.errors import BrokenTest, ConversationRefused, InfrastructureError, Stopped, UserError
+from codechat.base.errors import (
+    BrokenTest,
+    ConversationRefused,
+    InfrastructureError,
+    JudgeUnreadable,
+    Stopped,
+    UserError,
+)
 from codechat.base.files import write_atomically
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.base.texts import writable
@@ -27,6 +34,7 @@ from codechat.run.answering.servers import ServerCapacity, capacity_of, serving
 from codechat.run.cell import Cell, session_id
 from codechat.run.cell.budget import Budget
 from codechat.run.cell.estimate import sizes_of
+from codechat.run.cell.examining import examine
 from codechat.run.cell.references import References, now_and_then, sandbox_for
 from codechat.run.cell.stopping import checkpoints, tasks_needed
 from codechat.run.journal import Journal
@@ -190,6 +198,8 @@ async def _run_sessions(
             progress, stopped = now_and_then(note), lambda: brake.interrupted
             references = References(cell.dataset, services.tests, sandbox, note, progress, stopped)
             await unwrap_group(references.refuse(cell.tasks))
+        unfinished = [task for task in cell.tasks if task.task_id in missing]
+        await examine(cell, unfinished, services, scheduler, observer.note)
         room = room_of(cell, journal, brake, budget)
         workers = _Workers(cell, protocol, services, counts, observer, scheduler, capacity_of(cell), room)
         for checkpoint in checkpoints(len(cell.tasks)):  # all tasks at the first, unless the cell may end early
@@ -301,8 +311,8 @@ class _Workers:
     async def _session(self, task: Task) -> tuple[SessionRecord, bool]:
         """Run a session. Returns its record, and whether its end is no sign of a failing endpoint.
 
-        That is so if a budget or an interruption cut it short, a test is broken, or the endpoint refused this
-        conversation.
+        That is so if a budget, an interruption or an unreadable judge cut it short, a test is broken, or the endpoint
+        refused this conversation.
         """
         identity = session_id(self.cell.id, task.task_id)
         kit = Kit(task, identity, self.cell.config.seed, self.services, partial(self._turn, task))
@@ -317,6 +327,11 @@ class _Workers:
                 raise UserError(f"protocol={self.cell.protocol_name} recorded no turn of {task.task_id}", remedy)
         except Stopped as stop:
             return self._record(task, kit.log, f"not finished: {stop}"), True
+        except JudgeUnreadable as unreadable:
+            brake = self.services.brake
+            brake.pull(str(unreadable), unreadable.remedy)
+            brake.refused = True
+            return self._record(task, kit.log, f"not finished: {unreadable}"), True
         except BrokenTest as broken:
             return self._record(task, kit.log, f"a test decides nothing: {broken}"), True
         except InfrastructureError as error:

@@ -21,6 +21,7 @@ from codechat.models.endpoints import EndpointInfo
 from codechat.run.answering.endpoints import refuse_other_weights
 from codechat.run.cell import SHARDS, Cell, is_held, lock, session_id
 from codechat.run.cell.budget import Budget
+from codechat.run.cell.examining import units
 from codechat.run.journal import Account, Journal, Ledger, account_of, copy_sessions, merge_journal, origin_name
 from codechat.run.running.sessions import SessionsInJournal
 from codechat.run.settings.config import ShardConfig
@@ -115,7 +116,7 @@ def import_steps(cell: Cell, shard: Shard) -> Ledger:
     for name, folder in {"": cell.folder, **others}.items():
         source = folder / "journal.db"
         if source.exists():
-            copy_sessions(part.folder / "journal.db", source, _sessions(part))
+            copy_sessions(part.folder / "journal.db", source, [*_sessions(part), *units()])
             account = account_of(source)
             accounts |= {**account.taken, origin_name(name, account.origin): account.own}
     same, before = {each.name for each in shards if each.count == shard.count}, Ledger()
@@ -140,7 +141,7 @@ def merge(cell: Cell) -> None:
         if source.exists():
             if into.exists():
                 _refuse_other_checkpoint(cell, account_of(into), account_of(source), folder)
-            merge_journal(into, source, _sessions(shard.part_of(cell)), shard.name)
+            merge_journal(into, source, [*_sessions(shard.part_of(cell)), *units()], shard.name)
 
 
 def share_of(budget: Budget, shard: Shard, before: Ledger) -> Budget:

@@ -17,7 +17,7 @@ from codechat.base.records import TurnRecord
 from codechat.base.template import require
 from codechat.datasets.tasks import Requirement, Task
 from codechat.run.protocols import Ask, Kit
-from codechat.run.protocols.dialogue import OpeningPrompt, growing_dialogue
+from codechat.run.protocols.dialogue import EXPLANATION, OpeningPrompt, growing_dialogue
 from codechat.studies.codeif.metrics import BASE, TASK, CheckRecord, Exchange, OfficialRecord, RequirementRecord
 
 RoundKind = Literal["initial", "instruction", "feedback"]
@@ -69,7 +69,8 @@ def expected_asks(prompts: Prompts, task: Task, turns: int, *, continued: bool =
     """
     texts = [len(need.text) for need in task.requirements]
     asked = round(sum(texts) / len(texts)) if texts else 0
-    return growing_dialogue(task, turns, len(prompts.initial), len(prompts.requirement) + asked, continued=continued)
+    around = len(prompts.initial), len(prompts.requirement) + asked
+    return growing_dialogue(task, turns, *around, prose=EXPLANATION, continued=continued)
 
 
 def requirements_of(task: Task) -> tuple[Requirement, ...]:

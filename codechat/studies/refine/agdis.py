@@ -11,6 +11,7 @@ from codechat.base.domain import NO_USAGE, Adherence, Applicabilities, Applicabi
 from codechat.base.files import content_hash
 from codechat.base.records import CandidateRecord, TurnRecord
 from codechat.judging import ADHERENCE, APPLICABILITY, DecidesTogether, Judge, ReadsParsed
+from codechat.judging.deciding import UNREADABLE
 from codechat.run.protocols import Kit
 
 
@@ -79,7 +80,10 @@ class Agdis:
                 if isinstance(check, BaseException):  # raised only if checking one at a time would have raised it
                     raise check
                 usage += check.usage
-                tried.append(CandidateRecord(id=instruction.id, applicable=check.applicable, by=check.by))
+                unreadable = check.applicable is None and check.reason.startswith(UNREADABLE)
+                tried.append(
+                    CandidateRecord(id=instruction.id, applicable=check.applicable, by=check.by, unreadable=unreadable)
+                )
                 if check.applicable:
                     return Selection(instruction, tuple(tried), usage, read_turn)
         return Selection(None, tuple(tried), usage, read_turn)

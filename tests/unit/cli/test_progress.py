@@ -1,6 +1,8 @@
 """What the progress bar tells, from counts alone."""
 
 import io
+import itertools
+import threading
 import time
 
 import pytest
@@ -8,8 +10,9 @@ from rich.console import Console
 
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.cli import progress
-from codechat.cli.progress import MARGIN, ProgressBar
-from codechat.models.calls import COUNTERS
+from codechat.cli.progress import MARGIN, FactsBar, ProgressBar, long_calls
+from codechat.models.calls import ATTEMPTS, COUNTERS
+from codechat.models.calls.limits import UnderWay
 from codechat.report.metrics.spending import Price, Tariff
 from codechat.run.cell.budget import Budget
 from codechat.run.journal import Charge, Ledger
@@ -96,3 +99,67 @@ def test_both_lines_fit_a_hundred_columns(monkeypatch: pytest.MonkeyPatch) -> No
     assert "2,000/99,993 turns" in texts[0]
     assert "left" in texts[0]
     assert "in flight" in texts[1]
+
+
+def lines_of(monkeypatch: pytest.MonkeyPatch, first_s: float, *, lines: bool = True) -> list[str]:
+    """What is written in half a second where a line comes after `first_s`, then every 0.1 s; nothing comes later."""
+    screen = Console(file=(file := io.StringIO()), width=160, color_system=None)
+    monkeypatch.setattr(progress, "err", screen)
+    for name, value in (("FIRST_LINE_S", first_s), ("LINE_EVERY_S", 0.1)):
+        monkeypatch.setattr(progress, name, value)
+    counts = Counts(30)
+    counts.turn(turn(0), new=True)
+    with ProgressBar(3, counts, Ledger(), Budget(None, None, Tariff()), lines=lines):
+        time.sleep(0.5)
+    time.sleep(0.05)
+    written = file.getvalue()
+    time.sleep(0.3)
+    assert file.getvalue() == written
+    return written.splitlines()
+
+
+def test_without_a_terminal_a_line_is_written_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = lines_of(monkeypatch, 0.05)
+    assert len(written) >= 2 and all(line.startswith("1/30 turns · 0/3 sessions · 100 % pass · ") for line in written)
+    assert lines_of(monkeypatch, 30.0) == [], "short work writes none"
+    assert lines_of(monkeypatch, 0.05, lines=False) == [], "what runs in a sweep's other processes"
+
+
+def test_the_pauses_between_lines_grow_up_to_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    written = list[float]()
+
+    class Clocked(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            now[0] += timeout or 0
+            written.append(now[0])
+            return now[0] > 20_000
+
+    monkeypatch.setattr(progress, "err", Console(file=io.StringIO()))
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    shown = FactsBar(lambda: (0, 0, ["x"]))
+    shown._write_lines(Clocked())
+    pauses = [round(later - earlier, 6) for earlier, later in itertools.pairwise(written)]
+    assert written[:4] == [30, 90, 150, 210]
+    assert pauses == sorted(pauses) and pauses[-1] == 600 and len(pauses) < 80
+
+
+def test_a_bar_on_a_terminal_writes_no_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Console(file=io.StringIO(), width=MARGIN, force_terminal=True, color_system=None)
+    monkeypatch.setattr(progress, "err", screen)
+    monkeypatch.setattr(progress, "FIRST_LINE_S", 0.0)
+    before = threading.active_count()
+    with FactsBar(lambda: (0, 0, ["x"]), redirect=False) as shown:
+        assert threading.active_count() == before + 1, "rich's alone"
+    assert shown._ended is None
+
+
+def test_a_call_that_takes_long_is_named_with_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.monotonic()
+    calls = {"new": UnderWay("a at http://x/v1", now - 5, 300), "batch": UnderWay("b", now - 9_000, 14 * 86_400.0)}
+    monkeypatch.setattr(progress, "ATTEMPTS", calls)
+    assert long_calls() == []
+    calls["old"] = UnderWay("c at http://y/v1", now - 75, 300)
+    assert long_calls() == ["a call to c at http://y/v1 for 1:15 (at most 5:00)"]
+    assert long_calls()[0] in bar(1, Counts(10)).spending()
+    assert not ATTEMPTS, "none is left behind"

@@ -89,9 +89,15 @@ async def test_a_form_is_asked_for_until_it_fits() -> None:
 
 @pytest.mark.parametrize(("most", "asks"), [(0, 1), (1, 2), (2, 3)])
 async def test_a_form_that_never_fits_is_given_up(most: int, asks: int) -> None:
-    asked, seen = model(*["no"] * 5)
+    asked, seen = model("no", "not", "never")
     found = await fill_in(asked, Form("fill", Pair, "{{problem}}", most), PLACE)
     assert found.value is None and found.problem.startswith("no JSON object") and len(seen) == asks
+
+
+async def test_a_reply_that_repeats_the_one_before_is_the_last() -> None:
+    asked, seen = model("no", "not", "not", '{"left": 1, "right": 2}')
+    found = await fill_in(asked, Form("fill", Pair, "{{problem}}", 9), PLACE)
+    assert found.value is None and found.usage == Usage(15, 3) and len(seen) == 3
 
 
 async def test_a_reply_that_was_cut_off_or_is_empty_is_asked_again() -> None:

@@ -106,6 +106,7 @@ def test_a_cell_chooses_as_with_single_questions_and_asks_less(tmp_path: Path, m
     with OpenAIServer(answer) as server:
         for batch in (1, 3):
             words = ["model=openai", "model.name=m", f"model.base_url={server.base_url}", "judge=llm", "tracking=none"]
+            words += ["judge.check=false"]
             for role in ("applicability", "adherence"):
                 words += [f"model@judge.{role}=openai", f"judge.{role}.name=j"]
                 words += [f"judge.{role}.base_url={server.base_url}", f"judge.{role}.cache=false"]

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codechat.base.domain import Adherence, Applicability, Instruction, Usage
-from codechat.base.errors import InfrastructureError, UserError
+from codechat.base.errors import InfrastructureError, JudgeUnreadable, UserError
 from codechat.judging import JUDGES, Judge
 from codechat.judging.deciding import MAX_REASON, VERDICT, quote, read_answer
+from codechat.judging.llm import UNREADABLE_IN_A_ROW
 from codechat.testing import Answer, Behaviour, OpenAIServer, Result, error, overflow, rate_limited
 
 PROMPTS = Path(__file__).parents[3] / "conf" / "prompts" / "llm" / "few_shot"
@@ -126,12 +127,45 @@ async def test_an_unreadable_reply_is_asked_for_again(serve: Serve) -> None:
 
 
 async def test_what_stays_unreadable_is_undecided(serve: Serve) -> None:
-    server = serve(script(Answer("Perhaps.", usage={"completion_tokens": 1})))
+    server = serve(script(*(Answer(text, usage={"completion_tokens": 1}) for text in ("Maybe.", "Or.", "No?", "Hm."))))
     assert await adherence(server) == Adherence(
         "undecided", "llm", "no readable verdict in 3 replies", usage=Usage(0, 3)
     )
     assert (await applicability(server, max_reasks=0)).applicable is None
     assert len(server.calls) == 3 + 1
+
+
+async def test_an_answer_that_repeats_the_one_before_is_not_asked_again(serve: Serve) -> None:
+    server = serve(script(Answer("Perhaps.", usage={"completion_tokens": 1})))
+    reason = "no readable verdict in 2 replies: the last repeats the one before"
+    assert await adherence(server) == Adherence("undecided", "llm", reason, usage=Usage(0, 2))
+    assert len(server.calls) == 2
+
+
+async def test_ten_unreadable_decisions_in_a_row_are_the_last(serve: Serve) -> None:
+    text = ["Perhaps."]
+    server = serve(lambda call: "VERDICT: APPLICABLE" if text[0] == "readable" else text[0])
+    judging = build(applicability=at(server), adherence=at(server), max_reasks=0)
+    for _ in range(UNREADABLE_IN_A_ROW - 1):
+        assert (await judging.applicable("x = 1", INSTRUCTION)).applicable is None
+    text[0] = "readable"
+    assert (await judging.applicable("x = 2", INSTRUCTION)).applicable is True, "it resets the count"
+    text[0] = "Perhaps.\nOr not."
+    for number in range(UNREADABLE_IN_A_ROW):
+        assert (await judging.applicable(f"y = {number}", INSTRUCTION)).applicable is None
+    asked = len(server.calls)
+    with pytest.raises(JudgeUnreadable, match=r'10 decisions in a row of judge.applicability \(j.*with "Perhaps\."'):
+        await judging.applicable("x = 1", INSTRUCTION)
+    assert len(server.calls) == asked, "no further call"
+    assert (await judging.adherence("", "x = 1", INSTRUCTION)).verdict == "undecided", "each role is counted by itself"
+    await judging.aclose()
+
+
+async def test_a_context_that_is_full_is_no_unreadable_answer(serve: Serve) -> None:
+    judging = build(applicability=at(serve(script(overflow()))))
+    for _ in range(UNREADABLE_IN_A_ROW + 2):
+        assert (await judging.applicable("x = 1", INSTRUCTION)).applicable is None
+    await judging.aclose()
 
 
 async def test_silence_is_unreadable(serve: Serve) -> None:

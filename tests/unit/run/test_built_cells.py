@@ -15,7 +15,7 @@ from codechat.base.files import from_yaml
 from codechat.report.tracking import read_tracking
 from codechat.run.cell import Cell, build_cell, endpoints_of, session_id
 from codechat.run.cell.budget import Budget
-from codechat.run.cell.estimate import _count_replies
+from codechat.run.cell.estimate import _recorded
 from codechat.run.cell.references import References, sandbox_for
 from codechat.run.cell.rescored import Recording, RescoredCell
 from codechat.run.journal import Journal
@@ -116,8 +116,8 @@ def test_a_cell_that_ran_is_read_from_its_journal(tmp_path: Path) -> None:
     assert shown == [ended.metrics] and read_tracking(ended.folder).folder == ended.folder
     with closing(Journal(ended.folder / "journal.db")) as journal:
         assert [each.task_id for each in SessionsInJournal(ended.cell, journal)] == [task.task_id]
-    assert _count_replies(ended.cell, [ended.folder / "journal.db"]) == {task.task_id: 1_000_000}
-    assert _count_replies(ended.cell, [tmp_path / "new.db"]) == {task.task_id: 0}
+    assert _recorded(ended.cell, [ended.folder / "journal.db"])[0] == {task.task_id: 1_000_000}
+    assert _recorded(ended.cell, [tmp_path / "new.db"])[0] == {task.task_id: 0}
 
 
 def test_a_session_that_is_stopped_is_kept_as_unfinished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from codechat.base.domain import Usage
+from codechat.base.domain import CHARS_PER_TOKEN, Usage
 from codechat.cli.app import main
 from codechat.models import MODELS
 from codechat.models.prices import listed_prices, price_lists, prices_of
@@ -52,7 +52,8 @@ def test_a_model_has_the_prices_of_its_name_at_its_provider() -> None:
 
 def session(sizes: Sizes) -> Need:
     """Three calls: of 500, 1,000 and 1,500 tokens, the last 500 of each new."""
-    asks = [Ask("model", turn, 2_000 * (turn + 1), 400, shared=2_000 * turn) for turn in range(3)]
+    size = 500 * CHARS_PER_TOKEN
+    asks = [Ask("model", turn, size * (turn + 1), 400, shared=size * turn) for turn in range(3)]
     return sizes.session(asks, 0)["model"]
 
 
@@ -107,5 +108,5 @@ def test_a_call_is_as_long_as_its_parts() -> None:
     asks = [Ask("model", 0, 400, 4_000), Ask("free", 0, 400, 4), Ask("model", 1, 400, 4_000, times=0.5, replies=2)]
     found = sizes.session(asks, 0)
     assert {*found} == {"model"} and (found["model"].calls, found["model"].said) == (1.5, 15.0)
-    assert found["model"].sent == 100 + 0.5 * (100 + 2 * 10)
+    assert found["model"].sent == pytest.approx(1.5 * 400 / CHARS_PER_TOKEN + 0.5 * 2 * 10)
     assert sizes.session(asks, 1)["model"].calls == 0.5 and sizes.session(asks, 2) == {}

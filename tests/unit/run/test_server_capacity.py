@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from codechat.base.domain import CHARS_PER_TOKEN
 from codechat.models import UNDER_TEST, remote
 from codechat.models.serving.server import kv_tokens
-from codechat.run.answering.servers import CHARS_PER_TOKEN, KNOWN_FROM, ServerCapacity, _length, capacity_of
+from codechat.run.answering.servers import KNOWN_FROM, ServerCapacity, _length, capacity_of
 from codechat.run.cell import build_cell
 from codechat.run.cell.budget import Budget
 from codechat.run.cell.estimate import ROUND_S, estimate_of
@@ -69,7 +70,7 @@ def test_the_capacity_is_for_conversations_of_the_mean_length(tasks: int, monkey
     )
     found = capacity_of(cell)
     asyncio.run(found.update())
-    assert found.allowed == (int(8000 / (0.8 * (400 + 4 * 800) / 4)) if tasks else 8000)
+    assert found.allowed == (int(8000 / (0.8 * (400 + 4 * 800) / CHARS_PER_TOKEN)) if tasks else 8000)
 
 
 def test_lengths_that_were_seen_replace_the_estimate() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codechat.models.endpoints import ARGUMENTS, VLLM
+from codechat.models.endpoints import ARGUMENTS, LLAMA_CPP, VLLM
 from codechat.run.answering.servers import described, layout_of, servers_needed, tags_of_servers
 from codechat.run.cell import build_cell
 from codechat.run.journal.database import EndpointRecord
@@ -47,6 +47,18 @@ def test_a_server_is_described_by_all_that_it_was(tmp_path: Path) -> None:
         "codechat.server.model.fingerprints": "f1, f2, f3",
     }
     assert tags_of_servers(found)[f"codechat.server.protocol.roles.user.{VLLM}"] == "0.2"
+
+
+def test_llama_cpp_says_nothing_of_what_it_had_cached(tmp_path: Path) -> None:
+    told = journal(met("model", {LLAMA_CPP: "0.3", ARGUMENTS: "--a"}), used=(Charge("model", 1, 0, 9),))
+    found = described(cell(tmp_path, "model"), told)
+    assert found["servers"]["model"] == {
+        LLAMA_CPP: ["0.3"], ARGUMENTS: ["--a"], "fingerprints": [], "prefix_hit_rate": None,
+    }  # fmt: skip
+    assert tags_of_servers(found) == {
+        f"codechat.server.model.{LLAMA_CPP}": "0.3",
+        f"codechat.server.model.{ARGUMENTS}": "--a",
+    }
 
 
 def test_without_such_a_server_nothing_is_said(tmp_path: Path) -> None:

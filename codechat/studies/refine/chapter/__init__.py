@@ -17,7 +17,7 @@ from codechat.report.generic import NONE, TextLine, ends_text, outcomes_text, re
 from codechat.report.generic.paired import pairs
 from codechat.report.generic.tables import costs, counts
 from codechat.report.metrics import Measures
-from codechat.report.metrics.counts import DECIDED, LOADED, REPLIES, SKIPPED_UNPARSABLE
+from codechat.report.metrics.counts import OF_ENGINE, SKIPPED_UNPARSABLE
 from codechat.report.metrics.measures import FIELD, interval_of
 from codechat.studies.refine.chapter import comparisons, outcomes, tables
 from codechat.studies.refine.chapter.comparisons import AXES, SUSTAINED, ablation_table
@@ -52,7 +52,7 @@ class RefineChapter(Chapter):
 
     def checked(self, metrics: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
         try:
-            added = {name: metrics[name] for name in (DECIDED, REPLIES, LOADED) if name in metrics}  # by the engine
+            added = {name: metrics[name] for name in OF_ENGINE if name in metrics}
             values = {name: value for name, value in metrics.items() if name != FIELD and name not in added}
             return RefineMetrics.model_validate(values).model_dump(mode="json") | added
         except ValidationError as error:

@@ -15,8 +15,9 @@ from codechat.models.endpoints import Weights
 from codechat.models.hardware import CELLS_AT_ONCE, HardwareConfig, cores, own_cores
 from codechat.models.serving import Placement, Server, by_servers, needs_in, server, server_of
 from codechat.models.serving.fleet import spawn
+from codechat.models.serving.programs import failure
 from codechat.models.serving.server_guard import is_used, user_name
-from codechat.models.serving.vllm import arguments_of, environment_of, failure, program
+from codechat.models.serving.vllm import arguments_of, command, environment_of
 from codechat.run.answering.servers import servers_needed
 from codechat.run.settings.compose import compose
 from codechat.testing import OpenAIServer
@@ -93,7 +94,7 @@ def test_a_missing_vllm_is_told_with_the_line_that_installs_it(monkeypatch: pyte
     config = compose(["model=gpt_oss_20b", "model.base_url=http://127.0.0.1:9/v1"]).config.model
     (need,) = needs_in({"model": config})
     with mistake("http://127.0.0.1:9/v1", "vllm", "pip install 'codechat[vllm]'"):
-        program(need)
+        command(need)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +137,9 @@ def test_a_missing_vllm_is_told_with_the_line_that_installs_it(monkeypatch: pyte
 )
 def test_a_log_is_read(line: str, problem: str, remedy: str) -> None:
     said = f"INFO starting\n{line}\nRuntimeError: Engine core initialization failed.\n"
-    lines = str(failure("org/m", "model", said, "ended with status 1 before it was ready", Path("x.log"))).splitlines()
+    lines = str(
+        failure(Server("org/m", Weights()), "model", said, "ended with status 1 before it was ready", Path("x.log"))
+    ).splitlines()
     assert len(lines) <= MAX_LINES
     assert lines[0].startswith("org/m cannot be served: ") and problem in lines[0] and "x.log" in lines[0]
     told = lines[1].strip().removesuffix("…")
@@ -146,13 +149,18 @@ def test_a_log_is_read(line: str, problem: str, remedy: str) -> None:
 
 def test_an_unknown_end_quotes_the_last_line() -> None:
     lines = str(
-        failure("m", "model", "one\nSegmentation fault\n\n", "ended with status 139", Path("x.log"))
+        failure(Server("m", Weights()), "model", "one\nSegmentation fault\n\n", "ended with status 139", Path("x.log"))
     ).splitlines()
     ended, quoted, log = lines
     assert ended.startswith("m ") and "status 139" in ended
     assert quoted == "  Segmentation fault" and "x.log" in log
     assert (
-        len(str(failure("m", "model", "", "was not ready in 5 s (hardware.start_s)", Path("x.log"))).splitlines()) == 2
+        len(
+            str(
+                failure(Server("m", Weights()), "model", "", "was not ready in 5 s (hardware.start_s)", Path("x.log"))
+            ).splitlines()
+        )
+        == 2
     )
 
 

@@ -55,6 +55,12 @@ def test_weights_too_large_for_a_gpu_are_shared_by_as_few_as_hold_them() -> None
     assert lay_out(Machine(8, 80), [server("480b", 500)])[server("480b", 500)].gpus == tuple(range(8))
 
 
+def test_a_server_on_the_processor_takes_no_gpu() -> None:
+    local = Server("135m", Weights(), 900, "llama_cpp")
+    places = lay_out(Machine(1, 80), [local, SMALL])
+    assert places == {local: Placement(), **lay_out(Machine(1, 80), [SMALL])}
+
+
 def test_the_70b_with_both_judges_is_refused_with_what_would_fit() -> None:
     with pytest.raises(DoesNotFit) as refusal:
         lay_out(THREE, [HUGE, *JUDGES])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from codechat.base.domain import Message
+from codechat.base.domain import CHARS_PER_TOKEN, Message
 from codechat.base.errors import UserError
 from codechat.judging.deciding import Form, read_object
 from codechat.report.tracking import TRACKING, FinishedCell, Shown
@@ -180,7 +180,7 @@ def test_an_estimate_counts_what_is_missing(tmp_path: Path) -> None:
         outcome = run(tmp_path / "o", stages, seeds(3), server, recipe=recipe, top={"dry_run": True})
         assert outcome.estimate is not None
         assert outcome.estimate.calls["poet"] == 6
-        assert outcome.estimate.tokens["poet"].input_tokens == 600
+        assert outcome.estimate.tokens["poet"].input_tokens == round(6 * 400 / CHARS_PER_TOKEN)
         assert not server.calls and not (tmp_path / "o").exists()
         run(tmp_path / "o", stages, seeds(3), server, recipe=recipe)
         outcome = run(tmp_path / "o", stages, seeds(3), server, recipe=recipe, top={"dry_run": True})

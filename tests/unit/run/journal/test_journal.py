@@ -8,7 +8,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -69,6 +71,26 @@ async def test_many_steps_at_once(tmp_path: Path) -> None:
     again = Journal(tmp_path / "journal.db")
     assert (await again.step("s", "7/model", "d", Reply, Counting(None))).text == "7"
     again.close()
+
+
+async def test_a_process_that_never_ended_counts_up_to_its_last_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("codechat.run.journal.store.time", SimpleNamespace(monotonic=lambda: now[0], time=time.time))
+    killed = Journal(tmp_path / "journal.db")
+    for number, moment in enumerate((100.5, 107.0, 107.5, 112.0)):
+        now[0] = moment
+        await killed.step("s", f"{number}/model", "d", Reply, Counting(Reply("x")), payer="model")
+    await killed.settle()
+    now[0] = 150.0
+    killed.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "journal.db")) as db:
+        assert db.execute("SELECT wall_s FROM runs").fetchall() == [(12.0,)], "one row for each process"
+    with contextlib.closing(Journal(tmp_path / "journal.db")) as journal:
+        now[0] = 155.0
+        await journal.step("s", "9/model", "d", Reply, Counting(Reply("x")), payer="model")
+        assert journal.add_wall(6.0) == 18.0
 
 
 async def test_wall_time_adds_up_and_finished_sessions_come_back(tmp_path: Path) -> None:

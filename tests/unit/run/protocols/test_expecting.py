@@ -2,10 +2,11 @@
 
 import pytest
 
+from codechat.base.domain import Target
 from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST
 from codechat.run.protocols import Ask
-from codechat.run.protocols.dialogue import PROSE, UNKNOWN_CODE, growing_dialogue
+from codechat.run.protocols.dialogue import PROSE, UNKNOWN_CODE, growing_dialogue, length_of
 
 
 @pytest.mark.parametrize(
@@ -23,3 +24,12 @@ def test_each_turn_of_a_growing_dialogue_sends_all_before_it(continued: bool, sh
 def test_a_task_without_a_reference_has_an_answer_of_some_length() -> None:
     (ask,) = growing_dialogue(Task("t", "p"), 1, 0, 0)
     assert ask.answer == UNKNOWN_CODE + PROSE
+
+
+def test_a_reply_leaves_out_the_text_that_its_reference_begins_with() -> None:
+    prompt, body = 'def f(x: int) -> int:\n    """Say why."""\n', "    return x\n"
+    target = Target("f", signature="def f(x: int) -> int:")
+    assert length_of(Task("t", prompt, target, reference=prompt + body)) == len("\n    return x") + len(
+        target.signature
+    )
+    assert length_of(Task("t", "Write f.", target, reference=body)) == len(body)
