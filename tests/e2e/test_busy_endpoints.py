@@ -91,8 +91,9 @@ async def test_a_port_that_takes_connections_is_waited_for_then_errored(first: b
         await model.aclose()
 
 
-@pytest.mark.parametrize("base_url", [refused(), "http://no-such-name.invalid/v1"])
-async def test_who_takes_no_connection_is_absent_at_once(base_url: str) -> None:
+@pytest.mark.parametrize("address", [refused, lambda: "http://no-such-name.invalid/v1"], ids=["refused", "no such name"])
+async def test_who_takes_no_connection_is_absent_at_once(address: Callable[[], str]) -> None:
+    base_url = address()
     model = model_at(base_url)
     with pytest.raises(UserError, match=r"nothing answers at .*\n.*start the server"):
         await asyncio.wait_for(model.complete(QUESTION), 5)

@@ -38,10 +38,10 @@ HANDLED = {
     "cosmetic/add": (144, 335),
     "cosmetic/modify": (57, 89),
     "cosmetic/remove": (44, 59),
-    "semantic/add": (68, 301),
+    "semantic/add": (68, 302),
     "semantic/modify": (4, 32),
     "semantic/remove": (2, 25),
-    "structural/add": (60, 298),
+    "structural/add": (59, 297),
     "structural/modify": (9, 35),
     "structural/remove": (3, 39),
 }
