@@ -285,15 +285,23 @@ def test_sessions_beyond_what_memory_holds_begin_as_others_end(
 
 
 def test_what_a_batch_will_cost_counts_when_it_is_submitted(tmp_path: Path) -> None:
-    """500 tokens a reply are expected at first, at half of $0.01: one session is finished rather than two begun."""
+    """500 tokens a reply are expected at first, at half of $0.01: a second call would pass the budget."""
+    prices = "model.prices={input: 0, output: 20, tiers: {batch: {input: 0, output: 10}}}"
+    with BatchServer(solve) as server:
+        outcome = run(compose(command(server, tmp_path / "runs", prices, "budget_usd=0.009")))
+        assert outcome.status == 3
+        assert next(len(each.requests) for each in server.batches.values()) == 1
+        assert outcome.metrics is not None
+        assert 0 < outcome.metrics["spent_usd"]["model"] < 0.009
+
+
+def test_what_replies_cost_is_learnt_from_the_first(tmp_path: Path) -> None:
+    """Two calls fit the budget at the expected 500 tokens, and all sessions at the 100 that replies have."""
     prices = "model.prices={input: 0, output: 20, tiers: {batch: {input: 0, output: 10}}}"
     with BatchServer(solve) as server:
         outcome = run(compose(command(server, tmp_path / "runs", prices, "budget_usd=0.012")))
-        assert outcome.status == 3
-        first, *later = [len(each.requests) for each in server.batches.values()]
-        assert first == 1 and later in ([1, 2], [2]), "a second session joins the first's last turns at the earliest"
-        assert outcome.metrics is not None
-        assert 0 < outcome.metrics["spent_usd"]["model"] < 0.012
+        assert outcome.status == 0
+        assert next(len(each.requests) for each in server.batches.values()) == 2
         again = run(compose(command(server, tmp_path / "runs", prices, "budget_usd=10")))
         assert again.status == 0 and server.done.total() == ALL and set(server.done.values()) == {1}
 

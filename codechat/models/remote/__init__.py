@@ -235,7 +235,7 @@ class Remote:
         self._supported = SupportedParameters(only_streams=config.stream is True and config.tier != BATCH)
         self._usual_reply: float = FIRST_REPLY_TOKENS
         self._longest_reply = 0  # of the last ones
-        self._has_answered = False
+        self._answered = 0
         self._reached = self._presented = False
         self._is_near = is_near(config.address)
         self._info: EndpointInfo | None = None
@@ -372,11 +372,11 @@ class Remote:
         else:
             reply = await self._ask_within_budget(request)
         self._longest_reply = max(reply.usage.output_tokens, int(FADING * self._longest_reply))
-        self._has_answered = True
+        self._answered += 1
         listener = ENDPOINT_LISTENER.get()
         if reply.fingerprint is not None and listener is not None:
             await listener.on_fingerprint(self.config, reply.fingerprint)
-        self._usual_reply += (reply.usage.output_tokens - self._usual_reply) / 10
+        self._usual_reply += (reply.usage.output_tokens - self._usual_reply) / min(self._answered, 10)
         return reply
 
     async def _ask_within_budget(self, request: Request) -> Reply:
@@ -387,7 +387,7 @@ class Remote:
         if dialogue:  # before a reservation, which would keep room from the conversations under way
             await endpoint.dialogues.begin(dialogue)
         sent, said = self._sizes(request)
-        longest = self._longest_reply if self._has_answered else self.config.max_tokens or UNKNOWN_REPLY_TOKENS
+        longest = self._longest_reply if self._answered else self.config.max_tokens or UNKNOWN_REPLY_TOKENS
         expected = Usage(sent, longest).served_as(self.config.tier)
         give_back = await PURSE.get().reserve(slots.unit, slots.payer, expected)
         try:
@@ -464,7 +464,7 @@ class Remote:
                 return reply
             avoiding = self._without(supported, refusal, body)
             if avoiding is None:
-                raise self._failures.of_refusal(refusal, headers, has_answered=self._has_answered)
+                raise self._failures.of_refusal(refusal, headers, has_answered=self._answered > 0)
             supported, reason = avoiding, refusal.message
 
     async def _learn(self, changes: Mapping[str, bool], reason: str) -> None:

@@ -3,6 +3,9 @@
 The options are walked, not listed: a new one is held to its declaration as soon as it is there.
 """
 
+import atexit
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,6 +17,7 @@ from hypothesis import strategies as st
 from codechat.base.config import Config, is_identity, original_option, place_option, result_option, run_option
 from codechat.base.domain import Target
 from codechat.datasets.tasks import Dataset, Task
+from codechat.models.gguf import GgufConfig
 from codechat.run.settings.compose import compose
 from codechat.run.settings.config import GROUPS, CellConfig, cell_id
 from codechat.studies.refine.instructions import Pool
@@ -21,6 +25,9 @@ from codechat.studies.refine.instructions import Pool
 TASKS = (Task("t/1", "Do it.", Target("python", "f")),)
 DATASET = Dataset("own", TASKS, "content")
 POOL = Pool((), "pool")
+WEIGHTS = Path(tempfile.gettempdir()) / f"codechat-weights-{os.getpid()}.gguf"
+WEIGHTS.write_bytes(b"GGUF")
+atexit.register(WEIGHTS.unlink)
 Place = tuple[str, ...]
 
 VALUES = st.recursive(
@@ -35,7 +42,8 @@ def identity(config: CellConfig) -> str:
 
 
 def filled(model: type[Config]) -> Config:
-    """A config with something for every required option; nothing is validated."""
+    """A config with something for every required option; nothing is validated, but a GGUF file is read."""
+    given = WEIGHTS if model is GgufConfig else Path(__file__)
     values: dict[str, Any] = {}
     for name, field in model.model_fields.items():
         if not field.is_required():
@@ -43,7 +51,7 @@ def filled(model: type[Config]) -> Config:
         elif isinstance(field.annotation, type) and issubclass(field.annotation, Config):
             values[name] = filled(field.annotation)
         else:
-            values[name] = str(Path(__file__)) if name == "path" else f"some {name}"
+            values[name] = str(given) if name == "path" else f"some {name}"
     return model.model_construct(**values)
 
 
@@ -99,9 +107,12 @@ def test_an_option_acts_as_it_is_declared(config: CellConfig, place: Place, coun
         ("model", "path"),
         ("judge", "path"),
         ("protocol", "path"),
-    ):  # a recording has to be there: its content counts, its place does not
-        elsewhere = Path(__file__).parent / ".." / "run" / Path(__file__).name
+    ):  # a recording, or a model, has to be there: its content counts, its place does not
+        here = Path(getattr(getattr(config, place[0]), place[1]))
+        elsewhere = here.parent / ".." / here.parent.name / here.name
         assert identity(changed(config, place, str(elsewhere))) == identity(config)
+        return
+    if isinstance(config.model, GgufConfig) and place == ("model", "weights", "revision"):  # the file's own is taken
         return
     if place == ("sandbox", "python"):  # so does an interpreter: tests/unit/sandbox/test_sandbox_libraries.py
         return
