@@ -91,7 +91,9 @@ async def test_a_port_that_takes_connections_is_waited_for_then_errored(first: b
         await model.aclose()
 
 
-@pytest.mark.parametrize("address", [refused, lambda: "http://no-such-name.invalid/v1"], ids=["refused", "no such name"])
+@pytest.mark.parametrize(
+    "address", [refused, lambda: "http://no-such-name.invalid/v1"], ids=["refused", "no such name"]
+)
 async def test_who_takes_no_connection_is_absent_at_once(address: Callable[[], str]) -> None:
     base_url = address()
     model = model_at(base_url)
