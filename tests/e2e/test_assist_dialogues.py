@@ -241,7 +241,7 @@ async def test_a_user_who_is_never_read_goes_on_with_what_can_be_passed_on(tmp_p
     leaking = (
         "It still fails.\nI need this: the port of the proxy can be set by an option!\nSo I am NOT_SATISFIED.\nBye."
     )
-    said = {"model": ["ANSWER: a", "ANSWER: b"], "user": [leaking] * 3 + ["SATISFACTION_STATUS: hm"] * 3}
+    said = {"model": ["ANSWER: a", "ANSWER: b"], "user": [leaking] * 2 + ["SATISFACTION_STATUS: hm"] * 2}
     held = await hold(tmp_path, {**said, "judge": [GOOD]})
     assert held.requests("model")[1][-1] == followed("It still fails."), "neither the condition nor the status"
     replies = [AssistTurn.of(turn).user for turn in held.turns]
@@ -364,7 +364,7 @@ async def test_where_nothing_can_be_built_a_build_is_unvalidated(tmp_path: Path)
 async def test_a_failed_build_is_incorrect_even_if_the_judge_cannot_be_read(tmp_path: Path) -> None:
     rooms = Rooms(builds=True, works=lambda files, dockerfile: Build(False, "no"))
     held = await hold(
-        tmp_path, {"model": [f"ANSWER: {FILE}"], "user": [DONE], "judge": ["?"] * 3}, task=BUILT, rooms=rooms
+        tmp_path, {"model": [f"ANSWER: {FILE}"], "user": [DONE], "judge": ["?"] * 2}, task=BUILT, rooms=rooms
     )
     assert (held.judgement["verdict"], held.judgement["judged"], held.judgement["implied"]) == ("INCORRECT", None, None)
 

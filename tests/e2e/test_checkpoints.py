@@ -198,7 +198,7 @@ def test_judges_count_the_same(serve: Serve, capsys: pytest.CaptureFixture[str])
             for role in ("applicability", "adherence")
             for option in (f"base_url={server.base_url}", "name=j", "cache=false")
         )
-        return cell(tested, "judge=llm", *roles)
+        return cell(tested, "judge=llm", "judge.check=false", *roles)
 
     broken = serve("/m", breaking(3))
     assert judged(judge, broken) == 3

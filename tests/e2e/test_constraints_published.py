@@ -133,7 +133,8 @@ def test_a_replay_of_levels_has_the_published_verdicts(tmp_path: Path, capsys: p
 @pytest.mark.parametrize("words", [("protocol=repair",), ("protocol=levels", "dataset.part=levels")])
 def test_what_it_would_take_is_told(tmp_path: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     tasks = write_rows(tmp_path / "tasks.jsonl", constrained(**NAMING), constrained(**QUALITY), *chain())
-    given = ["dataset=multicodeif", f"dataset.path={tasks}", "model=gpt4o", "judge=llm", "tracking=none"]
+    judge = ["judge=llm", "judge.check=false"]
+    given = ["dataset=multicodeif", f"dataset.path={tasks}", "model=gpt4o", *judge, "tracking=none"]
     assert main([*given, *words, f"runs_dir={tmp_path}", "dry_run=true"]) == 0
     told = " ".join(capsys.readouterr().out.split())
     calls = {"protocol=repair": ("model 10 ", "judges 5 "), "protocol=levels": ("model 4 ", "judges 0 ")}

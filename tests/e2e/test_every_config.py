@@ -216,7 +216,17 @@ def test_the_multicodeif_recipe_decodes_as_the_paper_does(here: Path) -> None:
     write_rows(here / "tasks.jsonl", constrained(), constrained(task_id="situation/1", **judged), *chain())
     given = ["model=openai", "model.name=m", "dataset.path=tasks.jsonl", "tracking=none", "hardware.workers=1"]
     with OpenAIServer(lambda call: Answer("REASON: none.\nVERDICT: KEPT")) as server:
-        assert run_sweep(["+sweep=multicodeif", *given, *served("model", "judge.constraint", url=server.base_url)]) == 0
+        assert (
+            run_sweep(
+                [
+                    "+sweep=multicodeif",
+                    "judge.check=false",
+                    *given,
+                    *served("model", "judge.constraint", url=server.base_url),
+                ]
+            )
+            == 0
+        )
     found = [json.loads(path.read_text()) for path in (here / "runs").glob("*/metrics.json")]
     assert sorted(metrics["completed"] for metrics in found) == [1, 2]
     assert sum("ifrepair" in metrics for metrics in found) == sum("avg_ssr" in metrics for metrics in found) == 1

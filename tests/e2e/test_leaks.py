@@ -84,7 +84,12 @@ def serve() -> Iterator[Callable[[Callable[[Call], Result]], OpenAIServer]]:
 def judged_by(server: OpenAIServer, *, shown: bool) -> list[str]:
     place = "judge.constraint"
     keys = {"base_url": server.base_url, "api_key_env": "null", "max_retries": "0", "cache": "false"}
-    return ["judge=llm", f"judge.reference={shown}", *(f"{place}.{key}={value}" for key, value in keys.items())]
+    return [
+        "judge=llm",
+        "judge.check=false",
+        f"judge.reference={shown}",
+        *(f"{place}.{key}={value}" for key, value in keys.items()),
+    ]
 
 
 def held(folder: Path, *words: str) -> list[SessionRecord]:

@@ -58,7 +58,8 @@ def cell(server: OpenAIServer, *more: str) -> int:
 
 
 def judges(server: OpenAIServer, place: str = "judge") -> list[str]:
-    return [f"{place}.{role}.base_url={server.base_url}" for role in ("applicability", "adherence")]
+    urls = [f"{place}.{role}.base_url={server.base_url}" for role in ("applicability", "adherence")]
+    return [f"{place}.check=false", *urls]
 
 
 def test_a_pool_without_rules_is_refused_at_the_start(

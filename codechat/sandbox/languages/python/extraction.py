@@ -448,11 +448,11 @@ def _has_head(text: str, name: str) -> bool:
     """Whether code that does not parse has a definition of a name: a head at any depth, or an assignment that is not
     indented. Texts in triple quotes count only if one of them is never closed: then none is known to be a text."""
     name, margin = re.escape(name), len(text) - len(text.lstrip(" \t"))
-    head = re.compile(rf"[^#\"'\n]*?\b(?:def|class)[ \t]+{name}\b")
-    value = re.compile(rf"(?:\w+[ \t]*[=,][ \t]*){{0,3}}{name}[ \t]*(?:[:,][^=\n]*)?=(?!=)")
+    head = re.compile(rf"\A[^#\"'\n]*?\b(?:def|class)[ \t]+{name}\b")
+    value = re.compile(rf"\A(?:\w+[ \t]*[=,][ \t]*){{0,3}}{name}[ \t]*(?:[:,][^=\n]*)?=(?!=)")
     reader, outside, inside = _OpenStatement(), False, False
     for line in text.split("\n"):
-        if head.match(line) or value.match(line, margin if not line[:margin].strip() else 0):
+        if head.match(line) or value.match(line if line[:margin].strip() else line[margin:]):
             outside, inside = outside or not reader.quote, True
         reader.take(line)
     return inside if reader.quote else outside
