@@ -32,6 +32,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from codechat.models.serving.server import free_port
 from codechat.run.journal import Journal
 from codechat.testing.cells import without_times
 
@@ -170,13 +171,6 @@ def serving(words: list[str], port: int, log: Path) -> Iterator[str]:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(server.pid, signal.SIGTERM)
         server.wait()
-
-
-def free_port() -> int:
-    """A port of loopback that nobody has."""
-    from codechat.models.serving.server import free_port
-
-    return free_port(0)
 
 
 @dataclass
@@ -387,7 +381,7 @@ def main() -> int:
         model = str(folder / NAME) if chosen.kind == "transformers" else NAME
         failed: list[str] = []
         with contextlib.ExitStack() as running:
-            port = free_port()
+            port = free_port(0)
             words = command_of(chosen.kind, chosen.python, port, folder, 8192)
             url = running.enter_context(serving(words, port, folder / "server.log"))
             between = running.enter_context(Between(url).listening())
@@ -396,7 +390,7 @@ def main() -> int:
                 part(bench)
             failed += bench.failed
         if chosen.kind == "llama_cpp" and not chosen.schedule:
-            port = free_port()
+            port = free_port(0)
             words = command_of(chosen.kind, chosen.python, port, folder, 512)
             url = stack.enter_context(serving(words, port, folder / "server.log"))
             small = Bench(model, folder, stack.enter_context(Between(url).listening()))

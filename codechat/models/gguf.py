@@ -46,6 +46,7 @@ class GgufConfig(OpenAIConfig):
     )
     base_url: str = run_option("http://127.0.0.1:8030/v1", "where the server is put if that port is free, up to /v1")
     max_concurrency: int = run_option(1, "most calls under way at once: the server has one slot", ge=1)
+    slots: int | None = run_option(1, "conversations that the server keeps at once", ge=1)
     served_by: Literal["llama_cpp"] = run_option("llama_cpp", "what is started on this machine")
 
     @model_validator(mode="before")

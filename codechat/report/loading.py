@@ -6,7 +6,7 @@ What sets cells apart is given in `key=value` words of the command line, as few 
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -24,7 +24,7 @@ from codechat.base.seal import edited
 from codechat.base.texts import read_json
 from codechat.report.chapters import chapter_of
 from codechat.report.comparison import REPLAYED, RESCORED, LoadedCell
-from codechat.report.metrics.counts import DECIDED, EXAMINED, LOADED, REPLIES, UNREAD, count_unreadable
+from codechat.report.metrics.counts import DECIDED, EXAMINED, LOADED, REPLIES, UNREAD, judged_in, unreadable_by_role
 from codechat.report.metrics.measures import FIELD, infinite_in, measures_in, value_of
 from codechat.report.metrics.statistics import STOPPED
 
@@ -267,7 +267,9 @@ def _pooled(group: Sequence[LoadedCell], measure: Measure) -> LoadedCell | None:
             names = dict.fromkeys(name for each in every for name in each[key])
             metrics[key] = {name: sum(each[key].get(name, 0) for each in every) for name in names}
     if any(UNREAD in each for each in every):
-        metrics[UNREAD] = count_unreadable(session for cell in group for session in cell.sessions())
+        metrics[UNREAD] = unreadable_by_role(
+            Counter(each for cell in group for session in cell.sessions() for each in judged_in(session))
+        )
     metrics |= {key: every[0][key] for key in (LOADED, FIELD, EXAMINED) if key in every[0]}
     checked = dict(chapter_of(first.protocol).checked(metrics, first.folder / "metrics.json"))
     return replace(first, metrics=checked, turns=max(cell.turns for cell in group), edited="", repeats=tuple(group))

@@ -152,8 +152,8 @@ class Dialogues:
             self._admit()
 
     def keep(self, most: float) -> None:
-        """Bound the conversations under way, from now on."""
-        self.most = most
+        """Bound the conversations under way too, from now on."""
+        self.most = min(self.most, most)
         self._admit()
 
     def measure(self, name: str, usage: Usage) -> None:
@@ -211,7 +211,7 @@ class Endpoint:
     def keeps(self, slots: int) -> None:
         """Apply the number of conversations that the server keeps: to requests, and to conversations under way."""
         self._most = min(self._most, slots)
-        self.dialogues.keep(min(self.dialogues.most, slots))
+        self.dialogues.keep(slots)
 
     @property
     def allowed(self) -> int:

@@ -12,12 +12,13 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import field_validator
+from pydantic import field_validator, model_validator
 
 from codechat.base.config import original_option, run_option
 from codechat.base.domain import BATCH, FLEX, Message, Reply, Tier
+from codechat.base.errors import UserError
 from codechat.base.files import text_json
 from codechat.base.texts import read_json, visible, writable
 from codechat.models import MODELS
@@ -82,6 +83,12 @@ class OpenAIConfig(RemoteConfig):
         None, "gigabytes of the weights as they are published, to lay servers out on GPUs; null: not known", gt=0
     )
 
+    @model_validator(mode="after")
+    def _can_be_served(self) -> Self:
+        if self.served_by == LLAMA_CPP and self.kind != "gguf":
+            raise UserError("served_by=llama_cpp serves a model in a GGUF file", "model=gguf model.path=FILE")
+        return self
+
     @field_validator("neutral")
     @classmethod
     def _changes_nothing(cls, fields: dict[str, float]) -> dict[str, float]:
@@ -106,7 +113,7 @@ class OpenAIApi:
         self.failures = Failures(config, unknown_model="is there a /v1 missing in base_url?")
         self._client: SdkClient | None = None
         self._transport: Client | None = None
-        self._address = config.base_url  # after `_find` the address of the started server
+        self._address = config.base_url  # after `prepare` the address of the started server
         known = listed_prices(config)
         retention = config.prompt_cache or (known.keeps if known else None)
         self._batched = {} if retention in (None, "off") else {"prompt_cache_retention": retention}
@@ -216,7 +223,7 @@ class OpenAIApi:
 
     async def _slots(self, info: EndpointInfo) -> dict[str, int]:
         """The conversations that a server for one machine keeps at once, as it states them; empty for others."""
-        kind = str(info.facts.get("owned_by"))
+        kind = "" if self.config.slots else str(info.facts.get("owned_by"))
         if kind == "llamacpp":
             props = await self._page("/props")
             slots = props.get("total_slots") if isinstance(props, Mapping) else None

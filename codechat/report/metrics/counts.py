@@ -95,20 +95,22 @@ def count_replies(sessions: Iterable[SessionRecord]) -> dict[str, int]:
     return found | {name: count for name, count in if_any.items() if count}
 
 
-def count_unreadable(sessions: Iterable[SessionRecord]) -> dict[str, dict[str, int]]:
-    """The decisions of language models as judges in completed sessions without a readable answer, by role.
+def unreadable_by_role(judged: Mapping[tuple[str, bool], int]) -> dict[str, dict[str, int]]:
+    """Of counted decisions (`judged_in`) the ones without a readable answer, by role: only roles with such a one."""
+    return {
+        role: {"unreadable": count, "of": count + judged.get((role, False), 0)}
+        for (role, unreadable), count in judged.items()
+        if unreadable
+    }
 
-    Only roles with such a decision. Records before `unreadable` do not have those on applicability.
+
+def judged_in(session: SessionRecord) -> Iterator[tuple[str, bool]]:
+    """The decisions of language models as judges, each with its role and whether no answer could be read.
+
+    None of a session that was not completed. Records before `unreadable` do not say it of applicability.
     """
-    every, unread = Counter[str](), Counter[str]()
-    for role, unreadable in (each for one in sessions if one.status == "completed" for each in _judged_in(one)):
-        every[role] += 1
-        unread[role] += unreadable
-    return {role: {"unreadable": count, "of": every[role]} for role, count in unread.items() if count}
-
-
-def _judged_in(session: SessionRecord) -> Iterator[tuple[str, bool]]:
-    """The decisions of language models, each with its role and whether no answer could be read."""
+    if session.status != "completed":
+        return
     for turn in session.turns:
         for candidate in turn.candidates:
             if candidate.by == "llm":

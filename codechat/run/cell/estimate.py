@@ -15,7 +15,7 @@ from codechat.models.roles import models_in, role_of
 from codechat.report.metrics.spending import Costs, Tariff, spent_usd
 from codechat.run.cell import Cell, journals_in, session_id
 from codechat.run.cell.budget import is_free
-from codechat.run.cell.examining import expected_asks
+from codechat.run.cell.examining import expected_asks, recorded_asks
 from codechat.run.journal import Journal
 from codechat.run.protocols import Ask
 from codechat.run.protocols.dialogue import CHECKS, EXPLANATION, PROSE
@@ -150,16 +150,19 @@ def _recorded(cell: Cell, journals: Iterable[Path]) -> tuple[dict[str, int], "Me
                 identity = session_id(cell.id, task.task_id)
                 done = journal.outline(identity, completed=True) is not None
                 found[task.task_id] = 1_000_000 if done else journal.answers(identity, UNDER_TEST)
-            used = journal.used(completed=False)
+            used, checks = journal.used(completed=False), [*recorded_asks(cell, journal)]
         counts = {name: max(count, counts.get(name, 0)) for name, count in found.items()}
         if (tokens := sum(each.output_tokens for each in used.values())) > most:
-            most, measured = tokens, _measured(cell, found, used)
+            most, measured = tokens, _measured(cell, found, checks, used)
     return counts, measured
 
 
-def _measured(cell: Cell, done: Mapping[str, int], used: Mapping[str, Usage]) -> "Measured":
-    """The recorded tokens of each role in parts of the estimate for the same turns."""
-    past = [[ask for ask in cell.protocol.asks(task) if ask.turn < done[task.task_id]] for task in cell.tasks]
+def _measured(cell: Cell, done: Mapping[str, int], checks: list[Ask], used: Mapping[str, Usage]) -> "Measured":
+    """The recorded tokens of each role in parts of the estimate for the same turns, and for the judge's `checks`."""
+    past = [
+        checks,
+        *([ask for ask in cell.protocol.asks(task) if ask.turn < done[task.task_id]] for task in cell.tasks),
+    ]
 
     def parts(sizes: Sizes, name: str, counted: str) -> dict[str, float]:
         needs: dict[str, Need] = {}

@@ -45,6 +45,16 @@ def expected_asks(cell: Cell, tasks: Iterable[Task], journals: Iterable[Path]) -
     for path in journals:
         with contextlib.closing(Journal(path)) as journal:
             roles = [each for each in roles if _score(journal, judge, each) is None]
+    yield from _asks(judge, roles)
+
+
+def recorded_asks(cell: Cell, journal: Journal) -> Iterator[Ask]:
+    """The calls of examinations that were passed."""
+    if (judge := examined(cell.config.judge)) is not None:
+        yield from _asks(judge, scores(cell, journal))
+
+
+def _asks(judge: LlmJudgeConfig, roles: Iterable[str]) -> Iterator[Ask]:
     for role in roles:
         for known in KNOWN[role]:
             length = judge.question_length(role) + sum(map(len, known.quoted.values()))

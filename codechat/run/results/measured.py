@@ -27,7 +27,8 @@ from codechat.report.metrics.counts import (
     count_decided,
     count_loaded,
     count_replies,
-    count_unreadable,
+    judged_in,
+    unreadable_by_role,
 )
 from codechat.report.metrics.measures import FIELD, fault_of
 from codechat.report.metrics.spending import Tariff
@@ -59,11 +60,13 @@ def measure(cell: Cell, journal: Journal, effort: Effort) -> dict[str, Any]:
     sessions, protocol = SessionsInJournal(cell, journal), cell.protocol
     found = _sound(protocol, cell.protocol_name, protocol.metrics(sessions, seed=cell.config.seed, effort=effort))
     decided, replies = Counter(count_decided(())), Counter(count_replies(()))
-    for session in sessions:  # once for both: a pass reads the journal
+    judged = Counter[tuple[str, bool]]()
+    for session in sessions:  # once for all: a pass reads the journal
+        judged.update(judged_in(session))
         decided.update(count_decided((session,)))
         replies.update(count_replies((session,)))
     counts = {DECIDED: dict(decided), REPLIES: dict(replies), LOADED: count_loaded(cell.tasks)}
-    of_judges: dict[str, Any] = {EXAMINED: scores(cell, journal), UNREAD: count_unreadable(sessions)}
+    of_judges: dict[str, Any] = {EXAMINED: scores(cell, journal), UNREAD: unreadable_by_role(judged)}
     counts |= {name: found for name, found in of_judges.items() if found}
     counts |= {
         **described(cell, journal),
