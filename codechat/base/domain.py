@@ -19,6 +19,8 @@ Decided = Literal["outside", "inside"]
 AdherenceVerdict = Literal["adhered", "violated", "undecided"]
 CommandEnd = Literal["exit", "timeout", "memory", "killed"]
 Unrun = Literal["unfit", "none", "some"]
+StepKind = Literal["command", "edit", "tool"]
+TurnEnd = Literal["exit", "error", "time", "requests", "tokens", "cost", "memory", "disk"]
 Tier = Literal["standard", "flex", "batch"]
 STANDARD: Tier = "standard"
 FLEX: Tier = "flex"
@@ -191,12 +193,61 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentStep:
+    """One step of a coding agent. `text`: a command, the path of a changed file, or another tool with its input.
+
+    `output` is its result, bounded, and `status` the exit status of a command; None if unknown.
+    """
+
+    kind: StepKind
+    text: str
+    output: str = ""
+    status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """What a coding agent did in a turn.
+
+    `file` is the content of the code's file at the end, None without one; `lines_added` and `lines_removed` count its
+    changes in the turn. `elsewhere` is the number of other files that changed, `diff` their changes, bounded.
+    `omitted` counts steps that are not kept. `ran_code`: a command ran the code before the last message.
+
+    `ended` is the limit that ended the agent; else it ended by itself (`exit`), or with another `status` than 0
+    (`error`). `requests` counts its calls of the endpoint, `unmetered` answered ones without usage, `replayed` calls
+    whose answers an interrupted attempt at the turn had paid for; such a turn has several `attempts`. `remembers`: the
+    agent went on with its conversation, else the workspace was all it had of earlier turns.
+    """
+
+    file: str | None
+    steps: tuple[AgentStep, ...] = ()
+    omitted: int = 0
+    ran_code: bool = False
+    lines_added: int = 0
+    lines_removed: int = 0
+    elsewhere: int = 0
+    diff: str = ""
+    ended: TurnEnd = "exit"
+    status: int | None = None
+    requests: int = 0
+    unmetered: int = 0
+    replayed: int = 0
+    attempts: int = 1
+    remembers: bool = False
+
+    def slim(self) -> "Trajectory":
+        """The trajectory without its texts; its steps keep their kinds."""
+        steps = tuple(AgentStep(each.kind, "", status=each.status) for each in self.steps)
+        return replace(self, file=self.file and "", steps=steps, diff="")
+
+
+@dataclass(frozen=True, slots=True)
 class Reply(Spent):
     """A model's answer. `text` is the whole reply, reasoning included if the endpoint puts it in the text; `reasoning`
     is what the endpoint sends apart, or stands between the marks of `model.thoughts`.
 
     `fingerprint` identifies the model's version: the reply's `system_fingerprint`, or the version that the provider
-    names.
+    names. The code of a coding agent is the file in its `trajectory`, whatever its last message says.
     """
 
     text: str
@@ -204,6 +255,7 @@ class Reply(Spent):
     latency_s: float = 0.0
     fingerprint: str | None = None
     reasoning: Annotated[str, _ADDED] = ""
+    trajectory: Annotated[Trajectory | None, _ADDED] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from codechat.base.domain import (
     Outcome,
     Reply,
     Scope,
+    Trajectory,
     Usage,
     Verdict,
 )
@@ -95,6 +96,7 @@ class TurnRecord(BaseModel):
     apart from its reply. `truncated`: the endpoint counted too few input tokens to have read the whole request.
     `lacks_name`: a reply that is `no_code` has code, but none with the entry point's name. `read_turn` is the turn of
     the code that the judge was asked about, if the current code is a later one that the judge cannot read.
+    `trajectory` is what a coding agent did.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -116,6 +118,7 @@ class TurnRecord(BaseModel):
     truncated: bool | None = None
     lacks_name: bool | None = None
     read_turn: int | None = None
+    trajectory: Trajectory | None = None
     failure: Failure | None = None
     cpu_s: float = 0.0
     adherence: AdherenceRecord | None = None
@@ -153,6 +156,7 @@ class TurnRecord(BaseModel):
         if reply is not None:
             fields |= {"response": reply.text, "finish_reason": reply.finish_reason}
             fields |= {"usage": reply.usage, "latency_s": reply.latency_s, "reasoning": reply.reasoning or None}
+            fields["trajectory"] = reply.trajectory
         if extraction is not None:
             fields |= {"code": extraction.code, "lacks_name": extraction.lacks_name or None}
         if verdict is not None:
@@ -207,6 +211,7 @@ class TurnRecord(BaseModel):
         """The turn without its texts, and without `calls`."""
         slim: dict[str, Any] = {"request": [], "response": self.response and "", "code": self.code and ""}
         slim["reasoning"] = "" if self.only_reasoning else None
+        slim["trajectory"] = self.trajectory and self.trajectory.slim()
         calls: dict[str, Any] = {CALLS: []} if CALLS in (self.model_extra or {}) else {}
         return self.model_copy(update={**slim, "failure": None, **calls})
 
@@ -230,7 +235,9 @@ class CallRecord(Record):
 
 ADDED = ("language", "judgement")
 """Fields of a session that were added later."""
-ADDED_TO_TURNS = ("decided", "tested_as", "asked", "reasoning", "truncated", "lacks_name", "read_turn")
+ADDED_TO_TURNS = (
+    *("decided", "tested_as", "asked", "reasoning", "truncated", "lacks_name", "read_turn", "trajectory"),
+)
 """Fields of a turn that were added later; None or empty where they do not apply."""
 
 

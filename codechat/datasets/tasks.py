@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from codechat.base.domain import Target
+from codechat.sandbox.languages import file_for
 from codechat.sandbox.suites import Suite
 
 
@@ -36,6 +37,14 @@ class Workspace:
     commit: str
     dockerfile: str | None = None
     test: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a coding agent begins: the path of its file for code, and a tar archive of the folder (empty: nothing)."""
+
+    file: str
+    archive: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +100,10 @@ class Task:
     def lengths(self) -> Iterator[tuple[str, str, str]]:
         """Question, code and tests of each turn, if the benchmark's paper gives their lengths; here none."""
         yield from ()
+
+    def start(self) -> Start:
+        """Where a coding agent begins. The folder holds no reference and no test that decides. Raises `UserError`."""
+        return Start(file_for(self.target.language))
 
     def texts(self) -> Iterator[str]:
         """Every text of the task that can reach a model, a record or a table."""

@@ -1,8 +1,10 @@
 """Models: they answer conversations. One file per provider."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 from pydantic import FiniteFloat, field_validator
 
@@ -11,7 +13,7 @@ from codechat.base.domain import Instruction, Message, Reply, Tier
 from codechat.base.records import UNDER_TEST
 from codechat.base.registry import Registry
 from codechat.base.texts import problem_of_name
-from codechat.datasets.tasks import Task
+from codechat.datasets.tasks import Start, Task
 
 
 class Prices(Config):
@@ -71,12 +73,27 @@ class BaselineView:
 
 
 @dataclass(frozen=True, slots=True)
+class Desk:
+    """The place where a coding agent works in a session, from the first request to the last.
+
+    `start` returns the first state of its folder. What must survive this process is kept below `folder`. `opened`
+    returns the resource of a name, made once and closed with the session.
+    """
+
+    session: str
+    start: Callable[[], Start]
+    folder: Path
+    opened: Callable[[str, Callable[[], Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One call. `view` is None for every model that is not registered as a baseline.
 
     `task_id`, `turn`, `role` and `number` (of a role's calls at one turn) select the recorded answer of a replay; they
     are never sent to an endpoint. `sample` numbers independent draws of one conversation if decoding is not greedy.
-    `final`: no later request repeats the last message, so no prompt cache needs it.
+    `final`: no later request repeats the last message, so no prompt cache needs it. `desk` is None for every model
+    that does not work in a folder.
     """
 
     messages: tuple[Message, ...]
@@ -87,6 +104,7 @@ class Request:
     role: str = UNDER_TEST
     number: int = 0
     final: bool = False
+    desk: Desk | None = None
 
 
 class Model(Protocol):
@@ -112,15 +130,17 @@ class ModelTraits:
 
     `baseline`: it may see a task's reference (`BaselineView`), and is no evidence about any model. `offline`: it calls
     no endpoint and costs nothing; true of baselines too. `languages`: languages that it answers in; None: all.
-    `datasets`: names of the datasets that it may play a role in; None: all.
+    `datasets`: names of the datasets that it may play a role in; None: all. `has_desk`: it is a coding agent, which
+    works in a folder (`Desk`).
     """
 
     baseline: bool = False
     offline: bool = False
     languages: frozenset[str] | None = None
     datasets: frozenset[str] | None = None
+    has_desk: bool = False
 
 
 MODELS: Registry[Model, ModelTraits] = Registry("model", "codechat.models", ModelTraits, Model, ModelConfig)
 
-__all__ = ["MODELS", "UNDER_TEST", "BaselineView", "Model", "ModelConfig", "ModelTraits", "Prices", "Request"]
+__all__ = ["MODELS", "UNDER_TEST", "BaselineView", "Desk", "Model", "ModelConfig", "ModelTraits", "Prices", "Request"]

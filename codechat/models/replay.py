@@ -96,7 +96,8 @@ class Replay:
         return self._reply(call)
 
     def _reply(self, said: TurnRecord | CallRecord) -> Reply:
-        reply = Reply(said.response or "", said.finish_reason, said.latency_s, usage=said.usage)
+        done = said.trajectory if isinstance(said, TurnRecord) else None
+        reply = Reply(said.response or "", said.finish_reason, said.latency_s, usage=said.usage, trajectory=done)
         return parted(replace(reply, reasoning=said.reasoning or ""), self.config.thoughts)
 
     def _absent(self, request: Request, cause: str, remedy: str) -> UserError:

@@ -83,31 +83,16 @@ BATCH_S = 14 * 86_400.0
 """Bounds a series of batches of one call; a single batch expires at the provider after a day."""
 
 
-class RemoteConfig(ModelConfig):
-    """The endpoint, the decoding options of all protocols, and the limits of calls."""
+class EndpointConfig(ModelConfig):
+    """An endpoint, and the limits of calls to it."""
 
     name: str = original_option(..., "the model's name as the endpoint knows it", min_length=1)
-    temperature: float | None = original_option(
-        0.0,
-        "0 is greedy decoding, which few servers repeat exactly; null sends none, for models that refuse it",
-        ge=0,
-        le=2,
-    )
-    max_tokens: int | None = original_option(None, "most tokens of one reply; null leaves it to the endpoint", ge=1)
-    thoughts: Marks = result_option((), MARKS)
-    weights: Weights = result_option(Weights(), "which weights are meant by the name")
     base_url: str | None = run_option(None, "the endpoint's address")
     api_key_env: str | None = run_option(None, "environment variable that holds the key; null: no key needed")
     headers: dict[str, str] = run_option(
         {}, "further headers of every request, by the environment variables that hold them, e.g. {X-Title: MY_TITLE}"
     )
-    stream: Literal["auto", True, False] = run_option(
-        "auto", "whether answers are asked for as streams: true, false, or auto: if the endpoint gives no others"
-    )
     max_concurrency: int = run_option(32, "most calls under way at once to the endpoint", ge=1)
-    slots: int | None = run_option(
-        None, "conversations that the server keeps at once; null: as many as it states, if it states them", ge=1
-    )
     requests_per_minute: float | None = run_option(
         None, "most requests a minute to this endpoint; null: no limit", gt=0
     )
@@ -117,40 +102,16 @@ class RemoteConfig(ModelConfig):
     adaptive_concurrency: bool = run_option(
         False, "find out how many calls at once the endpoint takes, up to max_concurrency: fewer after a 429"
     )
-    tier: Tier = run_option(
-        "standard",
-        "what is paid for how long a wait: standard, flex (about half, slower, sometimes refused), batch (half, by the "
-        "hour); replies are the same model's",
-    )
-    tier_fallback: Literal["standard"] | None = run_option(
-        None, "standard: what flex refuses for want of room is asked at the full price; null: never"
-    )
-    batch_poll_s: float = run_option(15.0, "seconds between two looks at a batch", gt=0)
     timeout_s: float = run_option(300.0, "seconds that end one attempt; of the tier flex three times as many", gt=0)
     call_timeout_s: float | None = run_option(
         None, "seconds for one call with all its retries; null: twice timeout_s", gt=0
     )
     max_retries: int = run_option(6, "how often a failed attempt is repeated", ge=0, le=20)
-    cache: bool | None = run_option(
-        None, "whether replies are kept across cells; null: only replies of greedy decoding (temperature 0)"
-    )
-
-    def loaded_weights(self) -> Weights:
-        """The weights that are meant. Raises `UserError` if they are a file that cannot be read."""
-        return self.weights
-
-    @property
-    def pace(self) -> BatchPolicy:
-        """When requests become a batch."""
-        return BatchPolicy(BATCH_SIZE, BATCH_AGE_S, self.batch_poll_s)
 
     @property
     def limits(self) -> Limits:
         """The limits of calls to the endpoint."""
         return Limits(self.max_concurrency, self.requests_per_minute, self.tokens_per_minute, self.adaptive_concurrency)
-
-    def longest_reply(self) -> float:
-        return self.max_tokens or math.inf
 
     _plain_address = field_validator("base_url")(plain_address)
     _header_variables = field_validator("headers", mode="before")(header_variables)
@@ -167,7 +128,51 @@ class RemoteConfig(ModelConfig):
         return f"{self.name} at {self.address}"
 
 
-def _policy(config: RemoteConfig, tier: Tier) -> Policy:
+class RemoteConfig(EndpointConfig):
+    """The endpoint, and the decoding options of all protocols."""
+
+    temperature: float | None = original_option(
+        0.0,
+        "0 is greedy decoding, which few servers repeat exactly; null sends none, for models that refuse it",
+        ge=0,
+        le=2,
+    )
+    max_tokens: int | None = original_option(None, "most tokens of one reply; null leaves it to the endpoint", ge=1)
+    thoughts: Marks = result_option((), MARKS)
+    weights: Weights = result_option(Weights(), "which weights are meant by the name")
+    stream: Literal["auto", True, False] = run_option(
+        "auto", "whether answers are asked for as streams: true, false, or auto: if the endpoint gives no others"
+    )
+    slots: int | None = run_option(
+        None, "conversations that the server keeps at once; null: as many as it states, if it states them", ge=1
+    )
+    tier: Tier = run_option(
+        "standard",
+        "what is paid for how long a wait: standard, flex (about half, slower, sometimes refused), batch (half, by the "
+        "hour); replies are the same model's",
+    )
+    tier_fallback: Literal["standard"] | None = run_option(
+        None, "standard: what flex refuses for want of room is asked at the full price; null: never"
+    )
+    batch_poll_s: float = run_option(15.0, "seconds between two looks at a batch", gt=0)
+    cache: bool | None = run_option(
+        None, "whether replies are kept across cells; null: only replies of greedy decoding (temperature 0)"
+    )
+
+    def loaded_weights(self) -> Weights:
+        """The weights that are meant. Raises `UserError` if they are a file that cannot be read."""
+        return self.weights
+
+    @property
+    def pace(self) -> BatchPolicy:
+        """When requests become a batch."""
+        return BatchPolicy(BATCH_SIZE, BATCH_AGE_S, self.batch_poll_s)
+
+    def longest_reply(self) -> float:
+        return self.max_tokens or math.inf
+
+
+def policy_of(config: EndpointConfig, tier: Tier) -> Policy:
     attempt_s, retries = config.timeout_s, config.max_retries
     if tier == FLEX:
         attempt_s, retries = FLEX_ATTEMPT * attempt_s, FLEX_RETRIES * retries
@@ -230,7 +235,7 @@ class Remote:
         self.config = config
         self._api, self._failures = api, api.failures
         self._endpoint: Endpoint | None = None
-        self._policies = {tier: _policy(config, tier) for tier in get_args(Tier)}
+        self._policies = {tier: policy_of(config, tier) for tier in get_args(Tier)}
         self._no_limits = Endpoint()
         self._supported = SupportedParameters(only_streams=config.stream is True and config.tier != BATCH)
         self._usual_reply: float = FIRST_REPLY_TOKENS
@@ -285,7 +290,7 @@ class Remote:
 
         Raises as `repeat`, `Stopped` as soon as the brake is pulled.
         """
-        policy = _policy(self.config, STANDARD)
+        policy = policy_of(self.config, STANDARD)
         policy = replace(policy, place=f"{policy.place} is busy: it accepts connections and")
         found = asyncio.ensure_future(repeat(self._api.describe, policy, self._no_limits))
         saying = asyncio.ensure_future(self._say_busy(policy.call_s))

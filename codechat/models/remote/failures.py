@@ -33,7 +33,7 @@ from codechat.models.remote.wording import (
 )
 
 if TYPE_CHECKING:
-    from codechat.models.remote import RemoteConfig
+    from codechat.models.remote import EndpointConfig
 
 TOO_LONG = "context_length_exceeded"
 NO_QUOTA = "insufficient_quota"
@@ -182,7 +182,7 @@ class Failures:
     `unknown_model` and `no_key` are a protocol's remedies for an unknown model and a missing key.
     """
 
-    def __init__(self, config: "RemoteConfig", *, unknown_model: str = "", no_key: str = "") -> None:
+    def __init__(self, config: "EndpointConfig", *, unknown_model: str = "", no_key: str = "") -> None:
         self._config, self._unknown_model, self._no_key = config, unknown_model, no_key
         self.served: tuple[str, ...] = ()
 
@@ -191,7 +191,7 @@ class Failures:
         status = refusal.status
         message = f"{self._config.place}: HTTP {status}: {self.redact(refusal.message)}"
         if refusal.is_overflow:
-            limit, wanted = refusal.context_limit, self._config.max_tokens
+            limit, wanted = refusal.context_limit, getattr(self._config, "max_tokens", None)
             if limit is None or wanted is None or wanted < limit:
                 return ContextOverflow(message)
             option = f"{key_of(self._config, 'max_tokens')}={wanted}"

@@ -16,7 +16,7 @@ from codechat.base.errors import UserError
 from codechat.models.endpoints import key_of
 
 if TYPE_CHECKING:
-    from codechat.models.remote import RemoteConfig
+    from codechat.models.remote import EndpointConfig
 
 SECRETS = ("key", "token", "secret", "password", "pwd", "sig", "signature", "auth", "authorization", "code")
 """Ends of the names of a query's parameters that hold secrets."""
@@ -93,7 +93,7 @@ def _key(info: ValidationInfo, option: str = "") -> str:
     return f"{place}.{name}" if place else name
 
 
-def key_from_environment(config: "RemoteConfig") -> str | None:
+def key_from_environment(config: "EndpointConfig") -> str | None:
     """The key in the variable that the config names; None without a name. Raises `UserError`."""
     variable = config.api_key_env
     if variable is None:
@@ -102,7 +102,7 @@ def key_from_environment(config: "RemoteConfig") -> str | None:
     return _value(config, variable, "a key", "a key", without)
 
 
-def headers_from_environment(config: "RemoteConfig") -> dict[str, str]:
+def headers_from_environment(config: "EndpointConfig") -> dict[str, str]:
     """The further headers of every request, with their values. Raises `UserError` for a variable without one."""
     place = key_of(config, "headers")
     return {
@@ -111,7 +111,7 @@ def headers_from_environment(config: "RemoteConfig") -> dict[str, str]:
     }
 
 
-def _value(config: "RemoteConfig", variable: str, needed: str, held: str, otherwise: str) -> str:
+def _value(config: "EndpointConfig", variable: str, needed: str, held: str, otherwise: str) -> str:
     """The value of an environment variable. Raises `UserError` if there is none that a request can hold."""
     value = os.environ.get(variable, "").strip()
     if not value:

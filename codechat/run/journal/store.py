@@ -144,7 +144,7 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
-        self._db = Database(path)
+        self._db, self.folder = Database(path), path.parent
         try:
             self.ledger = Ledger()
             for table in ("ledger", "taken"):

@@ -19,7 +19,7 @@ from codechat.base.records import CallRecord, SessionRecord, TurnRecord
 from codechat.base.seeding import generator
 from codechat.datasets.tasks import Task
 from codechat.judging.deciding import Decision, Question, decide
-from codechat.models import UNDER_TEST, BaselineView, Request
+from codechat.models import UNDER_TEST, BaselineView, Desk, Request
 from codechat.models.calls.limits import dialogue_ended
 from codechat.moved import moved_verb
 from codechat.run.protocols.inputs import InputsRead
@@ -209,6 +209,9 @@ class Kit(Unit):
         request = self._request(role, turn, tuple(sendable(messages)), final=final)
         if self.player(role).baseline:
             request = replace(request, view=BaselineView(self.task, instruction, code, self._seed, reference))
+        if self.player(role).has_desk:
+            folder = self.services.journal.folder / "agents" / content_hash(self._key)[:16]
+            request = replace(request, desk=Desk(self._key, self.task.start, folder, self.opened.get))
         digest = self._conversation(role).of(messages)
         name = f"{role}/{request.number}" if request.number else role
         answer = await self.answer_at(turn, name, digest, request)

@@ -19,7 +19,7 @@ from codechat.report.metrics.measures import Final, Measures, Series
 from codechat.report.metrics.sums import CellSums, Tally, Value, at
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.run.protocols.dialogue import Graded, grade_in_order, request_of
-from codechat.sandbox.languages import extract
+from codechat.sandbox.languages import code_text, extract
 
 OWN = ("official", "executed", "source_fields")
 """Fields of a recorded turn that are kept: the published verdict, and further fields of the source."""
@@ -131,7 +131,7 @@ class Recorded:
 
     def _code(self, task: Task, turn: TurnRecord, reply: Reply | None) -> Extraction:
         if self.config.code == "extracted" and reply is not None:
-            return extract(reply.text, task.target)
+            return extract(code_text(reply, task.target.language), task.target)
         problem: Literal["no_code"] | None = "no_code" if turn.code is None else None
         return Extraction(turn.code, turn.code, problem, "the source has no code" if problem else "as published")
 

@@ -42,7 +42,8 @@ def reply_of(record: TurnRecord | CallRecord) -> Reply:
     if record.response is None:
         raise ContextOverflow("the recorded conversation no longer fitted the model's context")
     said = record.response, record.finish_reason, record.latency_s
-    return Reply(*said, reasoning=record.reasoning or "", usage=record.usage)
+    done = record.trajectory if isinstance(record, TurnRecord) else None
+    return Reply(*said, reasoning=record.reasoning or "", usage=record.usage, trajectory=done)
 
 
 def sendable(messages: Iterable[Message]) -> list[Message]:
@@ -162,11 +163,12 @@ class Tests(Protocol):
 
 @dataclass(frozen=True)
 class Player:
-    """The model of a role. A `baseline` is shown the `BaselineView`."""
+    """The model of a role. A `baseline` is shown the `BaselineView`; a model that `has_desk` works in a folder."""
 
     model: Model
     gate: CheckOnce
     baseline: bool = False
+    has_desk: bool = False
 
     @classmethod
     def of(cls, model: Model, *, baseline: bool = False) -> "Player":

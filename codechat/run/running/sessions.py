@@ -419,7 +419,8 @@ def _players(cell: Cell, serving: Sequence[Any], stack: contextlib.AsyncExitStac
     The `serving` components are checked before the model under test is asked.
     """
     config, tested = cell.config, MODELS.build(cell.config.model)
-    players = {UNDER_TEST: Player(tested, CheckOnce(*serving, tested), MODELS.of(config.model).traits.baseline)}
+    traits = MODELS.of(config.model).traits
+    players = {UNDER_TEST: Player(tested, CheckOnce(*serving, tested), traits.baseline, traits.has_desk)}
     for place, model in models_in(config.protocol, "protocol"):
         players[role_of(place)] = Player.of(MODELS.build(model))
     for player in players.values():

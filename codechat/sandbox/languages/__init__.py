@@ -14,7 +14,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, Protocol, TypeVar
 
-from codechat.base.domain import Extraction, Target
+from codechat.base.domain import Extraction, Reply, Target
 from codechat.base.plugins import import_all
 from codechat.base.promises import check_type, is_plugin
 from codechat.sandbox.languages.definitions import definition, may_define
@@ -104,6 +104,19 @@ def fence(code: str, language: str) -> str:
     longest = max((len(run) for run in _BACKTICKS.findall(code)), default=0)
     fence = "`" * max(3, longest + 1)
     return "\n".join((f"{fence}{language}", code.rstrip(), fence, ""))
+
+
+def code_text(reply: Reply, language: str) -> str:
+    """The text from which the code of a reply is taken: the reply's, or a coding agent's file in a fence."""
+    if reply.trajectory is None:
+        return reply.text
+    return fence(reply.trajectory.file, language) if reply.trajectory.file else ""
+
+
+def file_for(language: str) -> str:
+    """The name of the file in which a coding agent writes a program: `solution.py`."""
+    suffix = min(language_of(language).names, key=len) or "txt"
+    return f"Solution.{suffix}" if suffix == "java" else f"solution.{suffix}"  # javac wants the name of its class
 
 
 def too_much(code: str) -> str:

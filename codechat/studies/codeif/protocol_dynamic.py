@@ -15,7 +15,7 @@ from codechat.datasets.tasks import Requirement, Task
 from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.sandbox.languages import extract, without_thinking
+from codechat.sandbox.languages import code_text, extract, without_thinking
 from codechat.studies.codeif import conversation
 from codechat.studies.codeif.conversation import CONTEXT_FULL, Check, Prompts, Round, checks_of, fail_all, turn_record
 from codechat.studies.codeif.metrics import DYNAMIC, TASK, Exchange, conversation_metrics
@@ -86,7 +86,7 @@ class Dynamic:
                 kit.finish_turn(turn_record(task, round_, fail_all(instructions, asked, CONTEXT_FULL), None))
                 kit.log.ended = "context_overflow"
                 return
-            extraction = extract(reply.text, task.target)
+            extraction = extract(code_text(reply, task.target.language), task.target)
             code = extraction.code or code
             checks = await checks_of(kit, turn, extraction, instructions, asked)
             met = conversation.verdict_on(checks, current).passed

@@ -25,7 +25,7 @@ from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.run.protocols.dialogue import Graded, grade_in_order
-from codechat.sandbox.languages import extract, without_thinking
+from codechat.sandbox.languages import code_text, extract, without_thinking
 from codechat.sandbox.languages.python.target import is_python
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.exit_status import ExitStatus
@@ -128,7 +128,9 @@ class Static:
                 round_ = self._round(task, turn, request)
                 grading.start(partial(self._grade, kit, task, round_, reply))
                 replies.append(without_thinking(reply.text))
-                codes.append(extract(reply.text, task.target).code or (codes[-1] if codes else ""))
+                codes.append(
+                    extract(code_text(reply, task.target.language), task.target).code or (codes[-1] if codes else "")
+                )
 
     def _refuse_other_order(self, task: Task, turn: int, recorded: TurnRecord) -> None:
         """Raises `UserError` if the recorded turn asks for another instruction than the task does now."""
@@ -170,10 +172,15 @@ class Static:
     def _extract(self, task: Task, turn: int, reply: Reply) -> Extraction:
         """The code of a reply; under the official harness's rules both verdicts are on the same program."""
         if self._config.harness == "guarded":
-            return extract(reply.text, task.target)
-        program = official_code(self._mode(turn), reply.text)
+            return extract(code_text(reply, task.target.language), task.target)
+        program = official_code(self._mode(turn), code_text(reply, task.target.language))
         problem: Literal["syntax_error"] | None = None if is_python(program) else "syntax_error"
-        return Extraction(official_code("base", reply.text), program, problem, "as CodeIF-Bench's harness takes it")
+        return Extraction(
+            official_code("base", code_text(reply, task.target.language)),
+            program,
+            problem,
+            "as CodeIF-Bench's harness takes it",
+        )
 
     async def _official(self, kit: Kit, task: Task, round_: Round, scope: Tested, reply: Reply) -> Verdict | None:
         if self._config.harness == "guarded" or not isinstance(task.suite, Assertions):
@@ -183,7 +190,7 @@ class Static:
         snippets = official_tests(mode, task.suite, scope.given, current)
         if snippets is None:
             return None
-        source = official_source(official_code(mode, reply.text), snippets)
+        source = official_source(official_code(mode, code_text(reply, task.target.language)), snippets)
         return await kit.check_program(round_.turn, source, ExitStatus(wall_s=WALL_S))
 
     def _mode(self, turn: int) -> Mode:

@@ -17,7 +17,7 @@ from codechat.models import UNDER_TEST
 from codechat.run.protocols import Ask
 from codechat.run.protocols.dialogue import PROSE, length_of
 from codechat.run.protocols.kit import Kit, Unit
-from codechat.sandbox.languages import extract, language_of
+from codechat.sandbox.languages import code_text, extract, language_of
 from codechat.sandbox.languages.grammar import Parsed
 from codechat.studies.multicodeif.constraints import RULES_VERSION, Constraint, Finding, Harness, constraint_type
 from codechat.studies.multicodeif.constraints.examining import Examination, Examiner, Inquiry, Parsing
@@ -184,7 +184,9 @@ class Checking:
 
     async def found(self, round_: Round, reply: Reply) -> Found:
         """The findings on a reply's code, which the harnesses extract differently."""
-        guarded, code = extract(reply.text, self._target(round_.level)), extracted(reply.text)
+        target = self._target(round_.level)
+        said = code_text(reply, target.language)
+        guarded, code = extract(said, target), extracted(said)
         problem: Literal["no_code"] | None = None if code else "no_code"
         official = Extraction(code or None, code or None, problem, "as MultiCodeIF's harness takes it")
         chosen = guarded if self.harness == "guarded" else official

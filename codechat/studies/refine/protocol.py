@@ -28,7 +28,7 @@ from codechat.run.protocols.dialogue import (
     growing_dialogue,
     length_of,
 )
-from codechat.sandbox.languages import extract, without_thinking
+from codechat.sandbox.languages import code_text, extract, without_thinking
 from codechat.sandbox.suites import Suite
 from codechat.studies.refine.agdis import Agdis, Codes, Selection, adherence, recorded_selection
 from codechat.studies.refine.agendas import AgendaConfig, draw, type_of
@@ -151,7 +151,7 @@ class Refine:
                     remaining = range(turn, self._agenda.turns)
                     grading.start(partial(overflow, kit, remaining, selection, history))
                     break
-                extraction = extract(reply.text, task.target)
+                extraction = extract(code_text(reply, task.target.language), task.target)
                 before = codes.at(selection.read_turn if selection else None)
                 answer = TurnAnswer(turn, selection, history, reply, extraction, before, suite_of(task))
                 grading.start(partial(grade, kit, answer))

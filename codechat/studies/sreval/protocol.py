@@ -19,7 +19,7 @@ from codechat.models import UNDER_TEST
 from codechat.report.metrics import Effort
 from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.run.protocols.dialogue import PROSE, Graded, grade_in_order, length_of
-from codechat.sandbox.languages import extract, fence, language_of, without_thinking
+from codechat.sandbox.languages import code_text, extract, fence, language_of, without_thinking
 from codechat.studies.sreval.metrics import CHECKS, STEPWISE, stepwise_metrics
 from codechat.studies.sreval.rows import Step, StepTask
 
@@ -147,8 +147,8 @@ class Stepwise:
 
     def _extract(self, task: Task, reply: Reply) -> Extraction:
         if self._config.harness == "guarded":
-            return extract(reply.text, task.target)
-        code = official_code(reply.text, task.target.language)
+            return extract(code_text(reply, task.target.language), task.target)
+        code = official_code(code_text(reply, task.target.language), task.target.language)
         return Extraction(code, code, None, "as SR-Eval's script takes it")
 
     async def _grade(self, kit: Kit, task: Task, answer: Answer, earlier: Graded | None) -> TurnRecord:
