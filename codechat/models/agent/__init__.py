@@ -1,0 +1,63 @@
+"""A coding agent: a reply is what a command did in a workspace. Presets for three agents are files in conf/model.
+
+One request of a protocol is one start of the command, in a box (`workspace.py`) whose only way out is the model's
+endpoint, by way of a gateway that counts and pays (`gateway.py`). `turn.py` reads what the agent left.
+"""
+
+from typing import Literal
+
+from pydantic import field_validator
+
+from codechat.base.config import Config, original_option, result_option, run_option
+from codechat.base.template import require
+from codechat.models.remote import EndpointConfig
+
+Words = tuple[str, ...]
+HERE = "The code stands in the file {{file}} of the current folder: write it there, since only that file is read."
+
+
+class OutputConfig(Config):
+    """How the agent's output is read. Expressions are JMESPath; on JSON lines they are asked of each line."""
+
+    format: Literal["text", "json", "jsonl"] = result_option("text", "what the agent prints")
+    file: str | None = result_option(None, "a file in its HOME that is read in place of its output; null: none")
+    reply: str = result_option("@", "the last message; of several lines with one, the last; of a text, all of it")
+    session: str = result_option("null", "the conversation's name, for `continued`")
+    steps: str = result_option(
+        "null", "a list of {kind, text, output, status, id}: steps; parts of one step have one id, and may come apart"
+    )
+
+
+class AgentLimits(Config):
+    """Limits of a turn, except disk, which is a limit of the whole session. Null: none."""
+
+    seconds: float = result_option(1800.0, "seconds by the clock", gt=0)
+    requests: int = result_option(200, "requests to the endpoint", ge=1)
+    tokens: int | None = result_option(None, "tokens sent and received", ge=1)
+    usd: float | None = result_option(None, "US dollars, by the model's prices", gt=0)
+    memory_mb: int = result_option(4096, "MiB of memory of all its processes", ge=64)
+    processes: int = result_option(512, "processes and threads at once", ge=8)
+    disk_mb: int = result_option(1024, "MiB of its files, which lie in memory", ge=16)
+
+
+class AgentConfig(EndpointConfig):
+    """The agent's command, and the endpoint that it talks to. Words may contain {prompt}, {session}, {model}, {endpoint}
+    (the address to use up to the path of base_url) and {home}."""
+
+    kind: Literal["agent"] = original_option("agent", "which provider answers")
+    command: Words = original_option(..., "the program and its arguments, e.g. [codex, exec, '{prompt}']", min_length=1)
+    continued: Words | None = original_option(
+        None, "the same for later turns, with {session}; null: `command`, and the workspace is all it remembers"
+    )
+    here: str = original_option(HERE, "the sentence added to each request; fills {{file}}")
+    environment: dict[str, str] = original_option({}, "environment variables, e.g. {OPENAI_BASE_URL: '{endpoint}'}")
+    output: OutputConfig = result_option(OutputConfig(), "how its output is read")
+    limits_of_turn: AgentLimits = result_option(AgentLimits(), "what a turn may take")
+    shown: Words = run_option((), "further files and folders of this machine that it sees, read-only")
+    max_concurrency: int = run_option(4, "most sessions at once, each with a process of the agent", ge=1)
+    timeout_s: float = run_option(600.0, "seconds that end one request to the endpoint", gt=0)
+
+    @field_validator("here")
+    @classmethod
+    def _names_file(cls, text: str) -> str:
+        return require(text, "file")
