@@ -19,6 +19,7 @@ from codechat.models.endpoints import address_of
 from codechat.models.prices import listed_prices
 from codechat.models.remote import RemoteConfig
 from codechat.report.chapters import chapter_of
+from codechat.report.generic import agents
 from codechat.report.metrics import Measures, caution_of
 from codechat.report.metrics.counts import DECIDED, INSIDE_MEANS, MOVED, constructs_in, inside_in, moved_words
 from codechat.report.metrics.spending import JUDGE
@@ -103,6 +104,8 @@ def summary(measures: Measures, metrics: Mapping[str, Any], title: str, departur
         table.add_row("[bold red]caution[/bold red]", escape(caution))
     for name, value in chapter_of(measures.protocol).summary(measures, metrics):
         table.add_row(f"[bold]{escape(name)}[/bold]", escape(value))
+    if worked := agents.summary_text(metrics):
+        table.add_row("[bold]agent[/bold]", escape(worked))
     return table
 
 
