@@ -29,6 +29,7 @@ BATCH: Tier = "batch"
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 CHANGES: tuple[Change, ...] = get_args(Change)
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+STEP_KINDS: tuple[StepKind, ...] = get_args(StepKind)
 
 
 @dataclass(frozen=True, slots=True)
