@@ -73,7 +73,7 @@ def packed_with(root: Path, changed: Mapping[str, bytes], left_out: frozenset[st
 class Gap:
     """A repository in which a function is still to be written: then its `file` has the `content`.
 
-    `code` is the function as it stands there, `tests` a file of tests, and `new_tests` are none of the repository's.
+    `code` is the function as it stands there, `tests` a file of tests, `new_tests` a text of tests to be added to it.
     """
 
     root: Path
@@ -85,7 +85,7 @@ class Gap:
     left_out: frozenset[str] = LEFT_OUT
 
     def packed(self, secrets: Iterable[str]) -> bytes:
-        """The repository as a tar archive for whoever is to write the function. Raises `UserError`.
+        """The repository as a tar archive, for an agent that is to write the function. Raises `UserError`.
 
         Left out are the file of tests, with the outermost folder of tests around it, packages, compiled files, and
         every other file that holds the function or one of the `secrets`, white space aside.
