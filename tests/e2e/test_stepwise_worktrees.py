@@ -141,7 +141,7 @@ def test_what_is_broken_fails_and_what_is_gone_is_no_code(here: Path, agent: Age
     assert (first["outcome"], first["decided"]) == ("fail", "inside")
     assert (second["outcome"], second["failure"]["reason"]) == (
         "no_code",
-        "shop/basket.py no longer defines the function",
+        "the function's file no longer defines it",
     )
     assert third["outcome"] == "no_code", "its file is still without the function"
 

@@ -147,7 +147,7 @@ class Stepwise:
 
     def _extract(self, task: Task, step: Step, reply: Reply) -> Extraction:
         if reply.trajectory is not None and isinstance(step.suite, OfFile):
-            return file_of(reply, step.suite)
+            return file_of(reply.trajectory, step.suite)
         if self._config.harness == "guarded":
             return extract(code_text(reply, task.target.language), task.target)
         code = official_code(code_text(reply, task.target.language), task.target.language)

@@ -6,7 +6,7 @@ from typing import ClassVar, Protocol, Self, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from codechat.base.domain import Extraction, Reply, Target
+from codechat.base.domain import Extraction, Reply, Target, Trajectory
 from codechat.datasets.reading.rows import PYTHON, Adapt, GivenSuite, Snippets, TaskRow, make_suite, register_form
 from codechat.datasets.tasks import Start, Task
 from codechat.sandbox.languages import no_code
@@ -32,15 +32,7 @@ PINNED: Mapping[str, str] = {
 
 @runtime_checkable
 class OfFile(Protocol):
-    """A suite of a function in a repository's file. Its program is the function, or the `whole` file."""
-
-    @property
-    def file(self) -> str:
-        """The file's path in the repository."""
-
-    @property
-    def whole(self) -> bool:
-        """Whether a program replaces the whole file."""
+    """A suite of a function in a repository's file. Its program is the function; the whole file if `whole` is set."""
 
     def gap(self) -> Gap:
         """The repository without the function: in its place is its signature and a body that raises an error."""
@@ -56,14 +48,14 @@ def suite_for(reply: Reply, suite: Suite) -> Suite:
     return suite
 
 
-def file_of(reply: Reply, suite: OfFile) -> Extraction:
+def file_of(trajectory: Trajectory, suite: OfFile) -> Extraction:
     """The file of a coding agent, if it still defines the function. Whether it compiles is for its tests to find."""
-    text = reply.trajectory.file if reply.trajectory else None
+    text = trajectory.file
     if not text or not text.strip():
-        return no_code(f"there is no code in {suite.file}")
+        return no_code("the function's file is missing or empty")
     if not suite.holds_function(text):
-        return no_code(f"{suite.file} no longer defines the function", lacks_name=True)
-    return Extraction(text, text, None, f"the file {suite.file}")
+        return no_code("the function's file no longer defines it", lacks_name=True)
+    return Extraction(text, text, None, "the function's file")
 
 
 @dataclass(frozen=True, slots=True)

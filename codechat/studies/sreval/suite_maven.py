@@ -141,11 +141,6 @@ class Maven:
             part.replaced(root_of(self.folder), "")
 
     @property
-    def file(self) -> str:
-        """The path of the method's file."""
-        return self.method.file
-
-    @property
     def _head(self) -> str:
         """The method up to its body."""
         return BESIDE.sub("", self.method.code).partition("{")[0].strip()
@@ -154,7 +149,7 @@ class Maven:
         """See `OfFile`."""
         root = root_of(self.folder)
         content = self.method.replaced(root, f"{self._head} {{\n    throw new UnsupportedOperationException();\n}}")
-        return Gap(root, self.file, content, self.method.code, self.test.file, self.tests, BUILT)
+        return Gap(root, self.method.file, content, self.method.code, self.test.file, self.tests, BUILT)
 
     def holds_function(self, text: str) -> bool:
         """See `OfFile`."""
@@ -210,7 +205,7 @@ class Maven:
         whole = source.encode("utf-8", "surrogatepass")
         changed = {
             self.test.file: self.test.replaced(root, tests),
-            self.file: whole if self.whole else self.method.replaced(root, source),
+            self.method.file: whole if self.whole else self.method.replaced(root, source),
         }
         local = str(Path(MavenOptions.of(limits).maven_repository or "").expanduser().resolve())
         archive = packed_with(root, changed, BUILT)
