@@ -27,7 +27,7 @@ from codechat.report.tracking import TRACKING, TrackedRun
 from codechat.report.tracking.address import Address
 from codechat.run.answering.endpoints import without_query
 from codechat.run.cell import Cell
-from codechat.run.cell.estimate import ASSUMPTIONS, Estimate
+from codechat.run.cell.estimate import Estimate
 from codechat.run.results.measured import Tracking
 from codechat.run.settings.compose import parse_word, quoted
 
@@ -89,7 +89,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 2 * 3600 else f"{seconds / 3600:,.1f} h"
 
 
-def show_assumptions(assumptions: Sequence[str] = ASSUMPTIONS) -> None:
+def show_assumptions(assumptions: Sequence[str]) -> None:
     """Print the assumptions behind the figures."""
     out.print("\nNothing was run. Assumed:")
     for assumption in assumptions:

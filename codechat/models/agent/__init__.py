@@ -40,6 +40,13 @@ class AgentLimits(Config):
     disk_mb: int = result_option(1024, "MiB of its files, which lie in memory", ge=16)
 
 
+class ExpectedTurn(Config):
+    """What a turn is expected to take, for estimates."""
+
+    requests: int = run_option(6, "requests to the endpoint", ge=1)
+    overhead_tokens: int = run_option(18_000, "tokens of the agent's instructions and tools, in each request", ge=0)
+
+
 class AgentConfig(EndpointConfig):
     """The agent's command, and the endpoint that it talks to. Words may contain {prompt}, {session}, {model}, {endpoint}
     (the address to use up to the path of base_url) and {home}."""
@@ -53,6 +60,7 @@ class AgentConfig(EndpointConfig):
     environment: dict[str, str] = original_option({}, "environment variables, e.g. {OPENAI_BASE_URL: '{endpoint}'}")
     output: OutputConfig = result_option(OutputConfig(), "how its output is read")
     limits_of_turn: AgentLimits = result_option(AgentLimits(), "what a turn may take")
+    expected: ExpectedTurn = run_option(ExpectedTurn(), "what a turn is expected to take, for estimates")
     shown: Words = run_option((), "further files and folders of this machine that it sees, read-only")
     max_concurrency: int = run_option(4, "most sessions at once, each with a process of the agent", ge=1)
     timeout_s: float = run_option(600.0, "seconds that end one request to the endpoint", gt=0)
