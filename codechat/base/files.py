@@ -49,6 +49,32 @@ def write_atomically(path: Path, data: str | bytes | Iterable[str] | Iterable[by
         raise UserError(f"cannot write {path}: {error.strerror}", "free some space or choose another folder") from error
 
 
+def append_line(path: Path, line: str) -> None:
+    """Append a line that outlasts a kill and a power cut from then on; `read_lines` reads the file.
+
+    Raises `UserError` if the file cannot be written or the disk is full.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as stream:
+            stream.write(line.encode() + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}", "free some space or choose another folder") from error
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a file, none without a file. A last line that a kill has torn is cut off from the file."""
+    if not path.exists():
+        return []
+    data = path.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    if len(whole) < len(data):
+        os.truncate(path, len(whole))
+    return whole.decode().split("\n")[:-1]
+
+
 def canonical_json(value: Any) -> str:
     """JSON text that is the same for equal values: sorted keys, no spaces, UTF-8 kept."""
     return _CANONICAL.encode(value)

@@ -6,6 +6,8 @@ date at its end.
 
 import datetime
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -13,6 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict
 
 from codechat.base.config import run_option
+from codechat.base.domain import Usage
 from codechat.base.environment import data_folder
 from codechat.base.files import from_yaml
 from codechat.models import ModelConfig, Prices
@@ -20,6 +23,29 @@ from codechat.models.endpoints import address_of
 
 FOLDER = "prices"
 DATED = re.compile(r"-(\d{4}-?\d{2}-?\d{2}|latest)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per million tokens. Cached and cache-written input tokens are part of the input, at their own prices.
+    `tiers` are the prices of other tiers than the standard one; a tier without its own is priced as standard."""
+
+    input: float
+    output: float
+    cached_input: float
+    cache_write: float | None = None  # None: as input
+    tiers: Mapping[str, "Price"] = field(default_factory=dict, hash=False)
+
+    def cost(self, usage: Usage) -> float:
+        """The price of some tokens in US dollars, by the tier that served them."""
+        return sum(self.tiers.get(tier, self)._cost(part) for tier, part in usage.by_tier())
+
+    def _cost(self, usage: Usage) -> float:
+        fresh = usage.input_tokens - usage.cached_input_tokens
+        paid = fresh * self.input + usage.cached_input_tokens * self.cached_input + usage.output_tokens * self.output
+        if self.cache_write is not None:
+            paid += usage.cache_write_tokens * (self.cache_write - self.input)
+        return paid / 1_000_000
 
 
 class Listed(Prices):
@@ -73,3 +99,15 @@ def prices_of(config: ModelConfig) -> Prices | None:
     """The prices of a model's config, else its list prices; None if unknown."""
     listed = None if config.prices is not None else listed_prices(config)
     return listed.prices if listed is not None else config.prices
+
+
+def price_of(config: ModelConfig) -> Price | None:
+    """The price of a model's tokens; None if unknown."""
+    prices = prices_of(config)
+    return None if prices is None else _priced(prices)
+
+
+def _priced(prices: Prices) -> Price:
+    cached = prices.input if prices.cached_input is None else prices.cached_input
+    tiers: dict[str, Price] = {tier: _priced(each) for tier, each in prices.tiers.items()}
+    return Price(prices.input, prices.output, cached, prices.cache_write, tiers)

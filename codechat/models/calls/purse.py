@@ -30,10 +30,16 @@ class _Waiting:
 
 
 class Purse:
-    """The reservations of a cell. `fits` decides whether reserved tokens, by payer, fit into what is left."""
+    """The reservations of a cell. `fits` decides whether tokens, by payer, fit into what is left.
 
-    def __init__(self, fits: Callable[[Mapping[str, Usage]], bool] | None = None) -> None:
-        self._fits = fits
+    `spent` has the tokens of steps that are not recorded yet; `watch` is called when they change.
+    """
+
+    def __init__(
+        self, fits: Callable[[Mapping[str, Usage]], bool] | None = None, watch: Callable[[], None] = lambda: None
+    ) -> None:
+        self._fits, self._watch = fits, watch
+        self.spent: dict[str, Usage] = {}
         self._reserved: dict[str, Usage] = {}
         self._under_way = 0
         self._units: dict[str, int] = {}
@@ -62,6 +68,17 @@ class Purse:
             COUNTERS.waiting -= 1
         return lambda: self._give_back(one)
 
+    def spend(self, payer: str, usage: Usage) -> Callable[[], None]:
+        """Count tokens of a step of many calls; returns what ends this, when the step is recorded or never will be."""
+        self.spent[payer] = self.spent.get(payer, NO_USAGE) + usage
+        self._watch()
+
+        def end() -> None:
+            self.spent[payer] -= usage
+            self._admit()
+
+        return end
+
     def _admit(self) -> None:
         while self._waiting and self._has_room(self._waiting[0]):
             one = self._waiting.pop(0)
@@ -74,12 +91,17 @@ class Purse:
         assert self._fits is not None
         if not self._under_way:
             return True
-        return self._fits({**self._reserved, one.payer: self._reserved.get(one.payer, NO_USAGE) + one.expected})
+        return self._fits(plus(plus(self._reserved, self.spent), {one.payer: one.expected}))
 
     def _give_back(self, one: _Waiting) -> None:
         self._under_way -= 1
         self._reserved[one.payer] -= one.expected
         self._admit()
+
+
+def plus(some: Mapping[str, Usage], others: Mapping[str, Usage]) -> dict[str, Usage]:
+    """The sums of tokens by payer."""
+    return {payer: some.get(payer, NO_USAGE) + others.get(payer, NO_USAGE) for payer in {**some, **others}}
 
 
 PURSE: ContextVar[Purse] = ContextVar("PURSE", default=Purse())  # noqa: B039  the default reserves nothing

@@ -341,8 +341,8 @@ def encoded(api: Api, body: Mapping[str, Any]) -> bytes:
     return f'{{"{name}":[{",".join(messages)}],{others[1:]}'.encode()
 
 
-def reply_of(api: Api, body: bytes, content_type: str = "") -> Reply:
-    """The reply in a response body, which may be a stream. Raises `Unreadable`."""
+def reply_of(api: Api | Literal["messages"], body: bytes, content_type: str = "") -> Reply:
+    """The reply in a response body, which may be a stream; `messages` is Anthropic's API. Raises `Unreadable`."""
     streamed = is_stream(body, content_type)
     try:
         value = whole_answer(api, body) if streamed else read_json(body)
@@ -360,7 +360,7 @@ def reply_of(api: Api, body: bytes, content_type: str = "") -> Reply:
     if minimax.get("status_code"):
         raise _failed({"message": minimax.get("status_msg"), "code": minimax["status_code"]})
     try:
-        reply = _of_responses(value) if api == "responses" else _of_chat(value)
+        reply = {"chat": _of_chat, "responses": _of_responses, "messages": _of_message}[api](value)
     except OTHER_SHAPES:
         raise Unreadable(f"the answer has another shape than the {api} API's: {json.dumps(value)[:200]}") from None
     if value.get("service_tier") == FLEX:
@@ -407,6 +407,11 @@ def _of_responses(value: dict[str, Any]) -> Reply:
     if status != "completed" and ending(word_of(reason)) not in (Ending.CUT, Ending.FILTERED, Ending.OVERFLOW):
         finish = f"{status} {reason or ''}".strip()
     return _reply(text, finish, value)
+
+
+def _of_message(value: dict[str, Any]) -> Reply:
+    text = "".join(part.get("text") or "" for part in value["content"])
+    return _reply(text, value["stop_reason"], value)
 
 
 def _reply(text: str, finish: object, value: dict[str, Any]) -> Reply:

@@ -27,7 +27,7 @@ def is_stream(body: bytes, content_type: str = "") -> bool:
     )
 
 
-def whole_answer(api: Literal["chat", "responses"], body: bytes) -> dict[str, Any]:
+def whole_answer(api: Literal["chat", "responses", "messages"], body: bytes) -> dict[str, Any]:
     """The body of the same answer without a stream; `{"error": …}` if the stream reports one.
 
     Raises `ValueError` with a one-line message if it ends early or is no stream.
@@ -36,7 +36,7 @@ def whole_answer(api: Literal["chat", "responses"], body: bytes) -> dict[str, An
     for name, event in events:
         if (problem := _problem(name, event)) is not None:
             return {"error": problem}
-    return _of_chat(events) if api == "chat" else _of_responses(events)
+    return {"chat": _of_chat, "responses": _of_responses, "messages": _of_messages}[api](events)
 
 
 def _problem(name: str, event: Any) -> Any:
@@ -128,3 +128,22 @@ def _of_responses(events: list[tuple[str, Any]]) -> dict[str, Any]:
     if not whole.get("output"):
         whole["output"] = [event["item"] for name, event in events if name == "response.output_item.done"]
     return whole
+
+
+def _of_messages(events: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The message of Anthropic's API, with its texts alone; the last event with usage has the final counts."""
+    whole: dict[str, Any] = {}
+    text, ended = "", False
+    for name, event in events:
+        if name == "message_start":
+            whole = dict(event["message"])
+        elif name == "content_block_delta":
+            text += event["delta"].get("text") or ""
+        elif name == "message_delta":
+            whole |= event["delta"]
+            counts = {count: number for count, number in (event.get("usage") or {}).items() if number}
+            whole["usage"] = {**(whole.get("usage") or {}), **counts}
+        ended = ended or name == "message_stop"
+    if not (whole and ended):
+        raise ValueError("the stream ended before the message did")
+    return {**whole, "content": [{"type": "text", "text": text}]}

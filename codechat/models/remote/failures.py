@@ -172,6 +172,7 @@ class SupportedParameters:
 
 ABOUT_CONVERSATION = (400, 413, 422)
 SHORTEST_PART = 3
+SHORTEST_SECRET = 12
 BUSY = (408, 409, 429)
 NO_MONEY = 402
 
@@ -240,14 +241,24 @@ class Failures:
 
     def redact(self, text: str) -> str:
         """The text, bounded, without the key and the values of headers, also if the text was cut off within one."""
-        variables = [self._config.api_key_env, *self._config.headers.values()]
-        values = {os.environ.get(variable, "").strip() for variable in variables if variable} - {""}
-        spoken = {form for value in values for form in (value, " ".join(value.split()), json.dumps(value)[1:-1])}
-        for each in sorted(spoken, key=len, reverse=True):
+        for each in self._secrets():
             text = text.replace(each, "***")
             cut = next((n for n in range(len(each) - 1, SHORTEST_PART, -1) if text.endswith(each[:n])), 0)
             text = text[:-cut] + "***" if cut else text
         return text[:300]
+
+    def without_secrets(self, content: bytes) -> bytes:
+        """An answer for an agent, without the key and the values of headers. Shorter ones are words: code has them."""
+        for each in self._secrets():
+            content = content.replace(each.encode(), b"***") if len(each) >= SHORTEST_SECRET else content
+        return content
+
+    def _secrets(self) -> list[str]:
+        """The values as answers may have them, the longest first."""
+        variables = [self._config.api_key_env, *self._config.headers.values()]
+        values = {os.environ.get(variable, "").strip() for variable in variables if variable} - {""}
+        spoken = {form for value in values for form in (value, " ".join(value.split()), json.dumps(value)[1:-1])}
+        return sorted(spoken, key=len, reverse=True)
 
     def _mistake(self, refusal: Refusal, message: str) -> UserError:
         """The user's mistake behind a refused first call."""

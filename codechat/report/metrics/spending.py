@@ -10,6 +10,7 @@ from typing import Any
 
 from codechat.base.domain import Usage
 from codechat.base.records import SessionRecord
+from codechat.models.prices import Price
 
 JUDGE = "judge"
 """The name under which the tokens of the judges of instructions are summed."""
@@ -20,29 +21,6 @@ Tokens = dict[str, Usage]
 """Tokens by payer; the judges of instructions are summed as `judge`."""
 Costs = dict[str, float | None]
 """US dollars by payer; None if no price is known, which is not the same as free."""
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """US dollars per million tokens. Cached and cache-written input tokens are part of the input, at their own prices.
-    `tiers` are the prices of other tiers than the standard one; a tier without its own is priced as standard."""
-
-    input: float
-    output: float
-    cached_input: float
-    cache_write: float | None = None  # None: as input
-    tiers: Mapping[str, "Price"] = field(default_factory=dict, hash=False)
-
-    def cost(self, usage: Usage) -> float:
-        """The price of some tokens in US dollars, by the tier that served them."""
-        return sum(self.tiers.get(tier, self)._cost(part) for tier, part in usage.by_tier())
-
-    def _cost(self, usage: Usage) -> float:
-        fresh = usage.input_tokens - usage.cached_input_tokens
-        paid = fresh * self.input + usage.cached_input_tokens * self.cached_input + usage.output_tokens * self.output
-        if self.cache_write is not None:
-            paid += usage.cache_write_tokens * (self.cache_write - self.input)
-        return paid / 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from codechat.base.config import Config
-from codechat.base.domain import NO_USAGE, Usage
+from codechat.base.domain import Usage
 from codechat.base.errors import UserError
 from codechat.judging import ADHERENCE, APPLICABILITY
-from codechat.models import MODELS, UNDER_TEST, ModelConfig, Prices
+from codechat.models import MODELS, UNDER_TEST, ModelConfig
 from codechat.models.calls import Brake
-from codechat.models.prices import prices_of
+from codechat.models.calls.purse import plus
+from codechat.models.prices import Price, price_of, prices_of
 from codechat.models.roles import models_in, role_of
-from codechat.report.metrics.spending import Price, Tariff, spent_usd
+from codechat.report.metrics.spending import Tariff, spent_usd
 from codechat.run.journal import Ledger
 from codechat.run.settings.config import CellConfig
 
@@ -72,10 +73,7 @@ class Budget:
         """
         if not self.is_limited:
             return math.inf
-        used = ledger.committed
-        for role, usage in reserved.items():
-            used[role] = used.get(role, NO_USAGE) + usage
-        return 1.0 - self.part(used)
+        return 1.0 - self.part(plus(ledger.committed, reserved))
 
     def part(self, used: Mapping[str, Usage]) -> float:
         """The part of the budget that some tokens are, by role."""
@@ -83,9 +81,12 @@ class Budget:
         by_tokens = 0.0 if self.tokens is None else tokens / max(self.tokens, 1)
         return by_tokens if self.usd is None else max(by_tokens, (self._known_usd(used) or 0.0) / max(self.usd, 1e-12))
 
-    def reason_to_stop(self, ledger: Ledger) -> str:
-        """The budget that is used up, in words; empty if none is. A batch counts when it is submitted."""
-        divided, used = f" / {self.shards} shards" if self.shards > 1 else "", ledger.committed
+    def reason_to_stop(self, ledger: Ledger, spent: Mapping[str, Usage] = MappingProxyType({})) -> str:
+        """The budget that is used up, in words; empty if none is. A batch counts when it is submitted.
+
+        `spent` are tokens by role that the ledger does not have yet.
+        """
+        divided, used = f" / {self.shards} shards" if self.shards > 1 else "", plus(ledger.committed, spent)
         tokens = sum(each.input_tokens + each.output_tokens for each in used.values())
         if self.tokens is not None and tokens >= self.tokens:
             return f"the budget of {self.tokens:,} tokens (budget_tokens{divided}) is reached"
@@ -121,10 +122,10 @@ def tariff_of(
     judging = dict(models_in(judge, "judge")) if judge else {}
     further = dict(models_in(protocol, "protocol")) if protocol else {}
     roles = questions if judge else ()
-    prices: dict[str, Price | None] = {UNDER_TEST: _price(model)}
+    prices: dict[str, Price | None] = {UNDER_TEST: price_of(model)}
     for name in roles:
         serving = (each for place, each in judging.items() if role_of(place) == name or role_of(place) not in roles)
-        first, *others = [_price(each) for each in serving] or [None]
+        first, *others = [price_of(each) for each in serving] or [None]
         prices[name] = first if all(price == first for price in others) else None
     prices.update(tariff_of_roles(further).prices)
     return Tariff(prices, roles, tariff_of_roles({"model": model, **judging, **further}).unpriced)
@@ -133,21 +134,10 @@ def tariff_of(
 def tariff_of_roles(models: Mapping[str, ModelConfig]) -> Tariff:
     """The prices of models by role: the last part of a model's place in the config."""
     unpriced = [place for place, each in models.items() if prices_of(each) is None and not is_free(each)]
-    return Tariff({role_of(place): _price(each) for place, each in models.items()}, (), tuple(unpriced))
+    return Tariff({role_of(place): price_of(each) for place, each in models.items()}, (), tuple(unpriced))
 
 
 def is_free(model: ModelConfig) -> bool:
     """Whether a model calls no endpoint and has no price."""
     traits = MODELS.of(model).traits
     return traits.baseline or (traits.offline and model.prices is None)
-
-
-def _price(config: ModelConfig) -> Price | None:
-    prices = prices_of(config)
-    return None if prices is None else _priced(prices)
-
-
-def _priced(prices: Prices) -> Price:
-    cached = prices.input if prices.cached_input is None else prices.cached_input
-    tiers: dict[str, Price] = {tier: _priced(each) for tier, each in prices.tiers.items()}
-    return Price(prices.input, prices.output, cached, prices.cache_write, tiers)

@@ -147,16 +147,17 @@ async def working(
     """
 
     def check_budget(_: object = None) -> None:
-        if reason := budget.reason_to_stop(journal.ledger):
+        if reason := budget.reason_to_stop(journal.ledger, purse.spent):
             brake.pull(reason)
 
     def fits(reserved: Mapping[str, Usage]) -> bool:
         return budget.left(journal.ledger, reserved) >= 0.0
 
+    purse = Purse(fits if budget.is_limited else None, check_budget)
     journal.watch = check_budget
     check_budget()
     BRAKE.set(brake)
-    PURSE.set(Purse(fits if budget.is_limited else None))
+    PURSE.set(purse)
     ENDPOINT_LISTENER.set(EndpointCheck(endpoints, journal, watcher.note))
     scheduler = BatchScheduler(journal.batches)
     BATCH_SCHEDULER.set(scheduler)
