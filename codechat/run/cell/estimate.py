@@ -10,7 +10,7 @@ from typing import Any
 from codechat.base.domain import BATCH, CHARS_PER_TOKEN, FLEX, STANDARD, Tier, Usage
 from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST, ModelConfig
-from codechat.models.agent import AgentConfig
+from codechat.models.agent.config import AgentConfig
 from codechat.models.prices import listed_prices, prices_of
 from codechat.models.roles import models_in, role_of
 from codechat.report.metrics.spending import Costs, Tariff, spent_usd
