@@ -144,7 +144,7 @@ class _Work:
             if deed in ("solve", "break"):
                 yield from self.write(turn.code(deed))
             elif deed == "delete":
-                yield self.run(f"rm -f {self.file}")
+                yield self.run(f"rm {self.file}")
             elif deed == "forever":
                 yield from repeat(self.run("sleep 0.1"))
             elif deed != "nothing":
