@@ -54,23 +54,24 @@ def chat_stream(body: dict[str, Any], *, with_usage: bool) -> str:
 
 def responses_stream(body: dict[str, Any]) -> str:
     """An answer of the responses API in pieces, ended by the whole response."""
-    values: list[dict[str, Any]] = [
-        {"type": "response.created", "response": {**body, "status": "in_progress", "output": []}}
-    ]
+    values: list[dict[str, Any]] = []
+
+    def say(kind: str, **fields: Any) -> None:
+        values.append({"type": f"response.{kind}", **fields})
+
+    say("created", response={**body, "status": "in_progress", "output": []})
     for place, item in enumerate(body["output"]):
         at = {"output_index": place, "item_id": item["id"]}
-        values.append({"type": "response.output_item.added", "output_index": place, "item": item | EMPTY[item["type"]]})
-        for index, part in enumerate(item.get("content", [])):
-            values += [
-                {"type": "response.output_text.delta", **at, "content_index": index, "delta": piece}
-                for piece in _pieces(part["text"])
-            ]
-        values += [
-            {"type": "response.function_call_arguments.delta", **at, "delta": piece}
-            for piece in _pieces(item.get("arguments", ""))
-        ]
-        values.append({"type": "response.output_item.done", "output_index": place, "item": item})
-    return events([*values, {"type": f"response.{body['status']}", "response": body}], named=True)
+        say("output_item.added", output_index=place, item=item | EMPTY[item["type"]])
+        for index, part in enumerate(item.get("content", ())):
+            say("content_part.added", **at, content_index=index, part={**part, "text": ""})
+            for piece in _pieces(part["text"]):
+                say("output_text.delta", **at, content_index=index, delta=piece)
+        for piece in _pieces(item.get("arguments", "")):
+            say("function_call_arguments.delta", **at, delta=piece)
+        say("output_item.done", output_index=place, item=item)
+    say(body["status"], response=body)
+    return events(values, named=True)
 
 
 def messages_stream(body: dict[str, Any]) -> str:
@@ -78,17 +79,15 @@ def messages_stream(body: dict[str, Any]) -> str:
     begun = {**body, "content": [], "stop_reason": None, "usage": {**body["usage"], "output_tokens": 1}}
     values: list[dict[str, Any]] = [{"type": "message_start", "message": begun}, {"type": "ping"}]
     for place, block in enumerate(body["content"]):
-        key, kind, part, empty = BLOCKS[block["type"]]
-        at = {"index": place}
-        values.append({"type": "content_block_start", **at, "content_block": {**block, key: empty}})
-        text = block[key] if kind == "text_delta" else json.dumps(block[key])
-        values += [
-            {"type": "content_block_delta", **at, "delta": {"type": kind, part: piece}} for piece in _pieces(text)
-        ]
-        values.append({"type": "content_block_stop", **at})
+        field, kind, part, empty = BLOCKS[block["type"]]
+        text = block[field] if isinstance(block[field], str) else json.dumps(block[field])
+        deltas = [{"type": kind, part: piece} for piece in _pieces(text)]
+        values.append({"type": "content_block_start", "index": place, "content_block": {**block, field: empty}})
+        values += [{"type": "content_block_delta", "index": place, "delta": delta} for delta in deltas]
+        values.append({"type": "content_block_stop", "index": place})
     end = {"stop_reason": body["stop_reason"], "stop_sequence": None}
-    values.append({"type": "message_delta", "delta": end, "usage": body["usage"]})
-    return events([*values, {"type": "message_stop"}], named=True)
+    values += [{"type": "message_delta", "delta": end, "usage": body["usage"]}, {"type": "message_stop"}]
+    return events(values, named=True)
 
 
 def _call_parts(place: int, call: dict[str, Any]) -> Iterator[dict[str, Any]]:
