@@ -56,15 +56,15 @@ def scripted_agent(tasks: Iterable[Task], script: Script) -> Solver:
         messages = call.messages
         if "VERDICT:" in messages[0]["content"]:
             return judged(call)
+        last = max(place for place, message in enumerate(messages) if message["role"] == "user")
         asked = "\n".join(message["content"] for message in messages if message["role"] == "user")
-        if SHELLS.keys() & call.tools:
-            work = _Work.of(call)
-            if not work.outputs:
-                return work.counted(work.look())
-            if turn := turn_of(work.outputs[:1], asked):
-                return work.counted(work.answer(turn))
-        elif turn := turn_of((each["content"] for each in messages if each["role"] == "assistant"), asked):
-            return turn.fenced()
+        outputs = [message["content"] for message in messages[last:] if message["role"] == "tool"]
+        if not SHELLS.keys() & call.tools:
+            turn = turn_of((message["content"] for message in messages if message["role"] == "assistant"), asked)
+            if turn is not None:
+                return turn.fenced()
+        elif (turn := turn_of(outputs[:1], asked)) is not None or not outputs:
+            return _worked(call, _steps(call.tools, messages[last]["content"], outputs, turn), len(outputs))
         return "Done." if call.api == "messages" else error(400, "this server knows no task with this statement")
 
     return act
@@ -102,71 +102,46 @@ class _Turn:
         return f"{self.mark}\n\nThere is no code.\n"
 
 
-@dataclass(frozen=True)
-class _Work:
-    """What an agent did since the last request of its user: the outputs of its tools, the first one by `look`."""
+def _worked(call: Call, steps: Iterator[ToolCall], done: int) -> Answer:
+    """The answer with the next step, or with none."""
+    tools = tuple(islice(steps, done, done + 1))
+    ends = not tools or _SUBMIT in str(tools[0])
+    answer = Answer("The work is done." if ends else f"Step {done}.", tools=tools)
+    usage = used(call, answer)
+    return replace(answer, usage=replace(usage, cached_input_tokens=usage.input_tokens // 2))
 
-    call: Call
-    shell: str
-    file: str
-    outputs: list[str]
-    submits: bool
 
-    @classmethod
-    def of(cls, call: Call) -> "_Work":
-        messages, shell = call.messages, next(name for name in SHELLS if name in call.tools)
-        start = max(place for place, message in enumerate(messages) if message["role"] == "user")
-        request = messages[start]["content"]
-        file = named[1] if (named := _FILE.search(request)) else "solution.py"
-        outputs = [message["content"] for message in messages[start:] if message["role"] == "tool"]
-        return cls(call, shell, file, outputs, _SUBMIT in request)
+def _steps(tools: set[str], request: str, outputs: list[str], turn: _Turn | None) -> Iterator[ToolCall]:
+    """All that an agent does at a turn, which is known from the output of the first step."""
+    file = named[1] if (named := _FILE.search(request)) else "solution.py"
+    shell = next(name for name in SHELLS if name in tools)
 
-    def counted(self, answer: Answer) -> Answer:
-        usage = used(self.call, answer)
-        return replace(answer, usage=replace(usage, cached_input_tokens=usage.input_tokens // 2))
+    def run(command: str) -> ToolCall:
+        return ToolCall(shell, {SHELLS[shell]: command})
 
-    def look(self) -> Answer:
-        command = f"(pwd; ls {self.file}; cat {self.file} {_NOTE}) 2>/dev/null; true"
-        return Answer("I read the file.", tools=(self.run(command),))
-
-    def answer(self, turn: _Turn) -> Answer:
-        done = len(self.outputs) - 1
-        steps = tuple(islice(self.steps(turn), done, done + 1))
-        ends = not steps or _SUBMIT in str(steps[0])
-        return Answer("The work is done." if ends else f"Step {done + 1}.", tools=steps)
-
-    def steps(self, turn: _Turn) -> Iterator[ToolCall]:
-        """All calls of tools after the first one."""
-        deeds = turn.deeds
-        if not {"solve", "break"} & set(deeds):
-            yield self.run(f"echo '{turn.mark}' > {_NOTE}")
-        for deed in deeds:
-            if deed in ("solve", "break"):
-                yield from self.write(turn.code(deed))
-            elif deed == "delete":
-                yield self.run(f"rm {self.file}")
-            elif deed == "forever":
-                yield from repeat(self.run("sleep 0.1"))
-            elif deed != "nothing":
-                yield self.run(deed)
-        if self.submits:
-            yield self.run(f"echo {_SUBMIT}")
-
-    def write(self, code: str) -> Iterator[ToolCall]:
-        if "Write" in self.call.tools:
-            folder, *rest = self.outputs[0].split("\n")
-            path = {"file_path": f"{folder}/{self.file}"}
-            if self.file in rest:  # must be read before it is written
-                yield ToolCall("Read", path)
-            yield ToolCall("Write", path | {"content": code})
-        elif self.shell == "exec_command":
-            lines = "".join(f"+{line}\n" for line in code.splitlines())
-            patch = f"*** Begin Patch\n*** Add File: {self.file}\n{lines}*** End Patch\n"
-            yield self.run(f"apply_patch <<'EOF'\n{patch}EOF")
-        else:
-            yield self.run(f"cat > {self.file} <<'EOF'\n{code}EOF")
-        if self.file.endswith(".py"):
-            yield self.run(f"python3 {self.file}")
-
-    def run(self, command: str) -> ToolCall:
-        return ToolCall(self.shell, {SHELLS[self.shell]: command})
+    yield run(f"(pwd; ls {file}; cat {file} {_NOTE}) 2>/dev/null; true")
+    assert turn is not None
+    if not {"solve", "break"} & set(turn.deeds):
+        yield run(f"echo '{turn.mark}' > {_NOTE}")
+    for deed in turn.deeds:
+        if deed in ("solve", "break"):
+            code = turn.code(deed)
+            if "Write" in tools:
+                folder, *rest = outputs[0].split("\n")
+                path = {"file_path": f"{folder}/{file}"}
+                if file in rest:  # must be read before it is written
+                    yield ToolCall("Read", path)
+                yield ToolCall("Write", path | {"content": code})
+            elif shell == "exec_command":
+                lines = code.rstrip("\n").replace("\n", "\n+")
+                yield run(f"apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: {file}\n+{lines}\n*** End Patch\nEOF")
+            else:
+                yield run(f"cat > {file} <<'EOF'\n{code}EOF")
+            if file.endswith(".py"):
+                yield run(f"python3 {file}")
+        elif deed == "forever":
+            yield from repeat(run("sleep 0.1"))
+        elif deed != "nothing":
+            yield run(f"rm {file}" if deed == "delete" else deed)
+    if _SUBMIT in request:
+        yield run(f"echo {_SUBMIT}")
