@@ -17,10 +17,13 @@ from codechat.base.domain import Usage
 from codechat.testing import OpenAIServer, dataset_tasks, scripted_agent
 
 PROGRAMS = Path(os.environ.get("CODECHAT_AGENTS", "nowhere")) / "bin"
-pytestmark = pytest.mark.skipif(
-    not all((PROGRAMS / name).exists() for name in ("claude", "codex", "mini")),
-    reason="CODECHAT_AGENTS names no folder with bin/claude, bin/codex and bin/mini",
-)
+pytestmark = [
+    pytest.mark.agents,
+    pytest.mark.skipif(
+        not all((PROGRAMS / name).exists() for name in ("claude", "codex", "mini")),
+        reason="without CODECHAT_AGENTS: a folder with bin/claude, bin/codex and bin/mini",
+    ),
+]
 TASK = dataset_tasks("starter")[0]
 HERE = "The code stands in the file solution.py of the current folder: write it there, since only that file is read."
 FIRST = f"{TASK.prompt}\n{TASK.target.signature}\n\n{HERE}"
