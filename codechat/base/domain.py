@@ -248,7 +248,7 @@ class Reply(Spent):
     is what the endpoint sends apart, or stands between the marks of `model.thoughts`.
 
     `fingerprint` identifies the model's version: the reply's `system_fingerprint`, or the version that the provider
-    names. The code of a coding agent is the file in its `trajectory`, whatever its last message says.
+    names. The code of a coding agent is the file in its `trajectory`; its last message decides nothing.
     """
 
     text: str

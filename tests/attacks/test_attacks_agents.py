@@ -1,7 +1,6 @@
 """Hostile coding agents: nothing is seen, nothing is left, and the record has what it was."""
 
 import io
-import os
 import socket
 import tarfile
 import threading
@@ -82,10 +81,10 @@ def told(reply: Reply) -> Trajectory:
 def commands() -> list[str]:
     """The command lines of this machine's processes."""
     found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
             try:
-                found.append(Path(f"/proc/{name}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+                found.append((place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
             except OSError:
                 continue
     return found

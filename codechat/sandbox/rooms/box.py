@@ -58,9 +58,8 @@ class Box:
         binds = [(each, each) for each in there if each not in LINKED or not Path(each).is_symlink()]
         binds += [*python.binds, (str(lower), furnish.LOWER), *places(shown, (*SHOWN, *LINKED))]
         binds += [(str(folder / "inside"), f"/harness/{part}/inside") for part, folder in CODE.items()]
-        binds += [
-            (str(CODE["sandbox/rooms"] / "etc" / name), f"/etc/{name}") for name in ("passwd", "group", "resolv.conf")
-        ]
+        own = CODE["sandbox/rooms"] / "etc"
+        binds += [(str(own / name), f"/etc/{name}") for name in ("passwd", "group", "resolv.conf")]
         binds += [(str(CODE["sandbox"] / "etc" / name), f"/etc/{name}") for name in ("hosts", "nsswitch.conf")]
         parents = {str(parent) for _, place in binds for parent in Path(place).parents if str(parent) != "/"}
         made = (furnish.WRITABLE, furnish.PARENT, "/home", furnish.HOME, "/tmp", "/var", "/var/tmp")

@@ -23,7 +23,7 @@ def transfer(handle: int, order: Mapping[str, Any], limits: Mapping[int, int]) -
             _unpack(handle)
             return ""
         return _pack(handle, order["save"])
-    except Exception as error:  # noqa: BLE001  said by the parent, whatever it is
+    except Exception as error:  # noqa: BLE001  the parent reports every problem
         return f"{type(error).__name__}: {error}"
 
 
