@@ -22,6 +22,8 @@ from codechat.sandbox.rooms import Ended
 
 __all__ = ["Agent", "AgentConfig"]
 
+SIGNALLED = 128
+"""The least exit status of a shell whose program a signal ended."""
 AGENT = "agent"
 """The fact of an endpoint that has the agent's version."""
 
@@ -73,7 +75,7 @@ class Agent:
         async with self._gateway.metering(workspace.listener, workspace.path(request, ".calls")) as meter:
             done, limit = await _run(workspace, meter, self._prompt(request, file))
         errors = "" if done.status == 0 else await workspace.errors()
-        if limit is None and done.ended == "exit" and done.status and not meter.requests:
+        if limit is None and 0 < (done.status or 0) < SIGNALLED and not meter.requests:
             raise UserError(
                 f"the agent ended with status {done.status} before it asked its model: {errors[-300:]}",
                 f"try model.command by hand: {' '.join(self.config.command)[:200]}",
