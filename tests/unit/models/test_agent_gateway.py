@@ -74,12 +74,12 @@ class Server(OpenAIServer):
 
 
 @pytest.fixture(autouse=True)
-def _setting(monkeypatch: pytest.MonkeyPatch) -> None:
+def _setting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("THE_KEY", KEY)
     monkeypatch.setattr(retry, "FIRST_WAIT_S", 0.01)
-    BRAKE.set(Brake())
-    PURSE.set(Purse())
-    HELD_SLOTS.set(HeldSlots("session", "step", "model"))
+    step = HELD_SLOTS.set(HeldSlots("session", "step", "model"))
+    yield
+    HELD_SLOTS.reset(step)
 
 
 @pytest.fixture
