@@ -25,7 +25,7 @@ from support.undrawn import copied_stores
 LOCATION = "CODECHAT_CACHE_DIR"
 # Said in pyproject.toml. A test that is left out counts by the first of its marks.
 MARKS = (
-    "engines", "browser", "slurm", "postgres", "ray", "real", "simulations", "data", "tools", "namespaces", "long",
+    "engines", "browser", "slurm", "postgres", "ray", "real", "agents", "simulations", "data", "tools", "namespaces", "long",
 )  # fmt: skip
 BY_BUBBLEWRAP = {"bubblewrap", "checkout"}  # parameters of tests that need user namespaces
 LONGER_S = 900  # the time limit of a test that has one of them

@@ -29,6 +29,7 @@ BATCH: Tier = "batch"
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 CHANGES: tuple[Change, ...] = get_args(Change)
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+STEP_KINDS: tuple[StepKind, ...] = get_args(StepKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +248,7 @@ class Reply(Spent):
     is what the endpoint sends apart, or stands between the marks of `model.thoughts`.
 
     `fingerprint` identifies the model's version: the reply's `system_fingerprint`, or the version that the provider
-    names. The code of a coding agent is the file in its `trajectory`, whatever its last message says.
+    names. The code of a coding agent is the file in its `trajectory`; its last message decides nothing.
     """
 
     text: str

@@ -19,6 +19,7 @@ from codechat.models.endpoints import address_of
 from codechat.models.prices import listed_prices
 from codechat.models.remote import RemoteConfig
 from codechat.report.chapters import chapter_of
+from codechat.report.generic import agents
 from codechat.report.metrics import Measures, caution_of
 from codechat.report.metrics.counts import DECIDED, INSIDE_MEANS, MOVED, constructs_in, inside_in, moved_words
 from codechat.report.metrics.spending import JUDGE
@@ -26,7 +27,7 @@ from codechat.report.tracking import TRACKING, TrackedRun
 from codechat.report.tracking.address import Address
 from codechat.run.answering.endpoints import without_query
 from codechat.run.cell import Cell
-from codechat.run.cell.estimate import ASSUMPTIONS, Estimate
+from codechat.run.cell.estimate import Estimate
 from codechat.run.results.measured import Tracking
 from codechat.run.settings.compose import parse_word, quoted
 
@@ -88,7 +89,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 2 * 3600 else f"{seconds / 3600:,.1f} h"
 
 
-def show_assumptions(assumptions: Sequence[str] = ASSUMPTIONS) -> None:
+def show_assumptions(assumptions: Sequence[str]) -> None:
     """Print the assumptions behind the figures."""
     out.print("\nNothing was run. Assumed:")
     for assumption in assumptions:
@@ -103,6 +104,8 @@ def summary(measures: Measures, metrics: Mapping[str, Any], title: str, departur
         table.add_row("[bold red]caution[/bold red]", escape(caution))
     for name, value in chapter_of(measures.protocol).summary(measures, metrics):
         table.add_row(f"[bold]{escape(name)}[/bold]", escape(value))
+    if worked := agents.summary_text(metrics):
+        table.add_row("[bold]agent[/bold]", escape(worked))
     return table
 
 

@@ -29,6 +29,7 @@ from codechat.models import MODELS
 from codechat.models.roles import models_in
 from codechat.run.cell import Cell, build_cell
 from codechat.run.cell.budget import Budget, is_free
+from codechat.run.cell.estimate import assumptions_of
 from codechat.run.cell.stopping import measures_of
 from codechat.run.journal import Ledger
 from codechat.run.launchers import LAUNCHERS, Job, Report, Result, TurnCounts
@@ -93,7 +94,7 @@ def run_cell(composed: Composed, command: Sequence[str], sweep: str | None, repo
     show_estimate(outcome.cell, outcome.estimate)
     show_layout(outcome.layout)
     if sweep is None:
-        show_assumptions()
+        show_assumptions(assumptions_of([outcome.cell.config.model]))
     return outcome
 
 

@@ -27,7 +27,7 @@ from codechat.cli.terminal import err, out, parse_words, plain_table
 from codechat.models.serving import Fleet, by_servers
 from codechat.report.metrics.measures import measures_in, value_of
 from codechat.run.answering.servers import servers_needed
-from codechat.run.cell.estimate import total
+from codechat.run.cell.estimate import assumptions_of, total
 from codechat.run.cell.stopping import checkpoint_runs
 from codechat.run.launchers import LAUNCHERS, Job, Result, Sweep, TurnCounts
 from codechat.run.launchers.slurm import Array, requeue
@@ -260,7 +260,7 @@ def show_end(sweep: Sweep, results: Mapping[int, Result], dropped: Sequence[str]
     estimates = [result.estimate for result in results.values() if result.estimate]
     if estimates:
         show_sum(total(estimates), f"\nsweep {sweep.name}: {counted(len(estimates), 'cell')}, each as if run alone")
-        show_assumptions()
+        show_assumptions(assumptions_of(job.composed.config.model for job in sweep.jobs))
         return
     words = [set(job.composed.words) for job in sweep.jobs]
     shared = set.intersection(*words) if len(words) > 1 else set()

@@ -14,7 +14,7 @@ from codechat.report.comparison import Comparison, LoadedCell
 from codechat.report.data import Drawing, FigureFile, Headline, ReportData, Section, Table
 from codechat.report.drawing import Look, save, styled
 from codechat.report.formats import FORMATS, write_table
-from codechat.report.generic import factors, published
+from codechat.report.generic import agents, factors, published
 from codechat.report.generic.overview import facts_of
 from codechat.report.metrics.measures import merge
 
@@ -32,8 +32,12 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
     shown = [(comparison, chapter_of(comparison.protocol)) for comparison in comparisons if comparison.cells]
     effects = [factors.tables(study_of(comparison)) for comparison, _ in shown]
     tables = [list(chapter.tables(comparison)) for comparison, chapter in shown]
+    worked = [list(agents.tables(comparison)) for comparison, _ in shown]
     printed = [(published.section(comparison), list(published.tables(comparison))) for comparison, _ in shown]
-    found = (*(each for both in zip(effects, tables, strict=True) for each in both), *(each for _, each in printed))
+    found = (
+        *(each for all_of in zip(effects, tables, worked, strict=True) for each in all_of),
+        *(each for _, each in printed),
+    )
     every = tuple(table for each in found for table in each)
     for table in every:
         write_table(table, out / "tables")
@@ -47,6 +51,7 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
         ),
         groups={each.group: factors.TITLE for first in effects for each in first}
         | {key: title for comparison, chapter in shown for key, title in chapter.groups(comparison).items()}
+        | {each.group: agents.TITLE for found in worked for each in found}
         | {section.key: section.title for section, found in printed if found},
         headline=headline_of(comparisons, every),
         sections=(*sections_of(comparisons), *(section for section, found in printed if found)),
@@ -83,6 +88,7 @@ def sections_of(comparisons: Sequence[Comparison[Any]]) -> tuple[Section, ...]:
         study, (first, *others) = study_of(each), chapter_of(each.protocol).sections(each)
         answer = [factors.section(study)] if study.questions else []
         found += [*answer, first, *others] if study.leads else [first, *answer, *others]
+        found += agents.sections(each)
     return tuple(found)
 
 

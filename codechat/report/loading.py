@@ -24,6 +24,7 @@ from codechat.base.seal import edited
 from codechat.base.texts import read_json
 from codechat.report.chapters import chapter_of
 from codechat.report.comparison import REPLAYED, RESCORED, LoadedCell
+from codechat.report.metrics.agents import AgentSums
 from codechat.report.metrics.counts import DECIDED, EXAMINED, LOADED, REPLIES, UNREAD, judged_in, unreadable_by_role
 from codechat.report.metrics.measures import FIELD, infinite_in, measures_in, value_of
 from codechat.report.metrics.statistics import STOPPED
@@ -257,10 +258,15 @@ def _pooled(group: Sequence[LoadedCell], measure: Measure) -> LoadedCell | None:
     first, every = group[0], [cell.metrics for cell in group]
     if any(cell.measures is None for cell in group):
         return None
-    measured = measure(first.config, (session for cell in group for session in cell.sessions()))
+    agents = AgentSums()
+    measured = measure(first.config, (agents.add(session) for cell in group for session in cell.sessions()))
     if measured is None:
         return None
-    metrics = {**measured, **{key: sum(each.get(key) or 0 for each in every) for key in ADDED}}
+    metrics = {
+        **measured,
+        **agents.content(first.seed),
+        **{key: sum(each.get(key) or 0 for each in every) for key in ADDED},
+    }
     metrics |= {key: _dollars([each.get(key) or {} for each in every]) for key in PAID}
     for key in (DECIDED, REPLIES):
         if all(key in each for each in every):

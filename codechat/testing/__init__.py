@@ -12,15 +12,15 @@ As a command it answers every task of a dataset with the task's reference soluti
 `cells.py` has small cells that run against such a server. The engine does not import this package.
 """
 
+from codechat.testing.agents import Script, scripted_agent
+from codechat.testing.apis import Answer, Call, ToolCall
 from codechat.testing.batches import BatchServer
 from codechat.testing.server import (
     CUT_SHORT,
     EMPTY_CHOICES,
     RESET,
     TRUNCATED_JSON,
-    Answer,
     Behaviour,
-    Call,
     Fault,
     OpenAIServer,
     Result,
@@ -38,6 +38,6 @@ from codechat.testing.server import (
 
 __all__ = [
     "CUT_SHORT", "EMPTY_CHOICES", "RESET", "TRUNCATED_JSON", "Answer", "BatchServer", "Behaviour", "Call", "Fault",
-    "OpenAIServer", "Result", "dataset_tasks", "drip", "error", "fading_solver", "only_streams",
-    "overflow", "rate_limited", "reference_solver", "refuses_temperature", "stall",
+    "OpenAIServer", "Result", "Script", "ToolCall", "dataset_tasks", "drip", "error", "fading_solver", "only_streams",
+    "overflow", "rate_limited", "reference_solver", "refuses_temperature", "scripted_agent", "stall",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from codechat.base.config import run_option
 from codechat.base.domain import Verdict
 from codechat.base.files import content_hash
 from codechat.sandbox import SANDBOXES, Command, Ran, SandboxConfig
-from codechat.testing.server import Call
+from codechat.testing.apis import Call
 
 CONCURRENCY = 4
 

@@ -8,12 +8,14 @@ import contextlib
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TypeVar
 
 from codechat.base.errors import UserError
 from codechat.base.template import counted
 from codechat.datasets import DATASETS
 from codechat.datasets.tasks import Task
+from codechat.testing.agents import scripted_agent
 from codechat.testing.batches import BatchServer
 from codechat.testing.server import FAULTS, OpenAIServer, dataset_tasks, fading_solver, reference_solver, troubled
 
@@ -62,9 +64,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--path", help="its file, as in dataset.path=FILE")
     parser.add_argument("--port", type=_port, default=8000, help="default: 8000; 0 takes a free one")
     parser.add_argument(
-        "--behaviour", choices=sorted(BEHAVIOURS), default="reference",
-        help="default: reference; with fading, model.name=fading-20 breaks the code at 20 %% of turns",
+        "--behaviour", choices=sorted([*BEHAVIOURS, "agent"]), default="reference",
+        help="default: reference; with fading, model.name=fading-20 breaks the code at 20 %% of turns; "
+        "agent works by the tools of Claude Code, Codex or mini-swe-agent",
     )  # fmt: skip
+    parser.add_argument("--breaks", type=_turns, default=(), metavar="TURNS",
+                        help="with agent: turns at which it breaks the code, e.g. 3,6; default: none")  # fmt: skip
     parser.add_argument("--model", default="reference", help="the model's name in its list; default: reference")
     parser.add_argument("--slow", type=_positive, default=0.0, help="seconds before each answer; default: none")
     parser.add_argument("--fault", choices=sorted(FAULTS), help="the answer instead of a reply; default: no fault")
@@ -86,11 +91,20 @@ def _port(word: str) -> int:
     return int(word)
 
 
+def _turns(words: str) -> frozenset[int]:
+    if not all(word.isdecimal() for word in words.split(",")):
+        raise argparse.ArgumentTypeError(f"'{words}' names no turns: give numbers from 0, e.g. 3,6")
+    return frozenset(map(int, words.split(",")))
+
+
 def _serve(tasks: tuple[Task, ...], chosen: argparse.Namespace) -> None:
     solvable = [task for task in tasks if task.reference is not None]
     if not solvable:
         raise UserError(f"no task of {chosen.dataset} has a reference solution", "choose another --dataset or --path")
-    behaviour = troubled(BEHAVIOURS[chosen.behaviour](solvable), chosen.slow, chosen.fault, chosen.every)
+    behaves = BEHAVIOURS.get(chosen.behaviour) or partial(
+        scripted_agent, script=lambda task, turn: "break" if turn in chosen.breaks else "solve"
+    )
+    behaviour = troubled(behaves(solvable), chosen.slow, chosen.fault, chosen.every)
     batch_server = BatchServer(behaviour, port=chosen.port, models=[chosen.model], keep_calls=False)
     with served(batch_server, chosen.port) as server:
         tasks_of = f"{counted(len(solvable), 'task')} of {chosen.dataset}"

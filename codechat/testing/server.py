@@ -1,4 +1,4 @@
-"""An HTTP server on loopback that speaks the OpenAI protocol: its calls, its replies, every fault, and solvers.
+"""An HTTP server on loopback that speaks the three APIs of `apis.py`: its calls, its replies, every fault, and solvers.
 
 A solver answers with the reference solutions of a dataset's tasks.
 """
@@ -11,48 +11,19 @@ import json
 import logging
 import re
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from codechat.base.domain import Usage
 from codechat.datasets import DATASETS
 from codechat.datasets.tasks import Task
 from codechat.judging.fitness import right_word
-from codechat.testing.streams import EVENTS, chat_stream, responses_stream
+from codechat.testing.apis import Answer, Call, body_of, used, words
+from codechat.testing.streams import EVENTS, stream_of
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Call:
-    """One request for an answer. `number` counts the calls of this server from 0."""
-
-    number: int
-    path: str
-    headers: dict[str, str]
-    body: dict[str, Any]
-
-    @property
-    def messages(self) -> list[dict[str, str]]:
-        sent: list[dict[str, str]] = self.body["messages"] if "messages" in self.body else self.body["input"]
-        return sent
-
-    @property
-    def streamed(self) -> bool:
-        """Whether a stream is asked for."""
-        return self.body.get("stream") is True
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A reply with its details; tokens are counted in words unless `usage` is given."""
-
-    text: str | None
-    finish_reason: str = "stop"
-    usage: dict[str, Any] | None = None
-    message: dict[str, Any] = field(default_factory=dict)  # further fields of the message, chat API only
-    tier: str | None = None  # the `service_tier` that the body names
+PATHS = ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens")
 
 
 @dataclass(frozen=True)
@@ -159,21 +130,18 @@ def reference_solver(tasks: Iterable[Task]) -> Solver:
     questions of `judge.check` are answered rightly.
     A conversation about an unknown task, or a task without a reference, is refused with 400.
     """
-    known = [
-        (_squeeze(task.prompt), _squeeze(task.target.signature), task) for task in tasks if task.reference is not None
-    ]
-    known.sort(key=lambda entry: len(entry[0]), reverse=True)
+    find = finder(tasks)
     replies: dict[str, str] = {}
 
     def solve(call: Call) -> Result:
         asked = call.messages[0]["content"]
-        for words, verdict in (("VERDICT: NOT_APPLICABLE", "APPLICABLE"), ("VERDICT: ADHERED", "VIOLATED")):
-            if words in asked:
+        for label, verdict in (("VERDICT: NOT_APPLICABLE", "APPLICABLE"), ("VERDICT: ADHERED", "VIOLATED")):
+            if label in asked:
                 word = right_word(asked) or verdict
                 return f"The request was compared with the code.\nREASON: a fixed answer.\nVERDICT: {word}"
         first = next(message["content"] for message in call.messages if message["role"] == "user")
         if first not in replies:
-            task = _task_of(_squeeze(first), known)
+            task = find(first)
             if task is None:
                 return error(400, "this server knows no task with this statement")
             replies[first] = f"Here is the code:\n\n```{task.target.language}\n{task.reference}\n```\n"
@@ -198,23 +166,37 @@ def fading_solver(tasks: Iterable[Task]) -> Solver:
         number = str(call.body["model"]).rpartition("-")[2]
         if not number.isdecimal():
             return error(400, "the model's name must end in a percentage: model.name=fading-20", param="model")
-        percent, broken = int(number), False
+        percent, is_broken = int(number), False
         for turn in range(1, len(user)):
             luck = int(hashlib.sha256(f"{call.body['model']}/{user[0]}/{turn}".encode()).hexdigest(), 16) % 400
-            broken = luck >= percent if broken else luck < 4 * percent
-        return re.sub(r"\breturn\b.*", "return 'broken'", reply) if broken else reply
+            is_broken = luck >= percent if is_broken else luck < 4 * percent
+        return broken(reply) if is_broken else reply
 
     return solve
 
 
-def _task_of(message: str, known: list[tuple[str, str, Task]]) -> Task | None:
-    """The task whose statement, else whose signature, is in the message; the longest statement wins."""
-    stated = [(signature, task) for prompt, signature, task in known if prompt in message]
-    signed = [task for signature, task in stated if signature in message]
-    if signed or stated:
-        return signed[0] if signed else stated[0][1]
-    named = [task for _, signature, task in known if signature in message]
-    return named[0] if len(named) == 1 else None
+def broken(code: str) -> str:
+    """The code with other results: its names stay."""
+    return re.sub(r"\breturn\b.*", "return 'broken'", code)
+
+
+def finder(tasks: Iterable[Task]) -> Callable[[str], Task | None]:
+    """Finds the task with a reference whose statement, else signature, is in a text; the longest statement wins."""
+    known = [
+        (_squeeze(task.prompt), _squeeze(task.target.signature), task) for task in tasks if task.reference is not None
+    ]
+    known.sort(key=lambda entry: len(entry[0]), reverse=True)
+
+    def find(text: str) -> Task | None:
+        message = _squeeze(text)
+        stated = [(signature, task) for prompt, signature, task in known if prompt in message]
+        signed = [task for signature, task in stated if signature in message]
+        if signed or stated:
+            return signed[0] if signed else stated[0][1]
+        named = [task for _, signature, task in known if signature in message]
+        return named[0] if len(named) == 1 else None
+
+    return find
 
 
 def _squeeze(text: str) -> str:
@@ -224,9 +206,9 @@ def _squeeze(text: str) -> str:
 class OpenAIServer:
     """Serves on 127.0.0.1 from a new thread; a context manager. Entering raises `OSError` for a taken port.
 
-    `calls` holds every request for an answer, unless `keep_calls` is false (for many thousand calls). `port` 0 takes a
-    free port. `facts` are further fields of every model in the list (`root`, `created`, `max_model_len`), `fingerprint`
-    the `system_fingerprint` of replies.
+    `calls` holds every request for an answer, unless `keep_calls` is false (for many thousand calls). `usage` sums the
+    tokens of all good answers whose usage is no dict. `port` 0 takes a free port. `facts` are further fields of
+    every model in the list (`root`, `created`, `max_model_len`), `fingerprint` the `system_fingerprint` of replies.
     """
 
     def __init__(
@@ -243,7 +225,7 @@ class OpenAIServer:
         self.facts, self.fingerprint = dict(facts or {}), fingerprint
         self.models_fault: Fault | None = None  # the answer to GET /v1/models, if not the list
         self.calls: list[Call] = []
-        self.answered = 0
+        self.answered, self.usage = 0, Usage()
         self._keep_calls = keep_calls
         self.in_flight = self.most_in_flight = self.probes = 0
         self._port, self._models = port, tuple(models)
@@ -315,6 +297,8 @@ class OpenAIServer:
             return other
         if method == "POST":
             return await self.answer(path, headers, body)
+        if method == "HEAD":  # asked by agents, to open a connection early
+            return Fault()
         if method == "GET" and (page := self.page(path)) is not None:
             return page
         if method != "GET" or path.partition("?")[0] != "/v1/models":
@@ -331,6 +315,8 @@ class OpenAIServer:
         if isinstance(read, Fault):
             return read
         call = Call(self.answered, path, headers, read)
+        if path.partition("?")[0].endswith("/count_tokens"):
+            return Fault(200, {"input_tokens": words(call)})
         self.answered += 1
         if self._keep_calls:
             self.calls.append(call)
@@ -347,7 +333,10 @@ class OpenAIServer:
             self.in_flight -= 1
         if isinstance(result, Fault):
             return result
-        written = self.writes(call, Answer(result) if isinstance(result, str) else result)
+        answer = Answer(result) if isinstance(result, str) else result
+        if not isinstance(answer.usage, dict):
+            self.usage += used(call, answer)
+        written = self.writes(call, answer)
         return Fault(200, self.streams(call, written), EVENTS) if call.streamed else Fault(200, written)
 
     def serves(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Fault | None:
@@ -363,7 +352,7 @@ class OpenAIServer:
 
         Override for another protocol, together with `writes`.
         """
-        if path.partition("?")[0] not in ("/v1/chat/completions", "/v1/responses"):
+        if path.partition("?")[0] not in PATHS:
             return None
         try:
             read: dict[str, Any] = json.loads(body)
@@ -376,13 +365,11 @@ class OpenAIServer:
         fields = {} if self.fingerprint is None else {"system_fingerprint": self.fingerprint}
         if answer.tier is not None:
             fields["service_tier"] = answer.tier
-        return fields | (_chat if "messages" in call.body else _responses)(call, answer)
+        return fields | body_of(call, answer)
 
     def streams(self, call: Call, written: dict[str, Any]) -> str:
         """The body of a good answer to a call that asks for a stream."""
-        if "messages" not in call.body:
-            return responses_stream(written)
-        return chat_stream(written, with_usage=bool((call.body.get("stream_options") or {}).get("include_usage")))
+        return stream_of(call, written)
 
 
 async def _send(fault: Fault, writer: asyncio.StreamWriter) -> bool:
@@ -409,46 +396,3 @@ async def _send(fault: Fault, writer: asyncio.StreamWriter) -> bool:
         writer.write(head + data)
     await writer.drain()
     return True
-
-
-def _words(text: str | None) -> int:
-    return len((text or "").split())
-
-
-def _chat(call: Call, answer: Answer) -> dict[str, Any]:
-    sent = sum(_words(message["content"]) for message in call.messages)
-    received = _words(answer.text)
-    counted = {"prompt_tokens": sent, "completion_tokens": received, "total_tokens": sent + received}
-    message = {"role": "assistant", "content": answer.text, **answer.message}
-    return {
-        "id": f"chatcmpl-{call.number}",
-        "object": "chat.completion",
-        "created": int(time.time()),
-        "model": call.body["model"],
-        "choices": [{"index": 0, "message": message, "finish_reason": answer.finish_reason, "logprobs": None}],
-        "usage": answer.usage or counted,
-    }
-
-
-def _responses(call: Call, answer: Answer) -> dict[str, Any]:
-    reasons = {"length": "max_output_tokens", "content_filter": "content_filter"}
-    reason = reasons.get(answer.finish_reason)
-    content = [] if answer.text is None else [{"type": "output_text", "text": answer.text, "annotations": []}]
-    counted = {
-        "input_tokens": sum(_words(message["content"]) for message in call.messages),
-        "output_tokens": _words(answer.text),
-    }
-    return {
-        "id": f"resp_{call.number}",
-        "object": "response",
-        "created_at": int(time.time()),
-        "model": call.body["model"],
-        "status": "incomplete" if reason else "completed",
-        "incomplete_details": {"reason": reason} if reason else None,
-        "error": None,
-        "output": [
-            {"type": "reasoning", "id": f"rs_{call.number}", "summary": []},
-            {"type": "message", "id": f"msg_{call.number}", "role": "assistant", "content": content},
-        ],
-        "usage": answer.usage or counted,
-    }

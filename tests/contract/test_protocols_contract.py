@@ -1,5 +1,6 @@
 """What every registered protocol must be: its records, its metrics and what it says of them, on one small task."""
 
+import contextlib
 import itertools
 import json
 import random
@@ -7,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from codechat.base.domain import AgentStep, Trajectory
 from codechat.base.records import SessionRecord, read_sessions
 from codechat.report.metrics import Effort, points_of
 from codechat.report.metrics.counts import count_decided
 from codechat.report.metrics.measures import COMMON, Breakdown, Series, interval_of, value_of
 from codechat.run.cell import Cell, build_cell
+from codechat.run.journal import Journal
 from codechat.run.protocols import PROTOCOLS
+from codechat.run.results import measured
 from codechat.run.run import run_built
 from codechat.run.settings.compose import compose
 from codechat.studies.cab.tasks import AssistTask
@@ -133,6 +137,18 @@ def test_the_metrics_follow_from_the_records_alone(cell: Cell, sessions: list[Se
         k: v for k, v in kept.items() if k not in differing
     }
     protocol.metrics([], seed=0, effort=Effort())
+
+
+def test_an_agents_work_is_measured_for_every_protocol(
+    cell: Cell, sessions: list[SessionRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for turn in sessions[0].turns:
+        turn.trajectory = Trajectory(turn.code, (AgentStep("command", "ls"),), lines_added=2)
+    monkeypatch.setattr(measured, "SessionsInJournal", lambda *_: sessions)
+    with contextlib.closing(Journal(cell.folder / "journal.db")) as journal:
+        found = measured.measure(cell, journal, Effort())
+    assert found["agent"]["commands"] == 1.0 and found["agent"]["n"]["commands"] == len(sessions[0].turns)
+    assert "agent" not in metrics_of(cell)
 
 
 def test_an_estimate_promises_no_more_of_a_prefix_cache_than_requests_share(

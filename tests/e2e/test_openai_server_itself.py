@@ -1,5 +1,6 @@
 """The test server as a user meets it: a command, a reference for every task, and plain HTTP."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -77,12 +78,10 @@ COMMAND = [sys.executable, "-m", "codechat.testing.openai_server"]
 HERE = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 
 
-@pytest.fixture(params=["as a shell starts it", "in the background of a script"])
-def command(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The server as a command; gives its base URL. A script's shell ignores SIGINT for what it starts in the background."""
-    line = [*COMMAND, "--dataset", "starter", "--port", "0"]
-    if "background" in request.param:
-        line = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *line]
+@contextlib.contextmanager
+def serving(*words: str, before: tuple[str, ...] = ()) -> Iterator[str]:
+    """The server as a command; gives its base URL."""
+    line = [*before, *COMMAND, "--dataset", "starter", "--port", "0", *words]
     with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=HERE) as process:
         assert process.stdout is not None
         try:
@@ -91,6 +90,13 @@ def command(request: pytest.FixtureRequest) -> Iterator[str]:
             assert process.wait(60) == 0
         finally:
             process.kill()
+
+
+@pytest.fixture(params=["as a shell starts it", "in the background of a script"])
+def command(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The base URL. A script's shell ignores SIGINT for what it starts in the background."""
+    with serving(before=("sh", "-c", 'trap "" INT; exec "$@"', "sh") if "background" in request.param else ()) as url:
+        yield url
 
 
 async def test_the_command_serves_references(command: str) -> None:
@@ -115,6 +121,20 @@ def test_the_command_takes_batches(command: str, tmp_path: Path) -> None:
     assert outcome.metrics is not None and outcome.metrics["pass_at_1"] == [1.0, 1.0]
 
 
+def test_the_command_breaks_code_at_the_turns_given(tmp_path: Path) -> None:
+    with serving("--behaviour", "agent", "--breaks", "2,4") as url:
+        model = [
+            "model=openai",
+            f"model.base_url={url}",
+            "model.api_key_env=null",
+            "model.name=any",
+            "model.cache=false",
+        ]
+        short = ["dataset.limit=2", "agenda.turns=6", "tracking=none", f"runs_dir={tmp_path}"]
+        outcome = run(compose([*model, *short]))
+    assert outcome.metrics is not None and outcome.metrics["pass_at_1"] == [1.0, 1.0, 0.0, 1.0, 0.0, 1.0]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -131,6 +151,7 @@ def test_the_command_takes_batches(command: str, tmp_path: Path) -> None:
         (["--dataset", "jsonl", "--path", "bare.jsonl"], ["has a reference solution"]),
         (["--port", "99999"], ["--port", "'99999' is no port: give a number from 0 to 65535"]),
         (["--behaviour", "kind"], ["--behaviour", "fading"]),
+        (["--breaks", "3,x"], ["--breaks", "'3,x' names no turns"]),
     ],
     ids=lambda value: " ".join(value) if value[0].startswith("--") else "",
 )

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from codechat.base.domain import AgentStep, StepKind, Trajectory
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.report.page import write_page
 from support.pages import cell_of, chromium, made_cell, made_report, made_session, requested, until
@@ -42,6 +43,8 @@ def hostile() -> SessionRecord:
     session = made_session(f"t/{HOSTILE}", HOSTILE, turns=4, breaks=0.9, lines=5, luck=random.Random(2))
     for turn in session.turns:
         turn.response, turn.code, turn.skipped = f"{HOSTILE} said", f"{HOSTILE}\n# {turn.turn}", False
+        steps = tuple(AgentStep(kind, f"{HOSTILE}\n{HOSTILE}", HOSTILE, 1) for kind in get_args(StepKind))
+        turn.trajectory = Trajectory(None, steps, elsewhere=1, diff=f"+{HOSTILE}\n-{HOSTILE}\n", ended="time")
         made = turn.model_dump(mode="json")
         if turn.failure:
             made["failure"] |= {"input": HOSTILE, "exception": HOSTILE}
@@ -350,6 +353,12 @@ def test_hostile_texts_stay_texts(page: Any, address: str) -> None:
         page,
         "document.querySelectorAll('.turn').forEach((turn) => turn.querySelectorAll('.tabs button').forEach((tab) => tab.click()))",
     )
+    script(page, "document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    assert script(page, "return document.querySelectorAll('img[src=x]').length") == 0
+    one(page, "#turn-1 .tabs button:nth-child(3)").click()
+    assert texts(page, "#turn-1 .steps .value") == [f"{HOSTILE}\n{HOSTILE}", HOSTILE] * 3
+    assert "limit: time" in texts(page, "#turn-1 .chip")
+    assert texts(page, "#turn-1 .agent .row .text") == [f"+{HOSTILE}", f"-{HOSTILE}"]
     script(page, "document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     assert script(page, "return document.querySelectorAll('img[src=x]').length") == 0
     assert texts(page, "#turn-1 blockquote p") == [HOSTILE]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from codechat.base.domain import AgentStep, Trajectory
 from codechat.cli.app import main
 from codechat.report.page import write_page
 from support.multicodeif import Constrained, write_constrained
@@ -43,6 +44,28 @@ def test_nothing_is_cut(driver: Any, tmp_path: Path, width: int) -> None:
     links = "return [...document.querySelectorAll('.bar a, .bar button')].map((each) => each.getBoundingClientRect().toJSON())"
     places = [place for place in driver.execute_script(links) if place["width"]]
     assert len(places) > 3 and all(place["left"] >= 0 and place["right"] <= width for place in places), "the whole bar"
+
+
+def test_an_agents_steps_fit(driver: Any, tmp_path: Path) -> None:
+    cell, long = made_cell("a", tasks=1), "x" * 900
+    steps = (AgentStep("command", long, long, 1), AgentStep("edit", long))
+    cell.records[0].turns[1].trajectory = Trajectory(None, steps, elsewhere=1, diff=f"+{long}")
+    cell.records[0].turns[1].lacks_name = True
+    screen = {"width": 420, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    path = write_page(made_report([cell], tmp_path / "figures"), tmp_path)
+    driver.get(f"{path.as_uri()}#session={cell.records[0].session_id}")
+    until(lambda: driver.execute_script("return document.getElementById('turn-1')"), "the dialogue")
+    driver.execute_script(
+        "[...document.querySelectorAll('.tabs button')].find((each) => each.textContent === 'Steps').click();"
+        "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
+    )
+    assert len(driver.execute_script("return document.querySelector('.step code').textContent")) < 200
+    assert driver.execute_script(CUT) == []
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= 420
+    assert "code without the name" in driver.execute_script(
+        "return [...document.querySelectorAll('#turn-1 .chip')].map((each) => each.textContent)"
+    )
 
 
 def test_a_single_round_is_bars(driver: Any, tmp_path: Path) -> None:

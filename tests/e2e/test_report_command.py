@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from codechat.base.errors import UserError
-from codechat.cli.commands.export import COLUMNS, run_export
+from codechat.cli.commands.export import AGENT_COLUMNS, COLUMNS, run_export
 from codechat.cli.commands.report import run_report
 from codechat.datasets import DATASETS
 from codechat.report.loading import load_cells
@@ -206,7 +206,7 @@ def test_export_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words:
 
 def test_the_documents_name_every_table_figure_and_column(report: Path) -> None:
     text = (Path(__file__).parents[2] / "docs" / "report.md").read_text()
-    for column in COLUMNS:
+    for column in (*COLUMNS, *AGENT_COLUMNS):
         assert f"`{column.name}`" in text, column.name
     for path in report.rglob("*.*"):
         if path.parent.name in ("tables", "figures"):

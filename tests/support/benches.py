@@ -32,12 +32,12 @@ from codechat.run.protocols.services import Asked, CheckOnce, Player, Services
 from codechat.sandbox import Command, Ran
 from codechat.sandbox.bubblewrap import programs
 from codechat.sandbox.inside.beside import landlock_version
+from codechat.sandbox.rooms.box import works
 from codechat.sandbox.suites import Suite
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.calls import Calls
 from codechat.sandbox.suites.exit_status import ExitStatus
 from codechat.studies.cab.environments import ENVIRONMENTS, Environment, Worktree
-from codechat.studies.cab.environments.checkout import _works
 from codechat.studies.multicodeif.constraints import Finding
 from codechat.studies.multicodeif.constraints.examining import Inquiry
 from support import machine
@@ -221,7 +221,7 @@ def lacking(kind: str) -> str:
         return machine.lacking_engine()
     if kind == BESIDE:
         return "" if landlock_version() else "needs Landlock"
-    return "" if kind == "none" or any(map(_works, programs())) else "needs user namespaces"
+    return "" if kind == "none" or any(map(works, programs())) else "needs user namespaces"
 
 
 def in_kind(workspace: Workspace, kind: str) -> Workspace:
@@ -237,7 +237,7 @@ class Driven:
         self.config = ENVIRONMENTS.validate({"kind": "checkout" if kind == BESIDE else kind, **options})
         with pytest.MonkeyPatch.context() as patch:
             if kind == BESIDE:
-                patch.setattr("codechat.studies.cab.environments.checkout.programs", list)
+                patch.setattr("codechat.sandbox.rooms.box.programs", list)
             self.environment: Environment = ENVIRONMENTS.build(self.config)
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:

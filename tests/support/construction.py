@@ -24,7 +24,7 @@ from codechat.run.construct.recipe import ConstructionConfig, compose_constructi
 from codechat.run.construct.run import Outcome, construct
 from codechat.studies.multicodeif.constraints import Constraint, constraint_type
 from codechat.testing import OpenAIServer
-from codechat.testing.server import Call
+from codechat.testing.apis import Call
 
 
 class TrialRoles(RecipeRoles):

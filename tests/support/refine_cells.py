@@ -9,7 +9,17 @@ from typing import Any
 
 import yaml
 
-from codechat.base.domain import CHANGES, SCOPES, Failure, Instruction, Message, Usage
+from codechat.base.domain import (
+    CHANGES,
+    SCOPES,
+    AgentStep,
+    Failure,
+    Instruction,
+    Message,
+    Trajectory,
+    TurnEnd,
+    Usage,
+)
 from codechat.base.files import write_atomically
 from codechat.base.records import (
     AdherenceRecord,
@@ -20,6 +30,7 @@ from codechat.base.records import (
     write_sessions,
 )
 from codechat.report.metrics import Effort
+from codechat.report.metrics.agents import AgentSums
 from codechat.studies.refine.instructions.pool import EMBEDDED, read_pool
 from codechat.studies.refine.metrics import refine_metrics
 
@@ -35,7 +46,10 @@ POOL = [
 
 @dataclass(frozen=True)
 class Made:
-    """One cell to be made: `first` is Pass@1 at turn 0, `breaks` the regression rate, `mends` self-correction's."""
+    """One cell to be made: `first` is Pass@1 at turn 0, `breaks` the regression rate, `mends` self-correction's.
+
+    `agent` makes the model a coding agent with so many commands a turn, at most; 0 is none.
+    """
 
     model: str
     dataset: str = "humaneval"
@@ -51,6 +65,7 @@ class Made:
     errored: int = 0
     overflows: int = 0
     code: str = "def f(x):\n    return x\n"
+    agent: int = 0
 
     @property
     def cell_id(self) -> str:
@@ -65,7 +80,10 @@ def write_cell(made: Made, runs: Path) -> Path:
     sessions = list(sessions_of(made))
     write_sessions(folder / "sessions.jsonl", sessions)
     metrics = refine_metrics(sessions, seed=made.seed, effort=Effort(wall_s=12.5, retries=3))
-    (folder / "metrics.json").write_text(json.dumps(metrics))
+    agents = AgentSums()
+    for one in sessions:
+        agents.add(one)
+    (folder / "metrics.json").write_text(json.dumps(metrics | agents.content(made.seed)))
     (folder / "config.yaml").write_text(yaml.safe_dump(config_of(made)))
     return folder
 
@@ -143,7 +161,37 @@ def _answered_turn(
         adherence=AdherenceRecord(verdict=verdict, by="rules", reason="a rule") if instruction else None,
         usage=Usage(input_tokens=100 * (number + 1), output_tokens=50, cached_input_tokens=10),
         judge_usage=Usage(input_tokens=30, output_tokens=5) if instruction else Usage(),
-        latency_s=0.5,
+        latency_s=0.5, trajectory=_trajectory(made, number, draws.random()) if made.agent else None,
+    )  # fmt: skip
+
+
+DIFF = """--- /dev/null
++++ b/test_solution.py
+@@ -0,0 +1,3 @@
++from solution import f
++
++assert f(1) == 1
+"""
+
+
+def _trajectory(made: Made, number: int, seed: float) -> Trajectory:
+    """What an agent did in a turn: it reads, edits, runs the code now and then, and sometimes writes a test."""
+    draws = random.Random(f"{made.model}/{seed}")
+    commands = [AgentStep("command", "cat solution.py", made.code, 0)] * draws.randrange(made.agent + 1)
+    ran = draws.random() < 0.7
+    if ran:
+        failed = draws.random() < 0.3
+        text = "Traceback (most recent call last):\n  NameError: g\n" if failed else "ok\n"
+        commands.append(AgentStep("command", "python - <<'X'\nimport solution\nsolution.f(1)\nX", text, int(failed)))
+    elsewhere = draws.choice([0, 0, 0, 1, 2])
+    ended: TurnEnd = draws.choice(["exit"] * 12 + ["error", "time", "tokens"])  # type: ignore[assignment]
+    again = draws.random() < 0.1
+    return Trajectory(
+        file=f"{made.code}# turn {number}\n", steps=(*commands, AgentStep("edit", "solution.py")), ran_code=ran,
+        omitted=draws.choice([0, 0, 0, 4]), lines_added=draws.randrange(9), lines_removed=draws.randrange(5),
+        elsewhere=elsewhere, diff=DIFF if elsewhere else "", ended=ended, status=1 if ended == "error" else None,
+        requests=2 + len(commands), unmetered=draws.choice([0] * 9 + [1]), replayed=3 if again else 0,
+        attempts=2 if again else 1, remembers=made.agent > 2,
     )  # fmt: skip
 
 

@@ -103,8 +103,23 @@ def _previous(row: Row) -> bool | None:
     return row.session.turns[row.turn.turn - 1].passed if row.turn.turn else None
 
 
-def _columns() -> Iterator[ExportColumn]:
-    rows: tuple[tuple[str, Kind, str | Callable[[Row], Any], str], ...] = (
+def _commands(row: Row) -> int | None:
+    did = row.turn.trajectory
+    return None if did is None else sum(step.kind == "command" for step in did.steps)
+
+
+Rows = tuple[tuple[str, Kind, str | Callable[[Row], Any], str], ...]
+
+
+def _columns(rows: Rows) -> tuple[ExportColumn, ...]:
+    return tuple(
+        ExportColumn(name, kind, _at(source) if isinstance(source, str) else source, meaning)
+        for name, kind, source, meaning in rows
+    )
+
+
+COLUMNS = _columns(
+    (
         ("cell_id", "string", "session.cell_id", "the cell"),
         ("session_id", "string", "session.session_id", "the session"),
         ("task_id", "string", "session.task_id", "the task"),
@@ -157,30 +172,44 @@ def _columns() -> Iterator[ExportColumn]:
         ("lacks_name", "bool", "turn.lacks_name", "the reply has code, but none with the entry point's name"),
         ("read_turn", "int64", "turn.read_turn", "the turn whose code the judge read, if not the last one"),
     )
-    for name, kind, source, meaning in rows:
-        yield ExportColumn(name, kind, _at(source) if isinstance(source, str) else source, meaning)
-
-
-COLUMNS = tuple(_columns())
+)
+AGENT_COLUMNS = _columns(
+    (
+        ("commands", "int64", _commands, "commands that a coding agent ran, of the steps that are kept"),
+        ("ran_code", "bool", "turn.trajectory.ran_code", "a command ran the code before the answer"),
+        ("edits_elsewhere", "int64", "turn.trajectory.elsewhere", "changed files other than the code's"),
+        ("lines_added", "int64", "turn.trajectory.lines_added", "lines added to the code's file"),
+        ("lines_removed", "int64", "turn.trajectory.lines_removed", "lines removed from it"),
+        ("requests", "int64", "turn.trajectory.requests", "the agent's calls of the endpoint"),
+        ("agent_ended", "string", "turn.trajectory.ended", "exit, error, or the limit that ended the agent"),
+        ("attempts", "int64", "turn.trajectory.attempts", "above 1: asked again after an interruption"),
+    )
+)
+"""What a coding agent did at the turn: the columns of cells with one."""
 
 
 def own_columns(sessions: Iterable[SessionRecord], taken: set[str]) -> list[ExportColumn]:
-    """Columns for a session's judgement, and for the fields of turns that only some protocols have, the latter sorted.
+    """Columns for what an agent did, for a session's judgement, and for the fields of turns that only some protocols
+    have, the latter sorted.
 
     A number, a truth value or a text gets a column; a mapping of these gets one for each, such as `requirement_id` for
     the `id` of `requirement`; anything else becomes JSON text. Names that are `taken` begin with `own_`.
     """
+    agents = False
     judged: dict[str, set[type]] = defaultdict(set)
     kinds: dict[tuple[str, ...], set[type]] = defaultdict(set)
     for session in sessions:
         for name, value in session.judgement.items() if isinstance(session.judgement, Mapping) else ():
             judged[name].add(type(value))
         for turn in session.turns:
+            agents = agents or turn.trajectory is not None
             for name, value in turn.of_protocol.items():
                 kinds[name,].add(type(value))
                 for key, part in value.items() if isinstance(value, Mapping) else ():
                     kinds[name, str(key)].add(type(part))
-    columns = [
+    columns = list(AGENT_COLUMNS if agents else ())
+    taken = taken | {column.name for column in columns}
+    columns += [
         _column(f"judgement_{name}", types, _at("session.judgement", name), f"of the whole session: {name}")
         for name, types in judged.items()
     ]

@@ -1,63 +1,142 @@
 """A coding agent: a reply is what a command did in a workspace. Presets for three agents are files in conf/model.
 
-One request of a protocol is one start of the command, in a box (`workspace.py`) whose only way out is the model's
-endpoint, by way of a gateway that counts and pays (`gateway.py`). `turn.py` reads what the agent left.
+One request of a protocol is one start of the command, in a room (`workspace.py`) whose only way out is the model's
+endpoint, by a gateway that counts and pays (`gateway.py`). `turn.py` reads what the agent left.
 """
 
-from typing import Literal
+import asyncio
+import time
+from pathlib import Path
 
-from pydantic import field_validator
+from codechat.base.domain import AgentStep, Reply, Trajectory, TurnEnd
+from codechat.base.errors import UserError
+from codechat.base.template import fill
+from codechat.models import MODELS, Desk, Request
+from codechat.models.agent.config import AgentConfig
+from codechat.models.agent.gateway import Gateway, Meter
+from codechat.models.agent.turn import HOME, Files, diff_of, lines_changed, read_output
+from codechat.models.agent.workspace import Installation, Workspace
+from codechat.models.calls.limits import endpoint_at
+from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo
+from codechat.sandbox.rooms import Ended
 
-from codechat.base.config import Config, original_option, result_option, run_option
-from codechat.base.template import require
-from codechat.models.remote import EndpointConfig
+__all__ = ["Agent", "AgentConfig"]
 
-Words = tuple[str, ...]
-HERE = "The code stands in the file {{file}} of the current folder: write it there, since only that file is read."
-
-
-class OutputConfig(Config):
-    """How the agent's output is read. Expressions are JMESPath; on JSON lines they are asked of each line."""
-
-    format: Literal["text", "json", "jsonl"] = result_option("text", "what the agent prints")
-    file: str | None = result_option(None, "a file in its HOME that is read in place of its output; null: none")
-    reply: str = result_option("@", "the last message; of several lines with one, the last; of a text, all of it")
-    session: str = result_option("null", "the conversation's name, for `continued`")
-    steps: str = result_option(
-        "null", "a list of {kind, text, output, status, id}: steps; parts of one step have one id, and may come apart"
-    )
+AGENT = "agent"
+"""The fact of an endpoint that has the agent's version."""
 
 
-class AgentLimits(Config):
-    """Limits of a turn, except disk, which is a limit of the whole session. Null: none."""
+class Agent:
+    """Starts the agent once a request, in the room of the request's session."""
 
-    seconds: float = result_option(1800.0, "seconds by the clock", gt=0)
-    requests: int = result_option(200, "requests to the endpoint", ge=1)
-    tokens: int | None = result_option(None, "tokens sent and received", ge=1)
-    usd: float | None = result_option(None, "US dollars, by the model's prices", gt=0)
-    memory_mb: int = result_option(4096, "MiB of memory of all its processes", ge=64)
-    processes: int = result_option(512, "processes and threads at once", ge=8)
-    disk_mb: int = result_option(1024, "MiB of its files, which lie in memory", ge=16)
+    def __init__(self, config: AgentConfig) -> None:
+        self.config, self._gateway = config, Gateway(config)
+        self._installation: Installation | None = None
+        self._presented = False
+
+    async def check(self) -> None:
+        """Find the agent. Raises `UserError` if it, or bubblewrap, cannot be started here."""
+        self._installation = Installation.of(self.config)
+
+    async def complete(self, request: Request) -> Reply:
+        """The agent's last message and its trajectory. Raises as `Model.complete`."""
+        desk = request.desk
+        if desk is None or self._installation is None:
+            raise UserError("a coding agent can only be the model under test", "choose another model for this role")
+        dialogues, installation = endpoint_at(self.config.address).dialogues, self._installation
+        dialogues.keep(self.config.max_concurrency)
+        await dialogues.begin(desk.session)
+        workspace: Workspace = desk.opened("agent", lambda: Workspace(self.config, installation, desk))
+        state = await workspace.open(request)
+        if not self._presented:
+            self._presented = True
+            await self._present(workspace, installation)
+        try:
+            return await self._turn(workspace, desk, request, state)
+        except BaseException:
+            await workspace.aclose()  # a later attempt begins with the state before this one
+            raise
+
+    async def _present(self, workspace: Workspace, installation: Installation) -> None:
+        """Report the agent's version to the running cell."""
+        listener, words = ENDPOINT_LISTENER.get(), self.config.version_command[1:]
+        said = await workspace.said((installation.program, *words)) if words else ""
+        facts = {AGENT: said.splitlines()[0][:100]} if said else {}
+        if listener is not None:
+            await listener.on_connect(self.config, EndpointInfo(self.config.address, facts))
+
+    async def _turn(self, workspace: Workspace, desk: Desk, request: Request, before_state: Path) -> Reply:
+        began, remembers = time.monotonic(), bool(workspace.conversation and self.config.continued)
+        file = desk.start().file
+        attempts = workspace.count_attempt(request)
+        assert workspace.listener is not None
+        async with self._gateway.metering(workspace.listener, workspace.path(request, ".calls")) as meter:
+            done, limit = await _run(workspace, meter, self._prompt(request, file))
+        errors = "" if done.status == 0 else await workspace.errors()
+        if limit is None and done.ended == "exit" and done.status and not meter.requests:
+            raise UserError(
+                f"the agent ended with status {done.status} before it asked its model: {errors[-300:]}",
+                f"try model.command by hand: {' '.join(self.config.command)[:200]}",
+            )
+        state = await workspace.keep(request)
+        before, after = Files(before_state), Files(state)
+        output = self.config.output
+        printed = done.head + done.tail if output.file is None else (after.text(output.file, HOME) or "").encode()
+        said = read_output(output, printed)
+        workspace.name_conversation(said.session)
+        paths = [path for path in before.changed(after) if path != file]
+        text = after.text(file)
+        steps = said.steps if not errors else (*said.steps, AgentStep("tool", "standard error", errors, done.status))
+        added, removed = lines_changed(before.text(file), text)
+        ended: TurnEnd = limit or _end_of(done)
+        trajectory = Trajectory(
+            text, steps, said.omitted, said.ran_code,
+            lines_added=added, lines_removed=removed, elsewhere=len(paths), diff=diff_of(before, after, paths),
+            ended=ended, status=done.status, requests=meter.requests, unmetered=meter.unmetered,
+            replayed=meter.replayed, attempts=attempts, remembers=remembers,
+        )  # fmt: skip
+        return Reply(
+            said.reply,
+            "stop" if ended == "exit" else ended,
+            latency_s=time.monotonic() - began,
+            usage=meter.usage,
+            retries=meter.retries,
+            rate_limited=meter.rate_limited,
+            trajectory=trajectory,
+        )
+
+    def _prompt(self, request: Request, file: str) -> str:
+        """The newest message, after the system's at the first request, and the sentence on the file."""
+        system = [each.content for each in request.messages if each.role == "system" and not request.turn]
+        return "\n\n".join((*system, request.messages[-1].content.strip("\n"), fill(self.config.here, file=file)))
+
+    async def aclose(self) -> None:
+        """Close the connections to the endpoint."""
+        await self._gateway.aclose()
 
 
-class AgentConfig(EndpointConfig):
-    """The agent's command, and the endpoint that it talks to. Words may contain {prompt}, {session}, {model}, {endpoint}
-    (the address to use up to the path of base_url) and {home}."""
+async def _run(workspace: Workspace, meter: Meter, prompt: str) -> tuple[Ended, TurnEnd | None]:
+    """The agent's end, and the limit of the gateway that ended it. Raises what ends the whole session."""
+    running = asyncio.ensure_future(workspace.run(prompt))
+    over = asyncio.ensure_future(meter.over())
+    try:
+        await asyncio.wait({running, over}, return_when=asyncio.FIRST_COMPLETED)
+        limit = over.result() if over.done() else None
+        if limit is not None and not running.done():
+            await workspace.end()
+        return await running, limit
+    finally:
+        running.cancel()
+        over.cancel()
 
-    kind: Literal["agent"] = original_option("agent", "which provider answers")
-    command: Words = original_option(..., "the program and its arguments, e.g. [codex, exec, '{prompt}']", min_length=1)
-    continued: Words | None = original_option(
-        None, "the same for later turns, with {session}; null: `command`, and the workspace is all it remembers"
-    )
-    here: str = original_option(HERE, "the sentence added to each request; fills {{file}}")
-    environment: dict[str, str] = original_option({}, "environment variables, e.g. {OPENAI_BASE_URL: '{endpoint}'}")
-    output: OutputConfig = result_option(OutputConfig(), "how its output is read")
-    limits_of_turn: AgentLimits = result_option(AgentLimits(), "what a turn may take")
-    shown: Words = run_option((), "further files and folders of this machine that it sees, read-only")
-    max_concurrency: int = run_option(4, "most sessions at once, each with a process of the agent", ge=1)
-    timeout_s: float = run_option(600.0, "seconds that end one request to the endpoint", gt=0)
 
-    @field_validator("here")
-    @classmethod
-    def _names_file(cls, text: str) -> str:
-        return require(text, "file")
+def _end_of(done: Ended) -> TurnEnd:
+    if done.ended == "exit":
+        return "exit" if done.status == 0 else "error"
+    return "time" if done.ended == "timeout" else "memory" if done.ended == "memory" else "error"
+
+
+@MODELS.register("agent", AgentConfig, has_desk=True)
+def agent(config: AgentConfig) -> Agent:
+    """A coding agent in a workspace, started once a turn: Claude Code, Codex, mini-swe-agent, or a command."""
+    return Agent(config)

@@ -25,7 +25,7 @@ from codechat.base.domain import CHARS_PER_TOKEN, NO_USAGE, STANDARD, TurnEnd, U
 from codechat.base.errors import ContextOverflow, ConversationRefused, InfrastructureError, Stopped, UserError
 from codechat.base.files import append_line, canonical_json, content_hash, read_lines
 from codechat.base.texts import read_json
-from codechat.models.agent import AgentConfig
+from codechat.models.agent.config import AgentConfig
 from codechat.models.calls import BRAKE, HELD_SLOTS, HeldSlots, TransientFailure, endpoint_at, repeat
 from codechat.models.calls.purse import PURSE
 from codechat.models.calls.transport import AioTransport

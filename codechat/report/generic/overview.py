@@ -41,9 +41,9 @@ def board_of(comparison: Comparison[Any]) -> Board:
     """The cells with their final figures, tokens and costs."""
     measures, cells = comparison.measures, comparison.loaded
     columns = [
-        *_naming(cells),
+        *naming_columns(cells),
         *samples_columns(cells),
-        *(_final(cells, final, first=final is measures.finals[0]) for final in measures.finals),
+        *(final_column(cells, final, first=final is measures.finals[0]) for final in measures.finals),
         *count_columns(cells, "Sessions", **SESSIONS),
         *inside_columns(cells),
         *use_columns(cells),
@@ -51,7 +51,8 @@ def board_of(comparison: Comparison[Any]) -> Board:
     return Board(measures.name, columns, sort=measures.finals[0].label if measures.finals else "")
 
 
-def _naming(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
+def naming_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
+    """Model, and dataset and setting if they vary."""
     varying = {"Dataset": [cell.dataset for cell in cells], "Setting": [cell.variant for cell in cells]}
     return [BoardColumn("Model", cells, "cell"), *(each for item in varying.items() for each in if_it_varies(*item))]
 
@@ -75,7 +76,7 @@ def groups_of(comparison: Comparison[Any]) -> Iterator[str | Board]:
     highest = max([0, *(each[1] for each in ends if each), *figures])
     values: list[Shown] = list(zip(figures, ends, strict=True))
     columns = [
-        *_naming(cells),
+        *naming_columns(cells),
         BoardColumn(part.by.capitalize(), names, strong=True),
         BoardColumn(part.label, values, part.unit, hint=part.help, most=TOPS.get(part.unit) or highest or 1),
     ]
@@ -86,7 +87,7 @@ def groups_of(comparison: Comparison[Any]) -> Iterator[str | Board]:
     yield Board(f"{part.label} by {part.by}", columns, sort=part.label)
 
 
-def _final(cells: Sequence[LoadedCell], final: Final, *, first: bool) -> BoardColumn:
+def final_column(cells: Sequence[LoadedCell], final: Final, *, first: bool) -> BoardColumn:
     """A final figure; the first, which ranks the cells, is drawn with its interval."""
     values: list[Shown] = [(value_of(cell.metrics, final), interval_of(cell.metrics, final)) for cell in cells]
     highest = max((ends[1] for cell in cells if (ends := interval_of(cell.metrics, final))), default=0)

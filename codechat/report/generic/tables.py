@@ -90,11 +90,12 @@ def tables_of(sheet: Sheet) -> Iterator[Table]:
     finals, series = sheet.measures.finals, sheet.measures.series
     if finals:
         table = _table(sheet, "finals", "final figures", finals, [(*cell, None) for cell in sheet.cells])
-        note = table.note + (" Bold: the best on its dataset." if len(table.rows) > 1 else "")
         better = {measure.key: measure.higher_is_better for measure in finals}
         dataset = next((place for place, column in enumerate(table.columns) if column.key == "dataset"), 0)
         ends = [better.get(column.key) for column in table.columns]
-        yield replace(table, note=note, strong=best_in([row[dataset] for row in table.rows], table.rows, ends))
+        strong = best_in([row[dataset] for row in table.rows], table.rows, ends)
+        note = table.note + (" Bold: the best on its dataset." if strong else "")
+        yield replace(table, note=note, strong=strong)
     if series:
         rows: list[Row] = []
         for named, metrics in sheet.cells:

@@ -22,7 +22,9 @@ DECIDED, REPLIES, LOADED = "decided", "replies", "loaded"
 # Of language models as judges: right answers of twelve by role, and decisions without a readable answer, if any.
 EXAMINED, UNREAD = "judge_check", "unreadable"
 TEMPERATURES, SERVERS = "temperatures", "servers"
-OF_ENGINE = (DECIDED, REPLIES, LOADED, TEMPERATURES, SERVERS, EXAMINED, UNREAD)
+# Of coding agents: `codechat.report.metrics.agents`.
+AGENT = "agent"
+OF_ENGINE = (DECIDED, REPLIES, LOADED, TEMPERATURES, SERVERS, EXAMINED, UNREAD, AGENT)
 """The keys of metrics.json that cells of every protocol may have."""
 MOVED = "by_program"
 ONLY_REASONING, TRUNCATED, TRUNCATED_SESSIONS = "only_reasoning", "truncated", "truncated_sessions"
@@ -228,6 +230,11 @@ def _reply_cautions(metrics: Mapping[str, Any]) -> Iterator[str]:
         sent = ", ".join(dict.fromkeys(map(str, used["sent"])))
         refused = f"the endpoint refuses {place}.temperature={used['configured']}"
         yield f"{refused}: replies are decoded with another ({sent})"
+    agent = metrics.get(AGENT) or {}
+    if agent.get("limited", 0) > MOST:
+        yield f"a limit ended {100 * agent['limited']:.0f} % of the agent's turns (model.limits_of_turn)"
+    if unmetered := agent.get("unmetered", 0):
+        yield f"{counted(unmetered, 'request')} of the agent came back without usage: tokens and costs are too low"
     if found.get("overflowed", 0) > MOST * completed:
         sessions = f"{found['overflowed']} of {completed} sessions"
         yield f"{sessions} outgrew the context that the endpoint serves: all their further turns count as failed"

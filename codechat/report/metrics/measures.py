@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from codechat.base.records import UNDER_TEST
-from codechat.report.metrics.counts import DECIDED
+from codechat.report.metrics.counts import AGENT, DECIDED
 from codechat.report.metrics.statistics import STOPPED, of_width
 
 # share: of 1, drawn from 0 to 1; percent: of 100; p: a p-value; count: whole; number: anything else
@@ -265,10 +265,12 @@ def headline_of(measures: Measures) -> dict[str, str]:
 
 
 def _counts(metrics: Mapping[str, Any]) -> dict[str, float | None]:
+    agent = metrics.get(AGENT) or {}
     return {
         **{f"final/{name}": metrics[name] for name in ("sessions", "completed", "errored")},
         **{f"final/outcome_{outcome}": count for outcome, count in metrics["outcomes"].items()},
         **{f"final/decided_{place}": count for place, count in (metrics.get(DECIDED) or {}).items()},
+        **{f"final/agent_{name}": value for name, value in agent.items() if isinstance(value, int | float)},
     }
 
 

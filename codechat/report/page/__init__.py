@@ -16,7 +16,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from codechat.base.domain import Outcome
+from codechat.base.domain import Outcome, Trajectory
 from codechat.base.files import write_atomically
 from codechat.base.records import SessionRecord, TurnRecord
 from codechat.base.template import fill
@@ -25,6 +25,7 @@ from codechat.report.comparison import LoadedCell
 from codechat.report.data import FigureFile, Interval, ReportData, Table
 
 CODE_LIMIT = 16_000  # characters: differences need whole codes, so they are cut later than replies
+STEP_LIMIT = 4_000  # characters of a command or of its output: an agent has many
 REQUIREMENT = "requirement"  # the field of a turn that asks for a verifiable instruction
 
 
@@ -89,12 +90,22 @@ def _turn(
         "inside": (turn.forced_by or "") if turn.decided == "inside" else None,
         "failure": turn.failure and turn.failure.given_fields(),
         "adherence": turn.adherence and [turn.adherence.verdict, turn.adherence.by, turn.adherence.reason],
+        "agent": turn.trajectory and _trajectory(turn.trajectory, limit),
         "tokens": [turn.usage.input_tokens, turn.usage.output_tokens, turn.usage.cached_input_tokens],
         "judge_tokens": [turn.judge_usage.input_tokens, turn.judge_usage.output_tokens],
         "seconds": [round(turn.latency_s, 3), round(turn.cpu_s, 3)],
         "more": {name: value for name, value in more if value is not None and not (key and name == REQUIREMENT)},
     }
     return {name: value for name, value in values.items() if value not in (None, [], {})}
+
+
+def _trajectory(did: Trajectory, limit: int | None) -> dict[str, Any]:
+    """What an agent did, without its file, which is the turn's code; values that say nothing are left out."""
+    bound = min(limit or STEP_LIMIT, STEP_LIMIT)
+    steps = [[each.kind, shortened(each.text, bound), shortened(each.output, bound), each.status] for each in did.steps]
+    plain = {field.name: getattr(did, field.name) for field in fields(did) if field.name != "file"}
+    values = {**plain, "steps": steps, "diff": shortened(did.diff, limit and max(limit, CODE_LIMIT))}
+    return {name: value for name, value in values.items() if value}
 
 
 def _request(
@@ -220,7 +231,17 @@ def packed(text: str) -> str:
 
 
 # in the order in which they build on each other
-SCRIPTS = ("elements.js", "charts.js", "code.js", "sections.js", "sessions.js", "beside.js", "dialogue.js", "page.js")
+SCRIPTS = (
+    "elements.js",
+    "charts.js",
+    "code.js",
+    "sections.js",
+    "sessions.js",
+    "beside.js",
+    "agent.js",
+    "dialogue.js",
+    "page.js",
+)
 STYLES = ("page.css", "sessions.css")
 
 

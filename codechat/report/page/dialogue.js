@@ -95,6 +95,7 @@ function turnCard(part) {
     events.includes("mended") && el("span", { class: "chip mended" }, "mended here"),
     judged === "s" && el("span", { class: "chip" }, "skipped"), judged === "o" && el("span", { class: "chip" }, "not asked"),
     turn.adherence && el("span", { class: `chip judged-${judged}` }, turn.adherence[0]),
+    agentChips(turn.agent),
     known(turn.inside) && el("span", { class: "chip inside", title: SHARED }, ["decided inside", turn.inside].filter(Boolean).join(": ")),
   ];
   return el("article", { class: "turn", id: `turn-${at}`, tabindex: -1, "aria-labelledby": `turn-${at}-title`, "data-session": part.key },
@@ -140,6 +141,7 @@ function views({ turn, at, before, code, request, language }, compared) {
   const draw = {
     Changes: compared && (() => diffView(before, code, `Changes of turn ${at}`, language)),
     Code: known(code) && (() => codeView(code, `Code of turn ${at}`, language)),
+    Steps: turn.agent && (() => agentView(turn.agent, at)),
     Reply: known(turn.reply) && (() => el("pre", { class: "prose reply", tabindex: 0 }, turn.reply)),
     Reasoning: known(turn.reasoning) && (() => el("pre", { class: "prose reply", tabindex: 0 }, turn.reasoning)),
     Request: request && (() => el("div", {}, request.map(([role, content]) => el("div", { class: `message ${role}` }, el("h3", {}, role), el("pre", { class: "prose" }, content))))),

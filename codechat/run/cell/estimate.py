@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from codechat.base.domain import BATCH, CHARS_PER_TOKEN, FLEX, STANDARD, Tier, Usage
 from codechat.datasets.tasks import Task
 from codechat.models import UNDER_TEST, ModelConfig
+from codechat.models.agent.config import AgentConfig
 from codechat.models.prices import listed_prices, prices_of
 from codechat.models.roles import models_in, role_of
 from codechat.report.metrics.spending import Costs, Tariff, spent_usd
@@ -22,6 +23,9 @@ from codechat.run.protocols.dialogue import CHECKS, EXPLANATION, PROSE
 
 JUDGEMENT = 200
 """Tokens of a judge's answer."""
+
+STEP = 100
+"""Tokens of a coding agent's remark and command. Its three presets send 90 to 120 for one, with an output of a line."""
 
 FIRST_TOKEN_S, INPUT_PER_S, OUTPUT_PER_S = 0.5, 5_000, 40
 """Seconds until a reply begins; tokens per second of one call that a model reads (cached ones aside), and writes."""
@@ -40,6 +44,12 @@ OF_CELLS = (
     f"from {KNOWN_FROM} calls of a role on in the cell's journal, the tokens of its calls to come are scaled by theirs",
     "a model that judges first answers twelve questions whose answers are known, in each role (judge.check)",
 )
+OF_AGENTS = (
+    "a turn of a coding agent takes model.expected.requests requests, each with model.expected.overhead_tokens of "
+    "instructions and tools, the dialogue so far if the agent remembers it, and on average half of what the turn adds",
+    f"a turn of a coding agent writes its reply once and reads as much; each request writes {STEP} tokens more, and "
+    "reads as many",
+)
 OF_SEEDS = ("the calls and tokens of each role are the recipe's expectation for an average seed",)
 OF_ALL = (
     f"{CHARS_PER_TOKEN} characters are a token (four tokenizers: 2.6 to 4.3, code less than prose)",
@@ -52,7 +62,12 @@ OF_ALL = (
     f"tiers: in flex a call takes {FLEX_TIMES} times as long; the calls of a dialogue in batches take "
     f"{ROUND_S / 60:.0f} minutes each, the median of providers (one in ten takes more than an hour)",
 )
-ASSUMPTIONS = (*OF_CELLS, *OF_ALL)
+
+
+def assumptions_of(models: Iterable[ModelConfig]) -> tuple[str, ...]:
+    """The assumptions behind the estimate for cells with these models under test."""
+    of_agents = OF_AGENTS if any(isinstance(model, AgentConfig) for model in models) else ()
+    return (*OF_CELLS, *of_agents, *OF_ALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +237,7 @@ class Sizes:
     """The sizes, by role, from which expected calls become tokens and time.
 
     The longest reply, the calls at once, the roles that cost nothing, the tier, the tokens from which an endpoint
-    caches, the roles whose endpoint charges for writing its cache, and what records have shown.
+    caches, the roles whose endpoint charges for writing its cache, what records have shown, and the coding agents.
     """
 
     longest: dict[str, float]
@@ -232,6 +247,7 @@ class Sizes:
     caches_from: dict[str, int] = field(default_factory=dict)
     written: frozenset[str] = frozenset()
     measured: Measured = Measured()
+    agents: dict[str, AgentConfig] = field(default_factory=dict)
 
     @classmethod
     def of(cls, models: Mapping[str, ModelConfig], judges: Mapping[str, ModelConfig]) -> "Sizes":
@@ -247,6 +263,7 @@ class Sizes:
             tiers,
             {role: known.caches_from for role, known in listed.items()},
             frozenset(role for role, each in prices.items() if each is not None and each.cache_write is not None),
+            agents={role: model for role, model in models.items() if isinstance(model, AgentConfig)},
         )
 
     def tokens(self, asks: Iterable[Ask], done: int = 0) -> dict[str, Usage]:
@@ -265,14 +282,31 @@ class Sizes:
                 continue
             longest, least = self.longest.get(ask.role, math.inf), self.caches_from.get(ask.role, 0)
             reply = JUDGEMENT if ask.answer is None else ask.answer / CHARS_PER_TOKEN
+            if (agent := self.agents.get(ask.role)) is not None:
+                reply = reply / agent.expected.requests + STEP
             reply = min(reply * self.measured.said.get(ask.role, 1.0), longest)
             scale = self.measured.sent.get(ask.role, 1.0)
-            sent = scale * (ask.characters / CHARS_PER_TOKEN + ask.replies * reply)
-            shared = min(sent, scale * (ask.shared / CHARS_PER_TOKEN + ask.shared_replies * reply))
-            cached = shared if shared >= least and (ask.role in needs or ask.answer is None) else 0.0
-            written = sent - cached if ask.role in self.written and sent >= least else 0.0
-            call_s = FIRST_TOKEN_S + (sent - cached) / INPUT_PER_S + reply / OUTPUT_PER_S
-            call_s = {BATCH: ROUND_S, FLEX: FLEX_TIMES * call_s}.get(self.tiers.get(ask.role, STANDARD), call_s)
-            call = Need(1.0, sent, cached, reply, call_s, written=written)
-            needs.setdefault(ask.role, Need()).add(call, ask.times)
+            for whole, begun in _requests(ask, reply, agent):
+                sent, shared = scale * whole, scale * min(whole, begun)
+                cached = shared if shared >= least and (ask.role in needs or ask.answer is None) else 0.0
+                written = sent - cached if ask.role in self.written and sent >= least else 0.0
+                call_s = FIRST_TOKEN_S + (sent - cached) / INPUT_PER_S + reply / OUTPUT_PER_S
+                call_s = {BATCH: ROUND_S, FLEX: FLEX_TIMES * call_s}.get(self.tiers.get(ask.role, STANDARD), call_s)
+                call = Need(1.0, sent, cached, reply, call_s, written=written)
+                needs.setdefault(ask.role, Need()).add(call, ask.times)
         return needs
+
+
+def _requests(ask: Ask, reply: float, agent: AgentConfig | None) -> Iterator[tuple[float, float]]:
+    """The tokens of the requests that a call takes, each with the part of them that an earlier request began with."""
+    told, before = ask.characters / CHARS_PER_TOKEN, ask.shared / CHARS_PER_TOKEN
+    if agent is None:
+        yield told + ask.replies * reply, before + ask.shared_replies * reply
+        return
+    expected, step = agent.expected, 2 * reply  # a request adds what it writes, and as much from its tools
+    earlier = before + ask.turn * expected.requests * step if agent.continued else 0.0
+    begun = expected.overhead_tokens + earlier
+    for number in range(expected.requests):
+        sent = expected.overhead_tokens + earlier + told - before + number * step
+        yield sent, begun
+        begun = sent + reply

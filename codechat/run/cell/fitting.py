@@ -84,6 +84,13 @@ def check_fit(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...]) -> 
                 f"{place}: {model.name} is no language model and plays only in {able}", f"choose another: {word}"
             )
     tested = MODELS.of(config.model)
+    for option, needed in protocol.traits.with_desk.items() if tested.traits.has_desk else ():
+        if (chosen := getattr(config.protocol, option)) != needed:
+            raise UserError(
+                f"protocol.{option}={chosen} does not fit model={tested.name}, a coding agent, whose folder keeps its "
+                "work from turn to turn",
+                f"set protocol.{option}={needed}",
+            )
     _check_languages(f"model={tested.name}", tested.traits.languages, tasks)
 
 

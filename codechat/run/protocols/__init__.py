@@ -6,7 +6,7 @@ through the `Kit`, which records it.
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from codechat.base.config import Config
@@ -99,7 +99,8 @@ class ProtocolTraits:
     `uses`: config groups, in addition to model and dataset, that can change its results (`judge`, `sandbox`, groups of
     studies). Only these are built, checked, admitted and part of the cell id. `questions`: questions to the judge; a
     cell leaves out judge models for other questions. `further` returns the questions that the options add. `over`: the
-    type of its tasks. `settle` completes the options by the dataset's, before the cell has its id.
+    type of its tasks. `settle` completes the options by the dataset's, before the cell has its id. `with_desk`: the
+    values of options that a coding agent needs, whose folder stays from turn to turn: other values start anew.
     """
 
     uses: frozenset[str] = frozenset()
@@ -107,6 +108,7 @@ class ProtocolTraits:
     over: type[Task] = Task
     further: Callable[[Any], frozenset[str]] = lambda options: frozenset()
     settle: Callable[[Any, Config], Config] = lambda options, dataset: options
+    with_desk: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 PROTOCOLS: Registry[DialogueProtocol, ProtocolTraits] = Registry(

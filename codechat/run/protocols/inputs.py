@@ -36,6 +36,8 @@ class InputsRead:
 
     def truncated(self, turn: TurnRecord) -> bool:
         """Whether a request of the turn was not read as a whole. Turns come in order."""
+        if turn.trajectory is not None:  # the agent words its requests
+            return False
         calls = [call for call in turn.calls() if call.role == UNDER_TEST]
         if not calls:
             return bool(turn.response is not None and turn.request) and self._cut(turn.request, turn.usage)

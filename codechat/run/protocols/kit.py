@@ -5,11 +5,14 @@ the recorded result. So a protocol must be deterministic given the results of th
 are functions there, over `Unit.step_at`. Names and digests of steps are the format of journals: they must never change.
 """
 
+import contextlib
 import random
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from codechat.base.domain import Extraction, Instruction, Message, Program, Reply, Verdict
@@ -22,6 +25,7 @@ from codechat.judging.deciding import Decision, Question, decide
 from codechat.models import UNDER_TEST, BaselineView, Desk, Request
 from codechat.models.calls.limits import dialogue_ended
 from codechat.moved import moved_verb
+from codechat.run.journal import Journal
 from codechat.run.protocols.inputs import InputsRead
 from codechat.run.protocols.services import (
     EqualTurns,
@@ -39,6 +43,19 @@ from codechat.sandbox import Command, Ran
 from codechat.sandbox.suites import Suite
 
 T = TypeVar("T")
+
+
+def desk_folder(journal: Journal, key: str) -> Path:
+    """The folder in which the agent of a session keeps what must survive this process; removed with the session."""
+    return journal.folder / "agents" / content_hash(key)[:16]
+
+
+def clear_desk(journal: Journal, key: str) -> None:
+    """Remove what the agent of a session has kept."""
+    folder = desk_folder(journal, key)
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):  # other sessions have theirs
+        folder.parent.rmdir()
 
 
 class Unit:
@@ -210,7 +227,7 @@ class Kit(Unit):
         if self.player(role).baseline:
             request = replace(request, view=BaselineView(self.task, instruction, code, self._seed, reference))
         if self.player(role).has_desk:
-            folder = self.services.journal.folder / "agents" / content_hash(self._key)[:16]
+            folder = desk_folder(self.services.journal, self._key)
             request = replace(request, desk=Desk(self._key, self.task.start, folder, self.opened.get))
         digest = self._conversation(role).of(messages)
         name = f"{role}/{request.number}" if request.number else role

@@ -18,6 +18,7 @@ from codechat.base.records import GROUP_TAG, JUDGE_TAG, SessionRecord
 from codechat.datasets import DATASETS
 from codechat.report import write_tables
 from codechat.report.metrics import Effort, caution_of, headline_of, points_of
+from codechat.report.metrics.agents import AgentSums
 from codechat.report.metrics.counts import (
     DECIDED,
     EXAMINED,
@@ -60,15 +61,17 @@ def measure(cell: Cell, journal: Journal, effort: Effort) -> dict[str, Any]:
     sessions, protocol = SessionsInJournal(cell, journal), cell.protocol
     found = _sound(protocol, cell.protocol_name, protocol.metrics(sessions, seed=cell.config.seed, effort=effort))
     decided, replies = Counter(count_decided(())), Counter(count_replies(()))
-    judged = Counter[tuple[str, bool]]()
+    judged, agents = Counter[tuple[str, bool]](), AgentSums()
     for session in sessions:  # once for all: a pass reads the journal
         judged.update(judged_in(session))
         decided.update(count_decided((session,)))
         replies.update(count_replies((session,)))
+        agents.add(session)
     counts = {DECIDED: dict(decided), REPLIES: dict(replies), LOADED: count_loaded(cell.tasks)}
     of_judges: dict[str, Any] = {EXAMINED: scores(cell, journal), UNREAD: unreadable_by_role(judged)}
     counts |= {name: found for name, found in of_judges.items() if found}
     counts |= {
+        **agents.content(cell.config.seed),
         **described(cell, journal),
         **temperatures(cell, journal),
         **stop_report(cell, journal),

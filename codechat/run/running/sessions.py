@@ -39,6 +39,7 @@ from codechat.run.cell.references import References, now_and_then, sandbox_for
 from codechat.run.cell.stopping import checkpoints, tasks_needed
 from codechat.run.journal import Journal
 from codechat.run.protocols import DialogueProtocol, Kit
+from codechat.run.protocols.kit import clear_desk
 from codechat.run.protocols.services import Asked, CheckOnce, Player, Services, SessionLog
 from codechat.run.running.observer import Counts, Follow, Observer
 from codechat.run.running.room import UNMEASURED, Room
@@ -281,6 +282,8 @@ class _Workers:
                 break
             completed, outline = record.status == "completed", record.slim()
             await journal.finish(record.session_id, record.line(), outline.line(), completed=completed)
+            if completed and self.services.players[UNDER_TEST].has_desk:
+                clear_desk(journal, record.session_id)
             if not apart:
                 self.note_end(record)
             if completed and outline.turns:

@@ -8,7 +8,7 @@ import re
 import secrets
 import tarfile
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -28,6 +28,9 @@ REMEDY = "dataset.repos names the folder of the repositories"
 WRITABLE_MB = 64  # for files of the tests
 MOST_MB = 512  # of a repository
 LEFT_OUT = frozenset({".git", ".hg", "__pycache__", ".tox", ".venv", "node_modules"})
+PACKED = frozenset({".class", ".egg", ".gz", ".jar", ".pyc", ".so", ".whl", ".zip"})  # may hold copies of other files
+CACHES = frozenset({".mypy_cache", ".pytest_cache", "htmlcov"})
+TESTS = frozenset({"test", "tests"})
 DEFINES = re.compile(r"^[^\S\n]*(?:async\s+def|def|class)\s+(\w+)", re.MULTILINE)
 
 
@@ -62,8 +65,48 @@ def packed_with(root: Path, changed: Mapping[str, bytes], left_out: frozenset[st
     archive = io.BytesIO(_pack(root, left_out))
     with tarfile.open(fileobj=archive, mode="a") as packed:
         for name, data in changed.items():
-            _add(packed, name, data)
+            _add(packed, f"{FOLDER}/{name}", data)
     return archive.getvalue()
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A repository in which a function is still to be written: then its `file` has the `content`.
+
+    `code` is the function as it stands there, `tests` a file of tests, `new_tests` a text of tests to be added to it.
+    """
+
+    root: Path
+    file: str
+    content: bytes
+    code: str
+    tests: str
+    new_tests: str
+    left_out: frozenset[str] = LEFT_OUT
+
+    def packed(self, secrets: Iterable[str]) -> bytes:
+        """The repository as a tar archive, for an agent that is to write the function. Raises `UserError`.
+
+        Left out are the file of tests, with the outermost folder of tests around it, packages, compiled files, and
+        every other file that holds the function or one of the `secrets`, white space aside.
+        """
+        hidden = {_squeezed(text.encode("utf-8", "surrogatepass")) for text in (self.code, *secrets)}
+        parts = PurePosixPath(self.tests).parts
+        depth = next((number for number, part in enumerate(parts, 1) if part in TESTS), len(parts))
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as packed:
+            for inside, data in _files(self.root, self.left_out | CACHES):
+                if str(inside) == self.file:
+                    _add(packed, self.file, self.content)
+                elif inside.parts[:depth] != parts[:depth] and inside.suffix not in PACKED:
+                    squeezed = _squeezed(data)
+                    if not any(each in squeezed for each in hidden):
+                        _add(packed, str(inside), data)
+        return archive.getvalue()
+
+
+def _squeezed(data: bytes) -> bytes:
+    return b"".join(data.split())
 
 
 def writable_mb(archive: bytes) -> int:
@@ -84,7 +127,7 @@ def _pack(root: Path, left_out: frozenset[str]) -> bytes:
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as packed:
         for inside, data in _files(root, left_out):
-            _add(packed, str(inside), data)
+            _add(packed, f"{FOLDER}/{inside}", data)
     return archive.getvalue()
 
 
@@ -103,7 +146,7 @@ def _files(root: Path, left_out: frozenset[str]) -> Iterator[tuple[PurePosixPath
 
 
 def _add(packed: tarfile.TarFile, name: str, data: bytes) -> None:
-    entry = tarfile.TarInfo(f"{FOLDER}/{name}")
+    entry = tarfile.TarInfo(name)
     entry.size, entry.mode = len(data), 0o755
     packed.addfile(entry, io.BytesIO(data))
 

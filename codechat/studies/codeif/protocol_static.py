@@ -217,7 +217,7 @@ class Static:
         return conversation_metrics(sessions, self.measures, converses=self._converses, seed=seed, effort=effort)
 
 
-@PROTOCOLS.register("static", StaticConfig, uses=frozenset({"sandbox"}))
+@PROTOCOLS.register("static", StaticConfig, uses=frozenset({"sandbox"}), with_desk={"context": "full"})
 def static(config: StaticConfig, parts: Parts) -> Static:
     """One verifiable instruction a turn in the data's order, without feedback (CodeIF-Bench)."""
     return Static(config)

@@ -102,6 +102,7 @@ class Levels:
     questions=frozenset({CONSTRAINT}),
     further=checking.further_questions,
     over=ConstrainedTask,
+    with_desk={"context": "full"},
 )
 def levels(config: LevelsConfig, parts: Parts) -> Levels:
     """Chains of levels that add constraints, all of which must hold (MultiCodeIF)."""

@@ -21,7 +21,7 @@ from codechat.run.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.run.protocols.dialogue import PROSE, Graded, grade_in_order, length_of
 from codechat.sandbox.languages import code_text, extract, fence, language_of, without_thinking
 from codechat.studies.sreval.metrics import CHECKS, STEPWISE, stepwise_metrics
-from codechat.studies.sreval.rows import Step, StepTask
+from codechat.studies.sreval.rows import OfFile, Step, StepTask, file_of, suite_for
 
 CONTEXT_FULL = Verdict.without_run("no_code", "the conversation no longer fits the model's context")
 ABOVE = "The code above the function in its file:\n\n{{code}}\n"
@@ -140,12 +140,14 @@ class Stepwise:
                 except ContextOverflow:
                     grading.start(partial(self._overflow, kit, len(steps), turn, request))
                     break
-                extraction = self._extract(task, reply)
+                extraction = self._extract(task, step, reply)
                 grading.start(partial(self._grade, kit, task, Answer(turn, request, reply, extraction)))
                 replies.append(reply.text if self._config.harness == "official" else without_thinking(reply.text))
                 codes.append(extraction.code or (codes[-1] if codes else ""))
 
-    def _extract(self, task: Task, reply: Reply) -> Extraction:
+    def _extract(self, task: Task, step: Step, reply: Reply) -> Extraction:
+        if reply.trajectory is not None and isinstance(step.suite, OfFile):
+            return file_of(reply.trajectory, step.suite)
         if self._config.harness == "guarded":
             return extract(code_text(reply, task.target.language), task.target)
         code = official_code(code_text(reply, task.target.language), task.target.language)
@@ -154,8 +156,8 @@ class Stepwise:
     async def _grade(self, kit: Kit, task: Task, answer: Answer, earlier: Graded | None) -> TurnRecord:
         steps, turn = steps_of(task), answer.turn
         try:
-            verdict = await kit.check(turn, answer.extraction, steps[turn].suite)
-            kept = await self._kept(kit, turn, answer.extraction, steps, verdict)
+            verdict = await kit.check(turn, answer.extraction, suite_for(answer.reply, steps[turn].suite))
+            kept = await self._kept(kit, answer, steps, verdict)
         finally:
             if earlier is not None:
                 await earlier
@@ -163,20 +165,18 @@ class Stepwise:
         kit.finish_turn(record)
         return record
 
-    async def _kept(
-        self, kit: Kit, turn: int, extraction: Extraction, steps: Sequence[Step], verdict: Verdict
-    ) -> list[dict[str, Any]]:
+    async def _kept(self, kit: Kit, answer: Answer, steps: Sequence[Step], verdict: Verdict) -> list[dict[str, Any]]:
         """The results of earlier turns' tests on the code, if the turn's own reference passes them: of no paper.
 
         A later requirement may contradict an earlier one, whose tests are then no evidence of a loss. `verdict` belongs
         to the turn's own tests. Code that has run out of time passes no further tests: they are not run.
         """
-        found = []
+        found, turn = [], answer.turn
         for number, step in enumerate(steps[:turn]):
             reference = steps[turn].reference
             if reference is not None and (await kit.check_reference(turn, reference, step.suite)).passed:
                 if verdict.outcome != "timeout":
-                    verdict = await kit.check(turn, extraction, step.suite)
+                    verdict = await kit.check(turn, answer.extraction, suite_for(answer.reply, step.suite))
                 found.append({"turn": number, "passed": verdict.passed})
         return found
 
@@ -196,7 +196,14 @@ class Stepwise:
         return stepwise_metrics(sessions, seed=seed, effort=effort)
 
 
-@PROTOCOLS.register("stepwise", StepwiseConfig, uses=frozenset({"sandbox"}), over=StepTask, settle=settle)
+@PROTOCOLS.register(
+    "stepwise",
+    StepwiseConfig,
+    uses=frozenset({"sandbox"}),
+    over=StepTask,
+    settle=settle,
+    with_desk={"prompting": "full_history", "context": "basic"},
+)
 def stepwise(config: StepwiseConfig, parts: Parts) -> Stepwise:
     """One requirement a turn, each with a reference and tests (SR-Eval)."""
     return Stepwise(config)

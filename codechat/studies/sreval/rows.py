@@ -1,17 +1,19 @@
 """Tasks whose requirements come step by step, also in a user's own file: `turns` of a row (docs/datasets.md)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol, Self, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from codechat.base.domain import Target
+from codechat.base.domain import Extraction, Reply, Target, Trajectory
 from codechat.datasets.reading.rows import PYTHON, Adapt, GivenSuite, Snippets, TaskRow, make_suite, register_form
-from codechat.datasets.tasks import Task
+from codechat.datasets.tasks import Start, Task
+from codechat.sandbox.languages import no_code
 from codechat.sandbox.languages.python.syntax import signature_of
 from codechat.sandbox.suites import Suite
 from codechat.sandbox.suites.assertions import Assertions
+from codechat.sandbox.suites.repository import Gap
 
 # Newer versions of pandas, matplotlib and keras fail about 20 right turns. The references were checked with all of
 # these together, on Python 3.11 (docs/sreval.md).
@@ -26,6 +28,34 @@ PINNED: Mapping[str, str] = {
     "soundfile": "0.14.0", "statsmodels": "0.14.1", "tensorflow-cpu": "2.15.1", "werkzeug": "3.1.9",
     "wordcloud": "1.9.6", "wtforms": "3.3.2", "xlwt": "1.3.0",
 }  # fmt: skip
+
+
+@runtime_checkable
+class OfFile(Protocol):
+    """A suite of a function in a repository's file. Its program is the function; the whole file if `whole` is set."""
+
+    def gap(self) -> Gap:
+        """The repository without the function: in its place is its signature and a body that raises an error."""
+
+    def holds_function(self, text: str) -> bool:
+        """Whether the text of a file defines the function."""
+
+
+def suite_for(reply: Reply, suite: Suite) -> Suite:
+    """The suite for the code of a reply: a coding agent writes a repository's whole file."""
+    if reply.trajectory is not None and isinstance(suite, OfFile):
+        return replace(suite, whole=True)  # type: ignore[type-var]
+    return suite
+
+
+def file_of(trajectory: Trajectory, suite: OfFile) -> Extraction:
+    """The file of a coding agent, if it still defines the function. Whether it compiles is for its tests to find."""
+    text = trajectory.file
+    if not text or not text.strip():
+        return no_code("the function's file is missing or empty")
+    if not suite.holds_function(text):
+        return no_code("the function's file no longer defines it", lacks_name=True)
+    return Extraction(text, text, None, "the function's file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +98,14 @@ class StepTask(Task):
     def reference_at(self, turn: int) -> str | None:
         """The program of the turn's step."""
         return self.steps[turn].reference
+
+    def start(self) -> Start:
+        """The repository without the function, its tests and any copy of a reference, if there is a repository."""
+        gaps = [step.suite.gap() for step in self.steps if isinstance(step.suite, OfFile)]
+        if not gaps:
+            return super(StepTask, self).start()
+        references = [step.reference for step in self.steps if step.reference]
+        return Start(gaps[0].file, gaps[0].packed([*references, *(gap.new_tests for gap in gaps)]))
 
     def lengths(self) -> Iterator[tuple[str, str, str]]:
         """The question (with the code above the function), the reference and the tests of each step."""

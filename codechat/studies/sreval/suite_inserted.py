@@ -6,6 +6,7 @@ repository are trusted.
 
 import ast
 import asyncio
+import copy
 import functools
 import textwrap
 import warnings
@@ -25,8 +26,10 @@ from codechat.sandbox.languages.python.syntax import parse
 from codechat.sandbox.suites import SUITES
 from codechat.sandbox.suites.endings import judge_status
 from codechat.sandbox.suites.repository import (
+    DEFINES,
     INSIDE,
     TOKEN,
+    Gap,
     file_content,
     pytest_command,
     read_contents,
@@ -185,7 +188,7 @@ class Inserted:
     `project` is the repository's name and `folder` its path, None if it is not configured. `file`, relative to the
     folder, contains the `function` at its first and last line, from 1. `tests` are functions, which are inserted
     into the class or the file of a pytest id; they alone are run. `python` is the interpreter with the packages that
-    the repository needs, None for the one that runs codechat.
+    the repository needs, None for the one that runs codechat. If `whole`, programs are the whole file.
     """
 
     project: str
@@ -196,12 +199,14 @@ class Inserted:
     beside: str
     tests: str
     python: str | None = None
+    whole: bool = False
     kind = "inserted"
 
     @functools.cached_property
     def key(self) -> str:
         """See `Suite.key`: depends on the repository's content and the packages' versions, not on their paths."""
         what = [self.file, self.function, list(self.lines), self.beside, self.tests]
+        what += ["whole"] if self.whole else []
         return content_hash([self.kind, *what, sorted(self.outside.items())])
 
     @property
@@ -228,6 +233,21 @@ class Inserted:
             raise UserError(f"the tests of {self.project} need pytest, which {self.python} does not have", remedy)
         return function_at(root / self.file, self.function, self.lines)
 
+    def gap(self) -> Gap:
+        """See `OfFile`. The body that stands there instead has no docstring either."""
+        place = self.place()
+        functions = (node for node in ast.walk(place.source.tree) if isinstance(node, Function))
+        node = next(each for each in functions if each.lineno == place.lines.start + 1)
+        code = "".join(place.source.lines[node.lineno - 1 : node.end_lineno])
+        stub = copy.copy(node)
+        stub.decorator_list, stub.body = [], [ast.Raise(ast.Name("NotImplementedError"))]
+        content = place_function(place, self.function, ast.unparse(stub))
+        return Gap(root_of(self.folder), self.file, content, code, self._test_file, self.tests)
+
+    def holds_function(self, text: str) -> bool:
+        """See `OfFile`. The text is not parsed: another version of Python may run it."""
+        return self.function in DEFINES.findall(text)
+
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
         command = await asyncio.to_thread(self.command, program.source, sandbox.config)
         verdict = judge_status(await sandbox.run(command), command, token=command.files[TOKEN].decode())
@@ -236,9 +256,10 @@ class Inserted:
     def command(self, source: str, limits: SandboxConfig) -> Command:
         """The command that runs the new tests in a copy of the repository with the program. Raises `UserError`."""
         root, place = root_of(self.folder), self.place()
+        whole = source.encode("utf-8", "surrogatepass")
         changed = {
             self._test_file: insert_tests(root / self._test_file, self._owners, self.tests),
-            self.file: place_function(place, self.function, source),
+            self.file: whole if self.whole else place_function(place, self.function, source),
         }
         nodes = ["::".join([self._test_file, *self._owners, name]) for name in names_of_tests(self.tests)]
         command, spend = pytest_command(root, changed, nodes), limits.total_cpu_s

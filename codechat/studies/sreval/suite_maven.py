@@ -15,6 +15,7 @@ from codechat.base.domain import Failure, Program, Verdict
 from codechat.base.errors import UserError
 from codechat.base.files import content_hash
 from codechat.sandbox import AddedOptions, Command, Ran, Sandbox, SandboxConfig
+from codechat.sandbox.languages.definitions import NONE, definition
 from codechat.sandbox.suites import SUITES
 from codechat.sandbox.suites.compilers import JavaOptions, find_home, seen_from
 from codechat.sandbox.suites.endings import judge_status
@@ -22,6 +23,7 @@ from codechat.sandbox.suites.repository import (
     FOLDER,
     INSIDE,
     LEFT_OUT,
+    Gap,
     file_content,
     packed_with,
     read_contents,
@@ -49,6 +51,7 @@ CRASHED = re.compile(
 SHOWN = 12  # lines of what Maven reports
 OTHERS = "use the repositories that the tasks were made from"
 _WORKING: dict[str, str] = {}  # by repository and test: why that does not run even untouched; empty if it does
+BESIDE = re.compile(r"@[\w.]+(?:\([^()]*\))?|/\*.*?\*/|//[^\n]*", re.DOTALL)  # annotations and comments of a method
 COMMANDS = ("/usr/bin", "/bin")  # Maven's own script, and the shell that starts a JVM for tests
 
 
@@ -102,7 +105,7 @@ class Maven:
 
     `project` is the repository's name and `folder` its path, None if it is not configured. The program replaces
     `method`, and `tests` the repository's own `test`. `words` are Maven's arguments. The local Maven repository is the
-    sandbox's `maven_repository`; without network Maven needs everything there.
+    sandbox's `maven_repository`; without network Maven needs everything there. If `whole`, programs are the whole file.
     """
 
     project: str
@@ -111,13 +114,15 @@ class Maven:
     test: Part
     tests: str
     words: tuple[str, ...]
+    whole: bool = False
     kind = "maven"
 
     @cached_property
     def key(self) -> str:
         """See `Suite.key`: depends on the repository's content, not its path. Raises `UserError` if it is missing."""
         parts = [[part.file, list(part.lines)] for part in (self.method, self.test)]
-        return content_hash([self.kind, parts, self.tests, list(self.words), sorted(self.outside.items())])
+        what = [parts, self.tests, list(self.words), *(["whole"] if self.whole else [])]
+        return content_hash([self.kind, *what, sorted(self.outside.items())])
 
     @property
     def outside(self) -> dict[str, str]:
@@ -134,6 +139,22 @@ class Maven:
         """Raises `UserError` if the method or the test is not where it should be."""
         for part in (self.method, self.test):
             part.replaced(root_of(self.folder), "")
+
+    @property
+    def _head(self) -> str:
+        """The method up to its body."""
+        return BESIDE.sub("", self.method.code).partition("{")[0].strip()
+
+    def gap(self) -> Gap:
+        """See `OfFile`."""
+        root = root_of(self.folder)
+        content = self.method.replaced(root, f"{self._head} {{\n    throw new UnsupportedOperationException();\n}}")
+        return Gap(root, self.method.file, content, self.method.code, self.test.file, self.tests, BUILT)
+
+    def holds_function(self, text: str) -> bool:
+        """See `OfFile`."""
+        name = re.search(r"[\w$]+(?=\s*\()", self._head)
+        return name is not None and definition(text, name[0]) > NONE
 
     def make_ready(self, limits: SandboxConfig, note: Callable[[str], None]) -> None:
         """See `NeedsSetup`. Raises `UserError` if tests of this kind cannot be run here."""
@@ -170,7 +191,8 @@ class Maven:
         """The reason if the repository's tests do not run even with nothing replaced; else empty. They are run once."""
         place = content_hash([self.method.file, self.test.file, list(self.words), sorted(self.outside.items())])
         if place not in _WORKING:
-            command = await asyncio.to_thread(self.command, sandbox.config, self.method.code, self.test.code)
+            own = replace(self, whole=False)
+            command = await asyncio.to_thread(own.command, sandbox.config, self.method.code, self.test.code)
             ran = await sandbox.run(command)
             failure = judge_build(ran, command, self.named).failure
             problem = (failure.exception or failure.reason) if failure else ""
@@ -180,9 +202,10 @@ class Maven:
     def command(self, limits: SandboxConfig, source: str, tests: str) -> Command:
         """The command that runs tests in a copy of the repository with a program. Raises `UserError`."""
         root, chain = root_of(self.folder), toolchain(JavaOptions.of(limits).java.home)
+        whole = source.encode("utf-8", "surrogatepass")
         changed = {
             self.test.file: self.test.replaced(root, tests),
-            self.method.file: self.method.replaced(root, source),
+            self.method.file: whole if self.whole else self.method.replaced(root, source),
         }
         local = str(Path(MavenOptions.of(limits).maven_repository or "").expanduser().resolve())
         archive = packed_with(root, changed, BUILT)

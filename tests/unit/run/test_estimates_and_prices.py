@@ -6,12 +6,13 @@ import pytest
 
 from codechat.base.domain import CHARS_PER_TOKEN, Usage
 from codechat.cli.app import main
-from codechat.models import MODELS
+from codechat.models import MODELS, ModelTraits
+from codechat.models.agent import AgentConfig, ExpectedTurn
 from codechat.models.prices import listed_prices, price_lists, prices_of
 from codechat.report.metrics.spending import Tariff
 from codechat.run.cell import build_cell
 from codechat.run.cell.budget import tariff_of_roles
-from codechat.run.cell.estimate import Need, Sizes, estimate_of
+from codechat.run.cell.estimate import STEP, Need, Sizes, assumptions_of, estimate_of
 from codechat.run.protocols import Ask
 from codechat.run.settings.compose import compose
 
@@ -110,3 +111,67 @@ def test_a_call_is_as_long_as_its_parts() -> None:
     assert {*found} == {"model"} and (found["model"].calls, found["model"].said) == (1.5, 15.0)
     assert found["model"].sent == pytest.approx(1.5 * 400 / CHARS_PER_TOKEN + 0.5 * 2 * 10)
     assert sizes.session(asks, 1)["model"].calls == 0.5 and sizes.session(asks, 2) == {}
+
+
+def agent(*, remembers: bool, requests: int = 3, overhead_tokens: int = 10_000) -> AgentConfig:
+    expected = ExpectedTurn(requests=requests, overhead_tokens=overhead_tokens)
+    return AgentConfig(name="m", command=("x",), continued=("x",) if remembers else None, expected=expected)
+
+
+MESSAGE, REPLY = 500, 300  # tokens
+ADDED = 2 * (REPLY / 3 + STEP)  # by a request: what it writes, and as much that it reads
+
+
+def two_turns(model: AgentConfig, **more: Any) -> Need:
+    size = MESSAGE * CHARS_PER_TOKEN
+    asks = [
+        Ask("model", turn, size * (turn + 1), REPLY * CHARS_PER_TOKEN, replies=turn, shared=size * turn)
+        for turn in range(2)
+    ]
+    return Sizes({}, {}, frozenset(), agents={"model": model}, **more).session(asks, 0)["model"]
+
+
+def test_an_agent_asks_several_times_a_turn_each_time_with_all_that_it_sends() -> None:
+    found = two_turns(agent(remembers=False))
+    turn = 3 * (10_000 + MESSAGE) + 3 * ADDED  # each request has what half a turn adds, on average
+    assert (found.calls, found.said) == (6, pytest.approx(2 * (REPLY + 3 * STEP)))
+    assert found.sent == pytest.approx(2 * turn)
+    begun = 2 * (10_000 + MESSAGE) + 3 * ADDED - ADDED / 2 * 2
+    assert found.cached == pytest.approx(2 * begun + 10_000), "all but the news; its instructions at a later turn"
+    remembered = two_turns(agent(remembers=True))
+    earlier = MESSAGE + 3 * ADDED
+    assert remembered.sent == pytest.approx(found.sent + 3 * earlier)
+    assert remembered.cached == pytest.approx(found.cached + 3 * earlier)
+    assert two_turns(agent(remembers=True), written=frozenset({"model"})).written == pytest.approx(
+        remembered.sent - remembered.cached
+    )
+
+
+def test_a_resumed_session_of_an_agent_sends_the_dialogue_that_it_remembers() -> None:
+    size = MESSAGE * CHARS_PER_TOKEN
+    ask = Ask("model", 4, 5 * size, REPLY * CHARS_PER_TOKEN, replies=4, shared=4 * size, shared_replies=4)
+    sizes = Sizes({}, {}, frozenset(), agents={"model": agent(remembers=True, requests=1, overhead_tokens=0)})
+    found = sizes.session([ask], 4)["model"]
+    assert (found.calls, found.cached) == (1, 0)
+    assert found.sent == pytest.approx(5 * MESSAGE + 4 * 2 * (REPLY + STEP))
+
+
+def test_the_dry_run_says_what_it_assumes_of_agents(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stand_in(config: AgentConfig) -> Any:
+        """Is never asked."""
+
+    known = MODELS["echo"]
+    component = type(known)("agent", AgentConfig, stand_in, ModelTraits(has_desk=True), MODELS.key)
+    monkeypatch.setitem(MODELS._components, "agent", component)
+    chosen = ["model=agent", "model.name=m", "model.command=[x]", "model.base_url=http://127.0.0.1:9/v1"]
+    words = [*chosen, "dataset.limit=1", "agenda.turns=2", "judge=rules"]
+    cells = [build_cell(compose([*words, f"model.expected.requests={count}"])) for count in (1, 5)]
+    assert cells[0].id == cells[1].id
+    few, many = (estimate_of(cell, Tariff({"model": None}), []) for cell in cells)
+    assert (few.calls["model"], many.calls["model"]) == (2, 10)
+    assert main([*words, "dry_run=true"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "a turn of a coding agent takes model.expected.requests requests" in said
+    assert len(assumptions_of([cells[0].config.model])) > len(assumptions_of([model("m", OPENAI)]))

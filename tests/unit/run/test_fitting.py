@@ -1,6 +1,7 @@
 """Which parts of a cell fit each other: what is refused, and what is remarked, by the conditions of each."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ from codechat.base.domain import Instruction, Target
 from codechat.base.errors import UserError
 from codechat.datasets.tasks import Task
 from codechat.judging import ADHERENCE, APPLICABILITY, CONSTRAINT
+from codechat.models import MODELS, ModelTraits
 from codechat.run.cell.fitting import (
     _check_languages,
     check_fit,
@@ -18,6 +20,7 @@ from codechat.run.cell.fitting import (
     other_languages,
     undecidable,
 )
+from codechat.run.protocols import PROTOCOLS
 from codechat.run.settings.compose import compose, owners
 from codechat.studies.refine.instructions import Pool
 from support.benches import OwnJudge
@@ -136,6 +139,39 @@ def test_prompts_that_speak_of_python_are_remarked_where_it_is_not_all(
 
 def dataset(name: str = "data") -> Any:
     return SimpleNamespace(name=name)
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (["protocol=static"], ""),
+        (["protocol=static", "protocol.harness=official"], ""),
+        (["protocol=static", "protocol.context=single"], "set protocol.context=full"),
+        (["protocol=static", "protocol.context=multi"], "set protocol.context=full"),
+        (["protocol=static", "protocol.context=n_round"], "set protocol.context=full"),
+        (["protocol=levels"], "set protocol.context=full"),
+        (["protocol=levels", "protocol.context=full"], ""),
+        (["protocol=repair"], ""),
+        (["protocol=dynamic"], ""),
+        (["protocol=refine"], ""),
+    ],
+)
+def test_options_that_start_anew_at_each_turn_do_not_fit_a_coding_agent(
+    words: list[str], remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, kind = compose([*words, "model=echo", "judge=rules"]).config, PROTOCOLS.of
+    over = replace(kind(config.protocol).traits, over=Task)
+    known = replace(kind(config.protocol), traits=over)
+    monkeypatch.setattr("codechat.run.cell.fitting.PROTOCOLS", SimpleNamespace(of=lambda _: known))
+    check_fit(config, dataset(), (task("x"),))
+    agent = replace(MODELS.of(config.model), traits=ModelTraits(has_desk=True))
+    monkeypatch.setattr("codechat.run.cell.fitting.MODELS", SimpleNamespace(of=lambda _: agent))
+    if not remedy:
+        check_fit(config, dataset(), (task("x"),))
+        return
+    with pytest.raises(UserError) as caught:
+        check_fit(config, dataset(), (task("x"),))
+    assert caught.value.remedy == remedy and "coding agent" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,13 @@ from codechat.base.config import result_option, run_option
 from codechat.base.domain import Build, Output
 from codechat.base.errors import InfrastructureError, UserError
 from codechat.datasets.tasks import Workspace
+from codechat.sandbox.rooms import UNPRIVILEGED, VARIABLES, Resident
+from codechat.sandbox.rooms.inside import furnish
 from codechat.studies.cab.environments import ENVIRONMENTS, Environment, Worktree
 from codechat.studies.cab.environments.checkout import Checkout
 from codechat.studies.cab.environments.commits import hold_commit
 from codechat.studies.cab.environments.images import HOME_OF_PYTHON, PLACE, Builder, Engine, Image, bundle, words
-from codechat.studies.cab.environments.inside import furnish
-from codechat.studies.cab.environments.resident import UNPRIVILEGED, VARIABLES, Limits, Resident, ResidentWorktree
+from codechat.studies.cab.environments.resident import Limits, ResidentWorktree, run_within
 
 SPARE_PROCESSES, SPARE_MB = 16, 128  # of the container, in addition to a command's
 GIVEN = "FROM {image}\nWORKDIR " + furnish.REPOSITORY + "\nCOPY . .\n"
@@ -146,7 +147,7 @@ class Docker:
         async def run(command: str) -> Output:
             resident = await self._start(image)
             try:
-                return await resident.run(command, self._config, self._config.test_s)
+                return await run_within(self._config, resident, command, self._config.test_s)
             finally:
                 await resident.aclose()
 

@@ -26,11 +26,12 @@ from codechat.base.domain import Build
 from codechat.base.errors import InfrastructureError
 from codechat.base.files import content_hash
 from codechat.datasets.tasks import Workspace
+from codechat.sandbox.rooms import CODE, UNPRIVILEGED, boot_code, legible
+from codechat.sandbox.rooms.inside.beside import HeadAndTail
+from codechat.sandbox.rooms.inside.starter import BLOCK
 from codechat.studies.cab.environments.build_files import Refused, parts_of, recipe
 from codechat.studies.cab.environments.commits import folder_of
-from codechat.studies.cab.environments.inside.beside import HeadAndTail
-from codechat.studies.cab.environments.inside.starter import BLOCK
-from codechat.studies.cab.environments.resident import CODE, UNPRIVILEGED, Limits, boot_code, legible
+from codechat.studies.cab.environments.resident import Limits
 
 PLACE = "/codechat"  # the folder of the interpreter in a container
 HOME_OF_PYTHON = f"PYTHONHOME={PLACE}"

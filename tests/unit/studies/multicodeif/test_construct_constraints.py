@@ -11,7 +11,7 @@ import pytest
 
 from codechat import compose, run
 from codechat.cli.app import main
-from codechat.testing.server import Call, OpenAIServer
+from codechat.testing import Call, OpenAIServer
 from support.construction import PLACE, ROLES, Agents, ends, fenced, read, snippet, story, words_of, write
 
 Construct = Callable[..., int]

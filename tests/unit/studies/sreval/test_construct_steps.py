@@ -20,7 +20,7 @@ from codechat.run.construct.recipe import compose_construction
 from codechat.sandbox.suites import Suite
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.studies.sreval.construct import Steps, StepsConfig, StepsRoles
-from codechat.testing.server import Call, OpenAIServer
+from codechat.testing import Call, OpenAIServer
 from support.construction import read, write
 from support.machine import needs_java
 

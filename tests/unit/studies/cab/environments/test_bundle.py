@@ -2,8 +2,8 @@
 
 import subprocess
 
+from codechat.sandbox.rooms import boot
 from codechat.studies.cab.environments.images import bundle
-from codechat.studies.cab.environments.resident import boot
 
 
 def test_it_holds_all_that_the_code_of_a_worktree_imports() -> None:
@@ -16,4 +16,4 @@ def test_it_holds_all_that_the_code_of_a_worktree_imports() -> None:
         [*program, *options, named], env={"PYTHONHOME": str(folder)}, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.strip() == str(folder / "environments/inside/starter.py")
+    assert done.stdout.strip() == str(folder / "sandbox/rooms/inside/starter.py")

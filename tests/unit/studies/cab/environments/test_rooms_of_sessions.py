@@ -14,9 +14,9 @@ from codechat.models.calls import Brake
 from codechat.run.journal import Journal
 from codechat.run.protocols.kit import Kit
 from codechat.run.protocols.services import Player, Services
+from codechat.sandbox.rooms import legible
 from codechat.studies.cab.environments import Worktree
 from codechat.studies.cab.environments.build_files import Refused, commands_writing, recipe
-from codechat.studies.cab.environments.resident import legible
 from codechat.studies.cab.verbs import build, environment_of, run_command
 from support.benches import Script, Words
 

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from codechat.sandbox.inside import isolate
 from codechat.sandbox.inside.beside import Ruleset, allow_reading, clear, landlock_version, used
 from codechat.sandbox.inside.supervise import INITS, Supervisor, descendants
-from codechat.studies.cab.environments.inside.furnish import HOME, REPOSITORY
+from codechat.sandbox.rooms.inside.furnish import HOME, REPOSITORY
 
 DISK_S, SHARE = 0.5, 10  # minimum time between two measurements of the files, also as a multiple of a measurement's
 ASKER = 9  # the descriptor of the socket to the resident process, until the shell begins

@@ -21,8 +21,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from codechat.sandbox.inside import isolate
-from codechat.studies.cab.environments.inside import furnish
-from codechat.studies.cab.environments.inside.beside import PIPE, Beside, HeadAndTail, memory_of
+from codechat.sandbox.rooms.inside import archive, furnish
+from codechat.sandbox.rooms.inside.beside import PIPE, Beside, HeadAndTail, memory_of
 
 LENGTH = struct.Struct("<I")
 BLOCK = 1 << 20
@@ -30,6 +30,7 @@ PIPE_SIZE = 1031  # F_SETPIPE_SZ
 WATCH_S = 0.05  # between two measurements of a command's memory
 SHELLS = ("/bin/bash", "/bin/sh")
 NOT_STARTED = 126
+LONGEST = 1000  # bytes of a problem
 OWN = 2  # processes of the worktree that belong to no command: this one, and the init process
 
 
@@ -102,8 +103,32 @@ class Starter:
         """Run each command that the parent sends, and answer with its end. Raises `EOFError` if the parent is gone."""
         while True:
             prepared = self._prepare()  # before the command comes
-            order = receive(self._control)
+            while "command" not in (order := receive(self._control)):
+                if "end" not in order:  # else it ended meanwhile
+                    self._hand_over(order)
             send(self._control, self._run(prepared, order["command"], order["seconds"]))
+
+    def _hand_over(self, order: dict[str, Any]) -> None:
+        """Send the descriptor that an order asks for: a listening socket, or a pipe of the archive of all files."""
+        if "listen" in order:
+            with socket.create_server(("127.0.0.1", order["listen"])) as listener:
+                socket.send_fds(self._control, [b"F"], [listener.fileno()])
+            return
+        reader, writer = os.pipe2(os.O_CLOEXEC)
+        ours, theirs = (reader, writer) if "load" in order else (writer, reader)
+        answer, answering = os.pipe2(os.O_CLOEXEC)
+        child = os.fork()
+        if child == 0:
+            os.close(theirs)
+            os.write(answering, b"." + archive.transfer(ours, order, self._limits).encode()[:LONGEST])
+            os._exit(0)
+        socket.send_fds(self._control, [b"F"], [theirs])
+        for handle in (reader, writer, answering):
+            os.close(handle)
+        said = os.read(answer, 2 * LONGEST).decode(errors="replace")
+        os.close(answer)
+        os.waitpid(child, 0)
+        send(self._control, {"problem": said[1:] if said else "its process was killed"})
 
     def leave(self) -> NoReturn:
         """End this process and all remaining ones."""
@@ -174,8 +199,8 @@ class Starter:
                     output.add(data)
                     if not data:
                         poll.unregister(reader)
-                else:  # the parent is gone, or sends out of turn
-                    raise EOFError
+                else:  # the parent ends the command, or is gone
+                    why = receive(self._control)["end"]
 
     def _child(self, command: int, writer: int) -> NoReturn:
         """Become the first process of a command."""

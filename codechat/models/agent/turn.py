@@ -1,0 +1,147 @@
+"""A turn of an agent as its record has it: what it said, the steps that it took, and the files that it changed."""
+
+import hashlib
+import json
+import re
+import tarfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import jmespath
+
+from codechat.base.domain import STEP_KINDS, AgentStep, StepKind
+from codechat.base.texts import writable
+from codechat.models.agent.config import OutputConfig
+from codechat.sandbox.languages import LONGEST_REPLY
+
+WORKSPACE, HOME = "workspace/", "home/"
+"""The folders in an archive of a room."""
+MOST_STEPS, LONGEST_TEXT = 100, 2000
+"""Steps of a turn that are kept, and characters of each of their texts."""
+LONGEST_DIFF, LONGEST_COMPARED, MOST_LINES = 20_000, 100_000, 2_000
+"""Characters of a turn's diff, and characters and lines of a file in it."""
+LEFTOVERS = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules", ".git"})
+"""Folders whose changes are no edits."""
+RUNS_CODE = re.compile(
+    r"(?:\A|[;&|(\n'\"])[ \t]*(?:[\w./-]*/)?"
+    r"(?:python[\d.]*|pytest|node|deno|bun|tsx?|java|javac|kotlinc?|go|cargo|rustc|gcc|g\+\+|clang|make|mvn|dotnet|ruby)\b"
+)
+"""A command that starts an interpreter, a compiler or a test runner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The last message, the conversation's name, and the steps. `omitted` steps are left out."""
+
+    reply: str
+    session: str
+    steps: tuple[AgentStep, ...]
+    omitted: int
+
+    @property
+    def ran_code(self) -> bool:
+        """Whether a command ran code."""
+        return any(each.kind == "command" and RUNS_CODE.search(each.text) for each in self.steps)
+
+
+def read_output(config: OutputConfig, output: bytes) -> Said:
+    """What an agent printed. Lines that are no JSON, as where a long output was cut, are left out."""
+    text = output.decode("utf-8", "replace")
+    if config.format == "text":
+        return Said(str(writable(text.strip())), "", (), 0)
+    reply = session = ""
+    parts: dict[str, dict[str, Any]] = {}
+    for value in _values(text, lines=config.format == "jsonl"):
+        reply = _text(jmespath.search(config.reply, value)) or reply
+        session = _text(jmespath.search(config.session, value)) or session
+        found = jmespath.search(config.steps, value)
+        for step in found if isinstance(found, list) else ():
+            if isinstance(step, Mapping):
+                known = parts.setdefault(str(step.get("id") or f"unnamed {len(parts)}"), {})
+                known |= {
+                    name: part for name, part in step.items() if not (part is None or part is False or part == "")
+                }
+    steps = [_step(each) for each in parts.values() if each.get("text")]
+    return Said(reply, session, tuple(steps[:MOST_STEPS]), max(0, len(steps) - MOST_STEPS))
+
+
+def _values(text: str, *, lines: bool) -> Iterator[Any]:
+    for part in text.split("\n") if lines else (text,):
+        try:
+            yield json.loads(part)
+        except (ValueError, RecursionError):
+            continue
+
+
+def _text(value: Any) -> str:
+    return str(writable(value)) if isinstance(value, str) else ""
+
+
+def _step(parts: Mapping[str, Any]) -> AgentStep:
+    status = parts.get("status")
+    kind: StepKind = next((each for each in STEP_KINDS if each == parts.get("kind")), "tool")
+    return AgentStep(
+        kind,
+        _bounded(parts["text"]),
+        _bounded(parts.get("output", "")),
+        status if isinstance(status, int) and not isinstance(status, bool) else None,
+    )
+
+
+def _bounded(value: Any) -> str:
+    text = str(writable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)))
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
+
+
+class Files:
+    """The regular files of the workspace in an archive of a room, by path."""
+
+    def __init__(self, archive: Path) -> None:
+        self._archive = archive
+        self._entries: dict[str, bytes] = {}  # a hash each
+        with tarfile.open(archive) as opened:
+            for entry in opened:
+                if entry.isreg() and entry.name.startswith(WORKSPACE) and (data := opened.extractfile(entry)):
+                    self._entries[entry.name.removeprefix(WORKSPACE)] = hashlib.sha256(data.read()).digest()
+
+    def text(self, path: str, folder: str = WORKSPACE) -> str | None:
+        """A file's text, cut where no reply is that long; None without such a file."""
+        with tarfile.open(self._archive) as opened:
+            try:
+                entry = opened.getmember(f"{folder}{path}")
+            except KeyError:
+                return None
+            data = opened.extractfile(entry) if entry.isreg() else None
+            return None if data is None else str(writable(data.read(LONGEST_REPLY + 1).decode("utf-8", "replace")))
+
+    def changed(self, after: "Files") -> list[str]:
+        """The paths of files that another state lacks, or has otherwise, without leftovers of tools."""
+        paths = (path for path in {**self._entries, **after._entries} if not LEFTOVERS & {*PurePosixPath(path).parts})
+        return sorted(path for path in paths if self._entries.get(path) != after._entries.get(path))
+
+
+def lines_changed(before: str | None, after: str | None) -> tuple[int, int]:
+    """How many lines were added and removed; a moved line is neither."""
+    old, new = (Counter((text or "").splitlines()) for text in (before, after))
+    return (new - old).total(), (old - new).total()
+
+
+def diff_of(before: Files, after: Files, paths: list[str]) -> str:
+    """The changes of text files, bounded; of long ones the name alone."""
+    whole = ""
+    for path in paths:
+        texts = before.text(path) or "", after.text(path) or ""
+        old, new = (text.splitlines() for text in texts)
+        if sum(map(len, texts)) > LONGEST_COMPARED or len(old) + len(new) > MOST_LINES:
+            part = f"--- {path}: too long to be compared\n"
+        else:
+            lines = unified_diff(old, new, f"before/{path}", f"after/{path}", lineterm="")
+            part = "\n".join(lines) + "\n"
+        if len(whole) + len(part) > LONGEST_DIFF:
+            return f"{whole}{part[: LONGEST_DIFF - len(whole)]}…"
+        whole += part
+    return whole
