@@ -7,18 +7,21 @@ endpoint, by a gateway that counts and pays (`gateway.py`). `turn.py` reads what
 import asyncio
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codechat.base.domain import AgentStep, Reply, Trajectory, TurnEnd
 from codechat.base.errors import UserError
 from codechat.base.template import fill
 from codechat.models import MODELS, Desk, Request
 from codechat.models.agent.config import AgentConfig
-from codechat.models.agent.gateway import Gateway, Meter
 from codechat.models.agent.turn import HOME, Files, diff_of, lines_changed, read_output
 from codechat.models.agent.workspace import Installation, Workspace
 from codechat.models.calls.limits import endpoint_at
 from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo
 from codechat.sandbox.rooms import Ended
+
+if TYPE_CHECKING:
+    from codechat.models.agent.gateway import Meter
 
 __all__ = ["Agent", "AgentConfig"]
 
@@ -32,6 +35,8 @@ class Agent:
     """Starts the agent once a request, in the room of the request's session."""
 
     def __init__(self, config: AgentConfig) -> None:
+        from codechat.models.agent.gateway import Gateway
+
         self.config, self._gateway = config, Gateway(config)
         self._installation: Installation | None = None
         self._presented = False
@@ -117,7 +122,7 @@ class Agent:
         await self._gateway.aclose()
 
 
-async def _run(workspace: Workspace, meter: Meter, prompt: str) -> tuple[Ended, TurnEnd | None]:
+async def _run(workspace: Workspace, meter: "Meter", prompt: str) -> tuple[Ended, TurnEnd | None]:
     """The agent's end, and the limit of the gateway that ended it. Raises what ends the whole session."""
     running = asyncio.ensure_future(workspace.run(prompt))
     over = asyncio.ensure_future(meter.over())
