@@ -1,0 +1,241 @@
+"""Results of Harbor for tasks that `export format=harbor` wrote, as recorded sessions: a trial is a dialogue.
+
+A step gives its turn the verifier's rewards, the agent's trajectory (ATIF), its tokens and, as an artifact, its file.
+Scopes, changes and skipped turns come from the exported tasks. A trial without a verdict at each step is left out.
+"""
+
+import difflib
+import json
+import re
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import AliasPath, BaseModel, Field, ValidationError
+
+from codechat.base.config import original_option
+from codechat.base.domain import AgentStep, Message, StepKind, Trajectory, TurnEnd, Usage
+from codechat.base.errors import UserError
+from codechat.base.records import InstructionRecord, SessionRecord
+from codechat.base.template import counted
+from codechat.datasets.importing import FORMATS, ImportConfig, Imported, PublishedTurn, dialogue
+from codechat.datasets.reading.lines import problem_of
+from codechat.sandbox.languages import file_for
+
+MOST_STEPS, LONGEST_TEXT = 500, 4000  # steps of a turn that are kept, and characters of each and of its output
+REMEDY = "source=FOLDER is a job of `harbor run` over exported tasks, tasks=FOLDER the tasks (docs/published.md)"
+COMMANDS = ("command", "cmd", "keystrokes")  # what agents call the command among a tool's arguments
+_WRITES = re.compile(r"edit|write|create|replace|insert|patch", re.IGNORECASE)
+Content = str | list[dict[str, Any]] | None
+M = TypeVar("M", bound=BaseModel)
+
+
+def _inner(*path: str) -> Any:
+    """A field that lies deeper in the JSON; None without it."""
+    return Field(None, validation_alias=AliasPath(*path))
+
+
+class _Turn(BaseModel):
+    turn: int
+    skipped: bool
+    instruction: InstructionRecord | None = None
+
+
+class _Frozen(BaseModel):
+    """What the export wrote into task.toml for the import."""
+
+    task_id: str
+    dataset: str
+    language: str
+    agenda: list[str]
+    seed: int
+    turns: list[_Turn]
+
+
+class _Step(BaseModel):
+    step_name: str
+    rewards: dict[str, float] | None = _inner("verifier_result", "rewards")
+    raised: str | None = _inner("exception_info", "exception_type")
+    began: datetime | None = _inner("agent_execution", "started_at")
+    ended: datetime | None = _inner("agent_execution", "finished_at")
+    sent: int | None = _inner("agent_result", "n_input_tokens")
+    received: int | None = _inner("agent_result", "n_output_tokens")
+    cached: int | None = _inner("agent_result", "n_cache_tokens")
+
+
+class _Trial(BaseModel):
+    """A trial's result; a whole job's has no names."""
+
+    task_name: str = ""
+    trial_name: str = ""
+    agent: str | None = _inner("agent_info", "name")
+    model: str | None = _inner("agent_info", "model_info", "name")
+    task_folder: str | None = _inner("task_id", "path")
+    resumes: bool | None = _inner("config", "agent", "resume_trajectory")
+    step_results: list[_Step] | None = None
+
+
+class _Call(BaseModel):
+    tool_call_id: str
+    function_name: str
+    arguments: dict[str, Any]
+
+
+class _Result(BaseModel):
+    source_call_id: str | None = None
+    content: Content = None
+
+
+class _Said(BaseModel):
+    """A step of ATIF."""
+
+    source: str
+    message: Content
+    tool_calls: list[_Call] | None = None
+    results: list[_Result] | None = _inner("observation", "results")
+    sent: int | None = _inner("metrics", "prompt_tokens")
+    received: int | None = _inner("metrics", "completion_tokens")
+    cached: int | None = _inner("metrics", "cached_tokens")
+    llm_call_count: int | None = None
+
+
+class _Atif(BaseModel):
+    steps: list[_Said]
+
+
+class HarborImport(ImportConfig):
+    """Options of `harbor`."""
+
+    format: Literal["harbor"] = original_option("harbor", "what the source is")
+
+
+@FORMATS.register("harbor", HarborImport)
+def harbor(config: HarborImport) -> Imported:
+    """Results of Harbor for exported dialogues; a file for each agent and attempt if there are several (out=FOLDER)."""
+    found: dict[str, list[SessionRecord]] = defaultdict(list)
+    attempts, unfinished = Counter[tuple[str, str]](), list[str]()
+    for path in sorted(Path(config.source).rglob("result.json")):
+        trial = _read(_Trial, path)
+        if not trial.trial_name:
+            continue
+        name = trial.task_name.rpartition("/")[2]
+        task = Path(config.tasks) / name if config.tasks else Path(trial.task_folder or name)
+        frozen = _read(_Frozen, task / "task.toml")
+        steps = {step.step_name: step for step in trial.step_results or () if step.rewards is not None}
+        if any(f"turn-{turn.turn}" not in steps for turn in frozen.turns if not turn.skipped):
+            unfinished.append(trial.trial_name)
+            continue
+        model = config.model or "/".join(filter(None, (trial.agent, trial.model)))
+        turns = list(_turns(frozen, steps, task, path.parent, remembers=bool(trial.resumes)))
+        session = dialogue(frozen.task_id, frozen.dataset, model, turns, language=frozen.language, seed=frozen.seed)
+        attempts[model, frozen.task_id] += 1
+        found[f"{model}-{attempts[model, frozen.task_id]}"].append(session.model_copy(update={"agenda": frozen.agenda}))
+    if not found:
+        raise UserError(f"{config.source} holds no trial with a verdict at each step", REMEDY)
+    remarks = []
+    if unfinished:
+        left = f"{counted(len(unfinished), 'trial')} without a verdict at each step left out"
+        remarks.append(f"{left}: the first is {unfinished[0]}")
+    sessions = [each for part in found.values() for each in part]
+    return Imported(sessions, [], remarks, dict(found) if len(found) > 1 else {})
+
+
+def _read(kind: type[M], path: Path) -> M:
+    try:
+        text = path.read_text(encoding="utf-8")
+        whole = tomllib.loads(text)["metadata"]["codechat"] if path.suffix == ".toml" else json.loads(text)
+        return kind.model_validate(whole)
+    except ValidationError as error:
+        raise UserError(f"{path}: not as Harbor writes it: {problem_of(error)}", REMEDY) from error
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"cannot read {path}: {error}", REMEDY) from error
+
+
+def _turns(
+    frozen: _Frozen, steps: dict[str, _Step], task: Path, trial: Path, *, remembers: bool
+) -> Iterator[PublishedTurn]:
+    last = PublishedTurn(None, None)
+    earlier: list[_Said] = []
+    for turn in frozen.turns:
+        if turn.skipped:
+            yield PublishedTurn(last.code, last.passed, skipped=True)
+            continue
+        place = Path("steps", f"turn-{turn.turn}")
+        step, rewards = steps[place.name], steps[place.name].rewards or {}
+        atif = trial / place / "agent" / "trajectory.json"
+        said = _read(_Atif, atif).steps if atif.is_file() else []
+        new = said[len(earlier) :] if said[: len(earlier)] == earlier else said  # a conversation that goes on repeats
+        earlier = said
+        file = file_for(frozen.language)
+        code = next((path.read_text("utf-8", "replace") for path in (trial / place / "artifacts").rglob(file)), None)
+        did = _did(new, Path(file).stem)
+        changes = [line[:1] for line in difflib.ndiff((last.code or "").splitlines(), (code or "").splitlines())]
+        replies = [_text(each.message) for each in new if each.source == "agent"]
+        ended: TurnEnd = "time" if step.raised == "AgentTimeoutError" else "error" if step.raised else "exit"
+        last = PublishedTurn(
+            code,
+            rewards.get("reward") == 1,
+            outcome="no_code" if code is None else None,
+            request=[Message("user", (task / place / "instruction.md").read_text(encoding="utf-8"))],
+            response=replies[-1] if replies else "",
+            own={
+                "instruction": turn.instruction,
+                "passed_base": rewards.get("passed_base", rewards.get("reward")) == 1,
+                "usage": _usage(new, step),
+                "latency_s": (step.ended - step.began).total_seconds() if step.began and step.ended else 0.0,
+                "trajectory": replace(
+                    did, file=code, lines_added=changes.count("+"), lines_removed=changes.count("-"),
+                    ended=ended, remembers=remembers,
+                ),
+            },
+        )  # fmt: skip
+        yield last
+
+
+def _usage(said: list[_Said], step: _Step) -> Usage:
+    """By the steps of the trajectory; if these count nothing, by the agent's own totals."""
+    sent, received, cached = (
+        sum(getattr(each, name) or 0 for each in said) or getattr(step, name) or 0
+        for name in ("sent", "received", "cached")
+    )
+    return Usage(sent, received, cached)
+
+
+def _did(said: list[_Said], stem: str) -> Trajectory:
+    """The calls of tools with their results. A command that names the file, whose name begins with `stem`, ran it."""
+    made = []
+    for each in said:
+        outputs = {result.source_call_id: _text(result.content)[:LONGEST_TEXT] for result in each.results or ()}
+        for call in each.tool_calls or ():
+            kind, text = _kind_of(call)
+            made.append(AgentStep(kind, text[:LONGEST_TEXT], outputs.get(call.tool_call_id, "")))
+    return Trajectory(
+        None,
+        tuple(made[:MOST_STEPS]),
+        max(0, len(made) - MOST_STEPS),
+        ran_code=any(each.kind == "command" and stem in each.text for each in made),
+        requests=sum(each.llm_call_count or 0 for each in said),
+    )
+
+
+def _kind_of(call: _Call) -> tuple[StepKind, str]:
+    """A command, an edit by its path, or any other tool with its input."""
+    given, command = call.arguments, next((call.arguments[key] for key in COMMANDS if key in call.arguments), None)
+    path = given.get("file_path") or given.get("path")
+    if path is not None:  # the command of an editor is a verb
+        verb = command if isinstance(command, str) else call.function_name
+        return ("edit", str(path)) if _WRITES.search(verb) else ("tool", f"{call.function_name} {path}")
+    if command is not None:
+        return "command", command if isinstance(command, str) else " ".join(map(str, command))
+    text = f"{call.function_name} {json.dumps(given, ensure_ascii=False)}"
+    return "edit" if _WRITES.search(call.function_name) else "tool", text
+
+
+def _text(content: Content) -> str:
+    if isinstance(content, list):
+        return "\n".join(part["text"] for part in content if part.get("text"))
+    return content or ""
