@@ -9,8 +9,7 @@ import json
 import re
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -18,13 +17,12 @@ from typing import Any, Literal, TypeVar
 from pydantic import AliasPath, BaseModel, Field, ValidationError
 
 from codechat.base.config import original_option
-from codechat.base.domain import AgentStep, Message, StepKind, Trajectory, TurnEnd, Usage
+from codechat.base.domain import AgentStep, Message, StepKind, Trajectory, Usage
 from codechat.base.errors import UserError
 from codechat.base.records import InstructionRecord, SessionRecord
 from codechat.base.template import counted
 from codechat.datasets.importing import FORMATS, ImportConfig, Imported, PublishedTurn, dialogue
 from codechat.datasets.reading.lines import problem_of
-from codechat.sandbox.languages import file_for
 
 MOST_STEPS, LONGEST_TEXT = 500, 4000  # steps of a turn that are kept, and characters of each and of its output
 REMEDY = "source=FOLDER is a job of `harbor run` over exported tasks, tasks=FOLDER the tasks (docs/published.md)"
@@ -48,6 +46,7 @@ class _Turn(BaseModel):
 class _Frozen(BaseModel):
     """What the export wrote into task.toml for the import."""
 
+    file: str
     task_id: str
     dataset: str
     language: str
@@ -162,21 +161,17 @@ def _turns(
     earlier: list[_Said] = []
     for turn in frozen.turns:
         if turn.skipped:
-            yield PublishedTurn(last.code, last.passed, skipped=True)
+            yield PublishedTurn(last.code, last.passed, outcome=last.outcome, skipped=True)
             continue
         place = Path("steps", f"turn-{turn.turn}")
         step, rewards = steps[place.name], steps[place.name].rewards or {}
-        atif = trial / place / "agent" / "trajectory.json"
+        atif, file = trial / place / "agent" / "trajectory.json", trial / place / "artifacts" / frozen.file.lstrip("/")
         said = _read(_Atif, atif).steps if atif.is_file() else []
-        new = said[len(earlier) :] if said[: len(earlier)] == earlier else said  # a conversation that goes on repeats
-        earlier = said
-        file = file_for(frozen.language)
-        code = next((path.read_text("utf-8", "replace") for path in (trial / place / "artifacts").rglob(file)), None)
-        did = _did(new, Path(file).stem)
-        changes = [line[:1] for line in difflib.ndiff((last.code or "").splitlines(), (code or "").splitlines())]
+        repeats = remembers and said[: len(earlier)] == earlier  # a conversation that goes on
+        new, earlier = said[len(earlier) :] if repeats else said, said
+        code = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else None
         replies = [_text(each.message) for each in new if each.source == "agent"]
-        ended: TurnEnd = "time" if step.raised == "AgentTimeoutError" else "error" if step.raised else "exit"
-        last = PublishedTurn(
+        yield (last := PublishedTurn(
             code,
             rewards.get("reward") == 1,
             outcome="no_code" if code is None else None,
@@ -185,40 +180,39 @@ def _turns(
             own={
                 "instruction": turn.instruction,
                 "passed_base": rewards.get("passed_base", rewards.get("reward")) == 1,
-                "usage": _usage(new, step),
+                "usage": _usage(new if remembers or any(each.sent for each in new) else [step]),
                 "latency_s": (step.ended - step.began).total_seconds() if step.began and step.ended else 0.0,
-                "trajectory": replace(
-                    did, file=code, lines_added=changes.count("+"), lines_removed=changes.count("-"),
-                    ended=ended, remembers=remembers,
-                ),
+                "trajectory": _trajectory(new, step, code, last.code or "", file.stem, remembers=remembers),
             },
-        )  # fmt: skip
-        yield last
+        ))  # fmt: skip
 
 
-def _usage(said: list[_Said], step: _Step) -> Usage:
-    """By the steps of the trajectory; if these count nothing, by the agent's own totals."""
-    sent, received, cached = (
-        sum(getattr(each, name) or 0 for each in said) or getattr(step, name) or 0
-        for name in ("sent", "received", "cached")
-    )
-    return Usage(sent, received, cached)
+def _usage(counts: Sequence[_Said | _Step]) -> Usage:
+    sums = {name: sum(getattr(each, name) or 0 for each in counts) for name in ("sent", "received", "cached")}
+    return Usage(sums["sent"], sums["received"], sums["cached"])
 
 
-def _did(said: list[_Said], stem: str) -> Trajectory:
-    """The calls of tools with their results. A command that names the file, whose name begins with `stem`, ran it."""
+def _trajectory(
+    said: Sequence[_Said], step: _Step, code: str | None, before: str, stem: str, *, remembers: bool
+) -> Trajectory:
+    """What the agent did. A command with the file's `stem` in it ran the code."""
     made = []
     for each in said:
         outputs = {result.source_call_id: _text(result.content)[:LONGEST_TEXT] for result in each.results or ()}
         for call in each.tool_calls or ():
             kind, text = _kind_of(call)
             made.append(AgentStep(kind, text[:LONGEST_TEXT], outputs.get(call.tool_call_id, "")))
+    changes = [line[0] for line in difflib.unified_diff(before.split("\n"), (code or "").split("\n"), n=0)][2:]
     return Trajectory(
-        None,
+        code,
         tuple(made[:MOST_STEPS]),
         max(0, len(made) - MOST_STEPS),
         ran_code=any(each.kind == "command" and stem in each.text for each in made),
+        lines_added=changes.count("+"),
+        lines_removed=changes.count("-"),
+        ended="time" if step.raised == "AgentTimeoutError" else "error" if step.raised else "exit",
         requests=sum(each.llm_call_count or 0 for each in said),
+        remembers=remembers,
     )
 
 

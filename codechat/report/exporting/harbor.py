@@ -113,7 +113,7 @@ def _task(name: str, session: SessionRecord, task: Task, seconds: int) -> Files:
     tables: list[tuple[str, Mapping[str, Any]]] = [
         ("", {"schema_version": "1.4", "artifacts": [file], "multi_step_reward_strategy": "mean"}),
         ("[task]", {"name": f"codechat/{name}", "description": f"{session.task_id}, {counted(len(asked), 'request')}"}),
-        ("[metadata.codechat]", {**session.model_dump(include=kept), "turns": turns}),
+        ("[metadata.codechat]", {"file": file, **session.model_dump(include=kept), "turns": turns}),
         ("[agent]", {"timeout_sec": AgentLimits().seconds}),
         ("[verifier]", {"environment_mode": "separate", "timeout_sec": seconds + START_S}),
         ("[environment]", {"workdir": WORK}),
