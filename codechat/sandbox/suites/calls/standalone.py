@@ -103,7 +103,7 @@ def _become_program(job: dict[str, Any], results: socket.socket) -> NoReturn:
             isolate.drop_user(isolate.NO_USER)
         for limit, value in (("AS", job["memory"]), ("FSIZE", job["file"]), ("CPU", 2 * job["cpu"]), ("CORE", 0)):
             resource.setrlimit(getattr(resource, f"RLIMIT_{limit}"), (value, value))
-        own: Any = bytearray(wire.SHARED_SIZE)  # what is not sent when it is killed is lost: no verdict needs it
+        own: Any = bytearray(wire.SHARED_SIZE)  # frames that a kill leaves here are lost: no verdict needs them
         candidate.run(job, socket.socket(fileno=3), own)
     finally:
         os._exit(70)

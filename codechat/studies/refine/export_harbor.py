@@ -30,6 +30,7 @@ from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.sandbox.languages import file_for
 from codechat.sandbox.suites.calls import Calls
 from codechat.sandbox.suites.calls.standalone import MODULES
+from codechat.studies.refine.format_harbor import Frozen
 
 WORK = "/app"
 START_S = 120  # seconds that a verifier may take beyond its program
@@ -108,12 +109,11 @@ def _task(name: str, session: SessionRecord, task: Task, seconds: int) -> Files:
     """The files of a task without codechat's modules; `seconds` is the most that a program takes."""
     file = f"{WORK}/{file_for(session.language)}"
     asked = [turn for turn in session.turns if not turn.skipped]
-    turns = [turn.model_dump(include={"turn", "skipped", "instruction"}, exclude_none=True) for turn in session.turns]
-    kept = {"cell_id", "task_id", "dataset", "language", "agenda", "seed"}
+    frozen = Frozen.model_validate({**session.model_dump(), "file": file}).model_dump(exclude_none=True)
     tables: list[tuple[str, Mapping[str, Any]]] = [
         ("", {"schema_version": "1.4", "artifacts": [file], "multi_step_reward_strategy": "mean"}),
         ("[task]", {"name": f"codechat/{name}", "description": f"{session.task_id}, {counted(len(asked), 'request')}"}),
-        ("[metadata.codechat]", {"file": file, **session.model_dump(include=kept), "turns": turns}),
+        ("[metadata.codechat]", frozen),
         ("[agent]", {"timeout_sec": AgentLimits().seconds}),
         ("[verifier]", {"environment_mode": "separate", "timeout_sec": seconds + START_S}),
         ("[environment]", {"workdir": WORK}),

@@ -37,14 +37,16 @@ def _inner(*path: str) -> Any:
     return Field(None, validation_alias=AliasPath(*path))
 
 
-class _Turn(BaseModel):
+class FrozenTurn(BaseModel):
+    """A turn of the exported dialogue."""
+
     turn: int
     skipped: bool
     instruction: InstructionRecord | None = None
 
 
-class _Frozen(BaseModel):
-    """What the export wrote into task.toml for the import."""
+class Frozen(BaseModel):
+    """The exported dialogue, as task.toml keeps it for the import; `file` is the path of the code."""
 
     file: str
     task_id: str
@@ -52,7 +54,7 @@ class _Frozen(BaseModel):
     language: str
     agenda: list[str]
     seed: int
-    turns: list[_Turn]
+    turns: list[FrozenTurn]
 
 
 class _Step(BaseModel):
@@ -123,7 +125,7 @@ def harbor(config: HarborImport) -> Imported:
             continue
         name = trial.task_name.rpartition("/")[2]
         task = Path(config.tasks) / name if config.tasks else Path(trial.task_folder or name)
-        frozen = _read(_Frozen, task / "task.toml")
+        frozen = _read(Frozen, task / "task.toml")
         steps = {step.step_name: step for step in trial.step_results or () if step.rewards is not None}
         if any(f"turn-{turn.turn}" not in steps for turn in frozen.turns if not turn.skipped):
             unfinished.append(trial.trial_name)
@@ -155,7 +157,7 @@ def _read(kind: type[M], path: Path) -> M:
 
 
 def _turns(
-    frozen: _Frozen, steps: dict[str, _Step], task: Path, trial: Path, *, remembers: bool
+    frozen: Frozen, steps: dict[str, _Step], task: Path, trial: Path, *, remembers: bool
 ) -> Iterator[PublishedTurn]:
     last = PublishedTurn(None, None)
     earlier: list[_Said] = []
@@ -167,7 +169,7 @@ def _turns(
         step, rewards = steps[place.name], steps[place.name].rewards or {}
         atif, file = trial / place / "agent" / "trajectory.json", trial / place / "artifacts" / frozen.file.lstrip("/")
         said = _read(_Atif, atif).steps if atif.is_file() else []
-        repeats = remembers and said[: len(earlier)] == earlier  # a conversation that goes on
+        repeats = remembers and said[: len(earlier)] == earlier  # one conversation, continued
         new, earlier = said[len(earlier) :] if repeats else said, said
         code = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else None
         replies = [_text(each.message) for each in new if each.source == "agent"]

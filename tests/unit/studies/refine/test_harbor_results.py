@@ -9,7 +9,7 @@ import pytest
 from codechat.base.domain import AgentStep, Usage
 from codechat.base.records import SessionRecord, read_sessions
 from codechat.cli.app import main
-from codechat.datasets.importing.harbor import HarborImport, harbor
+from codechat.studies.refine.format_harbor import HarborImport, harbor
 from support.mistakes import mistake
 
 TASK = """

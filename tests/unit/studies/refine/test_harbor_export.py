@@ -10,9 +10,9 @@ from codechat.base.domain import Message, Target
 from codechat.base.records import InstructionRecord, SessionRecord, TurnRecord
 from codechat.cli.app import main
 from codechat.datasets.tasks import Task
-from codechat.report.exporting.harbor import _require_exportable, _task
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.calls import Calls, Driven
+from codechat.studies.refine.export_harbor import _require_exportable, _task
 from support.mistakes import mistake
 
 CALLS = Calls("f", None, ((1,),), expected_base=(1,))
