@@ -10,11 +10,10 @@ from pathlib import Path
 
 from codechat.base.domain import AgentStep, Reply, Trajectory, TurnEnd
 from codechat.base.errors import UserError
-from codechat.base.template import fill
 from codechat.models import MODELS, Desk, Request
 from codechat.models.agent.config import AgentConfig
 from codechat.models.agent.gateway import Gateway, Meter
-from codechat.models.agent.turn import HOME, Files, diff_of, lines_changed, read_output
+from codechat.models.agent.turn import HOME, Files, diff_of, lines_changed, prompt_of, read_output
 from codechat.models.agent.workspace import Installation, Workspace
 from codechat.models.calls.limits import endpoint_at
 from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo
@@ -71,7 +70,9 @@ class Agent:
         attempts = workspace.count_attempt(request)
         assert workspace.listener is not None
         async with self._gateway.metering(workspace.listener, workspace.path(request, ".calls")) as meter:
-            done, limit = await _run(workspace, meter, self._prompt(request, file))
+            done, limit = await _run(
+                workspace, meter, prompt_of(request.messages, request.turn, self.config.here, file)
+            )
         errors = "" if done.status == 0 else await workspace.errors()
         if limit is None and done.ended == "exit" and done.status and not meter.requests:
             raise UserError(
@@ -104,11 +105,6 @@ class Agent:
             rate_limited=meter.rate_limited,
             trajectory=trajectory,
         )
-
-    def _prompt(self, request: Request, file: str) -> str:
-        """The newest message, after the system's at the first request, and the sentence on the file."""
-        system = [each.content for each in request.messages if each.role == "system" and not request.turn]
-        return "\n\n".join((*system, request.messages[-1].content.strip("\n"), fill(self.config.here, file=file)))
 
     async def aclose(self) -> None:
         """Close the connections to the endpoint."""

@@ -5,7 +5,7 @@ import json
 import re
 import tarfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path, PurePosixPath
@@ -13,7 +13,8 @@ from typing import Any
 
 import jmespath
 
-from codechat.base.domain import STEP_KINDS, AgentStep, StepKind
+from codechat.base.domain import STEP_KINDS, AgentStep, Message, StepKind
+from codechat.base.template import fill
 from codechat.base.texts import writable
 from codechat.models.agent.config import OutputConfig
 from codechat.sandbox.languages import LONGEST_REPLY
@@ -31,6 +32,12 @@ RUNS_CODE = re.compile(
     r"(?:python[\d.]*|pytest|node|deno|bun|tsx?|java|javac|kotlinc?|go|cargo|rustc|gcc|g\+\+|clang|make|mvn|dotnet|ruby)\b"
 )
 """A command that starts an interpreter, a compiler or a test runner."""
+
+
+def prompt_of(messages: Sequence[Message], turn: int, here: str, file: str) -> str:
+    """What an agent is told: the newest message, after the system's at the first turn, and the sentence `here`."""
+    system = [each.content for each in messages if each.role == "system" and not turn]
+    return "\n\n".join((*system, messages[-1].content.strip("\n"), fill(here, file=file)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,11 @@ from codechat.base.config import original_option
 from codechat.base.errors import UserError
 from codechat.base.files import from_yaml
 from codechat.base.records import SessionRecord, read_sessions
-from codechat.base.template import counted, fill
+from codechat.base.template import counted
 from codechat.datasets import DATASETS, DatasetConfig, load
 from codechat.datasets.tasks import Task
-from codechat.models.agent import HERE, AgentLimits
+from codechat.models.agent.config import HERE, AgentLimits
+from codechat.models.agent.turn import prompt_of
 from codechat.report.exporting import EXPORTS, ExportConfig, Exported
 from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.sandbox.languages import file_for
@@ -125,9 +126,9 @@ def _task(name: str, session: SessionRecord, task: Task, seconds: int) -> Files:
         "environment/Dockerfile": f"FROM {image}\nWORKDIR {WORK}\n",
         "tests/test.sh": TEST.format(file=file),
     }
-    here = fill(HERE, file=file_for(session.language))
     for turn in asked:
-        made[f"steps/turn-{turn.turn}/instruction.md"] = f"{turn.request[-1].content}\n\n{here}\n"
+        told = prompt_of(turn.request, turn.turn, HERE, file_for(session.language))
+        made[f"steps/turn-{turn.turn}/instruction.md"] = f"{told}\n"
     if task.reference is not None:
         made["solution/solve.sh"] = SOLVE.format(file=file, reference=task.reference)
     return made

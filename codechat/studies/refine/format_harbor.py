@@ -4,9 +4,7 @@ A step gives its turn the verifier's rewards, the agent's trajectory (ATIF), its
 Scopes, changes and skipped turns come from the exported tasks. A trial without a verdict at each step is left out.
 """
 
-import difflib
 import json
-import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -17,18 +15,29 @@ from typing import Any, Literal, TypeVar
 from pydantic import AliasPath, BaseModel, Field, ValidationError
 
 from codechat.base.config import original_option
-from codechat.base.domain import AgentStep, Message, StepKind, Trajectory, Usage
+from codechat.base.domain import Message, Outcome, Trajectory, Usage
 from codechat.base.errors import UserError
 from codechat.base.records import InstructionRecord, SessionRecord
 from codechat.base.template import counted
 from codechat.datasets.importing import FORMATS, ImportConfig, Imported, PublishedTurn, dialogue
 from codechat.datasets.reading.lines import problem_of
+from codechat.models.agent.config import OutputConfig
+from codechat.models.agent.turn import lines_changed, read_output
 
-MOST_STEPS, LONGEST_TEXT = 500, 4000  # steps of a turn that are kept, and characters of each and of its output
 REMEDY = "source=FOLDER is a job of `harbor run` over exported tasks, tasks=FOLDER the tasks (docs/published.md)"
-COMMANDS = ("command", "cmd", "keystrokes")  # what agents call the command among a tool's arguments
-_WRITES = re.compile(r"edit|write|create|replace|insert|patch", re.IGNORECASE)
-Content = str | list[dict[str, Any]] | None
+ATIF = OutputConfig(
+    format="json",
+    reply="steps[?source=='agent'].message | [-1]",
+    steps="[steps[].tool_calls[].{id: tool_call_id, "
+    "text: arguments.file_path || arguments.path || arguments.command || arguments.cmd || arguments.keystrokes || "
+    "to_string(@), "
+    "kind: (contains(['Edit', 'Write', 'NotebookEdit', 'apply_patch', 'write_file', 'replace'], function_name) || "
+    "contains(['create', 'str_replace', 'insert'], arguments.command)) && 'edit' || "
+    "!(arguments.path) && (arguments.command || arguments.cmd || arguments.keystrokes) && 'command'}, "
+    "steps[].observation.results[].{id: source_call_id, "
+    "output: (content[].text && join('\n', content[].text)) || content}][]",
+)
+"""Where a trajectory has the last message and the calls of tools, by the names of Harbor's agents."""
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -80,24 +89,7 @@ class _Trial(BaseModel):
     step_results: list[_Step] | None = None
 
 
-class _Call(BaseModel):
-    tool_call_id: str
-    function_name: str
-    arguments: dict[str, Any]
-
-
-class _Result(BaseModel):
-    source_call_id: str | None = None
-    content: Content = None
-
-
-class _Said(BaseModel):
-    """A step of ATIF."""
-
-    source: str
-    message: Content
-    tool_calls: list[_Call] | None = None
-    results: list[_Result] | None = _inner("observation", "results")
+class _Metrics(BaseModel):
     sent: int | None = _inner("metrics", "prompt_tokens")
     received: int | None = _inner("metrics", "completion_tokens")
     cached: int | None = _inner("metrics", "cached_tokens")
@@ -105,7 +97,7 @@ class _Said(BaseModel):
 
 
 class _Atif(BaseModel):
-    steps: list[_Said]
+    steps: list[dict[str, Any]]
 
 
 class HarborImport(ImportConfig):
@@ -160,7 +152,7 @@ def _turns(
     frozen: Frozen, steps: dict[str, _Step], task: Path, trial: Path, *, remembers: bool
 ) -> Iterator[PublishedTurn]:
     last = PublishedTurn(None, None)
-    earlier: list[_Said] = []
+    earlier: list[dict[str, Any]] = []
     for turn in frozen.turns:
         if turn.skipped:
             yield PublishedTurn(last.code, last.passed, outcome=last.outcome, skipped=True)
@@ -168,70 +160,31 @@ def _turns(
         place = Path("steps", f"turn-{turn.turn}")
         step, rewards = steps[place.name], steps[place.name].rewards or {}
         atif, file = trial / place / "agent" / "trajectory.json", trial / place / "artifacts" / frozen.file.lstrip("/")
-        said = _read(_Atif, atif).steps if atif.is_file() else []
-        repeats = remembers and said[: len(earlier)] == earlier  # one conversation, continued
-        new, earlier = said[len(earlier) :] if repeats else said, said
+        told = _read(_Atif, atif).steps if atif.is_file() else []
+        repeats = remembers and told[: len(earlier)] == earlier  # one conversation, continued
+        new, earlier = told[len(earlier) :] if repeats else told, told
         code = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else None
-        replies = [_text(each.message) for each in new if each.source == "agent"]
-        yield (last := PublishedTurn(
-            code,
-            rewards.get("reward") == 1,
-            outcome="no_code" if code is None else None,
-            request=[Message("user", (task / place / "instruction.md").read_text(encoding="utf-8"))],
-            response=replies[-1] if replies else "",
-            own={
-                "instruction": turn.instruction,
-                "passed_base": rewards.get("passed_base", rewards.get("reward")) == 1,
-                "usage": _usage(new if remembers or any(each.sent for each in new) else [step]),
-                "latency_s": (step.ended - step.began).total_seconds() if step.began and step.ended else 0.0,
-                "trajectory": _trajectory(new, step, code, last.code or "", file.stem, remembers=remembers),
-            },
-        ))  # fmt: skip
+        said = read_output(ATIF, json.dumps({"steps": new}).encode())
+        counts = [_Metrics.model_validate(each) for each in new]
+        added, removed = lines_changed(last.code, code)
+        trajectory = Trajectory(
+            code, said.steps, said.omitted, said.ran_code, lines_added=added, lines_removed=removed,
+            ended="time" if step.raised == "AgentTimeoutError" else "error" if step.raised else "exit",
+            requests=sum(each.llm_call_count or 0 for each in counts), remembers=remembers,
+        )  # fmt: skip
+        own = {
+            "instruction": turn.instruction,
+            "passed_base": rewards.get("passed_base", rewards.get("reward")) == 1,
+            "usage": _usage(counts if remembers or any(each.sent for each in counts) else [step]),
+            "latency_s": (step.ended - step.began).total_seconds() if step.began and step.ended else 0.0,
+            "trajectory": trajectory,
+        }
+        request = [Message("user", (task / place / "instruction.md").read_text(encoding="utf-8"))]
+        outcome: Outcome | None = "no_code" if code is None else None
+        last = PublishedTurn(code, rewards.get("reward") == 1, None, outcome, request, said.reply, own=own)
+        yield last
 
 
-def _usage(counts: Sequence[_Said | _Step]) -> Usage:
+def _usage(counts: Sequence[_Metrics | _Step]) -> Usage:
     sums = {name: sum(getattr(each, name) or 0 for each in counts) for name in ("sent", "received", "cached")}
     return Usage(sums["sent"], sums["received"], sums["cached"])
-
-
-def _trajectory(
-    said: Sequence[_Said], step: _Step, code: str | None, before: str, stem: str, *, remembers: bool
-) -> Trajectory:
-    """What the agent did. A command with the file's `stem` in it ran the code."""
-    made = []
-    for each in said:
-        outputs = {result.source_call_id: _text(result.content)[:LONGEST_TEXT] for result in each.results or ()}
-        for call in each.tool_calls or ():
-            kind, text = _kind_of(call)
-            made.append(AgentStep(kind, text[:LONGEST_TEXT], outputs.get(call.tool_call_id, "")))
-    changes = [line[0] for line in difflib.unified_diff(before.split("\n"), (code or "").split("\n"), n=0)][2:]
-    return Trajectory(
-        code,
-        tuple(made[:MOST_STEPS]),
-        max(0, len(made) - MOST_STEPS),
-        ran_code=any(each.kind == "command" and stem in each.text for each in made),
-        lines_added=changes.count("+"),
-        lines_removed=changes.count("-"),
-        ended="time" if step.raised == "AgentTimeoutError" else "error" if step.raised else "exit",
-        requests=sum(each.llm_call_count or 0 for each in said),
-        remembers=remembers,
-    )
-
-
-def _kind_of(call: _Call) -> tuple[StepKind, str]:
-    """A command, an edit by its path, or any other tool with its input."""
-    given, command = call.arguments, next((call.arguments[key] for key in COMMANDS if key in call.arguments), None)
-    path = given.get("file_path") or given.get("path")
-    if path is not None:  # the command of an editor is a verb
-        verb = command if isinstance(command, str) else call.function_name
-        return ("edit", str(path)) if _WRITES.search(verb) else ("tool", f"{call.function_name} {path}")
-    if command is not None:
-        return "command", command if isinstance(command, str) else " ".join(map(str, command))
-    text = f"{call.function_name} {json.dumps(given, ensure_ascii=False)}"
-    return "edit" if _WRITES.search(call.function_name) else "tool", text
-
-
-def _text(content: Content) -> str:
-    if isinstance(content, list):
-        return "\n".join(part["text"] for part in content if part.get("text"))
-    return content or ""

@@ -36,7 +36,9 @@ def test_a_step_is_a_request(tmp_path: Path) -> None:
     assert [name for name in made if name.startswith("steps/")] == [
         "steps/turn-0/instruction.md", "steps/turn-2/instruction.md",
     ]  # fmt: skip
-    assert str(made["steps/turn-0/instruction.md"]).startswith("write f\n\nThe code stands in the file solution.py")
+    assert str(made["steps/turn-0/instruction.md"]).startswith(
+        "be brief\n\nwrite f\n\nThe code stands in the file solution.py"
+    )
     config = tomllib.loads(str(made["task.toml"]))
     assert [step["name"] for step in config["steps"]] == ["turn-0", "turn-2"]
     kept = config["metadata"]["codechat"]

@@ -31,9 +31,9 @@ CODES = ("def f():\n    return 1\n", "def f():\n    for n in (1,):\n        retu
 
 def said(text: str, *calls: dict[str, Any], sent: int = 10) -> dict[str, Any]:
     """A step of an agent, as ATIF has it, with a result for each call."""
-    numbered = [{"tool_call_id": str(number), **call} for number, call in enumerate(calls)]
+    numbered = [{"tool_call_id": f"{text} {number}", **call} for number, call in enumerate(calls)]
     results = [
-        {"source_call_id": str(number), "content": [{"type": "text", "text": f"{number}"}]}
+        {"source_call_id": f"{text} {number}", "content": [{"type": "text", "text": f"{number}"}]}
         for number, _ in enumerate(calls)
     ]
     metrics = {"prompt_tokens": sent, "completion_tokens": 2, "cached_tokens": 1}
@@ -148,11 +148,11 @@ def test_calls_of_tools_become_steps(source: Path) -> None:
     assert first.steps == (
         AgentStep("edit", "/app/solution.py", "0"),
         AgentStep("command", "python solution.py", "1"),
-        AgentStep("command", "ls -l", "0"),
-        AgentStep("tool", 'search {"query": "loops"}', "1"),
-        AgentStep("edit", 'apply_patch {"input": "*** x"}', "2"),
+        AgentStep("command", '["ls", "-l"]', "0"),
+        AgentStep("tool", '{"tool_call_id":"done 1","function_name":"search","arguments":{"query":"loops"}}', "1"),
+        AgentStep("edit", '{"tool_call_id":"done 2","function_name":"apply_patch","arguments":{"input":"*** x"}}', "2"),
     )
-    assert last.steps == (AgentStep("tool", "editor /app/solution.py", "0"),)
+    assert last.steps == (AgentStep("tool", "/app/solution.py", "0"),)
     assert (first.ran_code, last.ran_code, first.requests) == (True, False, 2)
     assert (first.file, last.lines_added, last.lines_removed) == (CODES[0], 2, 1)
     assert (first.ended, last.ended, first.remembers) == ("exit", "time", False)
