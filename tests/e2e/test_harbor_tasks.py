@@ -196,9 +196,10 @@ def test_verifiers_give_codechats_verdicts_on_all_starter_tasks(folder: Path) ->
 
 
 @needs_data
-def test_verifiers_give_codechats_verdicts_on_tasks_of_humaneval(folder: Path) -> None:
-    path = f"dataset.path={DATA}/HumanEvalPlus.jsonl.gz"
-    sessions = exported("dataset=humaneval", path, "dataset.limit=40", "agenda.turns=5", "seed=3")
+@pytest.mark.parametrize(("dataset", "file"), [("humaneval", "HumanEvalPlus"), ("mbpp", "MbppPlus")])
+def test_verifiers_give_codechats_verdicts_on_published_tasks(folder: Path, dataset: str, file: str) -> None:
+    path = f"dataset.path={DATA}/{file}.jsonl.gz"
+    sessions = exported(f"dataset={dataset}", path, "dataset.limit=40", "agenda.turns=5", "seed=3")
     assert len(sessions) == 40
     assert agree(sessions, folder) == {True, False}
 
@@ -271,7 +272,7 @@ def test_a_job_of_harbor_comes_back_with_the_same_figures(folder: Path) -> None:
         env=environment,
         check=True,
         capture_output=True,
-        timeout=300,
+        timeout=600,
     )
     assert main(["import", "format=harbor", "source=jobs", "tasks=tasks", "out=played.jsonl"]) == 0
     found = {each.task_id: each for each in read_sessions(Path("played.jsonl"))}

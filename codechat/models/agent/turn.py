@@ -35,7 +35,7 @@ RUNS_CODE = re.compile(
 
 
 def prompt_of(messages: Sequence[Message], turn: int, here: str, file: str) -> str:
-    """What an agent is told: the newest message, after the system's at the first turn, and the sentence `here`."""
+    """The prompt of an agent: the newest message, after the system's at the first turn, and the sentence `here`."""
     system = [each.content for each in messages if each.role == "system" and not turn]
     return "\n\n".join((*system, messages[-1].content.strip("\n"), fill(here, file=file)))
 
