@@ -13,8 +13,8 @@ from codechat.base.domain import AgentStep, Reply, Trajectory, TurnEnd
 from codechat.base.errors import UserError
 from codechat.models import MODELS, Desk, Request
 from codechat.models.agent.config import AgentConfig
-from codechat.models.agent.turn import HOME, Files, diff_of, lines_changed, prompt_of, read_output
-from codechat.models.agent.workspace import OUTPUT, Installation, Workspace
+from codechat.models.agent.turn import Changes, prompt_of, read_output
+from codechat.models.agent.workspace import Installation, Workspace
 from codechat.models.calls.limits import endpoint_at
 from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo
 from codechat.sandbox.rooms import Ended
@@ -71,7 +71,7 @@ class Agent:
         if listener is not None:
             await listener.on_connect(self.config, EndpointInfo(self.config.address, facts))
 
-    async def _turn(self, workspace: Workspace, desk: Desk, request: Request, before_state: Path) -> Reply:
+    async def _turn(self, workspace: Workspace, desk: Desk, request: Request, before: Path) -> Reply:
         began, remembers = time.monotonic(), bool(workspace.conversation and self.config.continued)
         file = desk.start().file
         attempts = workspace.count_attempt(request)
@@ -86,24 +86,16 @@ class Agent:
                 f"the agent ended with status {done.status} before it asked its model: {errors[-300:]}",
                 f"try model.command by hand: {' '.join(self.config.command)[:200]}",
             )
-        state = await workspace.keep(request)
-        before, after = Files(before_state), Files(state)
+        state, whole = await workspace.keep(request)
         output = self.config.output
-        printed = (
-            done.head + done.tail if output.file is None else (after.text(output.file, HOME, OUTPUT) or "").encode()
-        )
-        said = read_output(output, printed)
+        changes = await asyncio.to_thread(Changes.between, before, state, file, output.file)
+        said = read_output(output, done.head + done.tail if output.file is None else changes.noted.encode())
         workspace.name_conversation(said.session)
-        paths = [path for path in before.changed(after) if path != file]
-        text = after.text(file)
         steps = said.steps if not errors else (*said.steps, AgentStep("tool", "standard error", errors, done.status))
-        added, removed = lines_changed(before.text(file), text)
-        ended: TurnEnd = limit or _end_of(done)
+        ended: TurnEnd = limit or (_end_of(done) if whole else "disk")
         trajectory = Trajectory(
-            text, steps, said.omitted, said.ran_code,
-            lines_added=added, lines_removed=removed, elsewhere=len(paths), diff=diff_of(before, after, paths),
-            ended=ended, status=done.status, requests=meter.requests, unmetered=meter.unmetered,
-            replayed=meter.replayed, attempts=attempts, remembers=remembers,
+            changes.file, steps, said.omitted, said.ran_code, changes.added, changes.removed, changes.elsewhere,
+            changes.diff, ended, done.status, meter.requests, meter.unmetered, meter.replayed, attempts, remembers,
         )  # fmt: skip
         return Reply(
             said.reply,
