@@ -17,13 +17,10 @@ from codechat.models.agent.gateway import Gateway, Meter
 from codechat.models.agent.turn import HOME, Files, diff_of, lines_changed, read_output
 from codechat.models.agent.workspace import Installation, Workspace
 from codechat.models.calls.limits import endpoint_at
-from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo
+from codechat.models.endpoints import AGENT, ENDPOINT_LISTENER, EndpointInfo
 from codechat.sandbox.rooms import Ended
 
 __all__ = ["Agent", "AgentConfig"]
-
-AGENT = "agent"
-"""The fact of an endpoint that has the agent's version."""
 
 
 class Agent:
@@ -75,7 +72,8 @@ class Agent:
         errors = "" if done.status == 0 else await workspace.errors()
         if limit is None and done.ended == "exit" and done.status and not meter.requests:
             raise UserError(
-                f"the agent ended with status {done.status} before it asked its model: {errors[-300:]}",
+                f"the agent ended with status {done.status} before it asked its model: "
+                f"{' '.join(errors.split())[-300:]}",
                 f"try model.command by hand: {' '.join(self.config.command)[:200]}",
             )
         state = await workspace.keep(request)

@@ -291,7 +291,7 @@ class Gateway:
         return None if meter.is_over.is_set() else answer
 
     def _call(self, request: web.BaseRequest, api: Api | None, content: bytes) -> _Call | None:
-        """The request as it is forwarded, with few of its headers and the config's model; None without JSON."""
+        """The request to forward, with few of its headers and the config's model; None without JSON."""
         given = {name.lower(): value for name, value in request.headers.items()}
         headers = {
             name: value
