@@ -67,7 +67,8 @@ def test_model_presets_are_composed_and_those_that_reason_are_given_time(
         assert composed.choices["model"] == preset
         config: Any = composed.config.model
         if hasattr(config, "timeout_s"):
-            assert config.timeout_s == (1800 if preset in reasoning else 300), preset
+            usual = 600 if config.kind == "agent" else 300
+            assert config.timeout_s == (1800 if preset in reasoning else usual), preset
             assert "timeout_s" not in config.identity()
 
 

@@ -16,7 +16,7 @@ from codechat.models.agent.config import AgentConfig
 from codechat.models.agent.turn import Changes, prompt_of, read_output
 from codechat.models.agent.workspace import Installation, Workspace
 from codechat.models.calls.limits import endpoint_at
-from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo
+from codechat.models.endpoints import AGENT, ENDPOINT_LISTENER, EndpointInfo
 from codechat.sandbox.rooms import Ended
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ __all__ = ["Agent", "AgentConfig"]
 
 SIGNALLED = 128
 """The least exit status of a shell whose program a signal ended."""
-AGENT = "agent"
-"""The fact of an endpoint that has the agent's version."""
 
 
 class Agent:
@@ -83,7 +81,8 @@ class Agent:
         errors = "" if done.status == 0 else await workspace.errors()
         if limit is None and 0 < (done.status or 0) < SIGNALLED and not meter.requests:
             raise UserError(
-                f"the agent ended with status {done.status} before it asked its model: {errors[-300:]}",
+                f"the agent ended with status {done.status} before it asked its model: "
+                f"{' '.join(errors.split())[-300:]}",
                 f"try model.command by hand: {' '.join(self.config.command)[:200]}",
             )
         state, whole = await workspace.keep(request)

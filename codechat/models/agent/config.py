@@ -22,7 +22,8 @@ class OutputConfig(Config):
     reply: str = result_option("@", "the last message; of several lines with one, the last; of a text, all of it")
     session: str = result_option("null", "the conversation's name, for `continued`")
     steps: str = result_option(
-        "null", "a list of {kind, text, output, status, id}: steps; parts of one step have one id, and may come apart"
+        "null",
+        "a list of {kind (command, edit, tool), text, output, status, id}: steps; parts of one step have one id",
     )
 
     @field_validator("reply", "session", "steps")
@@ -61,7 +62,11 @@ class AgentConfig(EndpointConfig):
     """
 
     kind: Literal["agent"] = original_option("agent", "which provider answers")
-    command: Words = original_option(..., "the program and its arguments, e.g. [codex, exec, '{prompt}']", min_length=1)
+    command: Words = original_option(
+        ...,
+        "the program and its arguments, e.g. [codex, exec, '{prompt}']; fills {prompt}, {model}, {endpoint}, {home}",
+        min_length=1,
+    )
     continued: Words | None = original_option(
         None, "the same for later turns, with {session}; null: `command`, and the workspace is all it remembers"
     )

@@ -54,7 +54,11 @@ class Installation:
         if program is None:
             raise UserError(f"there is no program '{config.command[0]}'", "install the agent: docs/agents.md says how")
         parts = dict.fromkeys((*_parts_of(Path(program).resolve()), *map(Path, config.shown)))
-        shown = check_tools(map(str, parts), movable=False)
+        try:
+            shown = check_tools(map(str, parts), movable=False)
+        except UserError as error:  # its remedy is about tools of candidate programs
+            remedy = "install the agent outside of /tmp, in an environment apart from codechat's (docs/agents.md)"
+            raise UserError(error.message, remedy) from None
         folders = [str(Path(each).parent) for each in shown if Path(each).is_file()]
         folders += [str(Path(each) / "bin") for each in (*shown, box.python.base)]
         return cls(str(Path(program).resolve()), shown, ":".join([*folders, VARIABLES["PATH"]]), box)
@@ -100,7 +104,7 @@ class Workspace:
         if self._resident is not None and before == self._state:
             return before
         await self.aclose()
-        lower = self._desk.folder / "empty"
+        lower = self._desk.folder.absolute() / "empty"  # bubblewrap has another working folder
         lower.mkdir(mode=0o755, exist_ok=True)
         box, limits = self._installation.box, self._config.limits_of_turn
         options = box.options(overlay=False, hides_python=False) | {
