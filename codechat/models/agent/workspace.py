@@ -113,7 +113,7 @@ class Workspace:
             "output": OUTPUT,
             "environment": self._environment(),
         }
-        self._resident = await Resident.start(box.command(lower, self._installation.shown), options)
+        self._resident = await Resident.start(box.command(lower.resolve(), self._installation.shown), options)
         self.listener = await self._resident.listen(PORT)
         with before.open("rb") as archive:
             await self._resident.load(archive)
