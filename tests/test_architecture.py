@@ -92,6 +92,7 @@ HEAVY = {
 }
 # Modules that consist of what they do with a slow library, and import it at their top: others import them late.
 LATE = {
+    "codechat.models.agent.gateway",
     "codechat.models.calls.transport",
     "codechat.models.openai.client",
     "codechat.studies.refine.baselines.refactoring.cosmetic",

@@ -55,7 +55,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Answer:
-    """A reply with its details. Tokens are counted in words unless `usage` is given; a dict is sent as it is."""
+    """A reply with its details. Tokens are counted in words unless `usage` is given; a dict is sent unchanged."""
 
     text: str | None
     finish_reason: str = "stop"

@@ -1,4 +1,4 @@
-"""An HTTP server on loopback that speaks the OpenAI protocol: its calls, its replies, every fault, and solvers.
+"""An HTTP server on loopback that speaks the three APIs of `apis.py`: its calls, its replies, every fault, and solvers.
 
 A solver answers with the reference solutions of a dataset's tasks.
 """
@@ -206,9 +206,9 @@ def _squeeze(text: str) -> str:
 class OpenAIServer:
     """Serves on 127.0.0.1 from a new thread; a context manager. Entering raises `OSError` for a taken port.
 
-    `calls` holds every request for an answer, unless `keep_calls` is false (for many thousand calls). `port` 0 takes a
-    free port. `facts` are further fields of every model in the list (`root`, `created`, `max_model_len`), `fingerprint`
-    the `system_fingerprint` of replies.
+    `calls` holds every request for an answer, unless `keep_calls` is false (for many thousand calls). `usage` sums the
+    tokens of all good answers whose usage is no dict. `port` 0 takes a free port. `facts` are further fields of
+    every model in the list (`root`, `created`, `max_model_len`), `fingerprint` the `system_fingerprint` of replies.
     """
 
     def __init__(

@@ -70,7 +70,7 @@ NETWORK = {
         "print(link.recv(10000))"
     ),
     "an abstract socket of the machine": PYTHON.format(
-        "import socket\nlink = socket.socket(socket.AF_UNIX)\nlink.connect('\\0codechat-attack')\nprint(link.recv(100))"
+        "import socket\nlink = socket.socket(socket.AF_UNIX)\nlink.connect('\\0codechat-attack:PORT')\nprint(link.recv(100))"
     ),
     "raw packets": PYTHON.format("import socket\nsocket.socket(socket.AF_PACKET, socket.SOCK_RAW)\nprint('REACHED')"),
 }

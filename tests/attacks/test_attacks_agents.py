@@ -43,7 +43,7 @@ class Session:
         self._kept: dict[str, Any] = {}
 
     async def turn(self, script: str, port: int = 0, **limits: float) -> Reply:
-        words = f"SECRET={self.secret}\nOTHER={self.other}\nPORT={port}\n{script.replace('PORT/', f'{port}/')}"
+        words = f"SECRET={self.secret}\nOTHER={self.other}\nPORT={port}\n{script}"
         config = AgentConfig(
             name="attacker", base_url=self._server.base_url, api_key_env="KEY_OF_AGENTS",
             command=("bash", "-c", words), limits_of_turn={"seconds": 30, "disk_mb": 64, "memory_mb": 1024, **limits},
@@ -92,12 +92,10 @@ def commands() -> list[str]:
 
 @pytest.mark.parametrize("name", READS)
 async def test_nothing_of_the_tests_the_key_or_others_is_seen(name: str, session: Session) -> None:
-    reply = await session.turn(f"({READS[name]}) 2>&1 | tee -a found\ncat solution.py found; exit 0")
+    reply = await session.turn(f"({READS[name]}\n) 2>&1 | tee -a found\ncat solution.py found; exit 0")
     shown = reply.text.encode() + repr(reply).encode() + session.all_bytes()
-    script = READS[name].encode()
     assert MARKER.encode() not in shown
     assert KEY.encode() not in shown
-    assert b"root:" not in shown.replace(b"root:x:0:0:root", b"") or script  # the box has a list of users
     assert MARKER in session.secret.read_text()
 
 
@@ -106,7 +104,7 @@ def stranger() -> Iterator[tuple[int, list[bytes]]]:
     """A server of this machine, on loopback and as an abstract socket, which notes what it is told."""
     heard: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as one, socket.socket(socket.AF_UNIX) as other:
-        other.bind("\0codechat-attack")
+        other.bind(f"\0codechat-attack:{one.getsockname()[1]}")
         other.listen()
 
         def serve(listener: socket.socket) -> None:
@@ -129,7 +127,7 @@ def stranger() -> Iterator[tuple[int, list[bytes]]]:
 @pytest.mark.parametrize("name", NETWORK)
 async def test_nothing_but_the_endpoint_is_reached(name: str, session: Session) -> None:
     with stranger() as (port, heard):
-        reply = await session.turn(f"({NETWORK[name]}) 2>&1; exit 0".replace(":PORT", f":{port}"), port)
+        reply = await session.turn(f"({NETWORK[name]}\n) 2>&1; exit 0".replace(":PORT", f":{port}"), port)
     assert heard == []
     assert "REACHED" not in reply.text
     assert KEY not in repr(reply)

@@ -31,7 +31,7 @@ KEYS = {
     "run": "the cell's folder",
     "runs": "instead of run: folders of finished cells, or folders that hold such: DIR[,DIR]",
     "out": "the file to write: .parquet or .csv",
-    "format": "another tool's format in place of a table: inspect, or evalplus with turn=T",
+    "format": "another tool's format in place of a table: inspect, harbor, or evalplus with turn=T",
 }
 Kind = Literal["string", "int64", "float64", "bool"]
 KINDS: Mapping[type, Kind] = {str: "string", int: "int64", float: "float64", bool: "bool"}
@@ -273,7 +273,7 @@ def run_export(words: list[str]) -> int:
 def _export_to_tool(words: list[str]) -> int:
     chosen = next(word.removeprefix("format=") for word in words if word.startswith("format="))
     options = EXPORTS[chosen].config.model_fields.items() if chosen else ()
-    keys = {"run": KEYS["run"], "format": KEYS["format"], "out": "the file to write"}
+    keys = {"run": KEYS["run"], "format": KEYS["format"], "out": "the file to write; for harbor, the folder"}
     keys |= {name: option.description or "" for name, option in options}
     required = ["run", "out", *(name for name, option in options if option.is_required())]
     values = parse_words(words, keys, required=required)
@@ -283,7 +283,12 @@ def _export_to_tool(words: list[str]) -> int:
     if exported.suffix not in ("", target.suffix):
         form = f"what format={chosen} writes is opened only as *{exported.suffix}, not as {target.name}"
         raise UserError(form, f"out={target.with_suffix(exported.suffix)}")
-    write_atomically(target, exported.text)
+    if exported.files and target.is_dir() and any(target.iterdir()):
+        raise UserError(f"{target} is not empty", "choose another out=FOLDER")
+    for name, content in exported.files.items():
+        write_atomically(target / name, content)
+    if not exported.files:
+        write_atomically(target, exported.text)
     for note in (*notes, *exported.remarks):
         err.print(f"note: {note}", markup=False)
     out.print(f"{exported.counts}: {target}", markup=False)

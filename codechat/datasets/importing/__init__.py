@@ -72,9 +72,8 @@ class PublishedTurn:
             code=self.code,
             outcome=outcome,
             passed=self.passed,
-            passed_base=self.passed,
             failure=Failure(reason) if self.passed is False else None,
-            **{**(self.own or {}), "official": None if self.passed is None else official},
+            **{"passed_base": self.passed, **(self.own or {}), "official": None if self.passed is None else official},
         )
 
 

@@ -7,21 +7,25 @@ endpoint, by a gateway that counts and pays (`gateway.py`). `turn.py` reads what
 import asyncio
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codechat.base.domain import AgentStep, Reply, Trajectory, TurnEnd
 from codechat.base.errors import UserError
-from codechat.base.template import fill
 from codechat.models import MODELS, Desk, Request
 from codechat.models.agent.config import AgentConfig
-from codechat.models.agent.gateway import Gateway, Meter
-from codechat.models.agent.turn import HOME, Files, diff_of, lines_changed, read_output
-from codechat.models.agent.workspace import Installation, Workspace
+from codechat.models.agent.turn import HOME, Files, diff_of, lines_changed, prompt_of, read_output
+from codechat.models.agent.workspace import OUTPUT, Installation, Workspace
 from codechat.models.calls.limits import endpoint_at
 from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo
 from codechat.sandbox.rooms import Ended
 
+if TYPE_CHECKING:
+    from codechat.models.agent.gateway import Meter
+
 __all__ = ["Agent", "AgentConfig"]
 
+SIGNALLED = 128
+"""The least exit status of a shell whose program a signal ended."""
 AGENT = "agent"
 """The fact of an endpoint that has the agent's version."""
 
@@ -30,6 +34,8 @@ class Agent:
     """Starts the agent once a request, in the room of the request's session."""
 
     def __init__(self, config: AgentConfig) -> None:
+        from codechat.models.agent.gateway import Gateway
+
         self.config, self._gateway = config, Gateway(config)
         self._installation: Installation | None = None
         self._presented = False
@@ -71,9 +77,11 @@ class Agent:
         attempts = workspace.count_attempt(request)
         assert workspace.listener is not None
         async with self._gateway.metering(workspace.listener, workspace.path(request, ".calls")) as meter:
-            done, limit = await _run(workspace, meter, self._prompt(request, file))
+            done, limit = await _run(
+                workspace, meter, prompt_of(request.messages, request.turn, self.config.here, file)
+            )
         errors = "" if done.status == 0 else await workspace.errors()
-        if limit is None and done.ended == "exit" and done.status and not meter.requests:
+        if limit is None and 0 < (done.status or 0) < SIGNALLED and not meter.requests:
             raise UserError(
                 f"the agent ended with status {done.status} before it asked its model: {errors[-300:]}",
                 f"try model.command by hand: {' '.join(self.config.command)[:200]}",
@@ -81,7 +89,9 @@ class Agent:
         state = await workspace.keep(request)
         before, after = Files(before_state), Files(state)
         output = self.config.output
-        printed = done.head + done.tail if output.file is None else (after.text(output.file, HOME) or "").encode()
+        printed = (
+            done.head + done.tail if output.file is None else (after.text(output.file, HOME, OUTPUT) or "").encode()
+        )
         said = read_output(output, printed)
         workspace.name_conversation(said.session)
         paths = [path for path in before.changed(after) if path != file]
@@ -105,17 +115,12 @@ class Agent:
             trajectory=trajectory,
         )
 
-    def _prompt(self, request: Request, file: str) -> str:
-        """The newest message, after the system's at the first request, and the sentence on the file."""
-        system = [each.content for each in request.messages if each.role == "system" and not request.turn]
-        return "\n\n".join((*system, request.messages[-1].content.strip("\n"), fill(self.config.here, file=file)))
-
     async def aclose(self) -> None:
         """Close the connections to the endpoint."""
         await self._gateway.aclose()
 
 
-async def _run(workspace: Workspace, meter: Meter, prompt: str) -> tuple[Ended, TurnEnd | None]:
+async def _run(workspace: Workspace, meter: "Meter", prompt: str) -> tuple[Ended, TurnEnd | None]:
     """The agent's end, and the limit of the gateway that ended it. Raises what ends the whole session."""
     running = asyncio.ensure_future(workspace.run(prompt))
     over = asyncio.ensure_future(meter.over())

@@ -34,7 +34,7 @@ from codechat.models.openai import CONNECT_TIMEOUT_S, TOO_MANY, Unreadable, refu
 from codechat.models.openai.streams import is_stream
 from codechat.models.prices import price_of
 from codechat.models.remote import FIRST_REPLY_TOKENS, policy_of
-from codechat.models.remote.failures import Failures, Refusal
+from codechat.models.remote.failures import Failures
 from codechat.models.remote.given import headers_from_environment, key_from_environment
 
 Api = Literal["chat", "responses", "messages"]
@@ -45,8 +45,8 @@ QUERY = re.compile(r"[\w=&.,-]{0,200}", re.ASCII)
 PASSED_ON = re.compile(r"accept|(?:anthropic|openai)-[a-z0-9-]{1,50}")
 """Headers of the agent's requests that the endpoint gets."""
 PASSED_BACK = ("content-type", "retry-after", "request-id", "x-request-id")
-MOST_BYTES = 32 * 2**20
-"""Longest body of a request, as at Anthropic."""
+MOST_BYTES = 16 * 2**20
+"""Longest body of a request: the longest contexts have some 4 MB of text."""
 MOST_CONNECTIONS, KEPT_OPEN_S = 32, 5.0
 """Connections of one agent at once, beyond which it waits, and seconds until an idle one is closed."""
 POLL_S, CLOSING_S = 0.02, 0.05
@@ -72,7 +72,6 @@ class _Call:
     """
 
     api: Api | None
-    method: str
     target: str
     headers: dict[str, str]
     body: bytes = b""
@@ -137,18 +136,17 @@ class Meter:
         self._end = why
         self.is_over.set()
 
-    def begin(self) -> None:
-        """Count a request."""
+    def begin(self, key: str) -> _Answer | None:
+        """Count a request; the nth of a key gets the nth answer that an earlier attempt at this turn kept for it."""
         self.requests += 1
         if self.requests > self._limits.requests:
             self.end("requests")
-
-    def recall(self, key: str) -> _Answer | None:
-        """The answer to a request in an earlier attempt at this turn; the nth of a key to the nth request with it."""
-        if not self._kept[key]:
+        if self.is_over.is_set() or not self._kept[key]:
             return None
+        answer = self._kept[key].popleft()
         self.replayed += 1
-        return self._kept[key].popleft()
+        self.count(answer.usage or NO_USAGE)
+        return answer
 
     async def keep(self, key: str, answer: _Answer, usage: Usage) -> None:
         """Write an answer, so that the next attempt at this turn has it."""
@@ -196,7 +194,7 @@ class Gateway:
             self._routes |= {("POST", base + path): api for path, api in GENERATING.items()}
             self._routes |= {(method, base + path): None for method, path in FREE.items()}
         self._failures = Failures(config, unknown_model="is there a /v1 missing in base_url, or one too many?")
-        self._key: str | None = None
+        self._keys: dict[str, str] = {}  # by header
         self._transport: AioTransport | None = None
         self._counts_streams = True  # the endpoint takes `stream_options`
         self._answered, self._usual_reply = 0, float(FIRST_REPLY_TOKENS)
@@ -209,7 +207,8 @@ class Gateway:
         gets them. Calls have the caller's context: its brake, its purse, the step that pays. Raises `UserError` if the
         environment does not have the key.
         """
-        self._key = key_from_environment(self.config)
+        key = key_from_environment(self.config)
+        self._keys = {} if key is None else {"authorization": f"Bearer {key}", "x-api-key": key}
         self._transport = self._transport or AioTransport(self.config.address, headers_from_environment(self.config))
         meter = Meter(self.config, HELD_SLOTS.get() or HeldSlots(), log)
         loop, own = asyncio.get_running_loop(), listener.dup()
@@ -274,37 +273,30 @@ class Gateway:
     async def _answer(self, meter: Meter, request: web.BaseRequest, api: Api | None, content: bytes) -> _Answer | None:
         """The answer for the agent; None if the turn is over."""
         try:
-            call = self._call(request, api, content)
+            call = await asyncio.to_thread(self._call, request, api, content)  # a long body takes a second
             if call is None:
                 return _Answer(400, {}, b"the body is no JSON object")
-            if api is not None and not meter.is_over.is_set():
-                meter.begin()
             if meter.is_over.is_set():
                 return None
-            answer = meter.recall(call.key) if api is not None else None
-            if answer is None:
+            answer = None if api is None else meter.begin(call.key)
+            if answer is None and not meter.is_over.is_set():
                 answer = await self._asked(meter, call)
-            elif answer.usage is not None:
-                meter.count(answer.usage)
         except Exception as problem:  # noqa: BLE001  `over` raises it
             meter.end(problem)
         return None if meter.is_over.is_set() else answer
 
     def _call(self, request: web.BaseRequest, api: Api | None, content: bytes) -> _Call | None:
-        """The request as it is forwarded, with few of its headers and the config's model; None without JSON."""
+        """The request to forward, with few of its headers and the config's model; None without JSON."""
         given = {name.lower(): value for name, value in request.headers.items()}
         headers = {
             name: value
             for name, value in given.items()
             if PASSED_ON.fullmatch(name) and value.isascii() and value.isprintable()
         }
-        if self._key is not None:
-            keys = {"authorization": f"Bearer {self._key}", "x-api-key": self._key}
-            headers |= {name: key for name, key in keys.items() if name in given} or {
-                "authorization": keys["authorization"]
-            }
+        key_names = self._keys.keys() & given.keys() or self._keys.keys() & {"authorization"}
+        headers |= {"content-type": "application/json", **{name: self._keys[name] for name in key_names}}
         if request.method == "GET":
-            return _Call(None, "GET", request.raw_path, headers)
+            return _Call(None, request.raw_path, headers)
         counted = b""
         try:
             body = read_json(content) | {"model": self.config.name}
@@ -315,9 +307,7 @@ class Gateway:
         except (TypeError, ValueError):
             return None
         key = content_hash([request.raw_path, *(canonical_json(_stable(body.get(part))) for part in PARTS)])
-        return _Call(
-            api, "POST", request.raw_path, headers | {"content-type": "application/json"}, encoded, counted, key
-        )
+        return _Call(api, request.raw_path, headers, encoded, counted, key)
 
     async def _asked(self, meter: Meter, call: _Call) -> _Answer:
         """The endpoint's answer, once the budget has room for it. It is kept before the agent gets it."""
@@ -366,16 +356,18 @@ class Gateway:
             self._counts_streams = False
             return await self._attempt(call)
         problem = self._failures.of_refusal(refusal, response.headers, has_answered=self._answered > 0)
-        if _is_the_agents(call, refusal, problem):
+        if call.api is None and not isinstance(problem, TransientFailure):
+            return answer()
+        if isinstance(problem, ContextOverflow) or (isinstance(problem, ConversationRefused) and not refusal.is_filter):
             return answer()
         raise problem
 
     async def _exchange(self, call: _Call, body: bytes) -> httpx2.Response:
         """The response of any status."""
         assert self._transport is not None
-        limits = {"timeout": {"connect": min(CONNECT_TIMEOUT_S, self.config.timeout_s)}}
-        url = self._origin + call.target
-        request = httpx2.Request(call.method, url, content=body, headers=call.headers, extensions=limits)
+        limits, url = {"timeout": {"connect": CONNECT_TIMEOUT_S}}, self._origin + call.target
+        method = "POST" if body else "GET"
+        request = httpx2.Request(method, url, content=body, headers=call.headers, extensions=limits)
         try:
             return await self._transport.handle_async_request(request)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
@@ -393,14 +385,6 @@ async def _accept(listener: socket.socket, server: web.Server) -> None:
             while len(server.connections) < MOST_CONNECTIONS:
                 await loop.connect_accepted_socket(server, listener.accept()[0])
         await asyncio.sleep(POLL_S)
-
-
-def _is_the_agents(call: _Call, refusal: Refusal, problem: Exception) -> bool:
-    """Whether the agent gets a refusal, so that it can change its conversation or do without an answer."""
-    if call.api is None:
-        return not isinstance(problem, TransientFailure)
-    is_refused = isinstance(problem, ConversationRefused) and not refusal.is_filter
-    return is_refused or isinstance(problem, ContextOverflow)
 
 
 def _tokens_of(answer: _Answer) -> int:

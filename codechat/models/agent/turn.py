@@ -5,7 +5,7 @@ import json
 import re
 import tarfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path, PurePosixPath
@@ -13,15 +13,16 @@ from typing import Any
 
 import jmespath
 
-from codechat.base.domain import STEP_KINDS, AgentStep, StepKind
+from codechat.base.domain import STEP_KINDS, AgentStep, Message, StepKind
+from codechat.base.template import fill
 from codechat.base.texts import writable
 from codechat.models.agent.config import OutputConfig
 from codechat.sandbox.languages import LONGEST_REPLY
 
 WORKSPACE, HOME = "workspace/", "home/"
 """The folders in an archive of a room."""
-MOST_STEPS, LONGEST_TEXT = 100, 2000
-"""Steps of a turn that are kept, and characters of each of their texts."""
+MOST_STEPS, LONGEST_TEXT, LONGEST_SAID = 100, 2000, 100_000
+"""Steps of a turn that are kept, characters of each of their texts, and of the last message."""
 LONGEST_DIFF, LONGEST_COMPARED, MOST_LINES = 20_000, 100_000, 2_000
 """Characters of a turn's diff, and characters and lines of a file in it."""
 LEFTOVERS = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules", ".git"})
@@ -31,6 +32,12 @@ RUNS_CODE = re.compile(
     r"(?:python[\d.]*|pytest|node|deno|bun|tsx?|java|javac|kotlinc?|go|cargo|rustc|gcc|g\+\+|clang|make|mvn|dotnet|ruby)\b"
 )
 """A command that starts an interpreter, a compiler or a test runner."""
+
+
+def prompt_of(messages: Sequence[Message], turn: int, here: str, file: str) -> str:
+    """The prompt of an agent: the newest message, after the system's at the first turn, and the sentence `here`."""
+    system = [each.content for each in messages if each.role == "system" and not turn]
+    return "\n\n".join((*system, messages[-1].content.strip("\n"), fill(here, file=file)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,7 @@ def read_output(config: OutputConfig, output: bytes) -> Said:
     """What an agent printed. Lines that are no JSON, as where a long output was cut, are left out."""
     text = output.decode("utf-8", "replace")
     if config.format == "text":
-        return Said(str(writable(text.strip())), "", (), 0)
+        return Said(_bounded(text.strip(), LONGEST_SAID), "", (), 0)
     reply = session = ""
     parts: dict[str, dict[str, Any]] = {}
     for value in _values(text, lines=config.format == "jsonl"):
@@ -66,7 +73,7 @@ def read_output(config: OutputConfig, output: bytes) -> Said:
                     name: part for name, part in step.items() if not (part is None or part is False or part == "")
                 }
     steps = [_step(each) for each in parts.values() if each.get("text")]
-    return Said(reply, session, tuple(steps[:MOST_STEPS]), max(0, len(steps) - MOST_STEPS))
+    return Said(_bounded(reply, LONGEST_SAID), session, tuple(steps[:MOST_STEPS]), max(0, len(steps) - MOST_STEPS))
 
 
 def _values(text: str, *, lines: bool) -> Iterator[Any]:
@@ -92,9 +99,9 @@ def _step(parts: Mapping[str, Any]) -> AgentStep:
     )
 
 
-def _bounded(value: Any) -> str:
+def _bounded(value: Any, most: int = LONGEST_TEXT) -> str:
     text = str(writable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)))
-    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 class Files:
@@ -108,15 +115,15 @@ class Files:
                 if entry.isreg() and entry.name.startswith(WORKSPACE) and (data := opened.extractfile(entry)):
                     self._entries[entry.name.removeprefix(WORKSPACE)] = hashlib.sha256(data.read()).digest()
 
-    def text(self, path: str, folder: str = WORKSPACE) -> str | None:
-        """A file's text, cut where no reply is that long; None without such a file."""
+    def text(self, path: str, folder: str = WORKSPACE, most: int = LONGEST_REPLY + 1) -> str | None:
+        """A file's text, cut after so many bytes: by default where no reply is that long; None without such a file."""
         with tarfile.open(self._archive) as opened:
             try:
                 entry = opened.getmember(f"{folder}{path}")
             except KeyError:
                 return None
             data = opened.extractfile(entry) if entry.isreg() else None
-            return None if data is None else str(writable(data.read(LONGEST_REPLY + 1).decode("utf-8", "replace")))
+            return None if data is None else str(writable(data.read(most).decode("utf-8", "replace")))
 
     def changed(self, after: "Files") -> list[str]:
         """The paths of files that another state lacks, or has otherwise, without leftovers of tools."""

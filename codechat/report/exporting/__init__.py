@@ -4,7 +4,7 @@ One file per format: a registered factory that reads the cell named by the confi
 out; nothing is invented.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,12 +26,13 @@ class ExportConfig(Config):
 @dataclass(frozen=True, slots=True)
 class Exported:
     """The file's text, a summary of the content, and remarks for the user. `suffix` is the file suffix that the other
-    tool requires; empty if it takes any."""
+    tool requires; empty if it takes any. A tool that reads a folder gets `files` in place of a text."""
 
     text: Iterable[str]
     counts: str
     remarks: list[str] = field(default_factory=list)
     suffix: str = ""
+    files: Mapping[str, str | bytes] = field(default_factory=dict)
 
 
 EXPORTS: Registry[Exported, NoTraits] = Registry(

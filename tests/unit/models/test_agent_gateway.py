@@ -74,12 +74,12 @@ class Server(OpenAIServer):
 
 
 @pytest.fixture(autouse=True)
-def _setting(monkeypatch: pytest.MonkeyPatch) -> None:
+def _setting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("THE_KEY", KEY)
     monkeypatch.setattr(retry, "FIRST_WAIT_S", 0.01)
-    BRAKE.set(Brake())
-    PURSE.set(Purse())
-    HELD_SLOTS.set(HeldSlots("session", "step", "model"))
+    step = HELD_SLOTS.set(HeldSlots("session", "step", "model"))
+    yield
+    HELD_SLOTS.reset(step)
 
 
 @pytest.fixture
@@ -105,11 +105,11 @@ class Agent:
             return response.status, await response.text()
 
     async def raw(self, request: str) -> bytes:
-        """The answer to the bytes of a request."""
+        """All that is answered to the bytes of requests, until the connection is closed."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(request.encode())
         try:
-            return await asyncio.wait_for(reader.read(2000), 2)
+            return await asyncio.wait_for(reader.read(), 3)
         finally:
             writer.close()
 
@@ -127,9 +127,11 @@ async def turn(
     config: AgentConfig, listener: socket.socket, log: Path, gateway: Gateway | None = None
 ) -> AsyncIterator[Turn]:
     gateway = gateway or Gateway(config)
-    async with gateway.metering(listener, log) as meter, aiohttp.ClientSession() as session:
-        yield Turn(meter, Agent(listener, session), gateway)
-    await gateway.aclose()
+    try:
+        async with gateway.metering(listener, log) as meter, aiohttp.ClientSession() as session:
+            yield Turn(meter, Agent(listener, session), gateway)
+    finally:
+        await gateway.aclose()
 
 
 def says(words: str = "x y z") -> Behaviour:
@@ -166,9 +168,9 @@ async def test_what_generates_nothing_is_not_counted(listener: socket.socket, tm
     with Server(says()) as server:
         async with turn(config_of(server), listener, tmp_path / "log") as agent:
             assert await agent.post("/v1/messages/count_tokens", MESSAGES) == (200, '{"input_tokens": 2}')
-            assert b"test-model" in await agent.raw("GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert b"test-model" in await agent.raw("GET /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
             server.models_fault = error(404, "no list")
-            assert b" 404 " in await agent.raw("GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert b" 404 " in await agent.raw("GET /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
             assert (agent.meter.requests, agent.meter.unmetered) == (0, 0) and not agent.meter.is_over.is_set()
 
 
@@ -397,6 +399,26 @@ async def test_large_bodies_and_many_connections(
             for _, writer in idle:
                 writer.close()
     assert server.most_in_flight <= 4 and agent.meter.requests == 20
+
+
+async def test_a_hostile_request_harms_nobody(listener: socket.socket, tmp_path: Path) -> None:
+    body = json.dumps(RESPONSES)
+    head = f"POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n"
+    with Server(says()) as server:
+        async with turn(config_of(server), listener, tmp_path / "log") as agent:
+            odd = "anthropic-beta: é\r\nanthropic-x: a\tb\r\nOpenAI-Beta: {key}\r\nx-api-key: a\r\nAuthorization: b\r\n"
+            pipelined = f"{head}{odd}\r\n{body}{head}connection: close\r\n\r\n{body}"
+            assert (await agent.raw(pipelined)).count(b"HTTP/1.1 200") == 2
+            assert b" 400 " in await agent.raw("\0\1\2\r\n\r\n")
+            _, slow = await asyncio.open_connection("127.0.0.1", listener.getsockname()[1])
+            slow.write(head.encode() + b"\r\n{")
+            began = time.monotonic()
+        assert time.monotonic() - began < 1
+        slow.close()
+    first = server.calls[0].headers
+    assert (first["authorization"], first["x-api-key"], first["openai-beta"]) == (f"Bearer {KEY}", KEY, "{key}")
+    assert "anthropic-beta" not in first and "anthropic-x" not in first
+    assert agent.meter.requests == 2 and not isinstance(agent.meter._end, Exception)
 
 
 async def test_a_connection_of_an_earlier_turn_is_closed(listener: socket.socket, tmp_path: Path) -> None:

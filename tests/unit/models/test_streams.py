@@ -127,6 +127,31 @@ def test_the_usage_comes_in_the_last_chunk_or_in_a_choice() -> None:
     assert reply_of("chat", f"data: {inside}\n\n".encode()).usage == Usage(7, 3, 2)
 
 
+def test_a_message_has_its_first_and_its_last_counts() -> None:
+    counts = {"input_tokens": 4, "cache_read_input_tokens": 2, "cache_creation_input_tokens": 1, "output_tokens": 1}
+    start = {"type": "message_start", "message": {"content": [], "stop_reason": None, "usage": counts}}
+    text = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}}
+    tool = {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": "{}"}}
+    last = {
+        "type": "message_delta",
+        "delta": {"stop_reason": "tool_use"},
+        "usage": {"input_tokens": 0, "output_tokens": 9},
+    }
+    stop = {"type": "message_stop"}
+
+    def read(*each: dict[str, Any]) -> Reply:
+        return reply_of("messages", "".join(f"event: x\ndata: {json.dumps(one)}\n\n" for one in each).encode())
+
+    reply = read(start, {"type": "ping"}, text, tool, text, last, stop)
+    assert (reply.text, reply.finish_reason, reply.usage) == ("aa", "tool_use", Usage(7, 9, 2, 1))
+    assert read({**start, "message": {**start["message"], "usage": None}}, last, stop).usage == Usage(0, 9)
+    for early in ((start, text, last), (stop,), (start, {"type": "error", "error": {"type": "overloaded_error"}})):
+        with pytest.raises(Unreadable):
+            read(*early)
+    plain = {"content": [{"type": "text", "text": "a"}], "stop_reason": "end_turn", "usage": counts}
+    assert reply_of("messages", json.dumps(plain).encode()).usage == Usage(7, 1, 2, 1)
+
+
 def test_a_response_is_in_its_last_event() -> None:
     item = {"type": "message", "content": [{"type": "output_text", "text": "ab"}]}
     response = {"status": "completed", "output": [item], "usage": {"input_tokens": 4, "output_tokens": 2}}

@@ -62,6 +62,7 @@ def test_a_budget_counts_all_payers_and_needs_their_prices() -> None:
     ledger.add(Charge("adherence", input_tokens=60_000, cached_input_tokens=20_000, output_tokens=4_000))
     assert budget.spent_usd(ledger) == pytest.approx(0.5 + 0.4 + 0.02 + 0.08)
     assert "$1.00 (budget_usd)" in budget.reason_to_stop(ledger)
+    assert "$1.00 (budget_usd)" in budget.reason_to_stop(Ledger(), {"model": Usage(0, 500_000)})
     assert "564,000 tokens (budget_tokens)" in Budget(None, 564_000, tariff).reason_to_stop(ledger)
     with mistake("model, judge.applicability"):
         Budget(1.0, None, tariff_of(model(), judge(None, DEAR)))

@@ -17,7 +17,6 @@ from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
 from codechat.sandbox.suites.calls.oracle import ORACLES, Comparison, Oracle
 from codechat.sandbox.suites.calls.reader import CallsReader
 from codechat.sandbox.suites.calls.reference_results import (
-    Expected,
     Recorder,
     ReferenceResults,
     cache_path,
@@ -27,6 +26,7 @@ from codechat.sandbox.suites.calls.reference_results import (
     require_comparable,
     save,
 )
+from codechat.sandbox.suites.calls.results import Expected
 from codechat.sandbox.suites.endings import explain_end, run_in_box
 
 PYTHON = "python"
@@ -147,13 +147,7 @@ class Calls:
         """The verdict on a program, in a box with the tools."""
         prepared = self.find_prepared(box, config)
         reader = self.reader(prepared.results, config)
-        job = self._job(program.source, prepared.inputs) | {
-            "limits": prepared.limits,
-            "load_cpu_s": config.load_cpu_s,
-            "timed": False,
-            "flush_after": len(self.base),
-            "cpu": prepared.cpu,
-        }
+        job = self.job(program.source, prepared, config)
         limits = (config.idle_s, config.total_cpu_s, float(prepared.cpu))
         ended = box.python(Job(marshal.dumps(job, 2), *limits), reader.read)
         if not reader.started:
@@ -171,6 +165,16 @@ class Calls:
             output_limit=config.output_mb << 20,
             foreign=foreign,
         )
+
+    def job(self, source: str, prepared: Prepared, config: SandboxConfig) -> dict[str, Any]:
+        """All that a process needs to run a program (`candidate.run`); no expected result is in it."""
+        return self._job(source, prepared.inputs) | {
+            "limits": prepared.limits,
+            "load_cpu_s": config.load_cpu_s,
+            "timed": False,
+            "flush_after": len(self.base),
+            "cpu": prepared.cpu,
+        }
 
     def _job(self, source: str, inputs: bytes) -> dict[str, Any]:
         elements = self.oracle == "set_equal"

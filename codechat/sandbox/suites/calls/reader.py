@@ -7,17 +7,15 @@ from typing import Any, Literal
 from codechat.base.domain import Failure, Outcome, Verdict
 from codechat.sandbox import Ended
 from codechat.sandbox.inside import wire
-from codechat.sandbox.inside.decode import Opaque
-from codechat.sandbox.suites.calls.conform import UNDEFINED, conform
+from codechat.sandbox.suites.calls.conform import UNDEFINED
 from codechat.sandbox.suites.calls.oracle import Comparison
-from codechat.sandbox.suites.calls.reference_results import FLOATS, UNEQUAL, Expected, ReferenceResults
+from codechat.sandbox.suites.calls.reference_results import ReferenceResults
+from codechat.sandbox.suites.calls.results import Results
 from codechat.sandbox.suites.calls.show import show, show_bytes
 from codechat.sandbox.suites.endings import ADDRESS, SHOWN, explain_end, read_exception
-from codechat.sandbox.suites.values import read_or_opaque
 from codechat.sandbox.watch import Frames, Malformed
 
 Part = Literal["base", "plus"]
-LARGER = 17  # times: a number takes 1 to 17 bytes (True, 1+0j), and an integer 17 times as many as its float
 
 
 class CallsReader:
@@ -36,16 +34,18 @@ class CallsReader:
         output_limit: int,
         foreign: bool = False,
     ) -> None:
-        self._entry_point, self._inputs, self._base, self._results = entry_point, inputs, base, results
+        self._entry_point, self._inputs, self._base = entry_point, inputs, base
+        self._results = Results(results.expected, inputs, base, comparison, foreign=foreign)
         self._room, self._foreign = output_limit, foreign
         self._frames = Frames()
-        self._compare_anew = comparison
-        self._comparison = comparison()
-        self._asked: bytes | None = None
-        self.index = 0  # results found right so far
         self.started = self.loaded = self.done = False
         self.outcome: Outcome | None = None
         self.failure: Failure | None = None
+
+    @property
+    def index(self) -> int:
+        """How many results were found right so far."""
+        return self._results.index
 
     @property
     def part(self) -> Part:
@@ -94,49 +94,16 @@ class CallsReader:
         return b""
 
     def _result(self, kind: bytes, payload: bytes) -> bytes:
-        if (kind == wire.CANONICAL) != (self._asked is not None):
-            raise Malformed("an answer to no question")
-        self._asked = None
-        expected = self._results.expected[self.index]
-        if kind == wire.VALUE:
-            right = self._same_bytes(expected, payload, 0) or self._value_right(expected, payload)
-        elif kind == wire.DIGEST:
-            size = int.from_bytes(payload[32:40], "little")
-            right = self._same_bytes(expected, payload[:32], size)
-            if not right and expected.canonical is not None:
-                self._asked = payload
-                return wire.ASK_CANONICAL
-        else:
-            right = payload == expected.canonical
-        if not right:
+        answer = self._results.take(kind, payload)
+        if answer is None:
+            expected = self._results.expected[self.index]
             shown = self._show(payload) if kind == wire.VALUE else "a value too long to be shown"
             wanted = "a value too long to be shown" if expected.size else self._show(expected.data)
             self._fail("fail", "wrong result", expected=wanted, actual=shown)
-            return b""
-        self.index += 1
-        if self.index == self._base:
-            self._comparison = self._compare_anew()
-        return wire.NEXT if kind == wire.DIGEST else b""
+        return answer or b""
 
     def _show(self, data: bytes) -> str:
         return "undefined" if self._foreign and data == UNDEFINED else show_bytes(data)
-
-    def _same_bytes(self, expected: Expected, data: bytes, size: int) -> bool:
-        """Whether the bytes, which are unique for a value, are the expected ones."""
-        if data != expected.data or size != expected.size or expected.flags & UNEQUAL:
-            return False
-        if expected.flags & FLOATS:
-            self._comparison.note(0.0)
-        return True
-
-    def _value_right(self, expected: Expected, payload: bytes) -> bool:
-        if expected.size:
-            return False
-        fits = len(payload) <= LARGER * (len(expected.data) + 4)
-        actual = read_or_opaque(payload) if fits else Opaque("a value too long to be right")
-        right = read_or_opaque(expected.data)
-        actual = conform(actual, right) if self._foreign else actual
-        return self._comparison.holds(actual, right, self._inputs[self.index])
 
     def _fail(self, outcome: Outcome, reason: str, **details: Any) -> None:
         """Decide: the program failed on the current input."""

@@ -22,21 +22,10 @@ from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.encode import canonical, encode
 from codechat.sandbox.process import secret_folder
 from codechat.sandbox.suites.calls.oracle import is_floats
+from codechat.sandbox.suites.calls.results import FLOATS, OPAQUE, UNEQUAL, Expected
 from codechat.sandbox.suites.endings import exception_parts
 from codechat.sandbox.suites.values import equals_itself, opaque_in, read_or_opaque
 from codechat.sandbox.watch import Frames, Malformed
-
-UNEQUAL, FLOATS, OPAQUE = 1, 2, 4  # flags of an expected value: equal to nothing, floats, not plain data
-
-
-@dataclass(frozen=True)
-class Expected:
-    """One expected value: its bytes, or their digest with their size (else 0)."""
-
-    data: bytes
-    size: int
-    canonical: bytes | None
-    flags: int
 
 
 @dataclass(frozen=True)

@@ -94,3 +94,19 @@ async def test_the_brake_ends_every_wait() -> None:
 async def test_without_a_budget_nobody_waits() -> None:
     for _ in range(99):
         await Purse().reserve("a", "model", ONE)
+
+
+async def test_what_a_step_has_spent_takes_room_until_it_is_recorded() -> None:
+    seen: list[dict[str, Usage]] = []
+    BRAKE.set(Brake())
+    purse = Purse(lambda used: used["model"].input_tokens <= 20, lambda: seen.append(dict(purse.spent)))
+    recorded = purse.spend("model", ONE)
+    assert seen == [{"model": ONE}]
+    (await purse.reserve("a", "model", Usage(99)))()  # one call may always be under way
+    first = await purse.reserve("a", "model", ONE)
+    second = asyncio.create_task(purse.reserve("b", "model", ONE))
+    await turns()
+    assert not second.done()
+    recorded()
+    (await second)()
+    first()
