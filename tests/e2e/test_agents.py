@@ -31,6 +31,7 @@ pytestmark = [
 of_each = pytest.mark.parametrize("preset", PRESETS)
 TASKS = dataset_tasks("starter")
 BREAKS = (3, 6)  # the requests at which the code breaks, from 0; the next ones mend it
+PRICES = "model.prices={input: 10, output: 10}"
 KEY, VARIABLE = "sk-made-up-0123456789abcdef", "CODECHAT_TEST_AGENTS_KEY"
 
 
@@ -164,13 +165,14 @@ def test_four_dialogues_of_ten_turns(preset: str, tmp_path: Path) -> None:
 @of_each
 def test_a_killed_turn_is_repeated(preset: str, tmp_path: Path) -> None:
     """What was answered before the kill is not asked again, but for the call under way."""
-    follows, stalled = Follows(), threading.Event()
+    follows, stalled, killed = Follows(), threading.Event(), threading.Event()
 
     async def stalls(call: Call) -> Any:
         answer, place = follows.step(call)
         if place == (5, 2) and not stalled.is_set():
             stalled.set()
-            await asyncio.Event().wait()
+            await asyncio.to_thread(killed.wait)
+            return RESET
         return answer
 
     with OpenAIServer(stalls) as server:
@@ -182,6 +184,7 @@ def test_a_killed_turn_is_repeated(preset: str, tmp_path: Path) -> None:
         assert started
         process.kill()
         assert ended(process) == -9
+        killed.set()
         wait_until(lambda: not any(map(is_alive, started)))
         done = codechat(tmp_path, *command)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -213,10 +216,11 @@ def test_a_budget_ends_a_dialogue(preset: str, tmp_path: Path) -> None:
         return replace(answer, usage=Usage(900, 100))
 
     with OpenAIServer(costs) as server:
-        command = words(preset, server, 2, "dataset.limit=1", "model.prices={input: 10, output: 10}")
+        command = words(preset, server, 2, "dataset.limit=1", PRICES)
         done = codechat(tmp_path, *command, "budget_usd=0.07")
         assert done.returncode == 3, done.stdout + done.stderr
-        assert server.answered == 7
+        assert server.answered == 7 and "$0.07 spent" in done.stderr
+        assert metrics_of(cell_of(tmp_path))["spent_usd"]["model"] == pytest.approx(0.07)
         done = codechat(tmp_path, *command, "budget_usd=1")
         assert done.returncode == 0, done.stdout + done.stderr
         cell = cell_of(tmp_path)
@@ -270,7 +274,7 @@ def test_an_endpoint_that_dies_scores_nothing(tmp_path: Path, monkeypatch: pytes
         return RESET if dies[0] and call.number >= 6 else follows(call)
 
     with OpenAIServer(dying) as server:
-        command = words("codex", server, 3, "dataset.limit=1", "model.max_retries=1")
+        command = words("codex", server, 3, "dataset.limit=1", "model.max_retries=1", PRICES)
         done = codechat(tmp_path, *command)
         assert done.returncode == 3, done.stdout + done.stderr
         (session,) = sessions_of(cell_of(tmp_path))
@@ -278,6 +282,8 @@ def test_an_endpoint_that_dies_scores_nothing(tmp_path: Path, monkeypatch: pytes
         assert [turn["outcome"] for turn in session["turns"]] == ["pass"]
         found = metrics_of(cell_of(tmp_path))
         assert (found["completed"], found["errored"], found["mst"]) == (0, 1, None)
+        paid = 10 * (server.usage.input_tokens + server.usage.output_tokens) / 1_000_000
+        assert found["spent_usd"]["model"] == pytest.approx(paid)
         dies[0] = False
         done = codechat(tmp_path, *command)
         assert done.returncode == 0, done.stdout + done.stderr
