@@ -20,7 +20,7 @@ from codechat.testing.streams import EVENTS, stream_of
 from support.processes import below, codechat, descendants, ended, start, wait_until
 
 PROGRAMS = Path(os.environ.get("CODECHAT_AGENTS", "nowhere")) / "bin"
-PRESETS = ("claude_code", "codex", "mini_swe_agent")
+PRESETS = ("mini_swe_agent", "claude_code", "codex")  # the slowest first
 pytestmark = [
     pytest.mark.agents,
     pytest.mark.skipif(
