@@ -165,13 +165,13 @@ class Meter:
         if limits.usd is not None and self._price is not None and self._price.cost(self.usage) > limits.usd:
             self.end("cost")
 
-    async def close(self) -> None:
-        """Cancel the calls under way. The caller records the turn's tokens."""
+    async def close(self, *, finished: bool) -> None:
+        """Cancel the calls under way. The caller records the tokens of a finished turn; others stay in the purse."""
         self.end("exit")
         for each in self.under_way:
             each.cancel()
         await asyncio.gather(*self.under_way, return_exceptions=True)
-        for recorded in self._recorded:
+        for recorded in self._recorded if finished else ():
             recorded()
 
 
@@ -226,13 +226,15 @@ class Gateway:
             logger=QUIET,
         )
         accepting = asyncio.create_task(_accept(own, server))
+        finished = False
         try:
             yield meter
+            finished = True
         finally:
             accepting.cancel()
             await asyncio.gather(accepting, return_exceptions=True)
             own.close()
-            await meter.close()
+            await meter.close(finished=finished)
             await server.shutdown(CLOSING_S)
 
     async def aclose(self) -> None:

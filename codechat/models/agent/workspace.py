@@ -115,7 +115,7 @@ class Workspace:
             "output": LONGEST_NOTE,
             "environment": self._environment(),
         }
-        self._resident = await Resident.start(box.command(lower, self._installation.shown), options)
+        self._resident = await Resident.start(box.command(lower.resolve(), self._installation.shown), options)
         self.listener = await self._resident.listen(PORT)
         with before.open("rb") as archive:
             await self._resident.load(archive)

@@ -1,6 +1,6 @@
 """Running sums of a cell's usage by role, kept in the journal over all processes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -71,10 +71,14 @@ def _paid(usage: Usage) -> dict[str, int]:
 
 @dataclass
 class Ledger:
-    """The sums of all payers. `expected` are tokens of submitted batches, by role: they are paid at submission."""
+    """The sums of all payers. `expected` are tokens of submitted batches, by role: they are paid at submission.
+
+    `unrecorded` are tokens of steps of many calls that this process did not finish, by role.
+    """
 
     of: dict[str, Charge] = field(default_factory=dict)
     expected: dict[str, Usage] = field(default_factory=dict)
+    unrecorded: Mapping[str, Usage] = field(default_factory=dict)
 
     def add(self, charge: Charge) -> None:
         known = self.of.get(charge.payer)
@@ -83,14 +87,14 @@ class Ledger:
     @property
     def spent(self) -> dict[str, Usage]:
         """Each role's tokens, with their tiers."""
-        return self._by_role({})
+        return self._by_role(self.unrecorded)
 
     @property
     def committed(self) -> dict[str, Usage]:
         """Each role's tokens, expected ones included."""
         return self._by_role(self.expected)
 
-    def _by_role(self, expected: dict[str, Usage]) -> dict[str, Usage]:
+    def _by_role(self, expected: Mapping[str, Usage]) -> dict[str, Usage]:
         sums: dict[str, Usage] = {}
         used = ((name.partition(APART)[0], charge.usage) for name, charge in self.of.items())
         for role, usage in (*used, *expected.items()):
@@ -99,7 +103,7 @@ class Ledger:
 
     @property
     def tokens(self) -> int:
-        return self.total("input_tokens") + self.total("output_tokens")
+        return sum(each.input_tokens + each.output_tokens for each in self.spent.values())
 
     def total(self, count: str) -> int:
         """The sum of a count over all payers."""

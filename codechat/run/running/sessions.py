@@ -166,6 +166,7 @@ async def working(
             yield scheduler
         finally:
             await journal.settle()
+            journal.ledger.unrecorded = purse.spent
 
 
 async def _run_sessions(

@@ -210,15 +210,19 @@ class Resident:
         return message
 
     def _last_errors(self) -> str:
+        if self._errors.closed:
+            return "it was closed"
         self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, self._errors.tell() - 1000))
         return self._errors.read().decode(errors="replace").strip() or "it printed nothing"
 
     async def aclose(self) -> None:
-        """Hang up. The process ends, and with it everything in the worktree."""
+        """Hang up. The process ends, and with it everything in the worktree; a command under way raises."""
         self._broken = True
-        self._control.close()
+        with suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)  # who waits at a closed socket waits forever
         await asyncio.to_thread(self._stop)
+        self._control.close()
 
     def _stop(self) -> None:
         try:
