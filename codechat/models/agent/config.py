@@ -78,6 +78,7 @@ class AgentConfig(EndpointConfig):
     output: OutputConfig = result_option(OutputConfig(), "how its output is read")
     limits_of_turn: AgentLimits = result_option(AgentLimits(), "what a turn may take")
     expected: ExpectedTurn = run_option(ExpectedTurn(), "what a turn is expected to take, for estimates")
+    base_url: str = run_option(..., "the address of the model that the agent asks")
     shown: Words = run_option((), "further files and folders of this machine that it sees, read-only")
     max_concurrency: int = run_option(4, "most sessions at once, each with a process of the agent", ge=1)
     timeout_s: float = run_option(600.0, "seconds that end one request to the endpoint", gt=0)
