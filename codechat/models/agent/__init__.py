@@ -36,7 +36,7 @@ class Agent:
 
         self.config, self._gateway = config, Gateway(config)
         self._installation: Installation | None = None
-        self._presented = False
+        self._presented = self._has_asked = False
 
     async def check(self) -> None:
         """Find the agent. Raises `UserError` if it, or bubblewrap, cannot be started here."""
@@ -79,7 +79,8 @@ class Agent:
                 workspace, meter, prompt_of(request.messages, request.turn, self.config.here, file)
             )
         errors = "" if done.status == 0 else await workspace.errors()
-        if limit is None and 0 < (done.status or 0) < SIGNALLED and not meter.requests:
+        self._has_asked |= meter.requests > 0
+        if limit is None and 0 < (done.status or 0) < SIGNALLED and not self._has_asked:
             raise UserError(
                 f"the agent ended with status {done.status} before it asked its model: "
                 f"{' '.join(errors.split())[-300:]}",
