@@ -94,6 +94,6 @@ def test_a_box_that_cannot_be_made_is_told(
     refusing = tmp_path / "bwrap"
     refusing.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a namespace' >&2\nexit 1\n")
     refusing.chmod(0o755)
-    monkeypatch.setattr(driven.environment, "_program", str(refusing))
+    monkeypatch.setattr(driven.environment._box, "_program", str(refusing))
     with pytest.raises(InfrastructureError, match="bwrap: No permissions"):
         driven.open(repository.workspace)

@@ -1,10 +1,12 @@
 """What every registered model owes to the runner, whatever answers behind it."""
 
 import asyncio
+import itertools
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,14 @@ import pytest
 
 from codechat.base.config import is_identity
 from codechat.base.domain import Message, Reply
+from codechat.datasets.tasks import Start
 from codechat.judging.deciding import quote
-from codechat.models import MODELS, BaselineView, Model, ModelConfig, Request
+from codechat.models import MODELS, BaselineView, Desk, Model, ModelConfig, Request
+from codechat.run.protocols.services import Opened
 from codechat.studies.cab.tasks import AssistTask, Comment
 from codechat.testing import OpenAIServer
 from support.benches import task_of
+from support.machine import skip_without
 from support.provider_servers import AnthropicServer
 
 KINDS = [component.name for component in MODELS]
@@ -43,6 +48,9 @@ RUN_OPTIONS = {
     "headers",
     "stream",
     "slots",
+    "expected",
+    "shown",
+    "version_command",
 }
 TASK = task_of("T/0", "def add(a, b):", "def add(a, b):\n    return a + b\n", prompt="Add.")
 ISSUE = AssistTask("a/b#1", "Help.", author="user", thread=(Comment("ann", "2025-01-01T00:00:00Z", "Set it."),))
@@ -61,6 +69,7 @@ def minimal(tmp_path: Path) -> Iterator[dict[str, dict[str, Any]]]:
     file.write_bytes(b"GGUF")
     with OpenAIServer(lambda call: "x") as server, AnthropicServer(lambda call: "x") as other:
         yield {
+            "agent": {"name": "m", "base_url": server.base_url, "command": ["sh", "-c", "echo x"]},
             "echo": {},
             "maintainer": {},
             "maintainer_by_turns": {},
@@ -115,15 +124,31 @@ def test_its_identity_is_json_and_free_of_where_it_runs(kind: str, minimal: dict
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_it_answers_alike_alone_together_and_after_closing(kind: str, minimal: dict[str, dict[str, Any]]) -> None:
-    model = build(kind, minimal)
+async def test_it_answers_alike_alone_together_and_after_closing(
+    kind: str, minimal: dict[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    model, desks, opened = build(kind, minimal), itertools.count(), list[Opened]()
+
+    async def complete() -> Reply:
+        """The reply in a session of its own, if it works in a folder."""
+        asked = request(kind)
+        if MODELS[kind].traits.has_desk:
+            opened.append(Opened())
+            name = f"desk{next(desks)}"
+            asked = replace(asked, desk=Desk(name, lambda: Start("solution.py"), tmp_path / name, opened[-1].get))
+        return await model.complete(asked)
+
+    if MODELS[kind].traits.has_desk:
+        skip_without()
     try:
         await model.check()
-        first = await model.complete(request(kind))
-        together = await asyncio.gather(*(model.complete(request(kind)) for _ in range(5)))
+        first = await complete()
+        together = await asyncio.gather(*(complete() for _ in range(5)))
         await model.aclose()
-        later = await model.complete(request(kind))
+        later = await complete()
     finally:
+        for each in opened:
+            await each.aclose()
         await model.aclose()
         await model.aclose()
     assert isinstance(first, Reply)
@@ -135,6 +160,7 @@ async def test_it_answers_alike_alone_together_and_after_closing(kind: str, mini
 def test_building_it_raises_nothing_without_loop_endpoint_or_file(kind: str) -> None:
     """Only `check` and `complete` may mind that there is none."""
     needed = {
+        "agent": {"name": "m", "base_url": "http://127.0.0.1:9/v1", "command": ["nothing-of-this-name"]},
         "gguf": {"path": "nowhere.gguf"},
         "openai": {"name": "m"},
         "provider": {"provider": "anthropic", "name": "m"},

@@ -7,7 +7,7 @@ import pytest
 from codechat.base.domain import CHARS_PER_TOKEN, Usage
 from codechat.cli.app import main
 from codechat.models import MODELS, ModelTraits
-from codechat.models.agent import AgentConfig, ExpectedTurn
+from codechat.models.agent.config import AgentConfig, ExpectedTurn
 from codechat.models.prices import listed_prices, price_lists, prices_of
 from codechat.report.metrics.spending import Tariff
 from codechat.run.cell import build_cell

@@ -74,7 +74,7 @@ def test_gains_are_differences_but_one() -> None:
 
 def test_weights_of_every_preset_are_told() -> None:
     asked = {name for name in options_of("model") if name not in [each.name for each in MODELS]}
-    of_any_model = {"anthropic", "bedrock", "google"}
+    of_any_model = {"anthropic", "bedrock", "google", "codex", "command", "mini_swe_agent"}
     assert len(asked) > 20 and {name for name in asked if paper().weights_of(name) is None} == of_any_model
     assert paper().weights_of("gpt4o") == paper().weights_of("openai/gpt-5-mini") == "closed"
     assert paper().weights_of("gpt_oss_20b_low") == paper().weights_of("meta-llama/Llama-3.1-8B-Instruct") == "open"
