@@ -22,6 +22,8 @@ IDENTIFYING = ("id", "root")
 """Facts that differ between checkpoints: the model's id, and the place that the weights were loaded from."""
 VLLM, LLAMA_CPP = "vllm", "llama_cpp"
 """The programs that codechat starts; an endpoint's fact of that name is its version."""
+AGENT = "agent"
+"""The fact of an endpoint that a coding agent talks to: the agent's version."""
 ARGUMENTS = "arguments"
 """The fact with the arguments of codechat's start."""
 SLOTS = "slots"

@@ -97,13 +97,13 @@ OTHERS = {
     "prints 10 GB": Attack(f"{WRITES}; head -c 10000000000 /dev/zero; exit 0", ("exit",), CODE, {"seconds": 120}),
     "prints errors without end": Attack(f"{WRITES}; head -c 10000000000 /dev/zero >&2; exit 0", ("exit", "error"), CODE, {"seconds": 120}),
     "takes all memory": Attack(
-        f"{WRITES}; " + PYTHON.format("held = []\nwhile True:\n    held.append(b'x' * (16 << 20))"),
-        ("memory", "error"), CODE, {"memory_mb": 256},
+        f"{WRITES}; " + PYTHON.format("held = []\nwhile True:\n    held.append(b'x' * (16 << 20))") + "\nexit 0",
+        ("memory", "exit"), CODE, {"memory_mb": 256},
     ),
-    "fills the disk": Attack(f"{WRITES}; head -c 10000000000 /dev/zero > big; exit 0", ("exit",), None, {"disk_mb": 32}),
-    "writes a file with a hole": Attack(f"{WRITES}; truncate -s 900G big; exit 0", ("exit",), None, {"disk_mb": 32}),
+    "fills the disk": Attack(f"{WRITES}; head -c 10000000000 /dev/zero > big; exit 0", ("exit",), CODE, {"disk_mb": 32}),
+    "writes a file with a hole": Attack(f"{WRITES}; truncate -s 900G big; exit 0", ("disk",), None, {"disk_mb": 32}),
     "writes many holes": Attack(
-        f"{WRITES}; for each in $(seq 100); do truncate -s 31M hole$each; done; exit 0", ("exit",), None, {"disk_mb": 32}
+        f"{WRITES}; for each in $(seq 100); do truncate -s 31M hole$each; done; exit 0", ("disk",), None, {"disk_mb": 32}
     ),
     "makes many files": Attack(f"{WRITES}; seq 100000 | xargs touch; exit 0", ("exit",), limits={"disk_mb": 32}),
     "makes deep folders": Attack(

@@ -63,11 +63,14 @@ def test_model_presets_are_composed_and_those_that_reason_are_given_time(
     ]
     assert len(reasoning) >= 13
     for preset in sorted(set(PRESETS) - set(SERVERS)):
-        composed = compose([*SMALL, f"model={preset}", "model.api_key_env=null"])
+        open_ones = ["model.name=m", "model.command=[sh]", "model.base_url=http://127.0.0.1:9/v1"]
+        given = open_ones if preset == "command" else []
+        composed = compose([*SMALL, f"model={preset}", "model.api_key_env=null", *given])
         assert composed.choices["model"] == preset
         config: Any = composed.config.model
         if hasattr(config, "timeout_s"):
-            assert config.timeout_s == (1800 if preset in reasoning else 300), preset
+            usual = 600 if config.kind == "agent" else 300
+            assert config.timeout_s == (1800 if preset in reasoning else usual), preset
             assert "timeout_s" not in config.identity()
 
 

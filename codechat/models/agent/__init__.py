@@ -13,10 +13,10 @@ from codechat.base.domain import AgentStep, Reply, Trajectory, TurnEnd
 from codechat.base.errors import UserError
 from codechat.models import MODELS, Desk, Request
 from codechat.models.agent.config import AgentConfig
-from codechat.models.agent.turn import HOME, Files, diff_of, lines_changed, prompt_of, read_output
-from codechat.models.agent.workspace import OUTPUT, Installation, Workspace
+from codechat.models.agent.turn import Changes, prompt_of, read_output
+from codechat.models.agent.workspace import Installation, Workspace
 from codechat.models.calls.limits import endpoint_at
-from codechat.models.endpoints import ENDPOINT_LISTENER, EndpointInfo
+from codechat.models.endpoints import AGENT, ENDPOINT_LISTENER, EndpointInfo
 from codechat.sandbox.rooms import Ended
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ __all__ = ["Agent", "AgentConfig"]
 
 SIGNALLED = 128
 """The least exit status of a shell whose program a signal ended."""
-AGENT = "agent"
-"""The fact of an endpoint that has the agent's version."""
 
 
 class Agent:
@@ -38,7 +36,7 @@ class Agent:
 
         self.config, self._gateway = config, Gateway(config)
         self._installation: Installation | None = None
-        self._presented = False
+        self._presented = self._has_asked = False
 
     async def check(self) -> None:
         """Find the agent. Raises `UserError` if it, or bubblewrap, cannot be started here."""
@@ -71,7 +69,7 @@ class Agent:
         if listener is not None:
             await listener.on_connect(self.config, EndpointInfo(self.config.address, facts))
 
-    async def _turn(self, workspace: Workspace, desk: Desk, request: Request, before_state: Path) -> Reply:
+    async def _turn(self, workspace: Workspace, desk: Desk, request: Request, before: Path) -> Reply:
         began, remembers = time.monotonic(), bool(workspace.conversation and self.config.continued)
         file = desk.start().file
         attempts = workspace.count_attempt(request)
@@ -81,29 +79,23 @@ class Agent:
                 workspace, meter, prompt_of(request.messages, request.turn, self.config.here, file)
             )
         errors = "" if done.status == 0 else await workspace.errors()
-        if limit is None and 0 < (done.status or 0) < SIGNALLED and not meter.requests:
+        self._has_asked |= meter.requests > 0
+        if limit is None and 0 < (done.status or 0) < SIGNALLED and not self._has_asked:
             raise UserError(
-                f"the agent ended with status {done.status} before it asked its model: {errors[-300:]}",
+                f"the agent ended with status {done.status} before it asked its model: "
+                f"{' '.join(errors.split())[-300:]}",
                 f"try model.command by hand: {' '.join(self.config.command)[:200]}",
             )
-        state = await workspace.keep(request)
-        before, after = Files(before_state), Files(state)
+        state, whole = await workspace.keep(request)
         output = self.config.output
-        printed = (
-            done.head + done.tail if output.file is None else (after.text(output.file, HOME, OUTPUT) or "").encode()
-        )
-        said = read_output(output, printed)
+        changes = await asyncio.to_thread(Changes.between, before, state, file, output.file)
+        said = read_output(output, done.head + done.tail if output.file is None else changes.noted.encode())
         workspace.name_conversation(said.session)
-        paths = [path for path in before.changed(after) if path != file]
-        text = after.text(file)
         steps = said.steps if not errors else (*said.steps, AgentStep("tool", "standard error", errors, done.status))
-        added, removed = lines_changed(before.text(file), text)
-        ended: TurnEnd = limit or _end_of(done)
+        ended: TurnEnd = limit or (_end_of(done) if whole else "disk")
         trajectory = Trajectory(
-            text, steps, said.omitted, said.ran_code,
-            lines_added=added, lines_removed=removed, elsewhere=len(paths), diff=diff_of(before, after, paths),
-            ended=ended, status=done.status, requests=meter.requests, unmetered=meter.unmetered,
-            replayed=meter.replayed, attempts=attempts, remembers=remembers,
+            changes.file, steps, said.omitted, said.ran_code, changes.added, changes.removed, changes.elsewhere,
+            changes.diff, ended, done.status, meter.requests, meter.unmetered, meter.replayed, attempts, remembers,
         )  # fmt: skip
         return Reply(
             said.reply,

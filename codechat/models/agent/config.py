@@ -22,7 +22,8 @@ class OutputConfig(Config):
     reply: str = result_option("@", "the last message; of several lines with one, the last; of a text, all of it")
     session: str = result_option("null", "the conversation's name, for `continued`")
     steps: str = result_option(
-        "null", "a list of {kind, text, output, status, id}: steps; parts of one step have one id, and may come apart"
+        "null",
+        "a list of {kind (command, edit, tool), text, output, status, id}: steps; parts of one step have one id",
     )
 
     @field_validator("reply", "session", "steps")
@@ -61,7 +62,11 @@ class AgentConfig(EndpointConfig):
     """
 
     kind: Literal["agent"] = original_option("agent", "which provider answers")
-    command: Words = original_option(..., "the program and its arguments, e.g. [codex, exec, '{prompt}']", min_length=1)
+    command: Words = original_option(
+        ...,
+        "the program and its arguments, e.g. [codex, exec, '{prompt}']; fills {prompt}, {model}, {endpoint}, {home}",
+        min_length=1,
+    )
     continued: Words | None = original_option(
         None, "the same for later turns, with {session}; null: `command`, and the workspace is all it remembers"
     )
@@ -73,6 +78,7 @@ class AgentConfig(EndpointConfig):
     output: OutputConfig = result_option(OutputConfig(), "how its output is read")
     limits_of_turn: AgentLimits = result_option(AgentLimits(), "what a turn may take")
     expected: ExpectedTurn = run_option(ExpectedTurn(), "what a turn is expected to take, for estimates")
+    base_url: str = run_option(..., "the address of the model that the agent asks")
     shown: Words = run_option((), "further files and folders of this machine that it sees, read-only")
     max_concurrency: int = run_option(4, "most sessions at once, each with a process of the agent", ge=1)
     timeout_s: float = run_option(600.0, "seconds that end one request to the endpoint", gt=0)

@@ -23,6 +23,8 @@ WORKSPACE, HOME = "workspace/", "home/"
 """The folders in an archive of a room."""
 MOST_STEPS, LONGEST_TEXT, LONGEST_SAID = 100, 2000, 100_000
 """Steps of a turn that are kept, characters of each of their texts, and of the last message."""
+LONGEST_NOTE = 16 << 20
+"""Bytes of an agent's output, or of the file in place of it."""
 LONGEST_DIFF, LONGEST_COMPARED, MOST_LINES = 20_000, 100_000, 2_000
 """Characters of a turn's diff, and characters and lines of a file in it."""
 LEFTOVERS = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules", ".git"})
@@ -105,39 +107,64 @@ def _bounded(value: Any, most: int = LONGEST_TEXT) -> str:
 
 
 class Files:
-    """The regular files of the workspace in an archive of a room, by path."""
+    """The regular files in an archive of a room, by path in the archive."""
 
     def __init__(self, archive: Path) -> None:
         self._archive = archive
-        self._entries: dict[str, bytes] = {}  # a hash each
+        self._entries: dict[str, tuple[bytes, int, int]] = {}  # hash, place in the archive, length
         with tarfile.open(archive) as opened:
             for entry in opened:
-                if entry.isreg() and entry.name.startswith(WORKSPACE) and (data := opened.extractfile(entry)):
-                    self._entries[entry.name.removeprefix(WORKSPACE)] = hashlib.sha256(data.read()).digest()
+                if entry.isreg() and (data := opened.extractfile(entry)):
+                    self._entries[entry.name] = hashlib.sha256(data.read()).digest(), entry.offset_data, entry.size
 
     def text(self, path: str, folder: str = WORKSPACE, most: int = LONGEST_REPLY + 1) -> str | None:
         """A file's text, cut after so many bytes: by default where no reply is that long; None without such a file."""
-        with tarfile.open(self._archive) as opened:
-            try:
-                entry = opened.getmember(f"{folder}{path}")
-            except KeyError:
-                return None
-            data = opened.extractfile(entry) if entry.isreg() else None
-            return None if data is None else str(writable(data.read(most).decode("utf-8", "replace")))
+        if f"{folder}{path}" not in self._entries:
+            return None
+        _, place, length = self._entries[f"{folder}{path}"]
+        with self._archive.open("rb") as stream:
+            stream.seek(place)
+            return str(writable(stream.read(min(length, most)).decode("utf-8", "replace")))
 
     def changed(self, after: "Files") -> list[str]:
         """The paths of files that another state lacks, or has otherwise, without leftovers of tools."""
-        paths = (path for path in {**self._entries, **after._entries} if not LEFTOVERS & {*PurePosixPath(path).parts})
-        return sorted(path for path in paths if self._entries.get(path) != after._entries.get(path))
+        old, new = ({path: entry[0] for path, entry in each._entries.items()} for each in (self, after))
+        paths = (path for path in {**old, **new} if path.startswith(WORKSPACE) and old.get(path) != new.get(path))
+        return sorted(path.removeprefix(WORKSPACE) for path in paths if not LEFTOVERS & {*PurePosixPath(path).parts})
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a turn did to the files: the code's file with the numbers of its added and removed lines, and the others.
+
+    `noted` is the file in HOME that the agent wrote in the turn, if any.
+    """
+
+    file: str | None
+    added: int
+    removed: int
+    elsewhere: int
+    diff: str
+    noted: str
+
+    @classmethod
+    def between(cls, before: Path, after: Path, file: str, note: str | None) -> "Changes":
+        """The changes from one archive to another, in time that is linear in their size."""
+        old, new = Files(before), Files(after)
+        text, earlier = new.text(file), old.text(file)
+        paths = [path for path in old.changed(new) if path != file]
+        notes = [each.text(note, HOME, LONGEST_NOTE) or "" for each in (old, new)] if note else ["", ""]
+        noted = notes[1] if notes[0] != notes[1] else ""
+        return cls(text, *lines_changed(earlier, text), len(paths), _diff(old, new, paths), noted)
 
 
 def lines_changed(before: str | None, after: str | None) -> tuple[int, int]:
-    """How many lines were added and removed; a moved line is neither."""
+    """The numbers of lines that were added and removed; a moved line is neither."""
     old, new = (Counter((text or "").splitlines()) for text in (before, after))
     return (new - old).total(), (old - new).total()
 
 
-def diff_of(before: Files, after: Files, paths: list[str]) -> str:
+def _diff(before: Files, after: Files, paths: list[str]) -> str:
     """The changes of text files, bounded; of long ones the name alone."""
     whole = ""
     for path in paths:

@@ -20,7 +20,7 @@ from codechat.base.errors import InfrastructureError, UserError
 from codechat.base.files import write_atomically
 from codechat.models import Desk, Request
 from codechat.models.agent.config import AgentConfig
-from codechat.models.agent.turn import WORKSPACE
+from codechat.models.agent.turn import LONGEST_NOTE, WORKSPACE
 from codechat.sandbox import NAMESPACES
 from codechat.sandbox.command import check_tools
 from codechat.sandbox.rooms import LONGEST, VARIABLES, Ended, Resident
@@ -29,8 +29,6 @@ from codechat.sandbox.rooms.inside import furnish
 
 PORT = 8080
 """Of the endpoint, on the room's own loopback interface."""
-OUTPUT = 16 << 20
-"""Bytes of an agent's output that are kept, half of them from its end."""
 ERRORS = "/tmp/.errors"
 OPEN_FILES, SHORT_S = 4096, 20.0
 WORD = re.compile(r"\{(prompt|session|model|endpoint|home)\}")
@@ -56,7 +54,11 @@ class Installation:
         if program is None:
             raise UserError(f"there is no program '{config.command[0]}'", "install the agent: docs/agents.md says how")
         parts = dict.fromkeys((*_parts_of(Path(program).resolve()), *map(Path, config.shown)))
-        shown = check_tools(map(str, parts), movable=False)
+        try:
+            shown = check_tools(map(str, parts), movable=False)
+        except UserError as error:  # its remedy is about tools of candidate programs
+            remedy = "install the agent outside of /tmp, in an environment apart from codechat's (docs/agents.md)"
+            raise UserError(error.message, remedy) from None
         folders = [str(Path(each).parent) for each in shown if Path(each).is_file()]
         folders += [str(Path(each) / "bin") for each in (*shown, box.python.base)]
         return cls(str(Path(program).resolve()), shown, ":".join([*folders, VARIABLES["PATH"]]), box)
@@ -102,7 +104,7 @@ class Workspace:
         if self._resident is not None and before == self._state:
             return before
         await self.aclose()
-        lower = self._desk.folder / "empty"
+        lower = self._desk.folder.absolute() / "empty"  # bubblewrap has another working folder
         lower.mkdir(mode=0o755, exist_ok=True)
         box, limits = self._installation.box, self._config.limits_of_turn
         options = box.options(overlay=False, hides_python=False) | {
@@ -110,7 +112,7 @@ class Workspace:
             "processes": limits.processes,
             "disk": limits.disk_mb << 20,
             "open_files": OPEN_FILES,
-            "output": OUTPUT,
+            "output": LONGEST_NOTE,
             "environment": self._environment(),
         }
         self._resident = await Resident.start(box.command(lower.resolve(), self._installation.shown), options)
@@ -155,21 +157,22 @@ class Workspace:
         write_atomically(note, str(attempts))
         return attempts
 
-    async def keep(self, request: Request) -> Path:
-        """Keep the files as the state after a request; returns the archive.
+    async def keep(self, request: Request) -> tuple[Path, bool]:
+        """Keep the files as the state after a request; returns the archive, and whether it has all files.
 
         Files that are longer than the disk, such as ones with holes, are given up: the state is then the one before.
         """
         assert self._resident is not None and self._state is not None
         archive, before = self.path(request, ".tar"), self._state
-        if not await self._resident.save(archive, self._config.limits_of_turn.disk_mb << 20):
+        whole = await self._resident.save(archive, self._config.limits_of_turn.disk_mb << 20)
+        if not whole:
             write_atomically(archive, before.read_bytes())
             await self.aclose()
         for each in self._desk.folder.iterdir():
             if each.is_file() and each.stem not in (archive.stem, before.stem):
                 each.unlink()
         self._state = archive
-        return archive
+        return archive, whole
 
     def name_conversation(self, name: str) -> None:
         """Go on with a conversation from the state that was kept last; without a name, as before."""

@@ -81,7 +81,8 @@ function linesChart(lines, what, { first = 0, top = 1, share = true } = {}) {
   const turns = Math.max(...lines.map(({ values }) => values.length + first));
   const plain = scales(turns, width, height, right);
   const scale = { x: plain.x, y: (value) => plain.y(value / top) };
-  const tick = share ? undefined : (part) => fixed(top * part, top < 4 ? 2 : 1);
+  const short = (value) => value.toLocaleString("en", { notation: "compact" });
+  const tick = share ? undefined : (part) => (top < 10000 ? fixed(top * part, top < 4 ? 2 : 1) : short(top * part));
   const last = ({ values }) => values.findLast(known);
   const placed = lines.map((one) => ({ ...one, y: scale.y(last(one) ?? 0) })).sort((one, two) => one.y - two.y);
   const [ends, others] = placed.length > MOST_NAMED ? [placed.slice(0, MOST_NAMED), placed.slice(MOST_NAMED)] : [placed, []];

@@ -20,7 +20,8 @@ const svg = (tag, attributes = {}, ...children) =>
 
 const DASH = "–";
 const known = (value) => value !== null && value !== undefined;
-const fixed = (value, digits = 2) => (known(value) ? value.toFixed(digits).replace("-", "−") : DASH);
+const digitsOf = (value, digits) => (Math.abs(value) < 10000 ? value.toFixed(digits) : Math.round(value).toLocaleString("en"));
+const fixed = (value, digits = 2) => (known(value) ? digitsOf(value, digits).replace("-", "−") : DASH);
 const part = (share) => fixed(share, 3); // a share, from 0 to 1 as in every table
 const signed = (value, digits = 1) => (known(value) ? (value > 0 ? "+" : "") + fixed(value, digits) : DASH);
 const pValue = (value) => (known(value) && value < 0.001 ? "< 0.001" : fixed(value, 3));

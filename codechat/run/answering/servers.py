@@ -15,7 +15,7 @@ from typing import Any
 
 from codechat.base.domain import CHARS_PER_TOKEN, NO_USAGE
 from codechat.models import UNDER_TEST, remote
-from codechat.models.endpoints import ARGUMENTS, LLAMA_CPP, VLLM
+from codechat.models.endpoints import AGENT, ARGUMENTS, LLAMA_CPP, VLLM
 from codechat.models.roles import role_of
 from codechat.models.serving import FLEET, CellServers, Fleet, Server, needs_in
 from codechat.models.serving.planning import visible_gpus
@@ -27,7 +27,7 @@ from codechat.run.journal import Journal
 from codechat.run.protocols import Ask
 from codechat.run.settings.config import CellConfig
 
-PROGRAMS = (VLLM, LLAMA_CPP)
+PROGRAMS = (VLLM, LLAMA_CPP, AGENT)
 """Servers that report a version, which metrics.json has under `SERVERS`."""
 SERVERS_FOLDER = ".servers"
 
@@ -82,7 +82,7 @@ def _servers(cell: Cell, fleet: Fleet, note: Callable[[str], None], *, finished:
 
 
 def described(cell: Cell, journal: Journal) -> dict[str, Any]:
-    """The entry of metrics.json about the cell's servers; empty if none is a vLLM or a llama.cpp.
+    """The entry of metrics.json about the cell's servers and agent; empty without vLLM, llama.cpp and an agent.
 
     By place: versions, arguments and fingerprints, in order; `prefix_hit_rate` is the share of the prompts' tokens from
     the server's prefix cache, None if unknown: llama.cpp does not report it.

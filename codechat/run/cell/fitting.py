@@ -84,7 +84,10 @@ def check_fit(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...]) -> 
                 f"{place}: {model.name} is no language model and plays only in {able}", f"choose another: {word}"
             )
     tested = MODELS.of(config.model)
-    for option, needed in protocol.traits.with_desk.items() if tested.traits.has_desk else ():
+    needs = protocol.traits.with_desk if tested.traits.has_desk else {}
+    if needs is None:
+        raise UserError(f"protocol={protocol.name} has no part for a coding agent", "choose another: docs/agents.md")
+    for option, needed in needs.items():
         if (chosen := getattr(config.protocol, option)) != needed:
             raise UserError(
                 f"protocol.{option}={chosen} does not fit model={tested.name}, a coding agent, whose folder keeps its "

@@ -100,7 +100,8 @@ class ProtocolTraits:
     studies). Only these are built, checked, admitted and part of the cell id. `questions`: questions to the judge; a
     cell leaves out judge models for other questions. `further` returns the questions that the options add. `over`: the
     type of its tasks. `settle` completes the options by the dataset's, before the cell has its id. `with_desk`: the
-    values of options that a coding agent needs, whose folder stays from turn to turn: other values start anew.
+    values of options that a coding agent needs, whose folder stays from turn to turn: other values start anew. None: no
+    agent fits.
     """
 
     uses: frozenset[str] = frozenset()
@@ -108,7 +109,7 @@ class ProtocolTraits:
     over: type[Task] = Task
     further: Callable[[Any], frozenset[str]] = lambda options: frozenset()
     settle: Callable[[Any, Config], Config] = lambda options, dataset: options
-    with_desk: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    with_desk: Mapping[str, Any] | None = field(default_factory=dict, hash=False)
 
 
 PROTOCOLS: Registry[DialogueProtocol, ProtocolTraits] = Registry(

@@ -200,7 +200,7 @@ def expected_asks(config: AssistConfig, task: AssistTask, *, explores: bool) -> 
     yield Ask(JUDGE, config.rounds - 1, len(prompts.judge) + len(task.prompt) + thread + conditions + judged)
 
 
-@PROTOCOLS.register("assist", AssistConfig, uses=frozenset({"environment"}), over=AssistTask)
+@PROTOCOLS.register("assist", AssistConfig, uses=frozenset({"environment"}), over=AssistTask, with_desk=None)
 def assist(config: AssistConfig, parts: Parts) -> Assist:
     """A maintainer who explores a repository to answer a user, and a judge in the end (CodeAssistBench)."""
     return Assist(config, parts.environment)

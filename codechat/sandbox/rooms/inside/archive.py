@@ -1,7 +1,7 @@
 """The files of a room as a tar archive, written and read in a process without rights."""
 
 # No pathlib: every module loaded here is memory that each command's process copies.
-# ruff: noqa: PTH118
+# ruff: noqa: PTH101
 
 import os
 import stat
@@ -37,9 +37,12 @@ def _pack(handle: int, most: int) -> str:
         left -= entry.size
         if left < 0:  # by their lengths: a file with holes takes no room, and its archive would
             raise OverflowError
+        needed = stat.S_IRWXU if entry.isdir() else stat.S_IRUSR
+        if needed & ~entry.mode and (entry.isdir() or entry.isreg()):  # its owner may have hidden it from itself
+            os.chmod(_place_of(entry.name), entry.mode | needed)
         return entry if entry.isreg() or entry.isdir() or entry.issym() or entry.islnk() else None
 
-    with open(handle, "wb") as stream, tarfile.open(fileobj=stream, mode="w|") as archive:
+    with open(handle, "wb") as stream, tarfile.open(fileobj=stream, mode="w|", format=tarfile.GNU_FORMAT) as archive:
         try:
             for name, folder in FOLDERS.items():
                 archive.add(folder, name, filter=counted)
@@ -53,11 +56,16 @@ def _unpack(handle: int) -> None:
 
     with open(handle, "rb") as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
         for entry in archive:
-            name, _, rest = entry.name.partition("/")
-            entry.name = os.path.join(FOLDERS[name], rest) if rest else FOLDERS[name]
+            is_own, entry.name = entry.name in FOLDERS, _place_of(entry.name)
             if entry.islnk():
-                name, _, rest = entry.linkname.partition("/")
-                entry.linkname = f"{FOLDERS[name]}/{rest}"
-            if entry.isreg() or entry.issym() or entry.islnk() or rest:
-                entry.mode |= stat.S_IWUSR  # a folder without it could not be filled
+                entry.linkname = _place_of(entry.linkname)
+            if entry.isdir():
+                entry.mode |= stat.S_IRWXU  # else it could not be filled
+            if not is_own:
                 archive.extract(entry, "/", filter="fully_trusted")
+
+
+def _place_of(name: str) -> str:
+    """The path of a name in the archive."""
+    folder, _, rest = name.partition("/")
+    return f"{FOLDERS[folder]}/{rest}"
