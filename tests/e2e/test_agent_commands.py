@@ -12,7 +12,7 @@ import yaml
 from codechat.base.errors import InfrastructureError
 from codechat.sandbox.rooms import Resident
 from codechat.sandbox.rooms.box import Box
-from codechat.testing import Call, OpenAIServer
+from codechat.testing import Call, Fault, OpenAIServer, error
 from support.codeif import write_rows
 from support.machine import skip_without
 from support.multicodeif import chain, constrained
@@ -135,6 +135,29 @@ def test_stepwise(folder: Path) -> None:
     codes = [row["turn_datas"][number]["solution"] for number in (0, 1, 1)]
     turns = turns_of(folder, codes, "protocol=stepwise", "dataset=sreval_python", "dataset.path=tasks.jsonl")
     assert [turn["outcome"] for turn in turns] == ["pass", "pass", "fail"]
+
+
+def test_a_dialogue_of_a_shard_goes_on_in_the_merged_cell(folder: Path) -> None:
+    """And one of the cell goes on in a shard."""
+    write_rows(folder / "tasks.jsonl", WORDS)
+    codes = [program(words) for words in ("base", "base A", "base A B")]
+    fails = {1, 3}
+
+    def answer(call: Call) -> str | Fault:
+        return error(500, "down") if call.number in fails else codes[call.number // 2]
+
+    with OpenAIServer(answer) as server:
+        command = ["model=small", f"model.base_url={server.base_url}", "model.max_retries=0", "tracking=none"]
+        command += ["protocol=static", "dataset=jsonl", "dataset.path=tasks.jsonl"]
+        shard = ["shard.index=0", "shard.count=1"]
+        for status, part in ((3, shard), (3, []), (0, shard), (0, [])):
+            done = codechat(folder, *command, *part)
+            assert done.returncode == status, done.stdout + done.stderr
+        assert server.answered == 5
+    (cell,) = (folder / "runs").iterdir()
+    turns = json.loads((cell / "sessions.jsonl").read_text())["turns"]
+    assert [checked(turn) for turn in turns] == ["task", "task A", "task A B"]
+    assert not list(cell.rglob("agents/*/*"))
 
 
 async def test_a_command_ends_with_its_room(tmp_path: Path) -> None:

@@ -45,9 +45,13 @@ from codechat.sandbox.suites import Suite
 T = TypeVar("T")
 
 
+DESKS = "agents"
+"""The folder of a cell, or a shard, in which agents keep what must survive this process."""
+
+
 def desk_folder(journal: Journal, key: str) -> Path:
     """The folder in which the agent of a session keeps what must survive this process; removed with the session."""
-    return journal.folder / "agents" / content_hash(key)[:16]
+    return journal.folder / DESKS / content_hash(key)[:16]
 
 
 def clear_desk(journal: Journal, key: str) -> None:

@@ -186,10 +186,12 @@ async def _run_sessions(
     """
     protocol, missing = cell.protocol, set[str]()
     for task in tasks_needed(cell, journal):
-        known = journal.outline(session_id(cell.id, task.task_id), completed=True)
+        identity = session_id(cell.id, task.task_id)
+        known = journal.outline(identity, completed=True)
         if known is None:
             missing.add(task.task_id)
         else:
+            clear_desk(journal, identity)  # the session may have been completed in a shard
             session, planned = SessionRecord.model_validate_json(known), protocol.turns(task)
             counts.recalled(session, planned)
             observer.recalled(session, planned)

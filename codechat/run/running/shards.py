@@ -8,6 +8,7 @@ missing, and writes and tracks the results.
 import contextlib
 import json
 import math
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from codechat.run.cell import SHARDS, Cell, is_held, lock, session_id
 from codechat.run.cell.budget import Budget
 from codechat.run.cell.examining import units
 from codechat.run.journal import Account, Journal, Ledger, account_of, copy_sessions, merge_journal, origin_name
+from codechat.run.protocols.kit import DESKS
 from codechat.run.running.sessions import SessionsInJournal
 from codechat.run.settings.config import ShardConfig
 
@@ -116,6 +118,7 @@ def import_steps(cell: Cell, shard: Shard) -> Ledger:
     for name, folder in {"": cell.folder, **others}.items():
         source = folder / "journal.db"
         if source.exists():
+            _bring_desks(folder, part.folder)
             copy_sessions(part.folder / "journal.db", source, [*_sessions(part), *units()])
             account = account_of(source)
             accounts |= {**account.taken, origin_name(name, account.origin): account.own}
@@ -141,7 +144,18 @@ def merge(cell: Cell) -> None:
         if source.exists():
             if into.exists():
                 _refuse_other_checkpoint(cell, account_of(into), account_of(source), folder)
+            _bring_desks(folder, cell.folder)
             merge_journal(into, source, [*_sessions(shard.part_of(cell)), *units()], shard.name)
+            shutil.rmtree(folder / DESKS, ignore_errors=True)
+
+
+def _bring_desks(source: Path, into: Path) -> None:
+    """Copy what agents keep of sessions that are not complete, which go on from it."""
+    for path in source.glob(f"{DESKS}/*/*"):
+        target = into / path.relative_to(source)
+        if path.is_file() and not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(target, path.read_bytes())
 
 
 def share_of(budget: Budget, shard: Shard, before: Ledger) -> Budget:
