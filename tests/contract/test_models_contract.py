@@ -17,6 +17,7 @@ from codechat.base.domain import Message, Reply
 from codechat.datasets.tasks import Start
 from codechat.judging.deciding import quote
 from codechat.models import MODELS, BaselineView, Desk, Model, ModelConfig, Request
+from codechat.models.calls.limits import dialogue_ended
 from codechat.run.protocols.services import Opened
 from codechat.studies.cab.tasks import AssistTask, Comment
 from codechat.testing import OpenAIServer
@@ -131,12 +132,14 @@ async def test_it_answers_alike_alone_together_and_after_closing(
 
     async def complete() -> Reply:
         """The reply in a session of its own, if it works in a folder."""
-        asked = request(kind)
+        asked, name = request(kind), f"desk{next(desks)}"
         if MODELS[kind].traits.has_desk:
             opened.append(Opened())
-            name = f"desk{next(desks)}"
             asked = replace(asked, desk=Desk(name, lambda: Start("solution.py"), tmp_path / name, opened[-1].get))
-        return await model.complete(asked)
+        try:
+            return await model.complete(asked)
+        finally:
+            dialogue_ended(name)
 
     if MODELS[kind].traits.has_desk:
         skip_without()
