@@ -115,7 +115,13 @@ def test_a_call_is_as_long_as_its_parts() -> None:
 
 def agent(*, remembers: bool, requests: int = 3, overhead_tokens: int = 10_000) -> AgentConfig:
     expected = ExpectedTurn(requests=requests, overhead_tokens=overhead_tokens)
-    return AgentConfig(name="m", command=("x",), continued=("x",) if remembers else None, expected=expected)
+    return AgentConfig(
+        base_url="http://127.0.0.1:9/v1",
+        name="m",
+        command=("x",),
+        continued=("x",) if remembers else None,
+        expected=expected,
+    )
 
 
 MESSAGE, REPLY = 500, 300  # tokens
