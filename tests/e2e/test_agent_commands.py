@@ -12,7 +12,7 @@ import yaml
 from codechat.base.errors import InfrastructureError
 from codechat.sandbox.rooms import Resident
 from codechat.sandbox.rooms.box import Box
-from codechat.testing import Call, Fault, OpenAIServer, error
+from codechat.testing import Call, Fault, OpenAIServer, error, rate_limited
 from support.codeif import write_rows
 from support.machine import skip_without
 from support.multicodeif import chain, constrained
@@ -215,3 +215,17 @@ def test_a_judge_reads_nothing_that_the_agent_left_beside_the_code(folder: Path)
     assert {turn["adherence"]["verdict"] for turn in turns[1:]} == {"violated"}
     assert len(judged) >= 4
     assert not any("INJECTED" in each for each in judged)
+
+
+def test_waiting_for_the_endpoint_is_no_time_of_the_agent(folder: Path) -> None:
+    write_rows(folder / "tasks.jsonl", WORDS)
+    refusals = [rate_limited(3), rate_limited(1)]
+    with OpenAIServer(lambda call: refusals.pop() if refusals else program("base")) as server:
+        words = ["model=small", f"model.base_url={server.base_url}", "tracking=none", "dataset=jsonl"]
+        words += ["dataset.path=tasks.jsonl", "judge=rules", "agenda.turns=2", "model.limits_of_turn.seconds=2.5"]
+        done = codechat(folder, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (cell,) = (folder / "runs").iterdir()
+    turn = json.loads((cell / "sessions.jsonl").read_text())["turns"][0]
+    assert (turn["outcome"], turn["trajectory"]["ended"], turn["trajectory"]["requests"]) == ("pass", "exit", 1)
+    assert turn["latency_s"] > 4

@@ -75,9 +75,8 @@ class Agent:
         attempts = workspace.count_attempt(request)
         assert workspace.listener is not None
         async with self._gateway.metering(workspace.listener, workspace.path(request, ".calls")) as meter:
-            done, limit = await _run(
-                workspace, meter, prompt_of(request.messages, request.turn, self.config.here, file)
-            )
+            prompt = prompt_of(request.messages, request.turn, self.config.here, file)
+            done, limit = await _run(workspace, meter, prompt, self.config.limits_of_turn.seconds)
         errors = "" if done.status == 0 else await workspace.errors()
         self._has_asked |= meter.requests > 0
         if limit is None and 0 < (done.status or 0) < SIGNALLED and not self._has_asked:
@@ -112,13 +111,24 @@ class Agent:
         await self._gateway.aclose()
 
 
-async def _run(workspace: Workspace, meter: "Meter", prompt: str) -> tuple[Ended, TurnEnd | None]:
-    """The agent's end, and the limit of the gateway that ended it. Raises what ends the whole session."""
+async def _run(workspace: Workspace, meter: "Meter", prompt: str, seconds: float) -> tuple[Ended, TurnEnd | None]:
+    """The agent's end, and the limit that ended it. Raises what ends the whole session.
+
+    Its `seconds` leave out what its requests waited for the endpoint: a call under way may be waiting.
+    """
+    limit: TurnEnd | None = None
+    began = time.monotonic()
     running = asyncio.ensure_future(workspace.run(prompt))
     over = asyncio.ensure_future(meter.over())
     try:
-        await asyncio.wait({running, over}, return_when=asyncio.FIRST_COMPLETED)
-        limit = over.result() if over.done() else None
+        while not (running.done() or over.done()):
+            left = began + seconds + meter.waited_s - time.monotonic()
+            if left <= 0 and not meter.under_way:
+                limit = "time"
+                break
+            watched = {running, over} if left > 0 else {running, over, *meter.under_way}
+            await asyncio.wait(watched, timeout=left if left > 0 else None, return_when=asyncio.FIRST_COMPLETED)
+        limit = over.result() if over.done() else limit
         if limit is not None and not running.done():
             await workspace.end()
         return await running, limit
@@ -130,7 +140,7 @@ async def _run(workspace: Workspace, meter: "Meter", prompt: str) -> tuple[Ended
 def _end_of(done: Ended) -> TurnEnd:
     if done.ended == "exit":
         return "exit" if done.status == 0 else "error"
-    return "time" if done.ended == "timeout" else "memory" if done.ended == "memory" else "error"
+    return "memory" if done.ended == "memory" else "error"
 
 
 @MODELS.register("agent", AgentConfig, has_desk=True)

@@ -10,6 +10,7 @@ import json
 import logging
 import re
 import socket
+import time
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -92,12 +93,14 @@ class _Answer:
 class Meter:
     """One turn's requests. `usage` and `requests` include `replayed` ones, whose answers an earlier attempt has paid.
 
-    `unmetered` counts answers without usage; `retries` and `rate_limited` are of the calls to the endpoint.
+    `unmetered` counts answers without usage; `retries` and `rate_limited` are of the calls to the endpoint. `waited_s`
+    are seconds of calls in addition to the attempts that were answered: for the budget, a limit, or another attempt.
     """
 
     def __init__(self, config: AgentConfig, slots: HeldSlots, log: Path) -> None:
         self.usage = NO_USAGE
         self.requests = self.unmetered = self.replayed = self.retries = self.rate_limited = 0
+        self.waited_s = 0.0
         self.unit, self.payer = slots.unit, slots.payer
         self.under_way: set[asyncio.Task[_Answer | None]] = set()
         self.is_over = asyncio.Event()
@@ -318,11 +321,13 @@ class Gateway:
         if call.api is None:
             return (await repeat(partial(self._attempt, call), policy, endpoint)).result
         sent, said = int(len(call.body) / CHARS_PER_TOKEN), int(self._usual_reply)
+        began = time.monotonic()
         give_back = await PURSE.get().reserve(meter.unit, meter.payer, Usage(sent, said))
         try:
             tokens = sent + said if endpoint.counts_tokens else 0
             ended = await repeat(partial(self._attempt, call), policy, endpoint, tokens, _tokens_of)
             answer, usage = ended.result, ended.result.usage
+            meter.waited_s += time.monotonic() - began - ended.seconds
             meter.retries += ended.retries
             meter.rate_limited += ended.rate_limited
             if usage is not None:

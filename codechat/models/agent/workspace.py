@@ -30,7 +30,7 @@ from codechat.sandbox.rooms.inside import furnish
 PORT = 8080
 """Of the endpoint, on the room's own loopback interface."""
 ERRORS = "/tmp/.errors"
-OPEN_FILES, SHORT_S = 4096, 20.0
+OPEN_FILES, SHORT_S, DAY_S = 4096, 20.0, 86_400.0
 WORD = re.compile(r"\{(prompt|session|model|endpoint|home)\}")
 NODE_MODULES = "node_modules"
 
@@ -124,16 +124,15 @@ class Workspace:
         return before
 
     async def run(self, prompt: str) -> Ended:
-        """Start the agent with a prompt. Raises `InfrastructureError` if the room is gone."""
+        """Start the agent with a prompt, which `end` ends. Raises `InfrastructureError` if the room is gone."""
         config = self._config
-        goes_on = config.continued is not None and self.conversation
-        words = config.continued if config.continued is not None and goes_on else config.command
+        words = config.continued if config.continued and self.conversation else config.command
         command = shlex.join([self._installation.program, *(self._filled(each, prompt) for each in words[1:])])
         data = f"{command} </dev/null 2>{ERRORS}".encode()
         if len(data) >= LONGEST:
             raise InfrastructureError("the request is longer than a program's argument may be")
         assert self._resident is not None
-        return await self._resident.run(data, config.limits_of_turn.seconds)
+        return await self._resident.run(data, DAY_S)
 
     async def end(self) -> None:
         """End the agent."""
