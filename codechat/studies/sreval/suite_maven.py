@@ -153,7 +153,7 @@ class Maven:
 
     def holds_function(self, text: str) -> bool:
         """See `OfFile`."""
-        name = re.search(r"[\w$]+(?=\s*\()", self._head)
+        name = re.search(r"(?<![\w$])[\w$]+(?=\s*\()", self._head)
         return name is not None and definition(text, name[0]) > NONE
 
     def make_ready(self, limits: SandboxConfig, note: Callable[[str], None]) -> None:
