@@ -52,7 +52,11 @@ def sections(comparison: Comparison[Any]) -> list[Section]:
 
 
 def summary_text(metrics: Mapping[str, Any]) -> str:
-    """The figures for the terminal's summary; empty without an agent."""
+    """The figures for the terminal's summary, without zeros and ordinary ends; empty without an agent."""
     figures = metrics.get(AGENT) or {}
     known = ((each, value_of(figures, each)) for each in measures_of([figures]).finals)
-    return ", ".join(f"{each.label.lower()} {value:{SPECS[each.unit]}}" for each, value in known if value is not None)
+    return ", ".join(
+        f"{each.label.lower()} {value:{SPECS[each.unit]}}"
+        for each, value in known
+        if value and each.key != "ended_exit"
+    )
