@@ -1,6 +1,6 @@
 """Tasks: the problem of a session, and the tests of its answers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -41,10 +41,13 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a coding agent begins: the path of its file for code, and a tar archive of the folder (empty: nothing)."""
+    """Where a coding agent begins: the path of its file for code; `pack` makes a tar archive of the folder's files.
+
+    `pack` may take seconds for a repository, and raises `UserError`; None: the folder is empty.
+    """
 
     file: str
-    archive: bytes = b""
+    pack: Callable[[], bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ class Task:
         yield from ()
 
     def start(self) -> Start:
-        """Where a coding agent begins. The folder holds no reference and no test that decides. Raises `UserError`."""
+        """Where a coding agent begins. The folder holds no reference and no test that decides."""
         return Start(file_for(self.target.language))
 
     def texts(self) -> Iterator[str]:

@@ -14,6 +14,7 @@ from codechat.base.domain import Reply, Trajectory
 from codechat.base.errors import UserError
 from codechat.cli.app import main
 from codechat.datasets import DATASETS
+from codechat.datasets.tasks import Start
 from codechat.models import MODELS, ModelConfig, ModelTraits, Request
 from codechat.run.run import run as run_composed
 from codechat.run.settings.compose import compose
@@ -56,7 +57,7 @@ class Agent:
         assert request.desk is not None
         if request.turn == 0:
             start = request.desk.start()
-            self._seen |= unpacked(start.archive)
+            self._seen |= unpacked(start)
             self._file = self._seen[start.file].decode()
         found = self._edits[request.turn](self._file)
         self._file = found or self._file
@@ -65,8 +66,9 @@ class Agent:
     async def aclose(self) -> None: ...
 
 
-def unpacked(archive: bytes) -> dict[str, bytes]:
-    with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
+def unpacked(start: Start) -> dict[str, bytes]:
+    assert start.pack is not None
+    with tarfile.open(fileobj=io.BytesIO(start.pack())) as packed:
         read = {entry.name: packed.extractfile(entry) for entry in packed}
         return {name: stream.read() for name, stream in read.items() if stream is not None}
 
@@ -176,7 +178,7 @@ def test_neither_references_nor_tests_are_seen(here: Path) -> None:
     words = write_shop(here)
     write_files(here / "repos" / PROJECT, {**COPIES, "README.md": "A shop.", "shop/tests_of_time.py": "x = 1"})
     start = task_of(words).start()
-    found = unpacked(start.archive)
+    found = unpacked(start)
     assert start.file == "shop/basket.py"
     assert {*found} == {"README.md", "shop/__init__.py", "shop/basket.py", "shop/tests_of_time.py"}
     everything = b"".join(map(squeezed, found.values()))
@@ -193,7 +195,7 @@ def test_a_test_outside_of_a_folder_of_tests_is_left_out_alone(here: Path) -> No
     write_files(root, {"test_basket.py": FILES["tests/test_basket.py"], "test_other.py": "def test_other(): ..."})
     rows = json.loads((here / "places.jsonl").read_text())
     write_lines(here / "places.jsonl", {**rows, "tests": ["test_basket.py::BasketTest::test_total"]})
-    found = unpacked(task_of(words).start().archive)
+    found = unpacked(task_of(words).start())
     assert "test_other.py" in found and "test_basket.py" not in found
 
 

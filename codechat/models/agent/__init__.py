@@ -13,7 +13,7 @@ from codechat.base.domain import AgentStep, Reply, Trajectory, TurnEnd
 from codechat.base.errors import UserError
 from codechat.models import MODELS, Desk, Request
 from codechat.models.agent.config import AgentConfig
-from codechat.models.agent.turn import Changes, prompt_of, read_output
+from codechat.models.agent.turn import Changes, Files, prompt_of, read_output
 from codechat.models.agent.workspace import Installation, Workspace
 from codechat.models.calls.limits import endpoint_at
 from codechat.models.endpoints import AGENT, ENDPOINT_LISTENER, EndpointInfo
@@ -87,7 +87,12 @@ class Agent:
             )
         state, whole = await workspace.keep(request)
         output = self.config.output
-        changes = await asyncio.to_thread(Changes.between, before, state, file, output.file)
+        earlier = workspace.files
+        if earlier is None:
+            earlier = await asyncio.to_thread(Files, before)
+        files = await asyncio.to_thread(Files, state)
+        workspace.files = files
+        changes = await asyncio.to_thread(Changes.between, earlier, files, file, output.file)
         said = read_output(output, done.head + done.tail if output.file is None else changes.noted.encode())
         workspace.name_conversation(said.session)
         steps = said.steps if not errors else (*said.steps, AgentStep("tool", "standard error", errors, done.status))

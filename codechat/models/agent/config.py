@@ -4,13 +4,15 @@ from typing import Literal
 
 import jmespath
 from jmespath.exceptions import JMESPathError
-from pydantic import field_validator
+from pydantic import field_validator, model_validator
 
 from codechat.base.config import Config, original_option, result_option, run_option
 from codechat.base.template import require
 from codechat.models.remote import EndpointConfig
 
 Words = tuple[str, ...]
+CONTINUED = "{continued}"
+"""The word of a command in place of which the words of `continued` stand at later turns."""
 HERE = "The code stands in the file {{file}} of the current folder: write it there, since only that file is read."
 
 
@@ -67,8 +69,9 @@ class AgentConfig(EndpointConfig):
         "the program and its arguments, e.g. [codex, exec, '{prompt}']; fills {prompt}, {model}, {endpoint}, {home}",
         min_length=1,
     )
-    continued: Words | None = original_option(
-        None, "the same for later turns, with {session}; null: `command`, and the workspace is all it remembers"
+    continued: Words = original_option(
+        (),
+        "words for {continued} in `command` at later turns, e.g. [--resume, '{session}']; empty: every turn is new",
     )
     version_command: Words = run_option(
         (), "the same that prints the agent's version, which is recorded; empty: unknown"
@@ -82,6 +85,12 @@ class AgentConfig(EndpointConfig):
     shown: Words = run_option((), "further files and folders of this machine that it sees, read-only")
     max_concurrency: int = run_option(4, "most sessions at once, each with a process of the agent", ge=1)
     timeout_s: float = run_option(600.0, "seconds that end one request to the endpoint", gt=0)
+
+    @model_validator(mode="after")
+    def _places_continued(self) -> "AgentConfig":
+        if self.continued and CONTINUED not in self.command:
+            raise ValueError(f"model.continued needs the word {CONTINUED} in model.command")
+        return self
 
     @field_validator("here")
     @classmethod

@@ -148,9 +148,8 @@ class Changes:
     noted: str
 
     @classmethod
-    def between(cls, before: Path, after: Path, file: str, note: str | None) -> "Changes":
-        """The changes from one archive to another, in time that is linear in their size."""
-        old, new = Files(before), Files(after)
+    def between(cls, old: Files, new: Files, file: str, note: str | None) -> "Changes":
+        """The changes from one state to another, in time that is linear in their size."""
         text, earlier = new.text(file), old.text(file)
         paths = [path for path in old.changed(new) if path != file]
         notes = [each.text(note, HOME, LONGEST_NOTE) or "" for each in (old, new)] if note else ["", ""]

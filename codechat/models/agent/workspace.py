@@ -4,6 +4,7 @@ After each request the room's files are kept as an archive in the cell's folder,
 on. An archive is read, never unpacked, outside of a room.
 """
 
+import asyncio
 import contextlib
 import io
 import re
@@ -19,8 +20,8 @@ from urllib.parse import urlsplit
 from codechat.base.errors import InfrastructureError, UserError
 from codechat.base.files import write_atomically
 from codechat.models import Desk, Request
-from codechat.models.agent.config import AgentConfig
-from codechat.models.agent.turn import LONGEST_NOTE, WORKSPACE
+from codechat.models.agent.config import CONTINUED, AgentConfig
+from codechat.models.agent.turn import LONGEST_NOTE, WORKSPACE, Files
 from codechat.sandbox import NAMESPACES
 from codechat.sandbox.command import check_tools
 from codechat.sandbox.rooms import LONGEST, VARIABLES, Ended, Resident
@@ -85,6 +86,7 @@ class Workspace:
         self._config, self._installation, self._desk = config, installation, desk
         self._resident: Resident | None = None
         self._state: Path | None = None  # the archive of the room's files
+        self.files: Files | None = None  # in that archive, once they have been read
         self.listener: socket.socket | None = None
         self.conversation = ""
 
@@ -100,7 +102,8 @@ class Workspace:
             if request.turn or request.number:
                 raise InfrastructureError(f"the workspace before turn {request.turn} is gone: {self._desk.folder}")
             before = self._desk.folder / "0000.tar"
-            write_atomically(before, _archive_of(self._desk))
+            pack = self._desk.start().pack or bytes
+            write_atomically(before, await asyncio.to_thread(lambda: _archive_of(pack())))
         if self._resident is not None and before == self._state:
             return before
         await self.aclose()
@@ -119,15 +122,15 @@ class Workspace:
         self.listener = await self._resident.listen(PORT)
         with before.open("rb") as archive:
             await self._resident.load(archive)
-        self._state, note = before, before.with_suffix(".conversation")
+        self._state, self.files, note = before, None, before.with_suffix(".conversation")
         self.conversation = note.read_text(encoding="utf-8") if note.exists() else ""
         return before
 
     async def run(self, prompt: str) -> Ended:
         """Start the agent with a prompt, which `end` ends. Raises `InfrastructureError` if the room is gone."""
-        config = self._config
-        words = config.continued if config.continued and self.conversation else config.command
-        command = shlex.join([self._installation.program, *(self._filled(each, prompt) for each in words[1:])])
+        further = self._config.continued if self.conversation else ()
+        words = [part for word in self._config.command[1:] for part in (further if word == CONTINUED else (word,))]
+        command = shlex.join([self._installation.program, *(self._filled(each, prompt) for each in words)])
         data = f"{command} </dev/null 2>{ERRORS}".encode()
         if len(data) >= LONGEST:
             raise InfrastructureError("the request is longer than a program's argument may be")
@@ -198,9 +201,9 @@ class Workspace:
         return WORD.sub(lambda found: values[found[1]], word)
 
 
-def _archive_of(desk: Desk) -> bytes:
-    """The first state of a room."""
-    start, target = desk.start().archive, io.BytesIO()
+def _archive_of(start: bytes) -> bytes:
+    """The first state of a room, with the files of an archive in its workspace."""
+    target = io.BytesIO()
     with tarfile.open(fileobj=target, mode="w") as archive, contextlib.ExitStack() as held:
         given = held.enter_context(tarfile.open(fileobj=io.BytesIO(start))) if start else None
         for entry in given or ():

@@ -185,13 +185,15 @@ async def _run_sessions(
     after an interruption.
     """
     protocol, missing = cell.protocol, set[str]()
+    has_desk = MODELS.of(cell.config.model).traits.has_desk
     for task in tasks_needed(cell, journal):
         identity = session_id(cell.id, task.task_id)
         known = journal.outline(identity, completed=True)
         if known is None:
             missing.add(task.task_id)
         else:
-            clear_desk(journal, identity)  # the session may have been completed in a shard
+            if has_desk:
+                clear_desk(journal, identity)  # the session may have been completed in a shard
             session, planned = SessionRecord.model_validate_json(known), protocol.turns(task)
             counts.recalled(session, planned)
             observer.recalled(session, planned)

@@ -105,7 +105,7 @@ class StepTask(Task):
         if not gaps:
             return super(StepTask, self).start()
         references = [step.reference for step in self.steps if step.reference]
-        return Start(gaps[0].file, gaps[0].packed([*references, *(gap.new_tests for gap in gaps)]))
+        return Start(gaps[0].file, lambda: gaps[0].packed([*references, *(gap.new_tests for gap in gaps)]))
 
     def lengths(self) -> Iterator[tuple[str, str, str]]:
         """The question (with the code above the function), the reference and the tests of each step."""

@@ -118,8 +118,8 @@ def agent(*, remembers: bool, requests: int = 3, overhead_tokens: int = 10_000) 
     return AgentConfig(
         base_url="http://127.0.0.1:9/v1",
         name="m",
-        command=("x",),
-        continued=("x",) if remembers else None,
+        command=("x", "{continued}"),
+        continued=("x",) if remembers else (),
         expected=expected,
     )
 
