@@ -4,13 +4,17 @@ from collections import Counter
 from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal, Self
 
-from codechat.base.config import Config, original_option, place_option, run_option
+from pydantic import model_validator
+
+from codechat.base.config import Config, original_option, place_option, result_option, run_option
 from codechat.base.errors import UserError, nearest
 from codechat.base.registry import NoTraits, Registry
 from codechat.base.template import counted
 from codechat.datasets.reading.lines import lines_of, object_of
 from codechat.datasets.tasks import Dataset, Task
+from codechat.datasets.twins import renamed_twin, reworded_twin
 
 
 class DatasetConfig(Config):
@@ -27,15 +31,37 @@ class DatasetConfig(Config):
     exclude: str | None = place_option(
         None, "leave out the tasks that a file lists: an id a line, or JSON with task_id or id", min_length=1
     )
+    twin: Literal["renamed", "reworded"] | None = result_option(
+        None, "the same tasks with other names and examples, or in the words of dataset.rewordings"
+    )
+    twin_seed: int = result_option(0, "seed of the names and examples of dataset.twin=renamed", ge=0)
+    rewordings: str | None = place_option(
+        None, "the statements of dataset.twin=reworded, JSONL of task_id and prompt", min_length=1
+    )
+
+    @model_validator(mode="after")
+    def _of_one_twin(self) -> Self:
+        for name, kind, default in (("twin_seed", "renamed", 0), ("rewordings", "reworded", None)):
+            if getattr(self, name) != default and self.twin != kind:
+                raise ValueError(f"{name} belongs to twin={kind}")
+        return self
 
 
 DATASETS: Registry[Dataset, NoTraits] = Registry("dataset", "codechat.datasets", NoTraits, Dataset, DatasetConfig)
 
 
 def load(config: DatasetConfig) -> Dataset:
-    """The dataset of a config. With `dataset.name` the tasks count as the user's own. The name of another dataset is a
-    departure."""
-    dataset = DATASETS.build(config)
+    """The dataset of a config, or its twin. With `dataset.name` the tasks count as the user's own. The name of another
+    dataset is a departure."""
+    dataset = _named(DATASETS.build(config), config)
+    if config.twin == "renamed":
+        return renamed_twin(dataset, config.twin_seed)
+    if config.twin == "reworded":
+        return reworded_twin(dataset, config.rewordings, {task.task_id for task in select(dataset, config)})
+    return dataset
+
+
+def _named(dataset: Dataset, config: DatasetConfig) -> Dataset:
     if config.name is None:
         return dataset
     departure = dataset.departure if config.name == dataset.name else ""

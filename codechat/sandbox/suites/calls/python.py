@@ -8,6 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from codechat.base.domain import Program, Verdict
@@ -206,14 +207,21 @@ class Calls:
             if len(whole) < len(known):
                 raise BrokenTask(f"{self.name} has neither a reference solution nor results", "add one of them to it")
             return ReferenceResults(whole, (0.0,) * len(whole))
-        path = cache_path(self.reference, self.entry_point, self.oracle, inputs, self.environment(config))
-        results = load(path)
+        results = self.known_results(config)
         if results is None:
             run = functools.partial(self.run_reference, box, inputs, config)
             results = compute(self.name, len(self.inputs), run)
-            save(path, results)
+            save(self._cache(config), results)
         expected = tuple(own or found for own, found in zip(known, results.expected, strict=True))
         return ReferenceResults(expected, results.cpu_s)
+
+    def known_results(self, config: SandboxConfig) -> ReferenceResults | None:
+        """The reference's results on disk, without those that the dataset gives; None if there are none."""
+        return load(self._cache(config))
+
+    def _cache(self, config: SandboxConfig) -> Path:
+        reference, inputs = self.reference or "", self._bytes()
+        return cache_path(reference, self.entry_point, self.oracle, inputs, self.environment(config))
 
     def run_reference(self, box: Box, inputs: bytes, config: SandboxConfig, recorder: Recorder) -> str | None:
         """Run the reference under generous limits. Returns the reason if it failed, else None."""
