@@ -2,8 +2,8 @@
 
 An example is replaced only if its text has been read for certain: the reference must give the shown result for the
 shown arguments. The new arguments are inputs of the task's own tests, and the new texts read back equal.
-The new example shows the same result if there is an input for it, or else a result that no example shows: a statement
-must not say less than before.
+The new example shows the same result if there is an input for it, or else a result of the same type that no example
+shows: a statement must not say less than before.
 """
 
 import ast
@@ -126,12 +126,13 @@ class Plan:
         left = [(result.data, pair) for result, pair in zip(other, texts, strict=True) if pair[1]]
         found, seen = list[tuple[slice, str]](), {right.data for right in shown}
         for example, right in zip(self.examples, shown, strict=True):
-            fitting = [each for each in left if each[0] == right.data] or [each for each in left if each[0] not in seen]
-            read = encode_expected(example.result, elements=False).data == right.data
-            if not (read and fitting) or (fitting[0][0] != right.data and isinstance(example.result, bool | NoneType)):
-                continue
-            left.remove(fitting[0])
-            found += zip((example.call, example.shown), fitting[0][1], strict=True)
+            kind, fixed = type(example.result), isinstance(example.result, bool | NoneType)
+            same = [each for each in left if each[0] == right.data]
+            fresh = [each for each in left if each[0] not in seen and type(ast.literal_eval(each[1][1])) is kind]
+            chosen = next(iter(same or ([] if fixed else fresh)), None)
+            if chosen is not None and encode_expected(example.result, elements=False).data == right.data:
+                left.remove(chosen)
+                found += zip((example.call, example.shown), chosen[1], strict=True)
         return found
 
 

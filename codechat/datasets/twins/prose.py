@@ -52,6 +52,8 @@ def _meant(line: str, start: int, name: str, *, is_function: bool) -> bool:
     before, after = line[:start], line[start + len(name) :]
     if before.count("`") % 2:
         return True
+    if after[:3] in ("-th", "'th"):
+        return False
     is_code = ">>>" in line or "(" in line or line.lstrip()[:1] in tuple("'\"[({")
     for match in _TEXTS.finditer(line):
         if match.start() < start < match.end():

@@ -19,7 +19,7 @@ from codechat.report.generic.tables import costs, counts
 from codechat.report.metrics import Measures
 from codechat.report.metrics.counts import OF_ENGINE, SKIPPED_UNPARSABLE
 from codechat.report.metrics.measures import FIELD, interval_of
-from codechat.studies.refine.chapter import comparisons, outcomes, tables
+from codechat.studies.refine.chapter import comparisons, outcomes, tables, twins
 from codechat.studies.refine.chapter.comparisons import AXES, SUSTAINED, ablation_table
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison, together
 from codechat.studies.refine.chapter.page import DRAWINGS, headline, sections_of
@@ -105,7 +105,8 @@ class RefineChapter(Chapter):
     def groups(self, comparison: RefineComparison) -> dict[str, str]:
         repeated = {repeats.GROUP: repeats.TITLE} if repeats.pooled_in(comparison) else {}
         first = ("ablations", "pairs") if study_of(comparison).leads else ()
-        return {key: GROUPS[key] for key in first} | GROUPS | repeated
+        paired = {twins.GROUP: twins.TITLE} if twins.pairs_of(comparison) else {}
+        return {key: GROUPS[key] for key in first} | paired | GROUPS | repeated
 
     def tables(self, comparison: RefineComparison) -> Iterator[Table]:
         yield from (table(comparison) for table in TABLES)
@@ -120,6 +121,7 @@ class RefineChapter(Chapter):
             yield comparisons.turns(compared)
         yield from filter(None, (comparisons.by_language(comparison),))
         yield from filter(None, (ablation_table(comparison, axis) for axis in AXES))
+        yield from [twins.table(beside)] if (beside := twins.pairs_of(comparison)) else []
         yield from repeats.tables(comparison)
         yield from filter(None, (tables.datasets(comparison),))
         yield counts(comparison)
@@ -132,6 +134,7 @@ class RefineChapter(Chapter):
         yield from DRAWINGS
         yield from outcomes.drawings(together(comparison))
         yield from repeats.drawings(comparison)
+        yield from [twins.FIGURE] if twins.pairs_of(comparison) else []
 
     def headline(self, comparison: RefineComparison, tables: Sequence[Table]) -> Headline:
         return headline(comparison.loaded, tables)
