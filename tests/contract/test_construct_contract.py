@@ -19,6 +19,7 @@ SEEDS = {
         "solution": "def double(x):\n    return 2 * x\n", "tests": ["assert double(2) == 4"], "entry_point": "double",
     },
     "issues": {"repository": "ann/shop"},
+    "rewordings": {"task_id": "mine/1", "prompt": "Write double(x), which doubles a number.", "entry_point": "double"},
     "constraints": {"id": "mine/1", "code": "def double(x):\n    y = 2 * x\n    return y\n", "language": "python"},
 }  # fmt: skip
 """A seed of every recipe, by its name."""

@@ -61,7 +61,7 @@ def reworded_twin(dataset: Dataset, path: str | None, chosen: Collection[str]) -
             return
         if task.task_id in texts:
             raise ValueError(f"the task {task.task_id} is there twice")
-        if problem := lost_by(rewording.prompt, task):
+        if problem := lost_by(rewording.prompt, task.prompt, task.target.entry_point):
             raise ValueError(f"{task.task_id}: {problem}")
         texts[task.task_id] = rewording.prompt
 
@@ -77,13 +77,13 @@ def reworded_twin(dataset: Dataset, path: str | None, chosen: Collection[str]) -
     return _twin(dataset, "reworded", tasks, f"the statements of {counted(len(texts), 'task')} are reworded")
 
 
-def lost_by(prompt: str, task: Task) -> str:
-    """What a rewording of the task's prompt lost, in words; empty if it may stand for the prompt. A prompt that is the
+def lost_by(prompt: str, original: str, entry_point: str) -> str:
+    """What a rewording lost of the original prompt, in words; empty if it may stand for it. A prompt that is the
     beginning of a program must stay one, with the same head of the function."""
-    name, old = task.target.entry_point, signature_of(task.prompt, task.target.entry_point)
-    if name and not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", prompt):
-        return f"the prompt does not name {name}"
-    if old is not None and (new := signature_of(prompt, name)) != old:
+    if entry_point and not re.search(rf"(?<!\w){re.escape(entry_point)}(?!\w)", prompt):
+        return f"the prompt does not name {entry_point}"
+    old, new = (signature_of(text, entry_point) if entry_point else None for text in (original, prompt))
+    if old is not None and new != old:
         return f"the prompt must be Python with the head '{old}'" + (f", and has '{new}'" if new else "")
     return ""
 
