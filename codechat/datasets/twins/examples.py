@@ -1,4 +1,4 @@
-"""Examples in a statement: calls with the result beside them, and other calls with the reference's results instead.
+"""Examples in a statement: calls with their results, and other calls with the reference's results instead.
 
 An example is replaced only if its text has been read for certain: the reference must give the shown result for the
 shown arguments. The new arguments are inputs of the task's own tests, and the new texts read back equal.
@@ -160,8 +160,8 @@ def _fits(text: str) -> bool:
 
 
 def results_of(plans: Sequence[Plan]) -> list[ReferenceResults | None]:
-    """The results of the plans' calls, by their references in the sandbox; None if one fails. A result is kept on disk,
-    as those of the tests are."""
+    """The results of the plans' calls, by their references in the sandbox; None if one fails. Results are kept on
+    disk, as the expected results of tests are."""
     config = AutoConfig()
     known = [plan.calls.known_results(config) for plan in plans]
     missing = [number for number, results in enumerate(known) if results is None]

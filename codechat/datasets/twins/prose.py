@@ -6,11 +6,20 @@ import tokenize
 from collections.abc import Iterator
 from itertools import accumulate
 
-CODE_WORDS = frozenset((
-    "arr", "bf", "ch", "dic", "dlist", "dt", "fib", "fibfib", "ip", "iscube", "lps", "lst", "modp", "newch", "num",
-    "nums", "skjkasdkd", "strlen", "strs", "tri", "tup", "tuplex", "txt", "vals", "xs",
+SHORT_WORDS = frozenset((
+    "add", "age", "all", "am", "an", "and", "any", "are", "as", "at", "bag", "be", "bit", "box", "bus", "but",
+    "by", "car", "cat", "cut", "day", "do", "dog", "due", "eat", "end", "far", "few", "fit", "for", "gap", "get",
+    "go", "he", "hit", "how", "if", "in", "is", "it", "its", "key", "lap", "law", "leg", "lot", "low", "map",
+    "max", "may", "me", "men", "mid", "min", "mix", "my", "net", "new", "no", "not", "now", "odd", "of", "off",
+    "old", "on", "one", "or", "our", "out", "own", "pad", "pay", "per", "pin", "pot", "put", "raw", "red", "row",
+    "run", "say", "see", "set", "she", "sit", "six", "so", "sum", "sun", "tag", "tax", "ten", "the", "tie", "tip",
+    "to", "too", "top", "two", "up", "us", "use", "via", "war", "was", "way", "we", "win", "yes", "you",
 ))  # fmt: skip
-"""Names in published tasks that are no words of English, though nothing in them marks code."""
+"""English words of two or three letters; other names so short are code."""
+CODE_WORDS = frozenset((
+    "dlist", "fibfib", "iscube", "modp", "newch", "nums", "skjkasdkd", "strlen", "strs", "tuplex", "vals",
+))  # fmt: skip
+"""Longer names in published tasks that are no words of English, though nothing in them marks code."""
 LAYOUT = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 _TEXTS = re.compile(r"(?<!\w)'[^'\n]*'|\"[^\"\n]*\"")
 _NO_NOUN = re.compile(r"[ \t]*(?:[,.;)]|$|(?:and|or|is|to|from|with|than|be|by|in|has)\b)")
@@ -48,7 +57,7 @@ def with_name(text: str, old: str, new: str, *, is_function: bool) -> str:
 
 def _meant(line: str, start: int, name: str, *, is_function: bool) -> bool:
     """Whether the word at a place of a line is the name. Within a text of code it is not; a word that could be English
-    is a name in a code span, alone in quotes, before a bracket of a call or an index, or beside an operator."""
+    is a name in a code span, alone in quotes, before a bracket of a call or an index, or next to an operator."""
     before, after = line[:start], line[start + len(name) :]
     if before.count("`") % 2:
         return True
@@ -58,7 +67,7 @@ def _meant(line: str, start: int, name: str, *, is_function: bool) -> bool:
     for match in _TEXTS.finditer(line):
         if match.start() < start < match.end():
             return not is_code and len(name) > 1 and match.group()[1:-1] == name
-    if len(name) > 1 and (re.search(r"[_\d]|(?<=.)[A-Z]", name) or name in CODE_WORDS):
+    if re.search(r"[_\d]|(?<=.)[A-Z]", name) or name in CODE_WORDS or (1 < len(name) < 4 and name not in SHORT_WORDS):
         return True
     if is_function:
         return after[:1] == "(" or bool(_NAMED.search(before))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 from codechat.base.errors import UserError
 from codechat.base.files import content_hash
@@ -17,7 +18,7 @@ from codechat.base.records import SessionRecord
 from codechat.base.seeding import generator
 from codechat.base.spreadsheet import csv_text, unescape_formula
 from codechat.base.template import counted
-from codechat.datasets import DATASETS
+from codechat.datasets import DATASETS, DatasetConfig, load
 from codechat.datasets.tasks import Task
 from codechat.report.comparison import LoadedCell
 from codechat.report.loading import Options, content_notes, load_cells
@@ -265,7 +266,7 @@ def place_of(cell: LoadedCell, session: SessionRecord, turn: int, place: int) ->
 def tasks_of(cell: LoadedCell) -> tuple[Task, ...]:
     """The cell's tasks, whose texts records do not hold. Repositories are not needed to read them."""
     values = {name: value for name, value in (cell.config.get("dataset") or {}).items() if name != "repos"}
-    return tuple(DATASETS.build(DATASETS.validate(values)).tasks)
+    return load(cast(DatasetConfig, DATASETS.validate(values))).tasks
 
 
 def other_data(cell: LoadedCell, task_id: str, what: str) -> UserError:

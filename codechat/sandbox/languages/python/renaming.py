@@ -135,7 +135,7 @@ def _around(scope: Scope) -> Iterator[ast.AST]:
 
 
 def _binds(scope: Scope, nodes: list[ast.AST], nested: list[Scope], name: str) -> bool:
-    """Whether the name is a variable of the scope's own."""
+    """Whether the name is a variable of the scope."""
     if isinstance(scope, Comprehension):
         targets = (node for each in scope.generators for node in ast.walk(each.target))
         return any(isinstance(node, ast.Name) and node.id == name for node in targets)
@@ -166,7 +166,7 @@ def _set(node: ast.AST, old: str, new: str) -> None:
 
 
 def _edited(text: str, tree: ast.Module, nodes: list[ast.AST], old: str, new: str) -> str:
-    """The text with the name changed at the nodes. Raises `Unclear` for a node without a place of its own."""
+    """The text with the name changed at the nodes. Raises `Unclear` for a node without a known place."""
     data = text.encode()
     begins = [0, *accumulate(len(line) for line in data.splitlines(keepends=True))]
     strings = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]

@@ -216,7 +216,7 @@ class Calls:
         return ReferenceResults(expected, results.cpu_s)
 
     def known_results(self, config: SandboxConfig) -> ReferenceResults | None:
-        """The reference's results on disk, without those that the dataset gives; None if there are none."""
+        """The reference's results on disk, also for calls whose results the dataset gives; None if it has not run."""
         return load(self._cache(config))
 
     def _cache(self, config: SandboxConfig) -> Path:

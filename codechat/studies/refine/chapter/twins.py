@@ -20,7 +20,7 @@ SIDES = ("original", "twin")
 NOTE = (
     "The same model and settings on tasks and on their twins, whose functions, parameters and examples, or statements, "
     "are changed and whose references pass as well. On the tasks that both completed; twin − original: below 0 where "
-    "the twin is harder, as it is for a model that knows the original by heart. Intervals: 95 %, paired bootstrap by "
+    "the twin is harder, as for a model that knows the original by heart. Intervals: 95 %, paired bootstrap by "
     "task."
 )
 
