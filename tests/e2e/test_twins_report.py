@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean, quantiles
@@ -84,6 +85,24 @@ def test_the_twins_show_memory_and_no_baseline_moves(
     for name in ("reference", "echo", "refactorer"):
         assert float(rows[name]["pass_first_difference"]) == float(rows[name]["mst_difference"]) == 0
     assert float(rows["drifter"]["pass_first_difference"]) == 0
+
+
+def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "beyond.md").read_text().split("## Twins against memory")[1].split("\n## ")[0]
+    lines = [line for block in page.split("```")[1::2] for line in block.splitlines()]
+    Path("seed.jsonl").write_text((root / "codechat/datasets/starter.jsonl").read_text().split("\n")[0] + "\n")
+    for line in lines:
+        program, *words = shlex.split(line)
+        if program == "codechat":
+            weak = [] if words[0] == "report" else ["sandbox.allow_weak=true"]
+            assert main([*words, *weak]) == 0, line
+    with Path("report/tables/twins.csv").open() as stream:
+        shown = {row["model"]: (row["mst_original"], row["mst_twin"]) for row in csv.DictReader(stream)}
+    assert shown == {"reference": ("10.0", "10.0"), "drifter": ("6.35", "6.35")}, "as the page says"
+    (cell,) = Path("runs").glob("reference-starter-reworded-*")
+    assert json.loads((cell / "metrics.json").read_text())["pass_at_1"] == [1.0] * 10
 
 
 def test_without_twins_there_is_no_word_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
