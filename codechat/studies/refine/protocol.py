@@ -34,6 +34,7 @@ from codechat.sandbox.suites import Suite
 from codechat.studies.refine.agdis import Agdis, Codes, Selection, adherence, recorded_selection
 from codechat.studies.refine.agendas import AgendaConfig, draw, type_of
 from codechat.studies.refine.gate import ASSUMED, PROMPT, Answered, Gate, GateKind, GateTests
+from codechat.studies.refine.gate_metrics import with_gate
 from codechat.studies.refine.metrics import REFINE, refine_metrics
 
 
@@ -100,10 +101,11 @@ class RefineConfig(Config):
 class Refine:
     """Algorithm 1 over the full conversation history. Tests and adherence run while the next turn is generated."""
 
-    measures = REFINE
-
     def __init__(self, config: RefineConfig, parts: Parts) -> None:
         self._prompts, self._judge = config.prompts, parts.judge
+        gated = config.gate != "none"
+        self.measures = with_gate(REFINE) if gated else REFINE
+        self._metrics = partial(refine_metrics, gated=gated)
         self._gate = Gate(config.gate, config.gate_tries, config.gate_tests, config.prompts.gate)
         self._agenda: AgendaConfig = parts.agenda
         self._agdis = Agdis(self._agenda.seed, parts.judge.lookahead, parts.judge.asked_together())
@@ -189,7 +191,7 @@ class Refine:
         return found
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
-        return refine_metrics(sessions, seed=seed, effort=effort)
+        return self._metrics(sessions, seed=seed, effort=effort)
 
 
 @PROTOCOLS.register(
