@@ -19,9 +19,12 @@ _FINALS = (
     Final("rolled_back", "turns rolled back", f"{GATE}.rolled_back", "share", False,
           "answered turns whose last try the gate refused, so that the code before stands"),
 )  # fmt: skip
+STANDING = Series(
+    "standing", "standing code passes", f"{GATE}.standing",
+    help="sessions whose code after the turn, or after a roll-back the code before, passes the whole test suite",
+)  # fmt: skip
 _SERIES = (
-    Series("standing", "standing code passes", f"{GATE}.standing",
-           help="sessions whose code after the turn, and after a roll-back, passes the whole test suite"),
+    STANDING,
     Series("without", "Pass@1, first replies", f"{GATE}.without",
            help="sessions whose first reply at the turn passes the whole test suite"),
 )  # fmt: skip
