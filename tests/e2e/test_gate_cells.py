@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from codechat.base.records import read_sessions
 from codechat.cli.app import main
+from codechat.report.page import Index, body_of
 from codechat.testing import Call, OpenAIServer, overflow
 from codechat.testing.cells import without_times
 from support.processes import codechat, ended, start, wait_until
@@ -222,6 +224,17 @@ def test_the_estimate_says_what_it_assumes_of_the_gate(capsys: pytest.CaptureFix
     assert counts["silent"] != counts["none"]
 
 
+def test_the_page_prints_what_its_command_prints(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "beyond.md").read_text(encoding="utf-8")
+    section = page.split("## A check between turns")[1].split("\n## ")[0]
+    command, printed = (section.split(f"```{kind}\n")[1].split("```")[0] for kind in ("bash", "text"))
+    done = codechat(tmp_path, *command.split()[1:], "sandbox.allow_weak=true")
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    assert all(" ".join(line.split()) in told for line in printed.splitlines())
+    assert (Path(__file__).parents[2] / "docs" / "beyond-gate.png").stat().st_size < 60_000
+
+
 # -- the drifter, whose truth is known ----------------------------------------------------------------------------
 
 P, TRIES = 0.6, 2
@@ -340,3 +353,41 @@ def test_the_export_has_tries_and_roll_backs(sweep: dict[str, Path]) -> None:
     ]
     assert main(["export", f"run={sweep['none']}", "out=none.csv"]) == 0
     assert "rolled_back" not in Path("none.csv").read_text().splitlines()[0]
+
+
+def test_the_page_shows_refused_replies_and_what_was_rolled_back(sweep: dict[str, Path]) -> None:
+    index, bodies = Index(), []
+    records = list(read_sessions(sweep["tests"] / "sessions.jsonl"))
+    for record in records:
+        index.add(0, record)
+        bodies.append(body_of(record, index.instructions, None))
+    recorded = [[turn.get("gate", {}) for turn in session["turns"]] for session in sessions(sweep["tests"])]
+    rolled = [[at for at, gate in enumerate(gates) if gate.get("rolled_back")] for gates in recorded]
+    assert index.columns([0])["rolled_back"] == rolled and any(rolled)
+    for body, session in zip(bodies, sessions(sweep["tests"]), strict=True):
+        for shown, turn in zip(body["turns"], session["turns"], strict=True):
+            assert ("gate" in shown) is ("gate" in turn) and not {"gate", "calls"} & set(shown.get("more", {}))
+            if "gate" in turn:
+                replies = [(each["reply"], each["outcome"]) for each in shown["gate"]["tries"]]
+                assert replies == [
+                    (call["response"], told["outcome"])
+                    for call, told in zip(turn["calls"], turn["gate"]["tries"], strict=True)
+                ]
+    without = Index()
+    for record in read_sessions(sweep["none"] / "sessions.jsonl"):
+        without.add(0, record)
+    assert "rolled_back" not in without.columns([0])
+
+
+def test_an_audit_shows_people_the_code_that_the_turn_met(sweep: dict[str, Path]) -> None:
+    assert main(["audit", "export", f"runs={sweep['silent']}", "out=audit", "n=150"]) == 0
+    found = {session["task_id"]: session["turns"] for session in sessions(sweep["silent"])}
+    after = 0
+    with Path("audit/sample.csv").open() as stream:
+        for row in csv.DictReader(stream):
+            before = None
+            for turn in found[row["task_id"]][: int(row["turn"])]:
+                after += bool(turn.get("gate", {}).get("rolled_back"))
+                before = before if turn.get("gate", {}).get("rolled_back") else turn["code"] or before
+            assert row["code_before"] == before
+    assert after

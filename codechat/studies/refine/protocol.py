@@ -89,7 +89,7 @@ class RefineConfig(Config):
     gate_tests: GateTests = result_option("base", "the tests that the gate sees; a verdict is always of all tests")
 
     def identity(self, older: int = 0) -> dict[str, Any]:
-        """The options that can change a result: those of the gate only where they are used."""
+        """The options that can change a result; options of the gate only where they are used."""
         found = super().identity(older)
         if self.gate == "none":
             found = {name: value for name, value in found.items() if not name.startswith("gate_")}

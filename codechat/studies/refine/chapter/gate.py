@@ -1,4 +1,4 @@
-"""What a check between turns buys, and what it costs: cells with a gate beside the same cells without one."""
+"""What a check between turns buys and costs: cells with a gate, compared with the same cells without one."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -70,7 +70,7 @@ def _own(found: Outcomes) -> tuple[Value, ...]:
 
 
 def _compared(found: Outcomes, without: Outcomes | None) -> tuple[Value, ...]:
-    """The figures beside those of the same cell without a gate, on the tasks that both completed."""
+    """The figures with and without a gate, on the tasks that both cells completed."""
     tokens, tries = (_tokens(found.cell.metrics, payers) for payers in ((UNDER_TEST, GATE), (GATE,)))
     if without is None:
         return (*[None] * 3, found.cell.metrics["mst"], *[None] * 3, tokens, tries, None)
