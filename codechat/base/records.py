@@ -38,6 +38,8 @@ ONLY_REASONING = "the reply is empty: all its text is reasoning, which the endpo
 """Why a turn without an answer failed whose model did write something."""
 CALLS = "calls"
 """The field of a turn with the calls of each role, in protocols with further roles."""
+GATE = "gate"
+"""The field of a turn whose model was asked again because the tests between turns refused the code of a reply."""
 UNDER_TEST = "model"
 """The role of the model under test; a protocol may declare further roles."""
 TRACKED = "tracking.json"
@@ -190,6 +192,11 @@ class TurnRecord(BaseModel):
     def moved(self) -> bool:
         """Whether the program itself caused that it shared a process with its tests."""
         return bool((self.model_extra or {}).get(BY_PROGRAM))
+
+    @property
+    def rolled_back(self) -> bool:
+        """Whether the turn's code was given up, so that the code before it stands."""
+        return bool(((self.model_extra or {}).get(GATE) or {}).get("rolled_back"))
 
     def usage_of_roles(self) -> Iterator[tuple[str, Usage]]:
         """The tokens of every further role of the protocol."""

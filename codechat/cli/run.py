@@ -94,7 +94,7 @@ def run_cell(composed: Composed, command: Sequence[str], sweep: str | None, repo
     show_estimate(outcome.cell, outcome.estimate)
     show_layout(outcome.layout)
     if sweep is None:
-        show_assumptions(assumptions_of([outcome.cell.config.model]))
+        show_assumptions(assumptions_of([outcome.cell.config]))
     return outcome
 
 

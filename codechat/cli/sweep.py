@@ -260,7 +260,7 @@ def show_end(sweep: Sweep, results: Mapping[int, Result], dropped: Sequence[str]
     estimates = [result.estimate for result in results.values() if result.estimate]
     if estimates:
         show_sum(total(estimates), f"\nsweep {sweep.name}: {counted(len(estimates), 'cell')}, each as if run alone")
-        show_assumptions(assumptions_of(job.composed.config.model for job in sweep.jobs))
+        show_assumptions(assumptions_of(job.composed.config for job in sweep.jobs))
         return
     words = [set(job.composed.words) for job in sweep.jobs]
     shared = set.intersection(*words) if len(words) > 1 else set()

@@ -62,7 +62,7 @@ class ModelConfig(Config):
 class BaselineView:
     """The task and the state of the session, which only a baseline may see.
 
-    `reference` is the right answer to this request if it differs from the task's.
+    `reference` is the right answer to this request if it differs from the task's. `again` is as in the request.
     """
 
     task: Task
@@ -70,6 +70,7 @@ class BaselineView:
     code: str | None
     seed: int
     reference: str | None = None
+    again: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ class Request:
 
     `task_id`, `turn`, `role` and `number` (of a role's calls at one turn) select the recorded answer of a replay; they
     are never sent to an endpoint. `sample` numbers independent draws of one conversation if decoding is not greedy.
+    `again` numbers the further replies to one request of a turn, each of which is drawn anew, greedy decoding included.
     `final`: no later request repeats the last message, so no prompt cache needs it. `desk` is None for every model
     that does not work in a folder.
     """
@@ -105,6 +107,7 @@ class Request:
     number: int = 0
     final: bool = False
     desk: Desk | None = None
+    again: int = 0
 
 
 class Model(Protocol):

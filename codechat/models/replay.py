@@ -17,6 +17,7 @@ from codechat.models import MODELS, UNDER_TEST, ModelConfig, Request
 from codechat.models.reasoning import MARKS, Marks, parted
 
 SAME_TASK = "replay with the recording's dataset and first prompt (protocol.prompts.initial)"
+SAME_VERDICTS = "replay with the recording's tests and sandbox: other verdicts lead to other requests"
 SAME_PATH = "replay with the recording's seed, dataset, agenda, instructions and applicability judge"
 
 
@@ -77,6 +78,8 @@ class Replay:
             raise self._absent(request, f"it has no calls of {request.role}", "replay the model under test alone")
         if calls:
             return self._call(request, [call for call in calls if call.role == request.role])
+        if request.again:
+            raise self._absent(request, "the model was asked once there", SAME_VERDICTS)
         if turn.response is None:
             if session.ended == "context_overflow":
                 raise ContextOverflow(f"the recorded session of {request.task_id} ended before turn {request.turn}")
@@ -89,7 +92,8 @@ class Replay:
     def _call(self, request: Request, calls: list[CallRecord]) -> Reply:
         """The reply among the recorded calls of the role at this turn."""
         if request.number >= len(calls):
-            raise self._absent(request, f"{request.role} was asked {len(calls)} times there", SAME_PATH)
+            remedy = SAME_VERDICTS if request.again else SAME_PATH
+            raise self._absent(request, f"{request.role} was asked {len(calls)} times there", remedy)
         call = calls[request.number]
         if call.response is None:
             raise ContextOverflow(f"the recorded call of {request.task_id} did not fit the model")

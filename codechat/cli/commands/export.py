@@ -14,7 +14,7 @@ import yaml
 
 from codechat.base.errors import UserError, nearest
 from codechat.base.files import from_yaml, write_atomically
-from codechat.base.records import SessionRecord, TurnRecord, read_sessions
+from codechat.base.records import GATE, UNDER_TEST, SessionRecord, TurnRecord, read_sessions
 from codechat.base.seal import edited
 from codechat.base.spreadsheet import csv_text
 from codechat.base.template import counted
@@ -100,7 +100,12 @@ def _type(row: Row) -> str | None:
 
 
 def _previous(row: Row) -> bool | None:
-    return row.session.turns[row.turn.turn - 1].passed if row.turn.turn else None
+    stands = [turn for turn in row.session.turns[: row.turn.turn] if not turn.rolled_back]
+    return stands[-1].passed if stands else None
+
+
+def _tries(row: Row) -> int:
+    return max(0, sum(call.role == UNDER_TEST for call in row.turn.calls()) - 1) if GATE in row.turn.of_protocol else 0
 
 
 def _commands(row: Row) -> int | None:
@@ -146,7 +151,7 @@ COLUMNS = _columns(
         ("passed_base", "bool", "turn.passed_base", "the base tests pass"),
         ("decided", "string", "turn.decided", "outside or inside the program's process; missing if unknown"),
         ("inside", "string", "turn.forced_by", "what forced program and tests into one process"),
-        ("passed_before", "bool", _previous, "the code of the turn before passed; missing at turn 0"),
+        ("passed_before", "bool", _previous, "the code that the turn met passed; missing at turn 0"),
         ("adherence", "string", "turn.adherence.verdict", "adhered, violated or undecided"),
         ("adherence_by", "string", "turn.adherence.by", "the judge"),
         ("adherence_reason", "string", "turn.adherence.reason", "the judge's reason"),
@@ -173,6 +178,13 @@ COLUMNS = _columns(
         ("read_turn", "int64", "turn.read_turn", "the turn whose code the judge read, if not the last one"),
     )
 )
+GATE_COLUMNS = _columns(
+    (
+        ("gate_tries", "int64", _tries, "further tries, after code that the tests between turns refused"),
+        ("rolled_back", "bool", "turn.rolled_back", "the code before stands: the last try was refused too"),
+    )
+)
+"""What a gate did at the turn: the columns of cells with a turn that was asked again."""
 AGENT_COLUMNS = _columns(
     (
         ("commands", "int64", _commands, "commands that a coding agent ran, of the steps that are kept"),
@@ -189,25 +201,27 @@ AGENT_COLUMNS = _columns(
 
 
 def own_columns(sessions: Iterable[SessionRecord], taken: set[str]) -> list[ExportColumn]:
-    """Columns for what an agent did, for a session's judgement, and for the fields of turns that only some protocols
-    have, the latter sorted.
+    """Columns for what an agent and a gate did, for a session's judgement, and for the fields of turns that only some
+    protocols have, the latter sorted.
 
     A number, a truth value or a text gets a column; a mapping of these gets one for each, such as `requirement_id` for
     the `id` of `requirement`; anything else becomes JSON text. Names that are `taken` begin with `own_`.
     """
-    agents = False
+    agents = gated = False
     judged: dict[str, set[type]] = defaultdict(set)
     kinds: dict[tuple[str, ...], set[type]] = defaultdict(set)
     for session in sessions:
         for name, value in session.judgement.items() if isinstance(session.judgement, Mapping) else ():
             judged[name].add(type(value))
         for turn in session.turns:
-            agents = agents or turn.trajectory is not None
+            agents, gated = agents or turn.trajectory is not None, gated or GATE in turn.of_protocol
             for name, value in turn.of_protocol.items():
+                if name == GATE:
+                    continue
                 kinds[name,].add(type(value))
                 for key, part in value.items() if isinstance(value, Mapping) else ():
                     kinds[name, str(key)].add(type(part))
-    columns = list(AGENT_COLUMNS if agents else ())
+    columns = [*(AGENT_COLUMNS if agents else ()), *(GATE_COLUMNS if gated else ())]
     taken = taken | {column.name for column in columns}
     columns += [
         _column(f"judgement_{name}", types, _at("session.judgement", name), f"of the whole session: {name}")

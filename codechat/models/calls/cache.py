@@ -47,7 +47,7 @@ class CachedQuestion:
     """Everything that determines an answer: the address of the API, the model, and the request's whole body.
 
     `sample` numbers independent draws; None for greedy decoding, which has one answer. `weights` identifies the weights
-    behind the model's name; empty if unknown.
+    behind the model's name; empty if unknown. `again` numbers the further draws of a request whose answer was refused.
     """
 
     address: str
@@ -55,10 +55,12 @@ class CachedQuestion:
     body: Mapping[str, Any]
     sample: int | None
     weights: str = ""
+    again: int = 0
 
     def key(self) -> str:
         parts = [self.address, self.model, self.body, self.sample]
-        return content_hash([*parts, self.weights] if self.weights else parts)
+        parts += [self.weights] if self.weights else []
+        return content_hash([*parts, {"again": self.again}] if self.again else parts)
 
 
 async def recall_or_ask(

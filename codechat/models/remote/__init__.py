@@ -363,7 +363,8 @@ class Remote:
         if not (greedy or config.cache):
             return None
         weights = config.loaded_weights().key(self._known_info().weights(config.name))
-        return cache.CachedQuestion(self._api.address, config.name, body, None if greedy else request.sample, weights)
+        sample = None if greedy else request.sample
+        return cache.CachedQuestion(self._api.address, config.name, body, sample, weights, request.again)
 
     def _may_cache(self, reply: Reply) -> bool:
         """Whether a reply may be cached: not if it was decoded without the configured temperature."""

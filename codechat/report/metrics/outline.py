@@ -1,9 +1,9 @@
 """Sessions reduced to the data of figures: a few hundred bytes each, so that ten thousand fit into memory."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from codechat.base.domain import AdherenceVerdict, Outcome
 from codechat.base.records import SessionRecord, TurnRecord
@@ -11,8 +11,8 @@ from codechat.report.metrics.spending import Tokens, add_tokens, no_tokens
 
 
 class TurnOutline(NamedTuple):
-    """The data of a turn that figures need. `kind` is the instruction's `scope/change`; `answered` is as in the record.
-    `outcome` and `passed` are None for a turn that is not scored."""
+    """The data of a turn that figures need. `kind` is the instruction's `scope/change`; `answered` and `rolled_back`
+    are as in the record. `outcome` and `passed` are None for a turn that is not scored."""
 
     outcome: Outcome | None
     passed: bool | None
@@ -20,6 +20,7 @@ class TurnOutline(NamedTuple):
     answered: bool
     verdict: AdherenceVerdict | None
     kind: str | None
+    rolled_back: bool = False
 
     @property
     def adhered(self) -> bool | None:
@@ -82,6 +83,19 @@ class SessionOutlines:
         add_tokens(self.tokens, session)
 
 
+T = TypeVar("T", TurnOutline, TurnRecord)
+
+
+def transitions(turns: Sequence[T]) -> Iterator[tuple[T, T]]:
+    """Each turn after the first, behind the turn whose code it met: the last one before it that was not rolled back."""
+    stands: T | None = None
+    for turn in turns:
+        if stands is not None:
+            yield stands, turn
+        if not turn.rolled_back:
+            stands = turn
+
+
 def outlines_of(sessions: Iterable[SessionRecord]) -> SessionOutlines:
     """The outlines of sessions, which are read one by one."""
     found = SessionOutlines()
@@ -96,7 +110,7 @@ def _skips_on_unparsable(session: SessionRecord) -> int:
     for turn in session.turns:
         if turn.skipped:
             count += not parses and turn.read_turn is None
-        elif turn.code is not None:
+        elif turn.code is not None and not turn.rolled_back:
             parses = turn.outcome != "syntax_error"
     return count
 
@@ -107,5 +121,6 @@ _KINDS: dict[TurnOutline, TurnOutline] = {}  # equal turns share one object: the
 def _outline(session: SessionRecord, turn: TurnRecord) -> TurnOutline:
     verdict = turn.adherence.verdict if turn.adherence else None
     kind = f"{turn.instruction.scope}/{turn.instruction.change}" if turn.instruction else None
-    outline = TurnOutline(turn.outcome, turn.passed, turn.skipped, session.has_answer(turn), verdict, kind)
+    answered = session.has_answer(turn)
+    outline = TurnOutline(turn.outcome, turn.passed, turn.skipped, answered, verdict, kind, turn.rolled_back)
     return _KINDS.setdefault(outline, outline)

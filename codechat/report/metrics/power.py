@@ -8,11 +8,11 @@ contributions, between tasks and between samples of a task, gives the figure's v
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations
 from math import ceil
 from statistics import NormalDist, fmean, variance
 
-from codechat.report.metrics.outline import SessionOutline
+from codechat.report.metrics.outline import SessionOutline, transitions
 from codechat.report.metrics.repeats import components
 from codechat.report.metrics.statistics import rate, sustained
 
@@ -148,7 +148,7 @@ def parts_of(sessions: Mapping[Seeds, Sequence[SessionOutline]]) -> dict[str, Pa
 def _counts(session: SessionOutline) -> dict[str, tuple[int, int]]:
     """By figure the numerator and the denominator that a session adds."""
     passed = [turn.passed for turn in session.turns]
-    after = [(before.passed, turn) for before, turn in pairwise(session.turns) if turn.answered]
+    after = [(before.passed, turn) for before, turn in transitions(session.turns) if turn.answered]
     risky = [turn.passed for was, turn in after if was and turn.passed is not None]
     judged = [turn.adhered for turn in session.turns[1:] if turn.adhered is not None]
     return {

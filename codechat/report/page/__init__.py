@@ -18,7 +18,7 @@ from typing import Any
 
 from codechat.base.domain import Outcome, Trajectory
 from codechat.base.files import write_atomically
-from codechat.base.records import SessionRecord, TurnRecord
+from codechat.base.records import CALLS, GATE, SessionRecord, TurnRecord
 from codechat.base.template import fill
 from codechat.report.chapters import chapter_of
 from codechat.report.comparison import LoadedCell
@@ -76,7 +76,10 @@ def _turn(
     turn: TurnRecord, instructions: Mapping[tuple[str, ...], int], replies: list[str | None], limit: int | None
 ) -> dict[str, Any]:
     key = instruction_key(turn)
-    more = [*turn.of_protocol.items(), *([("input cut", True)] if turn.truncated else [])]
+    gate = _tries(turn, limit)
+    shown = (CALLS, GATE) if gate else ()
+    more = [(name, value) for name, value in turn.of_protocol.items() if name not in shown]
+    more += [("input cut", True)] if turn.truncated else []
     more += [("code without the name", True)] if turn.lacks_name else []
     more += [] if turn.read_turn is None else [(f"judged on turn {turn.read_turn}", True)]
     values = {
@@ -90,6 +93,7 @@ def _turn(
         "inside": (turn.forced_by or "") if turn.decided == "inside" else None,
         "failure": turn.failure and turn.failure.given_fields(),
         "adherence": turn.adherence and [turn.adherence.verdict, turn.adherence.by, turn.adherence.reason],
+        "gate": gate,
         "agent": turn.trajectory and _trajectory(turn.trajectory, limit),
         "tokens": [turn.usage.input_tokens, turn.usage.output_tokens, turn.usage.cached_input_tokens],
         "judge_tokens": [turn.judge_usage.input_tokens, turn.judge_usage.output_tokens],
@@ -97,6 +101,15 @@ def _turn(
         "more": {name: value for name, value in more if value is not None and not (key and name == REQUIREMENT)},
     }
     return {name: value for name, value in values.items() if value not in (None, [], {})}
+
+
+def _tries(turn: TurnRecord, limit: int | None) -> dict[str, Any] | None:
+    """The replies of a turn whose model was asked again, with their verdicts; None for other turns."""
+    gate: dict[str, Any] | None = (turn.model_extra or {}).get(GATE)
+    if gate is None:
+        return None
+    replies = [shortened(call.response, limit) for call in turn.calls() if call.response is not None]
+    return {**gate, "tries": [{**told, "reply": reply} for told, reply in zip(gate["tries"], replies, strict=True)]}
 
 
 def _trajectory(did: Trajectory, limit: int | None) -> dict[str, Any]:
@@ -143,7 +156,8 @@ class Index:
     `outcomes` has a letter per turn (`LETTERS`); `judged` has `a`, `v`, `u` for the verdict, `s` for a skipped turn,
     `o` for a turn after the context overflowed, `-` for a turn without a judge; `asked` the instruction's number, or
     -1; `state` 0 for a completed session, 1 for an errored one, 2 for one ended by a context overflow. `seeds` exists
-    only if a cell has sessions of several seeds, `verdicts` only if a protocol judges whole dialogues.
+    only if a cell has sessions of several seeds, `verdicts` only if a protocol judges whole dialogues, `rolled_back`,
+    the turns whose code was given up, only if there are any.
     """
 
     tasks: dict[str, int] = field(default_factory=dict)
@@ -152,6 +166,7 @@ class Index:
     seen: set[str] = field(default_factory=set)
     seeds: list[int] = field(default_factory=list)
     verdicts: list[str] = field(default_factory=list)
+    rolled_back: list[list[int]] = field(default_factory=list)
 
     def add(self, cell: int, session: SessionRecord) -> None:
         name = session.session_id if session.session_id not in self.seen else f"{session.session_id}-{cell}"
@@ -166,6 +181,7 @@ class Index:
         self.rows.append((name, cell, task, outcomes, judged, asked, state))
         self.seeds.append(session.seed)
         self.verdicts.append(_verdict(session))
+        self.rolled_back.append([turn.turn for turn in session.turns if turn.rolled_back])
 
     def columns(self, starts: Sequence[int]) -> dict[str, Any]:
         """The JSON value; `starts` holds the number of each chunk's first session."""
@@ -175,6 +191,8 @@ class Index:
             values["seeds"] = self.seeds
         if any(self.verdicts):
             values["verdicts"] = self.verdicts
+        if any(self.rolled_back):
+            values["rolled_back"] = self.rolled_back
         return {"starts": starts, "tasks": list(self.tasks), "instructions": list(self.instructions), **values}
 
 

@@ -32,7 +32,7 @@ async function drawDialogue(number) {
   const codes = body.turns.map((turn) => textOf(turn.code, body.turns));
   const beside = await besideCards(number, body);
   const cards = beside ?? body.turns.map((turn, at) => {
-    const before = codes.slice(0, at).findLast(known) ?? null;
+    const before = codes.slice(0, at).findLast((code, turn) => known(code) && !rolledBack(number, turn)) ?? null;
     return turnCard({ number, turn, at, before, language: body.language ?? "python", code: codes[at], request: requests[at], key: INDEX.key[number] });
   });
   place.classList.toggle("wide", beside !== null);
@@ -93,6 +93,7 @@ function turnCard(part) {
     el("span", { class: `chip outcome-${passes(outcome) ? "pass" : fails(outcome) ? "fail" : "none"}` }, OUTCOMES[outcome]),
     events.includes("broke") && el("span", { class: "chip broke" }, "broke here"),
     events.includes("mended") && el("span", { class: "chip mended" }, "mended here"),
+    rolledBack(number, at) && el("span", { class: "chip broke", title: "The code before stands." }, "rolled back"),
     judged === "s" && el("span", { class: "chip" }, "skipped"), judged === "o" && el("span", { class: "chip" }, "not asked"),
     turn.adherence && el("span", { class: `chip judged-${judged}` }, turn.adherence[0]),
     agentChips(turn.agent),
@@ -102,6 +103,7 @@ function turnCard(part) {
     el("header", {}, el("h2", { id: `turn-${at}-title` }, `Turn ${at}`), chips),
     asked(part, instruction, judged),
     turn.failure && failureView(turn.failure, events.includes("broke") || at === 0),
+    turn.gate && triesView(turn.gate),
     turn.adherence && el("p", { class: "judge" }, el("strong", {}, `${turn.adherence[0]} `), `by ${turn.adherence[1]}: ${turn.adherence[2] || "no reason given"}`),
     checksView(turn.more?.checks),
     judged === "s" ? "" : views(part, known(code) && known(before)), candidatesView(turn.candidates || []), judged === "s" ? "" : usageView(turn));
@@ -126,6 +128,14 @@ function checksView(checks) {
       check.asked === false ? el("span", { class: "quiet" }, " not asked yet") : "",
       check.decided === "inside" ? el("span", { class: "quiet", title: SHARED }, " decided inside") : "",
       check.passed ? "" : ` ${check.reason || "failed"}`))));
+}
+
+// The replies that tests between turns refused, each with the reason.
+function triesView({ tries, accepted, rolled_back }) {
+  const refused = accepted ? tries.slice(0, -1) : tries;
+  return el("details", { class: "tries", open: rolled_back }, el("summary", {}, `Asked again: ${refused.length} of ${tries.length} replies refused`),
+    refused.map((each, at) => el("div", {}, el("h3", {}, `Reply ${at + 1}`), each.failure && failureView(each.failure, false),
+      el("pre", { class: "prose reply", tabindex: 0 }, each.reply))));
 }
 
 function failureView(failure, open) {

@@ -24,8 +24,17 @@ const MANY = new Set(CELLS.map((cell) => cell.protocol)).size > 1;
 const placeOf = (cell) => (MANY ? `${cell.dataset}, ${cell.protocol}` : cell.dataset);
 const answered = (judged) => judged !== "s" && judged !== "o";
 
+const rolledBack = (number, turn) => INDEX.rolled_back?.[number].includes(turn) ?? false;
+
+// The outcome of the code that a turn met: of the last turn before it that was not rolled back.
+function outcomeBefore(number, turn) {
+  let at = turn - 1;
+  while (rolledBack(number, at)) at--;
+  return INDEX.outcomes[number][at];
+}
+
 function eventsAt(number, turn) {
-  const [now, before, judged] = [INDEX.outcomes[number][turn], INDEX.outcomes[number][turn - 1], INDEX.judged[number][turn]];
+  const [now, before, judged] = [INDEX.outcomes[number][turn], outcomeBefore(number, turn), INDEX.judged[number][turn]];
   const events = [judged];
   if (turn && answered(judged) && passes(before) && fails(now)) events.push("broke");
   if (turn && answered(judged) && fails(before) && passes(now)) events.push("mended");

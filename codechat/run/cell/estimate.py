@@ -4,6 +4,7 @@ import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from codechat.run.cell import Cell, journals_in, session_id
 from codechat.run.cell.budget import is_free
 from codechat.run.cell.examining import expected_asks, recorded_asks
 from codechat.run.journal import Journal
-from codechat.run.protocols import Ask
+from codechat.run.protocols import PROTOCOLS, Ask
 from codechat.run.protocols.dialogue import CHECKS, EXPLANATION, PROSE
+from codechat.run.settings.config import CellConfig
 
 JUDGEMENT = 200
 """Tokens of a judge's answer."""
@@ -64,10 +66,12 @@ OF_ALL = (
 )
 
 
-def assumptions_of(models: Iterable[ModelConfig]) -> tuple[str, ...]:
-    """The assumptions behind the estimate for cells with these models under test."""
-    of_agents = OF_AGENTS if any(isinstance(model, AgentConfig) for model in models) else ()
-    return (*OF_CELLS, *of_agents, *OF_ALL)
+def assumptions_of(configs: Iterable[CellConfig]) -> tuple[str, ...]:
+    """The assumptions behind the estimate for cells with these options."""
+    cells = list(configs)
+    of_agents = OF_AGENTS if any(isinstance(cell.model, AgentConfig) for cell in cells) else ()
+    of_protocols = (PROTOCOLS.of(cell.protocol).traits.assumes(cell.protocol) for cell in cells)
+    return (*OF_CELLS, *dict.fromkeys(chain.from_iterable(of_protocols)), *of_agents, *OF_ALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ class ProtocolTraits:
     cell leaves out judge models for other questions. `further` returns the questions that the options add. `over`: the
     type of its tasks. `settle` completes the options by the dataset's, before the cell has its id. `with_desk`: the
     values of options that a coding agent needs, whose folder stays from turn to turn: other values start anew. None: no
-    agent fits.
+    agent fits. `assumes` returns the assumptions behind `asks` that the options add, in words.
     """
 
     uses: frozenset[str] = frozenset()
@@ -110,6 +110,7 @@ class ProtocolTraits:
     further: Callable[[Any], frozenset[str]] = lambda options: frozenset()
     settle: Callable[[Any, Config], Config] = lambda options, dataset: options
     with_desk: Mapping[str, Any] | None = field(default_factory=dict, hash=False)
+    assumes: Callable[[Any], tuple[str, ...]] = lambda options: ()
 
 
 PROTOCOLS: Registry[DialogueProtocol, ProtocolTraits] = Registry(

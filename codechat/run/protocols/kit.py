@@ -217,19 +217,21 @@ class Kit(Unit):
         code: str | None = None,
         reference: str | None = None,
         final: bool = False,
+        again: int = 0,
     ) -> Reply:
         """The reply of the model that plays a role (`UNDER_TEST`, or one that the protocol declares).
 
         An assistant's message without text is sent as `NO_TEXT`: endpoints refuse empty messages. Only baselines see
         `instruction`, the current `code` and `reference` (this turn's own, if it is not the task's). `final`: no later
-        request repeats the last message. Raises `ContextOverflow`. A session that is scored again gets the recorded
+        request repeats the last message. `again` numbers the further replies to the turn's request, which are drawn
+        anew. Raises `ContextOverflow`. A session that is scored again gets the recorded
         replies, except for the roles `anew`.
         """
         if role not in self.anew and (recorded := self.recorded(turn)) is not None:
             return reply_of(recorded) if role == UNDER_TEST else self._recorded_reply(recorded, role)
-        request = self._request(role, turn, tuple(sendable(messages)), final=final)
+        request = replace(self._request(role, turn, tuple(sendable(messages)), final=final), again=again)
         if self.player(role).baseline:
-            request = replace(request, view=BaselineView(self.task, instruction, code, self._seed, reference))
+            request = replace(request, view=BaselineView(self.task, instruction, code, self._seed, reference, again))
         if self.player(role).has_desk:
             folder = desk_folder(self.services.journal, self._key)
             request = replace(request, desk=Desk(self._key, self.task.start, folder, self.opened.get))
@@ -260,17 +262,22 @@ class Kit(Unit):
             self._calls[turn].append(call_record(role, (Message("user", question.prompt),), reply))
         return decision
 
-    async def check(self, turn: int, extraction: Extraction, suite: Suite) -> Verdict:
-        """The suite's verdict on the extracted program, or on its absence."""
+    async def check(self, turn: int, extraction: Extraction, suite: Suite, *, final: bool = True) -> Verdict:
+        """The suite's verdict on the extracted program, or on its absence.
+
+        With `final` the program is the turn's own; else another one may take its place.
+        """
         if extraction.problem is not None or extraction.program is None:
             return Verdict.without_run(extraction.problem or "no_code", extraction.reason)
-        return await self.check_program(turn, extraction.program, suite)
+        return await self.check_program(turn, extraction.program, suite, final=final)
 
-    async def check_program(self, turn: int, source: str, suite: Suite) -> Verdict:
-        """The suite's verdict on a whole program for the task."""
+    async def check_program(self, turn: int, source: str, suite: Suite, *, final: bool = True) -> Verdict:
+        """The suite's verdict on a whole program for the task; `final` as in `check`."""
         tests, program = self.services.tests, Program(source, self.task.target)
         verdict = await self._check(turn, program, suite, tests.check)
-        self._tested.add(turn, tests.remember(program, suite, verdict))
+        known = tests.remember(program, suite, verdict)
+        if final:
+            self._tested.add(turn, known)
         return verdict
 
     async def check_reference(self, turn: int, source: str, suite: Suite) -> Verdict:

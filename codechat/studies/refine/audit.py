@@ -488,4 +488,4 @@ def _decisions_of(
                 judge_adherence=judged.verdict if judged else "", adherence_judge=judged.by if judged else "",
                 adherence_reason=judged.reason if judged else "",
             )  # fmt: skip
-        before = turn.code or before
+        before = before if turn.rolled_back else turn.code or before

@@ -4,7 +4,6 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,9 +12,10 @@ from codechat.base.domain import CHANGES, OUTCOMES, SCOPES, Outcome
 from codechat.base.records import SessionRecord
 from codechat.report.metrics import statistics
 from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
-from codechat.report.metrics.outline import SessionOutline, TurnOutline, outlines_of
+from codechat.report.metrics.outline import SessionOutline, TurnOutline, outlines_of, transitions
 from codechat.report.metrics.spending import Costs, Effort, Tokens, spending_of
 from codechat.report.metrics.statistics import Interval, PhiTable, TaskBootstrap, TaskRatio, Trend, percent_change
+from codechat.studies.refine.gate_metrics import GateIntervals, GateMetrics, GateSums, spending_with_tries
 
 _BREAKS = "follow-up turns that break the code, of those whose code before passed"
 _MENDS = "follow-up turns that mend the code, of those whose code before failed"
@@ -112,6 +112,7 @@ class Intervals(BaseModel):
     delta_pct: Interval | None
     pass_at_1: list[Interval | None]
     regression: ByType[Interval | None]
+    gate: GateIntervals | None = Field(None, exclude_if=operator.not_)
 
 
 class RefineMetrics(BaseModel):
@@ -141,6 +142,7 @@ class RefineMetrics(BaseModel):
     regression: ByType[float | None]
     self_correction: ByType[float | None]
     phi: PhiTable
+    gate: GateMetrics | None = Field(None, exclude_if=operator.not_)
     ci: Intervals
     tokens: Tokens
     cost_usd: Costs
@@ -148,15 +150,24 @@ class RefineMetrics(BaseModel):
     wall_s: float
 
 
-def refine_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effort | None = None) -> dict[str, Any]:
-    """The content of metrics.json, in the shape of `RefineMetrics`; `seed` seeds the resampling."""
-    seen = outlines_of(sessions)
+def refine_metrics(
+    sessions: Iterable[SessionRecord], *, seed: int, effort: Effort | None = None, gated: bool = False
+) -> dict[str, Any]:
+    """The content of metrics.json, in the shape of `RefineMetrics`; `seed` seeds the resampling.
+
+    A cell with a gate is `gated`.
+    """
+    gate = GateSums() if gated else None
+    seen = outlines_of(gate.watching(sessions) if gate else sessions)
     done, length = seen.completed, seen.length
     passes = [_share(done, turn, lambda scored: scored.passed) for turn in range(length)]
     pass_at_1 = [figure.rate for figure in passes]
     iar = [_share(done, turn, lambda judged: judged.adhered).rate for turn in range(1, length)]
     regression = _transitions(done, from_passed=True)
     caps = sorted({*range(2, length + 1, 2), *([length] if length else [])})  # even numbers of turns, and all
+    bootstrap = TaskBootstrap((session.task_id for session in done), seed)
+    of_gate, gate_ends = gate.metrics(bootstrap, length) if gate else (None, None)
+    spending = spending_with_tries if gate else spending_of
     judged = Counter((turn.passed, turn.adhered) for session in done for turn in session.turns[1:])
     metrics = RefineMetrics(
         sessions=seen.sessions, completed=len(done), errored=seen.sessions - len(done),
@@ -171,8 +182,9 @@ def refine_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effo
         regression=regression.map(lambda figure: figure.rate),
         self_correction=_transitions(done, from_passed=False).map(lambda figure: figure.rate),
         phi=statistics.phi(*(judged[code, adhered] for code in (True, False) for adhered in (True, False))),
-        ci=_intervals(TaskBootstrap((s.task_id for s in done), seed), _sustained(done, length), passes, regression),
-        **spending_of(seen.tokens, effort or Effort()),
+        gate=of_gate,
+        ci=_intervals(bootstrap, _sustained(done, length), passes, regression, gate_ends),
+        **spending(seen.tokens, effort or Effort()),
     )  # fmt: skip
     return metrics.model_dump(mode="json")
 
@@ -203,7 +215,7 @@ def _transitions(sessions: Sequence[SessionOutline], *, from_passed: bool) -> By
     """Follow-up turns that changed the verdict, among those whose code before had passed (or failed)."""
     figures = ByType.create(TaskRatio)
     for session in sessions:
-        for before, turn in pairwise(session.turns):
+        for before, turn in transitions(session.turns):
             if before.passed is from_passed and turn.passed is not None and turn.answered:
                 for figure in figures.of(turn.kind):
                     figure.count(session.task_id, turn.passed is not from_passed)
@@ -211,7 +223,11 @@ def _transitions(sessions: Sequence[SessionOutline], *, from_passed: bool) -> By
 
 
 def _intervals(
-    bootstrap: TaskBootstrap, mst: TaskRatio, passes: Sequence[TaskRatio], regression: ByType[TaskRatio]
+    bootstrap: TaskBootstrap,
+    mst: TaskRatio,
+    passes: Sequence[TaskRatio],
+    regression: ByType[TaskRatio],
+    gate: GateIntervals | None,
 ) -> Intervals:
     deltas: list[float | None] = []
     if passes:
@@ -222,4 +238,5 @@ def _intervals(
         delta_pct=statistics.percentile_interval(deltas),
         pass_at_1=[bootstrap.interval(figure) for figure in passes],
         regression=regression.map(bootstrap.interval),
+        gate=gate,
     )

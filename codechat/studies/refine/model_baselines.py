@@ -81,9 +81,10 @@ class DrifterConfig(ModelConfig):
 class Drifter(Offline):
     """The refactorer with defects at configured rates, no language model involved (baseline; offline).
 
-    At every follow-up turn one draw per (seed, task, turn) decides: with the probability of the instruction's scope and
-    change a defect is put into the refactored code; with the probability `self_correction` it starts over from the
-    solution; else it refactors the current code, broken or not. A defect stays until it starts over.
+    At every follow-up turn one draw per (seed, task, turn, further try) decides: with the probability of the
+    instruction's scope and change a defect is put into the refactored code; with the probability `self_correction` it
+    starts over from the solution; else it refactors the current code, broken or not. A defect stays until it starts
+    over.
 
     So the figures of a cell follow in closed form. Let d be the share of defects that a dataset's tests see, p the
     probability of a defect at a turn, and s the probability of starting over. Then the regression rate is p·d and the
@@ -98,7 +99,8 @@ class Drifter(Offline):
     def code(self, view: BaselineView, turn: int) -> str:
         if view.instruction is None or view.code is None:
             return reference_of(view)
-        draw = generator(view.seed, view.task.task_id, f"drift {turn}")
+        again = f"/{view.again}" if view.again else ""
+        draw = generator(view.seed, view.task.task_id, f"drift {turn}{again}")
         fate = draw.random()
         breaks = self.config.probability(view.instruction)
         starts_over = breaks <= fate < breaks + self.config.self_correction

@@ -6,12 +6,13 @@ from collections import ChainMap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import chain
 from typing import Any, Literal
 
 from pydantic import field_validator
 
 from codechat.base.config import Config, original_option, result_option
-from codechat.base.domain import NO_USAGE, Adherence, Extraction, Failure, Instruction, Message, Reply
+from codechat.base.domain import NO_USAGE, Adherence, Failure, Instruction, Message
 from codechat.base.errors import ContextOverflow, UserError
 from codechat.base.records import AdherenceRecord, InstructionRecord, SessionRecord, TurnRecord
 from codechat.base.template import fill, require
@@ -28,22 +29,23 @@ from codechat.run.protocols.dialogue import (
     growing_dialogue,
     length_of,
 )
-from codechat.sandbox.languages import code_text, extract, without_thinking
+from codechat.sandbox.languages import without_thinking
 from codechat.sandbox.suites import Suite
 from codechat.studies.refine.agdis import Agdis, Codes, Selection, adherence, recorded_selection
 from codechat.studies.refine.agendas import AgendaConfig, draw, type_of
+from codechat.studies.refine.gate import ASSUMED, PROMPT, Answered, Gate, GateKind, GateTests
+from codechat.studies.refine.gate_metrics import with_gate
 from codechat.studies.refine.metrics import REFINE, refine_metrics
 
 
 @dataclass(frozen=True, slots=True)
 class TurnAnswer:
-    """A reply to a request, and the code `before` it that the request's instruction was found to apply to."""
+    """The answer to a request, and the code `before` it that the request's instruction was found to apply to."""
 
     turn: int
     selection: Selection | None
     request: tuple[Message, ...]
-    reply: Reply
-    extraction: Extraction
+    answered: Answered
     before: str
     suite: Suite
 
@@ -53,11 +55,17 @@ class RefinePrompts(OpeningPrompt):
 
     followup: str = original_option(..., "later turns; fills {{instruction}} and {{language}}")
     system: str = result_option("", "stands before the dialogue as the system's message; empty: there is none")
+    gate: str = result_option(PROMPT, "gate=tests: asks again after code that fails; fills {{failure}}")
 
     @field_validator("followup")
     @classmethod
     def _check_followup(cls, text: str) -> str:
         return require(text, "instruction", may=("language",))
+
+    @field_validator("gate")
+    @classmethod
+    def _check_gate(cls, text: str) -> str:
+        return require(text, "failure")
 
     def ask(self, instruction: Instruction, task: Task) -> str:
         """The request of a later turn."""
@@ -74,15 +82,31 @@ class RefineConfig(Config):
 
     kind: Literal["refine"] = original_option("refine", "the protocol")
     prompts: RefinePrompts = original_option(..., "a preset by its name, or each prompt as a text or @FILE")
+    gate: GateKind = result_option(
+        "none", "asks again after code that fails the tests: by the same request, or with the first failing test"
+    )
+    gate_tries: int = result_option(2, "how often it asks again at a turn, before the turn is rolled back", ge=1, le=10)
+    gate_tests: GateTests = result_option("base", "the tests that the gate sees; a verdict is always of all tests")
+
+    def identity(self, older: int = 0) -> dict[str, Any]:
+        """The options that can change a result; options of the gate only where they are used."""
+        found = super().identity(older)
+        if self.gate == "none":
+            found = {name: value for name, value in found.items() if not name.startswith("gate_")}
+        if self.gate != "tests":
+            found["prompts"] = {name: text for name, text in found["prompts"].items() if name != "gate"}
+        return found
 
 
 class Refine:
     """Algorithm 1 over the full conversation history. Tests and adherence run while the next turn is generated."""
 
-    measures = REFINE
-
     def __init__(self, config: RefineConfig, parts: Parts) -> None:
         self._prompts, self._judge = config.prompts, parts.judge
+        gated = config.gate != "none"
+        self.measures = with_gate(REFINE) if gated else REFINE
+        self._metrics = partial(refine_metrics, gated=gated)
+        self._gate = Gate(config.gate, config.gate_tries, config.gate_tests, config.prompts.gate)
         self._agenda: AgendaConfig = parts.agenda
         self._agdis = Agdis(self._agenda.seed, parts.judge.lookahead, parts.judge.asked_together())
         self._pool, self._instructions = parts.pool, parts.pool.instructions if parts.pool else ()
@@ -97,12 +121,13 @@ class Refine:
         texts = [len(one.text) for one in self._instructions]
         asked = round(sum(texts) / len(texts)) if texts else 0
         code = length_of(task)
-        yield from growing_dialogue(
+        dialogue = growing_dialogue(
             task,
             self._agenda.turns,
             len(self._prompts.system) + len(self._prompts.initial),
             len(self._prompts.followup) + asked,
         )
+        yield from chain.from_iterable(map(self._gate.asks, dialogue))
         share = sum(self._judge.asks(one) for one in self._instructions) / max(1, len(self._instructions))
         together = self._agdis.together
         step = self._agdis.lookahead if together == 1 else together
@@ -142,21 +167,21 @@ class Refine:
                         candidates.pop(selection.instruction.id, None)  # no instruction is given twice
                         history += (Message("user", self._prompts.ask(selection.instruction, task)),)
                 chosen = selection.instruction if selection else None
-                is_last = turn + 1 == self._agenda.turns
+                is_last, suite = turn + 1 == self._agenda.turns, suite_of(task)
+                ask = partial(kit.ask, UNDER_TEST, turn, instruction=chosen, code=codes.at(None) or None)
                 try:
-                    reply = await kit.ask(
-                        UNDER_TEST, turn, history, instruction=chosen, code=codes.at(None) or None, final=is_last
-                    )
+                    answered = await self._gate.answer(kit, turn, history, suite, ask, final=is_last)
                 except ContextOverflow:
                     remaining = range(turn, self._agenda.turns)
                     grading.start(partial(overflow, kit, remaining, selection, history))
                     break
-                extraction = extract(code_text(reply, task.target.language), task.target)
                 before = codes.at(selection.read_turn if selection else None)
-                answer = TurnAnswer(turn, selection, history, reply, extraction, before, suite_of(task))
-                grading.start(partial(grade, kit, answer))
-                history += (Message("assistant", without_thinking(reply.text)),)
-                codes.add(turn, extraction.code)
+                grading.start(partial(grade, kit, TurnAnswer(turn, selection, history, answered, before, suite)))
+                if answered.rolled_back:
+                    history = history[:-1]
+                else:
+                    history += (Message("assistant", without_thinking(answered.reply.text)),)
+                    codes.add(turn, answered.extraction.code)
 
     def _candidates(self, language: str) -> dict[str, list[Instruction]]:
         """The instructions for code in a language, by their types on the agenda's axis."""
@@ -166,10 +191,16 @@ class Refine:
         return found
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
-        return refine_metrics(sessions, seed=seed, effort=effort)
+        return self._metrics(sessions, seed=seed, effort=effort)
 
 
-@PROTOCOLS.register("refine", RefineConfig, uses=frozenset({"agenda", "instructions", "judge", "sandbox"}))
+@PROTOCOLS.register(
+    "refine",
+    RefineConfig,
+    uses=frozenset({"agenda", "instructions", "judge", "sandbox"}),
+    with_desk={"gate": "none"},
+    assumes=lambda options: ASSUMED if options.gate != "none" else (),
+)
 def refine(config: RefineConfig, parts: Parts) -> Refine:
     """An implementation, then functionality-preserving refinements (CodeChat-Eval)."""
     return Refine(config, parts)
@@ -186,44 +217,49 @@ def suite_of(task: Task) -> Suite:
 
 
 async def grade(kit: Kit, answer: TurnAnswer, earlier: Graded | None) -> TurnRecord:
-    """Test and judge an answer. The earlier turn is recorded first, even if this one fails."""
+    """Test and judge an answer; returns the record of the turn whose code stands.
+
+    The earlier turn is recorded first, even if this one fails.
+    """
+    selection, answered, before = answer.selection, answer.answered, None
     try:
         if kit.services.asked().offline:  # decided at once: a task would cost as much as the decision
             followed = await _adherence(kit, answer)
-            verdict = await kit.check(answer.turn, answer.extraction, answer.suite)
+            verdict = await kit.check(answer.turn, answered.extraction, answer.suite)
         else:
-            testing = kit.check(answer.turn, answer.extraction, answer.suite)
+            testing = kit.check(answer.turn, answered.extraction, answer.suite)
             verdict, followed = await asyncio.gather(testing, _adherence(kit, answer))
     finally:
         if earlier is not None:
-            await earlier
-    selection, reply = answer.selection, answer.reply
+            before = await earlier
     judging = (selection.usage if selection else NO_USAGE) + (followed.usage if followed else NO_USAGE)
     record = TurnRecord.of(
         answer.turn,
         answer.request,
-        (reply, answer.extraction),
+        (answered.reply, answered.extraction),
         verdict,
         instruction=_instruction(selection.instruction) if selection else None,
         candidates=list(selection.candidates) if selection else [],
         read_turn=selection.read_turn if selection else None,
         adherence=_adherence_record(followed),
         judge_usage=judging,
+        **answered.fields,
     )
     kit.finish_turn(record)
-    return record
+    return before if answered.rolled_back and before is not None else record
 
 
 async def _adherence(kit: Kit, answer: TurnAnswer) -> Adherence | None:
     if answer.selection is None or answer.selection.instruction is None:
         return None
-    if answer.extraction.code is None:
-        return Adherence("violated", "rules", f"no code: {answer.extraction.reason}")
-    return await adherence(kit, answer.turn, answer.before, answer.extraction.code, answer.selection.instruction)
+    extraction = answer.answered.extraction
+    if extraction.code is None:
+        return Adherence("violated", "rules", f"no code: {extraction.reason}")
+    return await adherence(kit, answer.turn, answer.before, extraction.code, answer.selection.instruction)
 
 
 async def skip(kit: Kit, turn: int, selection: Selection, earlier: Graded | None) -> TurnRecord:
-    """SKIP (Algorithm 1, line 13): the code, and so its verdict, of the turn before."""
+    """SKIP (Algorithm 1, line 13): the code that stands, and so its verdict."""
     if earlier is None:
         raise ValueError("turn 0 is never skipped")
     before = await earlier

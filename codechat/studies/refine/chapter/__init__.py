@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
+from codechat.base.records import GATE
 from codechat.report.chapters import Chapter, register, study_of
 from codechat.report.data import Column, Drawing, Headline, Interval, Section, Table, Value
 from codechat.report.drawing import write_cell_figures
@@ -19,7 +20,7 @@ from codechat.report.generic.tables import costs, counts
 from codechat.report.metrics import Measures
 from codechat.report.metrics.counts import OF_ENGINE, SKIPPED_UNPARSABLE
 from codechat.report.metrics.measures import FIELD, interval_of
-from codechat.studies.refine.chapter import comparisons, outcomes, tables, twins
+from codechat.studies.refine.chapter import comparisons, gate, outcomes, tables, twins
 from codechat.studies.refine.chapter.comparisons import AXES, SUSTAINED, ablation_table
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison, together
 from codechat.studies.refine.chapter.page import DRAWINGS, headline, sections_of
@@ -85,6 +86,10 @@ class RefineChapter(Chapter):
         yield "regression", _rates(metrics["regression"])
         yield "self-correction", _rates(metrics["self_correction"])
         yield "outcomes", outcomes_text(metrics)
+        if found := metrics.get(GATE):
+            accepted = sum(found["accepted"].values())
+            told = f"{found['turns']} turns asked again, {accepted} accepted, {found['given_up']} given up"
+            yield "gate", f"{told}; code that stands {ends_text(found['standing'])}"
 
     def write_tables(self, measures: Measures, metrics: Mapping[str, Any], folder: Path) -> None:
         intervals = [Interval.of(ends) for ends in interval_of(metrics, REFINE.series[0])]
@@ -106,7 +111,8 @@ class RefineChapter(Chapter):
         repeated = {repeats.GROUP: repeats.TITLE} if repeats.pooled_in(comparison) else {}
         first = ("ablations", "pairs") if study_of(comparison).leads else ()
         paired = {twins.GROUP: twins.TITLE} if twins.pairs_of(comparison) else {}
-        return {key: GROUPS[key] for key in first} | paired | GROUPS | repeated
+        gated = {GATE: gate.TITLE} if any(GATE in found.cell.metrics for found in comparison.cells) else {}
+        return {key: GROUPS[key] for key in first} | gated | paired | GROUPS | repeated
 
     def tables(self, comparison: RefineComparison) -> Iterator[Table]:
         yield from (table(comparison) for table in TABLES)
@@ -119,7 +125,7 @@ class RefineChapter(Chapter):
         if compared:
             yield comparisons.differences(compared)
             yield comparisons.turns(compared)
-        yield from filter(None, (comparisons.by_language(comparison),))
+        yield from filter(None, (gate.table(comparison), comparisons.by_language(comparison)))
         yield from filter(None, (ablation_table(comparison, axis) for axis in AXES))
         yield from [twins.table(beside)] if (beside := twins.pairs_of(comparison)) else []
         yield from repeats.tables(comparison)
@@ -133,6 +139,7 @@ class RefineChapter(Chapter):
     def drawings(self, comparison: RefineComparison) -> Iterator[Drawing]:
         yield from DRAWINGS
         yield from outcomes.drawings(together(comparison))
+        yield from gate.drawings(comparison)
         yield from repeats.drawings(comparison)
         yield from [twins.FIGURE] if twins.pairs_of(comparison) else []
 

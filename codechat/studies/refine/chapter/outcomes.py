@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from codechat.base.domain import CHANGES, SCOPES
@@ -17,6 +16,7 @@ from codechat.report.drawing import EDGE, SPREAD, Look, bars, from_zero, name_gr
 from codechat.report.generic.overview import rivals_of
 from codechat.report.metrics import Final, statistics
 from codechat.report.metrics.measures import interval_of, value_of
+from codechat.report.metrics.outline import transitions
 from codechat.report.metrics.statistics import TaskBootstrap, TaskRatio, mean_of, mean_of_all, percent_change
 from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter.powered import NO_CODE
@@ -121,7 +121,7 @@ class Outcomes(SessionVerdicts):
         """Count a completed session."""
         super().add(session)
         self.languages.add(session.language)
-        for before, turn in pairwise(session.turns):
+        for before, turn in transitions(session.turns):
             if session.has_answer(turn):
                 self._add_transition(session.task_id, before, turn)
                 if turn.adherence is not None and turn.adherence.verdict != "undecided":
