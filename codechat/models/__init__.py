@@ -62,7 +62,8 @@ class ModelConfig(Config):
 class BaselineView:
     """The task and the state of the session, which only a baseline may see.
 
-    `reference` is the right answer to this request if it differs from the task's.
+    `reference` is the right answer to this request if it differs from the task's. `further` are the instructions that
+    the request has after its first.
     """
 
     task: Task
@@ -70,6 +71,12 @@ class BaselineView:
     code: str | None
     seed: int
     reference: str | None = None
+    further: tuple[Instruction, ...] = ()
+
+    @property
+    def instructions(self) -> tuple[Instruction, ...]:
+        """The request's instructions, in their order."""
+        return () if self.instruction is None else (self.instruction, *self.further)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,6 +17,8 @@ from codechat.report.metrics.outline import SessionOutline, TurnOutline, outline
 from codechat.report.metrics.spending import Costs, Effort, Tokens, spending_of
 from codechat.report.metrics.statistics import Interval, PhiTable, TaskBootstrap, TaskRatio, Trend, percent_change
 
+_BY_NUMBER = ("adherence", "all_followed", "regression", "regression_by_pair")
+_DECIDED = ("adhered", "violated")
 _BREAKS = "follow-up turns that break the code, of those whose code before passed"
 _MENDS = "follow-up turns that mend the code, of those whose code before failed"
 
@@ -93,11 +95,11 @@ class ByType(Generic[T]):
             yield from ((f"{name}.{key}", value) for key, value in getattr(self, name).items())
 
     def of(self, kind: str | None) -> Iterator[T]:
-        """The values to which a turn with an instruction of this `scope/change` belongs."""
+        """The values to which a turn of this `scope/change` belongs; an empty part belongs to none."""
         yield self.overall
-        if kind is not None:
-            scope, _, change = kind.partition("/")
-            yield from (self.by_scope[scope], self.by_change[change], self.by_cell[kind])
+        scope, _, change = (kind or "").partition("/")
+        parts = ((self.by_scope, scope), (self.by_change, change), (self.by_cell, kind))
+        yield from (part[name] for part, name in parts if name in part)
 
 
 class Trends(BaseModel):
@@ -112,6 +114,31 @@ class Intervals(BaseModel):
     delta_pct: Interval | None
     pass_at_1: list[Interval | None]
     regression: ByType[Interval | None]
+
+
+class Counted(BaseModel):
+    """A share with its counts and its 95 % interval, resampled by task."""
+
+    value: float | None
+    hits: int
+    n: int
+    ci: Interval | None
+
+
+class CompositeMetrics(BaseModel):
+    """Turns by the number of instructions in their request, as a text.
+
+    `adherence` is of the instructions, `all_followed` of the turns; `regression` is as for all turns. A turn counts in
+    `regression_by_pair` once for each pair of scopes among its instructions, such as `cosmetic+semantic`. `conflicts`
+    counts applicable candidates that were not asked beside another instruction, by what decided, or as `undecided`.
+    """
+
+    turns: dict[str, int]
+    adherence: dict[str, Counted]
+    all_followed: dict[str, Counted]
+    regression: dict[str, Counted]
+    regression_by_pair: dict[str, Counted]
+    conflicts: dict[str, int]
 
 
 class RefineMetrics(BaseModel):
@@ -142,6 +169,7 @@ class RefineMetrics(BaseModel):
     self_correction: ByType[float | None]
     phi: PhiTable
     ci: Intervals
+    composite: CompositeMetrics | None = Field(None, exclude_if=operator.not_)
     tokens: Tokens
     cost_usd: Costs
     spent_usd: Costs = {}
@@ -157,6 +185,7 @@ def refine_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effo
     iar = [_share(done, turn, lambda judged: judged.adhered).rate for turn in range(1, length)]
     regression = _transitions(done, from_passed=True)
     caps = sorted({*range(2, length + 1, 2), *([length] if length else [])})  # even numbers of turns, and all
+    bootstrap = TaskBootstrap((session.task_id for session in done), seed)
     judged = Counter((turn.passed, turn.adhered) for session in done for turn in session.turns[1:])
     metrics = RefineMetrics(
         sessions=seen.sessions, completed=len(done), errored=seen.sessions - len(done),
@@ -171,7 +200,8 @@ def refine_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effo
         regression=regression.map(lambda figure: figure.rate),
         self_correction=_transitions(done, from_passed=False).map(lambda figure: figure.rate),
         phi=statistics.phi(*(judged[code, adhered] for code in (True, False) for adhered in (True, False))),
-        ci=_intervals(TaskBootstrap((s.task_id for s in done), seed), _sustained(done, length), passes, regression),
+        ci=_intervals(bootstrap, _sustained(done, length), passes, regression),
+        composite=_composite(done, bootstrap, seen.conflicts),
         **spending_of(seen.tokens, effort or Effort()),
     )  # fmt: skip
     return metrics.model_dump(mode="json")
@@ -208,6 +238,47 @@ def _transitions(sessions: Sequence[SessionOutline], *, from_passed: bool) -> By
                 for figure in figures.of(turn.kind):
                     figure.count(session.task_id, turn.passed is not from_passed)
     return figures
+
+
+def _composite(
+    sessions: Sequence[SessionOutline], bootstrap: TaskBootstrap, conflicts: Mapping[str, int]
+) -> CompositeMetrics | None:
+    """The figures of requests with several instructions; None without such a request."""
+    turns: Counter[str] = Counter()
+    figures: dict[str, dict[str, TaskRatio]] = {name: {} for name in _BY_NUMBER}
+    for session in sessions:
+        for before, turn in pairwise(session.turns):
+            if turn.answered and turn.kind is not None:
+                turns[str(len(turn.asked) or 1)] += 1
+                for name, key, met in _counts(before, turn):
+                    figures[name].setdefault(key, TaskRatio()).count(session.task_id, met)
+    if not any(turn.asked for session in sessions for turn in session.turns):
+        return None
+    shown = {name: {key: _counted(of[key], bootstrap) for key in sorted(of)} for name, of in figures.items()}
+    return CompositeMetrics(
+        turns={key: turns[key] for key in sorted(turns)},
+        conflicts={key: conflicts[key] for key in sorted(conflicts)},
+        **shown,
+    )
+
+
+def _counts(before: TurnOutline, turn: TurnOutline) -> Iterator[tuple[str, str, bool]]:
+    """The figures in which a turn counts, each with its key and whether the turn is a hit."""
+    number = str(len(turn.asked) or 1)
+    verdicts = [verdict for _, verdict in turn.asked] or [turn.verdict]
+    yield from (("adherence", number, verdict == "adhered") for verdict in verdicts if verdict in _DECIDED)
+    if turn.adhered is not None:
+        yield "all_followed", number, turn.adhered
+    if before.passed and turn.passed is not None:
+        yield "regression", number, not turn.passed
+        scopes = sorted((kind.partition("/")[0] for kind, _ in turn.asked), key=SCOPES.index)
+        for pair in dict.fromkeys(combinations(scopes, 2)):
+            yield "regression_by_pair", "+".join(pair), not turn.passed
+
+
+def _counted(figure: TaskRatio, bootstrap: TaskBootstrap) -> Counted:
+    hits, total = (sum(counts) for counts in zip(*figure.by_task.values(), strict=True))
+    return Counted(value=figure.rate, hits=hits, n=total, ci=bootstrap.interval(figure))
 
 
 def _intervals(
