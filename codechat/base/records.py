@@ -60,8 +60,8 @@ class InstructionRecord(Record):
 
 
 class ConflictRecord(Record):
-    """Why an applicable instruction is not asked beside the turn's `instruction`, an id: the two contradict each other,
-    or `contradicts` is null and it could not be decided."""
+    """Why an applicable instruction is not asked at a turn: it contradicts the turn's `instruction` (an id), or, if
+    `contradicts` is null, this could not be decided."""
 
     instruction: str
     contradicts: bool | None

@@ -66,7 +66,7 @@ _INVOLVED: Mapping[str, Sequence[Construct]] = {
     "module_cache": [_DICT],
     "stack": [Construct("use", {"names": [".append"]})],
 }
-"""What occurs wherever a construct does."""
+"""The constructs that every occurrence of a construct involves."""
 _BY_OPTION: Mapping[tuple[str, str, Any], Construct] = {
     ("commented", "place", "beside"): Construct("comment", {"own_line": False}),
     ("commented", "place", "above"): Construct("comment", {"own_line": True}),
@@ -145,7 +145,7 @@ def _constructs(clause: Any) -> Iterator[Construct]:
 
 
 def _involves(made: Construct, gone: Construct) -> bool:
-    """Whether wherever the first occurs, the second does."""
+    """Whether every occurrence of the first construct involves one of the second."""
     if made.name == gone.name or (made.name, gone.name) == ("call", "use"):
         return all(_within(name, made.options.get(name), value) for name, value in gone.options.items())
     if (made.name, gone.name) == ("indented", "otherwise_indented"):
@@ -158,7 +158,7 @@ def _involved(made: Construct) -> Iterator[Construct]:
     for option, value in made.options.items():
         if isinstance(value, str | bool) and (found := _BY_OPTION.get((made.name, option, value))):
             yield found
-    if made.name == "docstring" and "matches" in made.options:  # a section has lines of its own
+    if made.name == "docstring" and "matches" in made.options:  # a section takes several lines
         yield Construct("tall_docstring")
     names = [name for option in _NAMED for name in made.options.get(option, ())]
     if any("." in name[1:] for name in names):

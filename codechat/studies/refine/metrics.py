@@ -130,7 +130,8 @@ class CompositeMetrics(BaseModel):
 
     `adherence` is of the instructions, `all_followed` of the turns; `regression` is as for all turns. A turn counts in
     `regression_by_pair` once for each pair of scopes among its instructions, such as `cosmetic+semantic`. `conflicts`
-    counts applicable candidates that were not asked beside another instruction, by what decided, or as `undecided`.
+    counts applicable candidates that were not asked since they contradict another instruction, by what decided, or as
+    `undecided`.
     """
 
     turns: dict[str, int]

@@ -82,7 +82,7 @@ def draw(config: AgendaConfig, generator: random.Random) -> list[str]:
 
 
 def types_at(config: AgendaConfig, agenda: list[str], place: int, generator: random.Random) -> list[str]:
-    """The types of the turns' instructions at a place in the request; the agenda has those of place 0."""
+    """The types of the turns' instructions at a place in the request; the agenda has the types at place 0."""
     return draw(config, generator) if place and config.composite_types == "anew" else agenda
 
 

@@ -19,7 +19,7 @@ from codechat.report.generic.tables import costs, counts
 from codechat.report.metrics import Measures
 from codechat.report.metrics.counts import OF_ENGINE, SKIPPED_UNPARSABLE
 from codechat.report.metrics.measures import FIELD, interval_of
-from codechat.studies.refine.chapter import comparisons, outcomes, tables
+from codechat.studies.refine.chapter import comparisons, composite, outcomes, tables
 from codechat.studies.refine.chapter.comparisons import AXES, SUSTAINED, ablation_table
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison, together
 from codechat.studies.refine.chapter.page import DRAWINGS, headline, sections_of
@@ -105,7 +105,8 @@ class RefineChapter(Chapter):
     def groups(self, comparison: RefineComparison) -> dict[str, str]:
         repeated = {repeats.GROUP: repeats.TITLE} if repeats.pooled_in(comparison) else {}
         first = ("ablations", "pairs") if study_of(comparison).leads else ()
-        return {key: GROUPS[key] for key in first} | GROUPS | repeated
+        several = {composite.GROUP: composite.TITLE} if composite.is_in(comparison) else {}
+        return several | {key: GROUPS[key] for key in first} | GROUPS | repeated
 
     def tables(self, comparison: RefineComparison) -> Iterator[Table]:
         yield from (table(comparison) for table in TABLES)
@@ -121,6 +122,7 @@ class RefineChapter(Chapter):
         yield from filter(None, (comparisons.by_language(comparison),))
         yield from filter(None, (ablation_table(comparison, axis) for axis in AXES))
         yield from repeats.tables(comparison)
+        yield from composite.tables(comparison)
         yield from filter(None, (tables.datasets(comparison),))
         yield counts(comparison)
         yield costs(comparison)
@@ -132,6 +134,7 @@ class RefineChapter(Chapter):
         yield from DRAWINGS
         yield from outcomes.drawings(together(comparison))
         yield from repeats.drawings(comparison)
+        yield from composite.drawings(comparison)
 
     def headline(self, comparison: RefineComparison, tables: Sequence[Table]) -> Headline:
         return headline(comparison.loaded, tables)
