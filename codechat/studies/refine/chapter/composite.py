@@ -86,15 +86,16 @@ def _by_pair(comparison: RefineComparison) -> Table:
 
 def _draw(comparison: RefineComparison, look: Look) -> Any:
     cells = list(comparison.in_order())
-    usual = {found.cell.label: _usual(found) for found in cells}
-    numbers = sorted(set(usual.values()))
+    usual = [_usual(found) for found in cells]
+    numbers = sorted(set(usual))
     figure, axes = panels([drawing.wrapped(title) for title in FIGURES.values()], 3.6, 3.3, 3)
     for panel, name in zip(axes, FIGURES, strict=True):
         strips(panel, len(numbers))
-        for place, found in enumerate(cells):
-            number = usual[found.cell.label]
-            x = numbers.index(number) + spread(place, len(cells), SPREAD)
-            bars(panel, [(x, *_rate(found, name, number))], **look.point(found.cell.label))
+        for place, number in enumerate(numbers):
+            alike = [found for found, own in zip(cells, usual, strict=True) if own == number]
+            for aside, found in enumerate(alike):
+                x = place + spread(aside, len(alike), SPREAD)
+                bars(panel, [(x, *_rate(found, name, number))], **look.point(found.cell.label))
         name_groups(panel, numbers)
         panel.set_xlabel("Instructions in a request")
     return from_zero(figure, axes)
