@@ -342,6 +342,15 @@ class Applicabilities(Spent):
 
 
 @dataclass(frozen=True, slots=True)
+class Contradiction(Spent):
+    """Whether two instructions cannot both be followed in one change of a code; None if undecided."""
+
+    contradicts: bool | None
+    by: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Compliance(Spent):
     """Whether a code keeps a constraint of its task; None if undecided."""
 

@@ -61,16 +61,27 @@ class InstructionRecord(Record):
     change: Change
 
 
+class ConflictRecord(Record):
+    """Why an applicable instruction is not asked at a turn: it contradicts the turn's `instruction` (an id), or, if
+    `contradicts` is null, this could not be decided."""
+
+    instruction: str
+    contradicts: bool | None
+    by: str
+    reason: str
+
+
 class CandidateRecord(Record):
     """An instruction that was checked for applicability; `applicable` is null if undecided.
 
-    `unreadable`: undecided because no answer of the judge could be read.
+    `unreadable`: undecided because no answer of the judge could be read. A candidate with a `conflict` is not asked.
     """
 
     id: str
     applicable: bool | None
     by: str
     unreadable: bool = Field(default=False, exclude_if=operator.not_)
+    conflict: ConflictRecord | None = Field(default=None, exclude_if=operator.not_)
 
 
 class AdherenceRecord(Record):
@@ -169,6 +180,27 @@ class TurnRecord(BaseModel):
             fields |= {INSIDE: verdict.inside} if verdict.inside else {}
             fields |= {BY_PROGRAM: True} if verdict.by_program else {}
         return cls(**{**fields, **own})
+
+    @property
+    def kind(self) -> str | None:
+        """`scope/change` of the turn's instructions, a part empty where they differ; None without an instruction."""
+        if not self.asked:
+            return None
+        found = ({each.scope for each in self.asked}, {each.change for each in self.asked})
+        return "/".join(next(iter(names)) if len(names) == 1 else "" for names in found)
+
+    @property
+    def judged(self) -> "list[tuple[InstructionRecord | None, AdherenceRecord | None]]":
+        """The turn's instructions, each with whether it was followed; of some imports only the latter is known."""
+        return [(asked, asked.adherence) for asked in self.asked] or [(None, self.adherence)]
+
+    @property
+    def followed(self) -> AdherenceVerdict | None:
+        """The verdict on all instructions of the turn together: adhered if each was followed, violated if any was not;
+        None if one is not judged."""
+        verdicts = {judged and judged.verdict for _, judged in self.judged}
+        words: tuple[AdherenceVerdict | None, ...] = ("violated", None, "undecided", "adhered")
+        return next((word for word in words if word in verdicts), None)
 
     @property
     def only_reasoning(self) -> bool:

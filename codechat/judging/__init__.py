@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from codechat.base.config import Config, original_option, run_option
-from codechat.base.domain import Adherence, Applicabilities, Applicability, Compliance, Instruction
+from codechat.base.domain import Adherence, Applicabilities, Applicability, Compliance, Contradiction, Instruction
 from codechat.base.registry import Registry
 
 APPLICABILITY, ADHERENCE, CONSTRAINT = QUESTIONS = "applicability", "adherence", "constraint"
@@ -83,6 +83,14 @@ class DecidesTogether(Protocol):
 
 
 @runtime_checkable
+class DecidesConflicts(Protocol):
+    """A judge that also decides whether two instructions contradict each other."""
+
+    async def conflict(self, code: str, one: Instruction, other: Instruction) -> Contradiction:
+        """Whether no change of the code follows both. Raises `InfrastructureError` if the judge cannot be asked."""
+
+
+@runtime_checkable
 class ReadsParsed(Protocol):
     """A judge that sees nothing in code that does not parse."""
 
@@ -124,5 +132,5 @@ JUDGES: Registry[Judge, JudgeTraits] = Registry("judge", "codechat.judging", Jud
 
 __all__ = [
     "ADHERENCE", "APPLICABILITY", "CONSTRAINT", "JUDGES", "QUESTIONS", "SOLUTION", "ConstraintQuestion",
-    "DecidesConstraints", "DecidesTogether", "Judge", "JudgeConfig", "JudgeTraits", "ReadsParsed",
+    "DecidesConflicts", "DecidesConstraints", "DecidesTogether", "Judge", "JudgeConfig", "JudgeTraits", "ReadsParsed",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from codechat.base.domain import (
     Applicabilities,
     Applicability,
     Compliance,
+    Contradiction,
     Instruction,
     Spent,
 )
@@ -42,6 +43,9 @@ SOLVED = "{prompt}\n\nA solution that was published with the task:\n\n{reference
 
 TOGETHER = Path(__file__).with_name("together.md").read_text("utf-8")
 """The question about several instructions, unless the prompts have one."""
+CONFLICT = Path(__file__).with_name("conflict.md").read_text("utf-8")
+"""The question whether two instructions contradict each other, unless the prompts have one."""
+CONFLICTS = ("CONTRADICTORY", "COMPATIBLE")
 
 
 class JudgePrompts(Config):
@@ -56,6 +60,11 @@ class JudgePrompts(Config):
         "asks of each of the numbered {{instructions}} whether it applies to {{code}}, with a line VERDICT N: … for "
         "each (judge.batch); null: a built-in text",
     )
+    conflict: str | None = result_option(
+        None,
+        "asks whether {{first}} and {{second}} contradict each other for {{code}} (agenda.composite); null: a built-in "
+        "text",
+    )
     constraint: str | None = result_option(
         None, "asks whether {{code}}, written for {{task}}, keeps {{constraint}}; null if the protocol does not ask it"
     )
@@ -65,13 +74,14 @@ class JudgePrompts(Config):
     )
     reask: str = original_option(..., "asks again for one of {{verdicts}} after a reply that could not be read")
 
-    @field_validator("applicability", "together", "adherence", "constraint", "solution", "reask")
+    @field_validator("applicability", "together", "adherence", "conflict", "constraint", "solution", "reask")
     @classmethod
     def _has_its_fields(cls, value: str | None, info: ValidationInfo) -> str | None:
         fields = {
             "applicability": ("instruction", "code"),
             "together": ("instructions", "code"),
             "adherence": ("instruction", "before", "after"),
+            "conflict": ("first", "second", "code"),
             "constraint": ("task", "constraint", "code"),
             "solution": ("task", "constraint", "reference", "code"),
             "reask": ("verdicts",),
@@ -185,6 +195,13 @@ class LlmJudge:
         found = await self.ask(ADHERENCE, instruction=instruction.text, before=before, after=after)
         verdicts: dict[str | None, AdherenceVerdict] = {"ADHERED": "adhered", "VIOLATED": "violated"}
         return Adherence(verdicts.get(found.verdict, "undecided"), "llm", found.reason, **found.fields())
+
+    async def conflict(self, code: str, one: Instruction, other: Instruction) -> Contradiction:
+        """Ask the model of applicability; undecided if no verdict could be read."""
+        prompt = quote(self.config.prompts.conflict or CONFLICT, first=one.text, second=other.text, code=code)
+        found = await self._decide(APPLICABILITY, prompt, answers={VERDICT: CONFLICTS})
+        decided = None if found.verdict is None else found.verdict == CONFLICTS[0]
+        return Contradiction(decided, "llm", found.reason, **found.fields())
 
     async def constraint(self, question: ConstraintQuestion) -> Compliance:
         """Ask the model of this role once or several times; undecided without a majority of readable verdicts."""

@@ -62,7 +62,8 @@ class ModelConfig(Config):
 class BaselineView:
     """The task and the state of the session, which only a baseline may see.
 
-    `reference` is the right answer to this request if it differs from the task's. `again` is as in the request.
+    `reference` is the right answer to this request if it differs from the task's. `again` is as in the request;
+    `further` are the instructions that the request has after its first.
     """
 
     task: Task
@@ -71,6 +72,12 @@ class BaselineView:
     seed: int
     reference: str | None = None
     again: int = 0
+    further: tuple[Instruction, ...] = ()
+
+    @property
+    def instructions(self) -> tuple[Instruction, ...]:
+        """The request's instructions, in their order."""
+        return () if self.instruction is None else (self.instruction, *self.further)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,9 +84,9 @@ class Replay:
             if session.ended == "context_overflow":
                 raise ContextOverflow(f"the recorded session of {request.task_id} ended before turn {request.turn}")
             raise self._absent(request, "the turn has no response there", "")
-        instruction = _instruction_of(turn)
-        if instruction is not None and instruction not in request.messages[-1].content:
-            raise self._absent(request, f"it answers another instruction there: {instruction:.80}", SAME_PATH)
+        for instruction in _instructions_of(turn):
+            if instruction not in request.messages[-1].content:
+                raise self._absent(request, f"it answers another instruction there: {instruction:.80}", SAME_PATH)
         return self._reply(turn)
 
     def _call(self, request: Request, calls: list[CallRecord]) -> Reply:
@@ -112,9 +112,9 @@ class Replay:
         self._sessions = {}
 
 
-def _instruction_of(turn: TurnRecord) -> str | None:
-    """The text of the turn's instruction: a refinement, or the `requirement` that other protocols record."""
+def _instructions_of(turn: TurnRecord) -> list[str]:
+    """The texts of the turn's instructions: refinements, or the `requirement` that other protocols record."""
     requirement = (turn.model_extra or {}).get("requirement")
     if isinstance(requirement, dict) and isinstance(requirement.get("text"), str):
-        return str(requirement["text"]).strip()
-    return turn.instruction.text if turn.instruction else None
+        return [str(requirement["text"]).strip()]
+    return [asked.text for asked in turn.asked]

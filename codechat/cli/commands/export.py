@@ -5,6 +5,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import islice
 from pathlib import Path
 from types import NoneType
@@ -113,6 +114,18 @@ def _commands(row: Row) -> int | None:
     return None if did is None else sum(step.kind == "command" for step in did.steps)
 
 
+def _of_each(*names: str) -> Callable[[Row], str | None]:
+    """A field of every instruction of a turn, one a line; None if no instruction has it."""
+
+    def value(row: Row) -> str | None:
+        place, own = (1, names[1:]) if names[0] == "adherence" else (0, names)
+        parts = [pair[place] for pair in row.turn.judged]
+        found = [reduce(lambda part, name: part and getattr(part, name), own, part) for part in parts]
+        return None if all(each is None for each in found) else "\n".join(str(each or "") for each in found)
+
+    return value
+
+
 Rows = tuple[tuple[str, Kind, str | Callable[[Row], Any], str], ...]
 
 
@@ -141,10 +154,10 @@ COLUMNS = _columns(
         ("turn", "int64", "turn.turn", "0 is the initial generation"),
         ("agenda_type", "string", _type, "the type of instruction that the agenda asks for"),
         ("skipped", "bool", "turn.skipped", "no instruction applied; the verdict is the one of the turn before"),
-        ("instruction_id", "string", "turn.instruction.id", "the instruction"),
-        ("instruction", "string", "turn.instruction.text", "its text"),
-        ("scope", "string", "turn.instruction.scope", "cosmetic, structural or semantic"),
-        ("change", "string", "turn.instruction.change", "add, remove or modify"),
+        ("instruction_id", "string", _of_each("id"), "the instruction; of several one a line, here and below"),
+        ("instruction", "string", _of_each("text"), "its text"),
+        ("scope", "string", _of_each("scope"), "cosmetic, structural or semantic"),
+        ("change", "string", _of_each("change"), "add, remove or modify"),
         ("candidates", "int64", lambda row: len(row.turn.candidates), "instructions that were checked"),
         ("outcome", "string", "turn.outcome", "pass, fail, timeout, no_code, syntax_error or crash"),
         ("passed", "bool", "turn.passed", "the whole test suite passes"),
@@ -152,9 +165,9 @@ COLUMNS = _columns(
         ("decided", "string", "turn.decided", "outside or inside the program's process; missing if unknown"),
         ("inside", "string", "turn.forced_by", "what forced program and tests into one process"),
         ("passed_before", "bool", _previous, "the code that the turn met passed; missing at turn 0"),
-        ("adherence", "string", "turn.adherence.verdict", "adhered, violated or undecided"),
-        ("adherence_by", "string", "turn.adherence.by", "the judge"),
-        ("adherence_reason", "string", "turn.adherence.reason", "the judge's reason"),
+        ("adherence", "string", _of_each("adherence", "verdict"), "adhered, violated or undecided"),
+        ("adherence_by", "string", _of_each("adherence", "by"), "the judge"),
+        ("adherence_reason", "string", _of_each("adherence", "reason"), "the judge's reason"),
         ("failure", "string", "turn.failure.reason", "why the code does not pass"),
         ("failure_input", "string", "turn.failure.input", "the first failing input"),
         ("failure_expected", "string", "turn.failure.expected", "the expected result there"),

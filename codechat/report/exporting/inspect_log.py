@@ -140,9 +140,9 @@ def _scores(session: SessionRecord) -> dict[str, Any]:
 def _decided(session: SessionRecord) -> dict[str, dict[str, int]]:
     passed = {f"passed_{turn.turn}": int(turn.passed) for turn in session.turns if turn.passed is not None}
     adhered = {
-        f"adhered_{turn.turn}": int(turn.adherence.verdict == "adhered")
+        f"adhered_{turn.turn}": int(turn.followed == "adhered")
         for turn in session.turns
-        if turn.adherence is not None and turn.adherence.verdict != "undecided"
+        if turn.followed in ("adhered", "violated")
     }
     return {"passed": passed, "adherence": adhered}
 
@@ -153,7 +153,8 @@ def _reasons(session: SessionRecord, name: str) -> str:
     if name == "passed":
         found = ((turn.turn, turn.outcome, turn.failure.reason if turn.failure else "") for turn in session.turns)
     else:
-        found = ((turn.turn, each.verdict, each.reason) for turn in session.turns if (each := turn.adherence))
+        judged = ((turn.turn, each) for turn in session.turns for _, each in turn.judged)
+        found = ((turn, each.verdict, each.reason) for turn, each in judged if each)
     return "\n".join(f"turn {turn}: {word}{f': {reason}' if reason else ''}" for turn, word, reason in found if word)
 
 

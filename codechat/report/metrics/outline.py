@@ -11,8 +11,9 @@ from codechat.report.metrics.spending import Tokens, add_tokens, no_tokens
 
 
 class TurnOutline(NamedTuple):
-    """The data of a turn that figures need. `kind` is the instruction's `scope/change`; `answered` and `rolled_back`
-    are as in the record. `outcome` and `passed` are None for a turn that is not scored."""
+    """The data of a turn that figures need. `kind`, `answered` and `rolled_back` are as in the record, `verdict` is on
+    all instructions of the turn. `outcome` and `passed` are None for a turn that is not scored. `asked` has the kinds
+    and verdicts of several instructions, and is empty for one."""
 
     outcome: Outcome | None
     passed: bool | None
@@ -21,10 +22,11 @@ class TurnOutline(NamedTuple):
     verdict: AdherenceVerdict | None
     kind: str | None
     rolled_back: bool = False
+    asked: tuple[tuple[str, AdherenceVerdict | None], ...] = ()
 
     @property
     def adhered(self) -> bool | None:
-        """Whether the instruction was followed; None if this was not judged or is undecided."""
+        """Whether each instruction was followed; None if this was not judged or is undecided."""
         return self.verdict == "adhered" if self.answered and self.verdict not in (None, "undecided") else None
 
 
@@ -44,6 +46,7 @@ class SessionOutlines:
     completed: list[SessionOutline] = field(default_factory=list)
     undecided_applicability: int = 0
     skipped_unparsable: int = 0
+    conflicts: Counter[str] = field(default_factory=Counter)
     tokens: Tokens = field(default_factory=no_tokens)
     _outcomes: Counter[tuple[Outcome | None, bool]] = field(default_factory=Counter)
 
@@ -79,6 +82,8 @@ class SessionOutlines:
         self.completed.append(SessionOutline(session.task_id, turns))
         self._outcomes.update((turn.outcome, turn.skipped) for turn in turns)
         self.undecided_applicability += sum(c.applicable is None for turn in session.turns for c in turn.candidates)
+        conflicts = (c.conflict for turn in session.turns for c in turn.candidates if c.conflict is not None)
+        self.conflicts.update(each.by if each.contradicts else "undecided" for each in conflicts)
         self.skipped_unparsable += _skips_on_unparsable(session)
         add_tokens(self.tokens, session)
 
@@ -119,8 +124,10 @@ _KINDS: dict[TurnOutline, TurnOutline] = {}  # equal turns share one object: the
 
 
 def _outline(session: SessionRecord, turn: TurnRecord) -> TurnOutline:
-    verdict = turn.adherence.verdict if turn.adherence else None
-    kind = f"{turn.instruction.scope}/{turn.instruction.change}" if turn.instruction else None
-    answered = session.has_answer(turn)
-    outline = TurnOutline(turn.outcome, turn.passed, turn.skipped, answered, verdict, kind, turn.rolled_back)
+    several = turn.asked if len(turn.asked) > 1 else ()
+    asked = tuple(
+        (f"{one.scope}/{one.change}", None if one.adherence is None else one.adherence.verdict) for one in several
+    )
+    scored = (turn.outcome, turn.passed, turn.skipped, session.has_answer(turn))
+    outline = TurnOutline(*scored, turn.followed, turn.kind, turn.rolled_back, asked)
     return _KINDS.setdefault(outline, outline)

@@ -51,16 +51,15 @@ def body_of(session: SessionRecord, instructions: Mapping[tuple[str, ...], int],
     }
 
 
-def instruction_key(turn: TurnRecord) -> tuple[str, ...] | None:
-    """The identity of a turn's instruction across pools: all its fields, because ids repeat; None without one. A
-    verifiable instruction has a strategy in place of a scope, and no change."""
-    asked = turn.instruction
-    if asked is not None:
-        return (asked.id, asked.text, asked.scope, asked.change)
+def instruction_keys(turn: TurnRecord) -> list[tuple[str, ...]]:
+    """The identities of a turn's instructions across pools: all their fields, because ids repeat. A verifiable
+    instruction has a strategy in place of a scope, and no change."""
+    if turn.asked:
+        return [(asked.id, asked.text, asked.scope, asked.change) for asked in turn.asked]
     required = (turn.model_extra or {}).get(REQUIREMENT)
     if not isinstance(required, Mapping) or "text" not in required:
-        return None
-    return (*(str(required.get(name) or "") for name in ("id", "text", "strategy")), "")
+        return []
+    return [(*(str(required.get(name) or "") for name in ("id", "text", "strategy")), "")]
 
 
 def shortened(text: str, limit: int | None) -> str:
@@ -75,7 +74,8 @@ def shortened(text: str, limit: int | None) -> str:
 def _turn(
     turn: TurnRecord, instructions: Mapping[tuple[str, ...], int], replies: list[str | None], limit: int | None
 ) -> dict[str, Any]:
-    key = instruction_key(turn)
+    numbers = [instructions[key] for key in instruction_keys(turn)]
+    judged = [each and [each.verdict, each.by, each.reason] for _, each in turn.judged]
     gate = _tries(turn, limit)
     shown = (CALLS, GATE) if gate else ()
     more = [(name, value) for name, value in turn.of_protocol.items() if name not in shown]
@@ -83,8 +83,12 @@ def _turn(
     more += [("code without the name", True)] if turn.lacks_name else []
     more += [] if turn.read_turn is None else [(f"judged on turn {turn.read_turn}", True)]
     values = {
-        "instruction": None if key is None else instructions[key],
-        "candidates": [[each.id, each.applicable, each.by] for each in turn.candidates],
+        "instruction": numbers[0] if numbers else None,
+        "further": [[number, each] for number, each in zip(numbers[1:], judged[1:], strict=False)],
+        "candidates": [
+            [each.id, each.applicable, each.by, *([each.conflict.instruction] if each.conflict else [])]
+            for each in turn.candidates
+        ],
         "reply": replies[-1],
         "reasoning": turn.reasoning and shortened(turn.reasoning, limit),
         "finish": turn.finish_reason,
@@ -92,13 +96,13 @@ def _turn(
         "base": turn.passed_base,
         "inside": (turn.forced_by or "") if turn.decided == "inside" else None,
         "failure": turn.failure and turn.failure.given_fields(),
-        "adherence": turn.adherence and [turn.adherence.verdict, turn.adherence.by, turn.adherence.reason],
+        "adherence": judged[0],
         "gate": gate,
         "agent": turn.trajectory and _trajectory(turn.trajectory, limit),
         "tokens": [turn.usage.input_tokens, turn.usage.output_tokens, turn.usage.cached_input_tokens],
         "judge_tokens": [turn.judge_usage.input_tokens, turn.judge_usage.output_tokens],
         "seconds": [round(turn.latency_s, 3), round(turn.cpu_s, 3)],
-        "more": {name: value for name, value in more if value is not None and not (key and name == REQUIREMENT)},
+        "more": {name: value for name, value in more if value is not None and not (numbers and name == REQUIREMENT)},
     }
     return {name: value for name, value in values.items() if value not in (None, [], {})}
 
@@ -154,10 +158,10 @@ class Index:
     """The data of every session for the list, the search and the filters, by columns.
 
     `outcomes` has a letter per turn (`LETTERS`); `judged` has `a`, `v`, `u` for the verdict, `s` for a skipped turn,
-    `o` for a turn after the context overflowed, `-` for a turn without a judge; `asked` the instruction's number, or
-    -1; `state` 0 for a completed session, 1 for an errored one, 2 for one ended by a context overflow. `seeds` exists
-    only if a cell has sessions of several seeds, `verdicts` only if a protocol judges whole dialogues, `rolled_back`,
-    the turns whose code was given up, only if there are any.
+    `o` for a turn after the context overflowed, `-` for a turn without a judge; `asked` the instruction's number, a
+    list of several, or -1; `state` 0 for a completed session, 1 for an errored one, 2 for one ended by a context
+    overflow. `seeds` exists only if a cell has sessions of several seeds, `verdicts` only if a protocol judges whole
+    dialogues, `rolled_back`, the turns whose code was given up, only if there are any.
     """
 
     tasks: dict[str, int] = field(default_factory=dict)
@@ -175,13 +179,16 @@ class Index:
         task = self.tasks.setdefault(session.task_id, len(self.tasks))
         outcomes = "".join(LETTERS[turn.outcome] for turn in session.turns)
         judged = "".join(_judged(turn, overflowed) for turn in session.turns)
-        keys = [instruction_key(turn) for turn in session.turns]
-        asked = [-1 if key is None else self.instructions.setdefault(key, len(self.instructions)) for key in keys]
+        asked = [self._numbers(turn) for turn in session.turns]
         state = 1 if session.status == "errored" else 2 if overflowed else 0
         self.rows.append((name, cell, task, outcomes, judged, asked, state))
         self.seeds.append(session.seed)
         self.verdicts.append(_verdict(session))
         self.rolled_back.append([turn.turn for turn in session.turns if turn.rolled_back])
+
+    def _numbers(self, turn: TurnRecord) -> int | list[int]:
+        numbers = [self.instructions.setdefault(key, len(self.instructions)) for key in instruction_keys(turn)]
+        return numbers if len(numbers) > 1 else numbers[0] if numbers else -1
 
     def columns(self, starts: Sequence[int]) -> dict[str, Any]:
         """The JSON value; `starts` holds the number of each chunk's first session."""
@@ -235,7 +242,7 @@ def _judged(turn: TurnRecord, overflowed: bool) -> str:
         return "s"
     if overflowed and turn.response is None:
         return "o"
-    return "-" if turn.adherence is None else turn.adherence.verdict[0]
+    return "-" if turn.followed is None else turn.followed[0]
 
 
 def as_json(value: Any) -> str:

@@ -23,9 +23,11 @@ const sideName = (number) => [cellOf(number).label, placeOf(cellOf(number)), IND
 function sideOf(number, body) {
   const turns = body.turns.map((turn, at) => {
     const code = textOf(turn.code, body.turns);
+    const all = [[turn.instruction, turn.adherence], ...(turn.further ?? [])];
     return {
-      letter: INDEX.outcomes[number][at], reason: turn.failure?.reason, asked: INDEX.instructions[turn.instruction]?.[1],
-      judged: turn.adherence?.[0], text: code ?? turn.reply ?? null, isCode: known(code),
+      letter: INDEX.outcomes[number][at], reason: turn.failure?.reason,
+      asked: all.map(([place]) => INDEX.instructions[place]?.[1]).filter(known).join(" ") || undefined,
+      judged: all.map(([, adherence]) => adherence?.[0]).filter(known).join(", ") || undefined, text: code ?? turn.reply ?? null, isCode: known(code),
     };
   });
   return { name: sideName(number), turns };

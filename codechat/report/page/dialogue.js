@@ -84,10 +84,12 @@ const SHARED = "The program shared a process with its tests, so it could have fo
 function turnCard(part) {
   const { number, turn, at, code, before } = part;
   const [judged, outcome] = [INDEX.judged[number][at], INDEX.outcomes[number][at]];
-  const instruction = INDEX.instructions[turn.instruction];
+  const further = turn.further ?? []; // instructions after the first, each with its judgement
+  const instructions = [turn.instruction, ...further.map(([place]) => place)].filter(known).map((place) => INDEX.instructions[place]);
+  const judgements = [turn.adherence, ...further.map(([, adherence]) => adherence)].filter(known);
   const events = eventsAt(number, at);
   const chips = [
-    instruction && el("span", { class: "chip" }, instruction.slice(2).filter(Boolean).join(" / ")),
+    instructions.map((one) => el("span", { class: "chip" }, one.slice(2).filter(Boolean).join(" / "))),
     typeof turn.more?.round === "string" && el("span", { class: "chip" }, turn.more.round),
     Object.keys(turn.more ?? {}).filter((name) => turn.more[name] === true).map((name) => el("span", { class: "chip" }, name)),
     el("span", { class: `chip outcome-${passes(outcome) ? "pass" : fails(outcome) ? "fail" : "none"}` }, OUTCOMES[outcome]),
@@ -95,27 +97,28 @@ function turnCard(part) {
     events.includes("mended") && el("span", { class: "chip mended" }, "mended here"),
     rolledBack(number, at) && el("span", { class: "chip broke", title: "The code before stands." }, "rolled back"),
     judged === "s" && el("span", { class: "chip" }, "skipped"), judged === "o" && el("span", { class: "chip" }, "not asked"),
-    turn.adherence && el("span", { class: `chip judged-${judged}` }, turn.adherence[0]),
+    turn.adherence && el("span", { class: `chip judged-${judged}` }, EVENTS[judged] ?? turn.adherence[0]),
     agentChips(turn.agent),
     known(turn.inside) && el("span", { class: "chip inside", title: SHARED }, ["decided inside", turn.inside].filter(Boolean).join(": ")),
   ];
   return el("article", { class: "turn", id: `turn-${at}`, tabindex: -1, "aria-labelledby": `turn-${at}-title`, "data-session": part.key },
     el("header", {}, el("h2", { id: `turn-${at}-title` }, `Turn ${at}`), chips),
-    asked(part, instruction, judged),
+    asked(part, instructions, judged),
     turn.failure && failureView(turn.failure, events.includes("broke") || at === 0),
     turn.gate && triesView(turn.gate),
-    turn.adherence && el("p", { class: "judge" }, el("strong", {}, `${turn.adherence[0]} `), `by ${turn.adherence[1]}: ${turn.adherence[2] || "no reason given"}`),
+    judgements.map(([verdict, by, reason], place) => el("p", { class: "judge" }, el("strong", {}, `${further.length ? `${place + 1}. ` : ""}${verdict} `), `by ${by}: ${reason || "no reason given"}`)),
     checksView(turn.more?.checks),
     judged === "s" ? "" : views(part, known(code) && known(before)), candidatesView(turn.candidates || []), judged === "s" ? "" : usageView(turn));
 }
 
-function asked({ turn, request, at }, instruction, judged) {
+function asked({ turn, request, at }, instructions, judged) {
   if (judged === "s") return el("p", { class: "quiet" }, "No instruction of this type fitted the code; it stays as it was.");
   const said = request?.at(-1)?.[1];
   const whole = said && el("details", { class: "asked", open: at === 0 && said.length < 1500 }, el("summary", {}, at ? "The request" : "The task"), el("pre", { class: "prose" }, said));
-  if (!instruction) return whole;
-  const more = !instruction[3] && said && said.trim() !== instruction[1].trim(); // a verifiable instruction in other words, or feedback on one
-  return [el("blockquote", { class: "asked" }, el("p", {}, instruction[1]), el("cite", {}, instruction[0])), more ? whole : null];
+  if (!instructions.length) return whole;
+  const [[, text, , change]] = instructions;
+  const more = !change && said && said.trim() !== text.trim(); // a verifiable instruction in other words, or feedback on one
+  return [...instructions.map(([id, words]) => el("blockquote", { class: "asked" }, el("p", {}, words), el("cite", {}, id))), more ? whole : null];
 }
 
 // What was tested at a turn, where its protocol tells each of its checks.
@@ -173,7 +176,7 @@ function candidatesView(candidates) {
   const words = (applicable) => (applicable === null ? "undecided" : applicable ? "applicable" : "not applicable");
   const texts = new Map(INDEX.instructions.map(([id, text]) => [id, text]));
   return el("details", { class: "candidates" }, el("summary", {}, `${plural(candidates.length, "candidate")} tried`),
-    el("ol", {}, candidates.map(([id, applicable, by]) => el("li", {}, el("code", {}, id), ` ${words(applicable)}, by ${by}`, texts.has(id) ? el("span", { class: "quiet" }, ` ${texts.get(id)}`) : ""))));
+    el("ol", {}, candidates.map(([id, applicable, by, other]) => el("li", {}, el("code", {}, id), ` ${words(applicable)}, by ${by}`, other ? [", not asked beside ", el("code", {}, other)] : "", texts.has(id) ? el("span", { class: "quiet" }, ` ${texts.get(id)}`) : ""))));
 }
 
 function usageView(turn) {

@@ -43,9 +43,9 @@ function eventsAt(number, turn) {
 
 function turnMatches(number, turn) {
   const { outcome, scope, change, instruction, event } = filters;
-  const asked = INDEX.instructions[INDEX.asked[number][turn]];
-  return (!outcome || INDEX.outcomes[number][turn] === outcome) && (!scope || asked?.[2] === scope) &&
-    (!change || asked?.[3] === change) && (!instruction || asked?.[0] === instruction) &&
+  const all = [INDEX.asked[number][turn]].flat().map((place) => INDEX.instructions[place]);
+  return (!outcome || INDEX.outcomes[number][turn] === outcome) &&
+    all.some((asked) => (!scope || asked?.[2] === scope) && (!change || asked?.[3] === change) && (!instruction || asked?.[0] === instruction)) &&
     (!event || eventsAt(number, turn).includes(event));
 }
 
@@ -56,7 +56,7 @@ function matcher() {
   const says = (number) => {
     const { label, dataset: name } = cellOf(number);
     const names = `${nameOf(number)} ${label} ${name} ${INDEX.key[number]}`.toLowerCase();
-    return words.every((word, at) => names.includes(word) || INDEX.asked[number].some((asked) => inText[at][asked]));
+    return words.every((word, at) => names.includes(word) || INDEX.asked[number].flat().some((asked) => inText[at][asked]));
   };
   const byTurn = ["outcome", "scope", "change", "instruction", "event"].some((name) => filters[name]);
   return (number) => (!protocol || cellOf(number).protocol === protocol) && (!cell || INDEX.cell[number] === Number(cell)) && (!model || cellOf(number).model === model) &&

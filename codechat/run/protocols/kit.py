@@ -214,6 +214,7 @@ class Kit(Unit):
         messages: tuple[Message, ...],
         *,
         instruction: Instruction | None = None,
+        further: tuple[Instruction, ...] = (),
         code: str | None = None,
         reference: str | None = None,
         final: bool = False,
@@ -222,16 +223,17 @@ class Kit(Unit):
         """The reply of the model that plays a role (`UNDER_TEST`, or one that the protocol declares).
 
         An assistant's message without text is sent as `NO_TEXT`: endpoints refuse empty messages. Only baselines see
-        `instruction`, the current `code` and `reference` (this turn's own, if it is not the task's). `final`: no later
-        request repeats the last message. `again` numbers the further replies to the turn's request, which are drawn
-        anew. Raises `ContextOverflow`. A session that is scored again gets the recorded
+        `instruction`, `further` ones of the request, the current `code` and `reference` (this turn's own, if it is not
+        the task's). `final`: no later request repeats the last message. `again` numbers the further replies to the
+        turn's request, which are drawn anew. Raises `ContextOverflow`. A session that is scored again gets the recorded
         replies, except for the roles `anew`.
         """
         if role not in self.anew and (recorded := self.recorded(turn)) is not None:
             return reply_of(recorded) if role == UNDER_TEST else self._recorded_reply(recorded, role)
         request = replace(self._request(role, turn, tuple(sendable(messages)), final=final), again=again)
         if self.player(role).baseline:
-            request = replace(request, view=BaselineView(self.task, instruction, code, self._seed, reference, again))
+            view = BaselineView(self.task, instruction, code, self._seed, reference, again, further)
+            request = replace(request, view=view)
         if self.player(role).has_desk:
             folder = desk_folder(self.services.journal, self._key)
             request = replace(request, desk=Desk(self._key, self.task.start, folder, self.opened.get))

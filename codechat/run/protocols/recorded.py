@@ -123,7 +123,7 @@ class Recorded:
                 await earlier
         known = turn.model_extra or {}
         own = {"code": extraction.code, **{name: known[name] for name in OWN if name in known}}
-        own |= {"instruction": turn.instruction, "candidates": turn.candidates, "adherence": turn.adherence}
+        own |= {"asked": turn.asked, "candidates": turn.candidates, "adherence": turn.adherence}
         answer = None if reply is None else (reply, extraction)
         record = TurnRecord.of(turn.turn, turn.request, answer, verdict, **own)
         kit.finish_turn(record)

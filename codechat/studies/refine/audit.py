@@ -104,8 +104,10 @@ def _recorded(cell: LoadedCell, options: Options) -> JudgedCell:
     counts: dict[str, dict[str, tuple[int, int]]] = {}
     for session in cell.sessions():
         for turn in session.turns if session.status == "completed" else ():
-            judged, asked = turn.adherence, turn.instruction
-            if judged is not None and asked is not None and turn.code is not None and judged.verdict != "undecided":
+            for asked in turn.asked if turn.code is not None else ():
+                judged = asked.adherence
+                if judged is None or judged.verdict == "undecided":
+                    continue
                 by_scope = counts.setdefault(session.task_id, {})
                 hits, total = by_scope.get(asked.scope, (0, 0))
                 by_scope[asked.scope] = (hits + (judged.verdict == "adhered"), total + 1)
@@ -473,12 +475,12 @@ def _decisions_of(
     before = ""
     for turn in session.turns:
         for candidate in turn.candidates:
-            chosen = turn.instruction if turn.instruction and turn.instruction.id == candidate.id else None
+            chosen = next((each for each in turn.asked if each.id == candidate.id), None)
             asked = chosen or known.get(candidate.id)
             if asked is None:
                 yield None
                 continue
-            judged = turn.adherence if chosen and turn.code is not None else None
+            judged = chosen.adherence if chosen and turn.code is not None else None
             yield DECISIONS.row(
                 {"code_before": before, "code_after": (turn.code or "") if judged else ""},
                 dataset=cell.dataset, task_id=session.task_id, turn=turn.turn, cell_id=session.cell_id,

@@ -5,19 +5,20 @@ Scopes, changes and skipped turns come from the exported tasks. A trial without 
 """
 
 import json
+import operator
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
-from pydantic import AliasPath, BaseModel, Field, ValidationError
+from pydantic import AliasPath, BaseModel, Field, ValidationError, model_validator
 
 from codechat.base.config import original_option
 from codechat.base.domain import Message, Outcome, Trajectory, Usage
 from codechat.base.errors import UserError
-from codechat.base.records import InstructionRecord, SessionRecord
+from codechat.base.records import AskedRecord, InstructionRecord, SessionRecord
 from codechat.base.template import counted
 from codechat.datasets.importing import FORMATS, ImportConfig, Imported, PublishedTurn, dialogue
 from codechat.datasets.reading.lines import problem_of
@@ -52,6 +53,13 @@ class FrozenTurn(BaseModel):
     turn: int
     skipped: bool
     instruction: InstructionRecord | None = None
+    asked: list[InstructionRecord] = Field(default=[], exclude_if=operator.not_)
+
+    @model_validator(mode="after")
+    def _one_is_no_list(self) -> Self:
+        if self.instruction is not None:
+            self.asked = []
+        return self
 
 
 class Frozen(BaseModel):
@@ -174,6 +182,7 @@ def _turns(
         )  # fmt: skip
         own = {
             "instruction": turn.instruction,
+            "asked": [AskedRecord(**each.model_dump()) for each in turn.asked],
             "passed_base": rewards.get("passed_base", rewards.get("reward")) == 1,
             "usage": _usage(counts if remembers or any(each.sent for each in counts) else [step]),
             "latency_s": (step.ended - step.began).total_seconds() if step.began and step.ended else 0.0,

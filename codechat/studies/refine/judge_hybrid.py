@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import ClassVar, Literal
 
 from codechat.base.config import original_option
-from codechat.base.domain import Adherence, Applicabilities, Applicability, Compliance, Instruction
+from codechat.base.domain import Adherence, Applicabilities, Applicability, Compliance, Contradiction, Instruction
 from codechat.judging import JUDGES, QUESTIONS, ConstraintQuestion, JudgeConfig
 from codechat.judging.llm import LlmJudge, LlmJudgeConfig
 from codechat.studies.refine.judge_rules import RulesJudge
@@ -110,6 +110,10 @@ class HybridJudge:
         said = None if asked.verdict == "undecided" else asked.verdict
         reason = _mark_agreement(ruled.reason, asked.verdict == ruled.verdict, said, asked.reason)
         return replace(asked, verdict=ruled.verdict, by=ruled.by, reason=reason)
+
+    async def conflict(self, code: str, one: Instruction, other: Instruction) -> Contradiction:
+        """The language model's decision: a pair that rules can decide comes to no judge."""
+        return await (await self._checked_llm()).conflict(code, one, other)
 
     async def constraint(self, question: ConstraintQuestion) -> Compliance:
         """The language model's decision: a constraint that rules can decide comes to no judge."""

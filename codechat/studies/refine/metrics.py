@@ -2,8 +2,9 @@
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,6 +18,8 @@ from codechat.report.metrics.spending import Costs, Effort, Tokens, spending_of
 from codechat.report.metrics.statistics import Interval, PhiTable, TaskBootstrap, TaskRatio, Trend, percent_change
 from codechat.studies.refine.gate_metrics import GateIntervals, GateMetrics, GateSums, spending_with_tries
 
+_BY_NUMBER = ("adherence", "all_followed", "regression", "regression_by_pair")
+_DECIDED = ("adhered", "violated")
 _BREAKS = "follow-up turns that break the code, of those whose code before passed"
 _MENDS = "follow-up turns that mend the code, of those whose code before failed"
 
@@ -93,11 +96,11 @@ class ByType(Generic[T]):
             yield from ((f"{name}.{key}", value) for key, value in getattr(self, name).items())
 
     def of(self, kind: str | None) -> Iterator[T]:
-        """The values to which a turn with an instruction of this `scope/change` belongs."""
+        """The values to which a turn of this `scope/change` belongs; an empty part belongs to none."""
         yield self.overall
-        if kind is not None:
-            scope, _, change = kind.partition("/")
-            yield from (self.by_scope[scope], self.by_change[change], self.by_cell[kind])
+        scope, _, change = (kind or "").partition("/")
+        parts = ((self.by_scope, scope), (self.by_change, change), (self.by_cell, kind))
+        yield from (part[name] for part, name in parts if name in part)
 
 
 class Trends(BaseModel):
@@ -113,6 +116,32 @@ class Intervals(BaseModel):
     pass_at_1: list[Interval | None]
     regression: ByType[Interval | None]
     gate: GateIntervals | None = Field(None, exclude_if=operator.not_)
+
+
+class Counted(BaseModel):
+    """A share with its counts and its 95 % interval, resampled by task."""
+
+    value: float | None
+    hits: int
+    n: int
+    ci: Interval | None
+
+
+class CompositeMetrics(BaseModel):
+    """Turns by the number of instructions in their request, as a text.
+
+    `adherence` is of the instructions, `all_followed` of the turns; `regression` is as for all turns. A turn counts in
+    `regression_by_pair` once for each pair of scopes among its instructions, such as `cosmetic+semantic`. `conflicts`
+    counts applicable candidates that were not asked since they contradict another instruction, by what decided, or as
+    `undecided`.
+    """
+
+    turns: dict[str, int]
+    adherence: dict[str, Counted]
+    all_followed: dict[str, Counted]
+    regression: dict[str, Counted]
+    regression_by_pair: dict[str, Counted]
+    conflicts: dict[str, int]
 
 
 class RefineMetrics(BaseModel):
@@ -144,6 +173,7 @@ class RefineMetrics(BaseModel):
     phi: PhiTable
     gate: GateMetrics | None = Field(None, exclude_if=operator.not_)
     ci: Intervals
+    composite: CompositeMetrics | None = Field(None, exclude_if=operator.not_)
     tokens: Tokens
     cost_usd: Costs
     spent_usd: Costs = {}
@@ -184,6 +214,7 @@ def refine_metrics(
         phi=statistics.phi(*(judged[code, adhered] for code in (True, False) for adhered in (True, False))),
         gate=of_gate,
         ci=_intervals(bootstrap, _sustained(done, length), passes, regression, gate_ends),
+        composite=_composite(done, bootstrap, seen.conflicts),
         **spending(seen.tokens, effort or Effort()),
     )  # fmt: skip
     return metrics.model_dump(mode="json")
@@ -220,6 +251,47 @@ def _transitions(sessions: Sequence[SessionOutline], *, from_passed: bool) -> By
                 for figure in figures.of(turn.kind):
                     figure.count(session.task_id, turn.passed is not from_passed)
     return figures
+
+
+def _composite(
+    sessions: Sequence[SessionOutline], bootstrap: TaskBootstrap, conflicts: Mapping[str, int]
+) -> CompositeMetrics | None:
+    """The figures of requests with several instructions; None without such a request."""
+    turns: Counter[str] = Counter()
+    figures: dict[str, dict[str, TaskRatio]] = {name: {} for name in _BY_NUMBER}
+    for session in sessions:
+        for before, turn in transitions(session.turns):
+            if turn.answered and turn.kind is not None:
+                turns[str(len(turn.asked) or 1)] += 1
+                for name, key, met in _counts(before, turn):
+                    figures[name].setdefault(key, TaskRatio()).count(session.task_id, met)
+    if not any(turn.asked for session in sessions for turn in session.turns):
+        return None
+    shown = {name: {key: _counted(of[key], bootstrap) for key in sorted(of)} for name, of in figures.items()}
+    return CompositeMetrics(
+        turns={key: turns[key] for key in sorted(turns)},
+        conflicts={key: conflicts[key] for key in sorted(conflicts)},
+        **shown,
+    )
+
+
+def _counts(before: TurnOutline, turn: TurnOutline) -> Iterator[tuple[str, str, bool]]:
+    """The figures in which a turn counts, each with its key and whether the turn is a hit."""
+    number = str(len(turn.asked) or 1)
+    verdicts = [verdict for _, verdict in turn.asked] or [turn.verdict]
+    yield from (("adherence", number, verdict == "adhered") for verdict in verdicts if verdict in _DECIDED)
+    if turn.adhered is not None:
+        yield "all_followed", number, turn.adhered
+    if before.passed and turn.passed is not None:
+        yield "regression", number, not turn.passed
+        scopes = sorted((kind.partition("/")[0] for kind, _ in turn.asked), key=SCOPES.index)
+        for pair in dict.fromkeys(combinations(scopes, 2)):
+            yield "regression_by_pair", "+".join(pair), not turn.passed
+
+
+def _counted(figure: TaskRatio, bootstrap: TaskBootstrap) -> Counted:
+    hits, total = (sum(counts) for counts in zip(*figure.by_task.values(), strict=True))
+    return Counted(value=figure.rate, hits=hits, n=total, ci=bootstrap.interval(figure))
 
 
 def _intervals(

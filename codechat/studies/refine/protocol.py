@@ -14,7 +14,7 @@ from pydantic import field_validator
 from codechat.base.config import Config, original_option, result_option
 from codechat.base.domain import NO_USAGE, Adherence, Failure, Instruction, Message
 from codechat.base.errors import ContextOverflow, UserError
-from codechat.base.records import AdherenceRecord, InstructionRecord, SessionRecord, TurnRecord
+from codechat.base.records import AdherenceRecord, AskedRecord, SessionRecord, TurnRecord
 from codechat.base.template import fill, require
 from codechat.datasets.tasks import Task
 from codechat.judging import ADHERENCE, APPLICABILITY
@@ -32,7 +32,7 @@ from codechat.run.protocols.dialogue import (
 from codechat.sandbox.languages import without_thinking
 from codechat.sandbox.suites import Suite
 from codechat.studies.refine.agdis import Agdis, Codes, Selection, adherence, recorded_selection
-from codechat.studies.refine.agendas import AgendaConfig, draw, type_of
+from codechat.studies.refine.agendas import AgendaConfig, draw, type_of, types_at
 from codechat.studies.refine.gate import ASSUMED, PROMPT, Answered, Gate, GateKind, GateTests
 from codechat.studies.refine.gate_metrics import with_gate
 from codechat.studies.refine.metrics import REFINE, refine_metrics
@@ -40,7 +40,7 @@ from codechat.studies.refine.metrics import REFINE, refine_metrics
 
 @dataclass(frozen=True, slots=True)
 class TurnAnswer:
-    """The answer to a request, and the code `before` it that the request's instruction was found to apply to."""
+    """The answer to a request, and the code `before` it that the request's instructions were found to apply to."""
 
     turn: int
     selection: Selection | None
@@ -67,9 +67,11 @@ class RefinePrompts(OpeningPrompt):
     def _check_gate(cls, text: str) -> str:
         return require(text, "failure")
 
-    def ask(self, instruction: Instruction, task: Task) -> str:
-        """The request of a later turn."""
-        return fill(self.followup, instruction=instruction.text, language=task.target.language)
+    def ask(self, instructions: Sequence[Instruction], task: Task) -> str:
+        """The request of a later turn; several instructions are a numbered list."""
+        texts = [one.text for one in instructions]
+        numbered = "\n".join(f"{number}. {text}" for number, text in enumerate(texts, 1))
+        return fill(self.followup, instruction=numbered if len(texts) > 1 else texts[0], language=task.target.language)
 
     def begin(self, task: Task) -> tuple[Message, ...]:
         """The first request."""
@@ -120,55 +122,68 @@ class Refine:
         """The whole conversation at every turn; then a judge checks some candidates and the change."""
         texts = [len(one.text) for one in self._instructions]
         asked = round(sum(texts) / len(texts)) if texts else 0
+        several = self._agenda.composite
         code = length_of(task)
         dialogue = growing_dialogue(
             task,
             self._agenda.turns,
             len(self._prompts.system) + len(self._prompts.initial),
-            len(self._prompts.followup) + asked,
+            len(self._prompts.followup) + several * asked,
         )
         yield from chain.from_iterable(map(self._gate.asks, dialogue))
         share = sum(self._judge.asks(one) for one in self._instructions) / max(1, len(self._instructions))
         together = self._agdis.together
         step = self._agdis.lookahead if together == 1 else together
-        checks = -(-CHECKS // step) * step / together
+        checks = several * -(-CHECKS // step) * step / together
+        unruled = sum(one.rule is None for one in self._instructions) / max(1, len(self._instructions))
+        pairs = several * (several - 1) / 2 * (1 - (1 - unruled) ** 2)  # about which the judge is asked
         for turn in range(1, self._agenda.turns):
             if share:
                 question = self._judge.question_length(APPLICABILITY) + together * asked + code
                 head = self._judge.head_length(APPLICABILITY)
                 yield Ask(APPLICABILITY, turn, question, times=share * checks, shared=head)
+                if pairs:
+                    yield Ask(APPLICABILITY, turn, question + (2 - together) * asked, times=pairs, shared=head)
                 question = self._judge.question_length(ADHERENCE) + asked + 2 * code
                 head = self._judge.head_length(ADHERENCE)
-                yield Ask(ADHERENCE, turn, question, times=share, shared=head)
+                yield Ask(ADHERENCE, turn, question, times=several * share, shared=head)
 
     def agenda(self, generator: random.Random) -> list[str]:
         return draw(self._agenda, generator)
 
     async def run(self, task: Task, kit: Kit) -> None:
-        agenda = kit.log.agenda
+        agendas = [
+            types_at(self._agenda, kit.log.agenda, place, kit.generator(f"agenda/{place}", self._agenda.seed))
+            for place in range(self._agenda.composite)
+        ]
         history = self._prompts.begin(task)
         pool = {name: {one.id: one for one in each} for name, each in self._by_type(task.target.language).items()}
+        firsts: set[str] = set()
+        further: set[str] = set()
         selection: Selection | None = None
         codes = Codes()
         async with grade_in_order() as grading:
             for turn in range(self._agenda.turns):
                 if turn > 0:
-                    candidates = pool.get(agenda[turn - 1], {})
                     if (recorded := kit.recorded(turn)) is not None:  # applicability is not judged again
                         selection = recorded_selection(recorded, ChainMap(*pool.values()))
                         skipped = recorded.skipped
                     else:
-                        selection = await self._agdis.select(kit, turn, codes, list(candidates.values()))
-                        skipped = selection.instruction is None
+                        lists = [list(pool.get(types[turn - 1], {}).values()) for types in agendas]
+                        lists[0] = [one for one in lists[0] if one.id not in firsts]
+                        selection = await self._agdis.select(kit, turn, codes, lists, firsts | further)
+                        skipped = not selection.instructions
                     if skipped:
                         grading.start(partial(skip, kit, turn, selection))
                         continue
-                    if selection.instruction is not None:  # a recorded overflow has none
-                        candidates.pop(selection.instruction.id, None)  # no instruction is given twice
-                        history += (Message("user", self._prompts.ask(selection.instruction, task)),)
-                chosen = selection.instruction if selection else None
+                    if selection.instructions:  # a recorded overflow has none; no instruction is given twice
+                        firsts.add(selection.instructions[0].id)
+                        further.update(one.id for one in selection.instructions[1:])
+                        history += (Message("user", self._prompts.ask(selection.instructions, task)),)
+                chosen = selection.instructions if selection else ()
                 is_last, suite = turn + 1 == self._agenda.turns, suite_of(task)
-                ask = partial(kit.ask, UNDER_TEST, turn, instruction=chosen, code=codes.at(None) or None)
+                asked = partial(kit.ask, instruction=next(iter(chosen), None), further=chosen[1:])
+                ask = partial(asked, UNDER_TEST, turn, code=codes.at(None) or None)
                 try:
                     answered = await self._gate.answer(kit, turn, history, suite, ask, final=is_last)
                 except ContextOverflow:
@@ -232,16 +247,16 @@ async def grade(kit: Kit, answer: TurnAnswer, earlier: Graded | None) -> TurnRec
     finally:
         if earlier is not None:
             before = await earlier
-    judging = (selection.usage if selection else NO_USAGE) + (followed.usage if followed else NO_USAGE)
+    judging = sum((each.usage for each in followed), selection.usage if selection else NO_USAGE)
+    pairs = zip(selection.instructions, followed, strict=True) if selection else ()
     record = TurnRecord.of(
         answer.turn,
         answer.request,
         (answered.reply, answered.extraction),
         verdict,
-        instruction=_instruction(selection.instruction) if selection else None,
+        asked=[_asked(*pair) for pair in pairs],
         candidates=list(selection.candidates) if selection else [],
         read_turn=selection.read_turn if selection else None,
-        adherence=_adherence_record(followed),
         judge_usage=judging,
         **answered.fields,
     )
@@ -249,13 +264,17 @@ async def grade(kit: Kit, answer: TurnAnswer, earlier: Graded | None) -> TurnRec
     return before if answered.rolled_back and before is not None else record
 
 
-async def _adherence(kit: Kit, answer: TurnAnswer) -> Adherence | None:
-    if answer.selection is None or answer.selection.instruction is None:
-        return None
-    extraction = answer.answered.extraction
-    if extraction.code is None:
-        return Adherence("violated", "rules", f"no code: {extraction.reason}")
-    return await adherence(kit, answer.turn, answer.before, extraction.code, answer.selection.instruction)
+async def _adherence(kit: Kit, answer: TurnAnswer) -> Sequence[Adherence]:
+    """The decisions on the instructions, each on its own."""
+    asked = answer.selection.instructions if answer.selection else ()
+    after = answer.answered.extraction.code
+    if after is None:
+        return [Adherence("violated", "rules", f"no code: {answer.answered.extraction.reason}")] * len(asked)
+    judged = [
+        adherence(kit, answer.turn, answer.before, after, instruction, place=place)
+        for place, instruction in enumerate(asked)
+    ]
+    return [await each for each in judged] if kit.services.asked().offline else await asyncio.gather(*judged)
 
 
 async def skip(kit: Kit, turn: int, selection: Selection, earlier: Graded | None) -> TurnRecord:
@@ -306,15 +325,8 @@ async def overflow(
     return record
 
 
-def _instruction(instruction: Instruction | None) -> InstructionRecord | None:
-    if instruction is None:
-        return None
-    return InstructionRecord(
-        id=instruction.id, text=instruction.text, scope=instruction.scope, change=instruction.change
+def _asked(instruction: Instruction, followed: Adherence) -> AskedRecord:
+    judged = AdherenceRecord(verdict=followed.verdict, by=followed.by, reason=followed.reason)
+    return AskedRecord(
+        id=instruction.id, text=instruction.text, scope=instruction.scope, change=instruction.change, adherence=judged
     )
-
-
-def _adherence_record(adherence: Adherence | None) -> AdherenceRecord | None:
-    if adherence is None:
-        return None
-    return AdherenceRecord(verdict=adherence.verdict, by=adherence.by, reason=adherence.reason)

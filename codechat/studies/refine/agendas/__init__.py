@@ -17,7 +17,7 @@ TYPES: Mapping[Axis, tuple[str, ...]] = {
     "change": CHANGES,
     "cell": tuple(f"{scope}/{change}" for scope in SCOPES for change in CHANGES),
 }
-__all__ = ["AGENDAS", "TYPES", "AgendaConfig", "Axis", "draw", "type_of"]
+__all__ = ["AGENDAS", "TYPES", "AgendaConfig", "Axis", "draw", "type_of", "types_at"]
 
 
 class AgendaConfig(Config):
@@ -36,6 +36,12 @@ class AgendaConfig(Config):
     )
     sequence: list[str] | None = original_option(
         None, "the types turn by turn, repeated or cut to N-1 entries; takes the place of distribution", min_length=1
+    )
+    composite: int = result_option(
+        1, "instructions in the request of a turn; fewer where fewer apply without a contradiction", ge=1, le=5
+    )
+    composite_types: Literal["anew", "same"] = result_option(
+        "anew", "types of a turn's further instructions: drawn anew from D, or the turn's own"
     )
     seed: int | None = result_option(
         None, "seed of the agenda and of the order in which instructions are tried; null: the cell's seed"
@@ -73,6 +79,11 @@ def draw(config: AgendaConfig, generator: random.Random) -> list[str]:
     if config.sequence is not None:
         return [config.sequence[index % len(config.sequence)] for index in range(count)]
     return AGENDAS.build(config, generator)
+
+
+def types_at(config: AgendaConfig, agenda: list[str], place: int, generator: random.Random) -> list[str]:
+    """The types of the turns' instructions at a place in the request; the agenda has the types at place 0."""
+    return draw(config, generator) if place and config.composite_types == "anew" else agenda
 
 
 def type_of(instruction: Instruction, axis: Axis) -> str:

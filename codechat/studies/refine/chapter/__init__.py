@@ -20,7 +20,7 @@ from codechat.report.generic.tables import costs, counts
 from codechat.report.metrics import Measures
 from codechat.report.metrics.counts import OF_ENGINE, SKIPPED_UNPARSABLE
 from codechat.report.metrics.measures import FIELD, interval_of
-from codechat.studies.refine.chapter import comparisons, gate, outcomes, tables, twins
+from codechat.studies.refine.chapter import comparisons, composite, gate, outcomes, tables, twins
 from codechat.studies.refine.chapter.comparisons import AXES, SUSTAINED, ablation_table
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison, together
 from codechat.studies.refine.chapter.page import DRAWINGS, headline, sections_of
@@ -110,9 +110,10 @@ class RefineChapter(Chapter):
     def groups(self, comparison: RefineComparison) -> dict[str, str]:
         repeated = {repeats.GROUP: repeats.TITLE} if repeats.pooled_in(comparison) else {}
         first = ("ablations", "pairs") if study_of(comparison).leads else ()
+        several = {composite.GROUP: composite.TITLE} if composite.is_in(comparison) else {}
         paired = {twins.GROUP: twins.TITLE} if twins.pairs_of(comparison) else {}
         gated = {GATE: gate.TITLE} if any(GATE in found.cell.metrics for found in comparison.cells) else {}
-        return {key: GROUPS[key] for key in first} | gated | paired | GROUPS | repeated
+        return several | {key: GROUPS[key] for key in first} | gated | paired | GROUPS | repeated
 
     def tables(self, comparison: RefineComparison) -> Iterator[Table]:
         yield from (table(comparison) for table in TABLES)
@@ -129,6 +130,7 @@ class RefineChapter(Chapter):
         yield from filter(None, (ablation_table(comparison, axis) for axis in AXES))
         yield from [twins.table(beside)] if (beside := twins.pairs_of(comparison)) else []
         yield from repeats.tables(comparison)
+        yield from composite.tables(comparison)
         yield from filter(None, (tables.datasets(comparison),))
         yield counts(comparison)
         yield costs(comparison)
@@ -142,6 +144,7 @@ class RefineChapter(Chapter):
         yield from gate.drawings(comparison)
         yield from repeats.drawings(comparison)
         yield from [twins.FIGURE] if twins.pairs_of(comparison) else []
+        yield from composite.drawings(comparison)
 
     def headline(self, comparison: RefineComparison, tables: Sequence[Table]) -> Headline:
         return headline(comparison.loaded, tables)

@@ -124,21 +124,23 @@ class Outcomes(SessionVerdicts):
         for before, turn in transitions(session.turns):
             if session.has_answer(turn):
                 self._add_transition(session.task_id, before, turn)
-                if turn.adherence is not None and turn.adherence.verdict != "undecided":
-                    scope = turn.instruction.scope if turn.instruction and turn.code is not None else NO_CODE
-                    for figure in (self.adherence, self.adherence_at[turn.turn], self.judged[scope]):
-                        figure.count(session.task_id, turn.adherence.verdict == "adhered")
+                if turn.followed in ("adhered", "violated"):
+                    for figure in (self.adherence, self.adherence_at[turn.turn]):
+                        figure.count(session.task_id, turn.followed == "adhered")
+                for asked, adherence in turn.judged:
+                    if adherence is not None and adherence.verdict != "undecided":
+                        scope = asked.scope if asked and turn.code is not None else NO_CODE
+                        self.judged[scope].count(session.task_id, adherence.verdict == "adhered")
 
     def _add_transition(self, task: str, before: TurnRecord, turn: TurnRecord) -> None:
         if before.passed is None or turn.passed is None:
             return
         figures = self.regression if before.passed else self.self_correction
-        asked = turn.instruction
-        for figure in figures.of(f"{asked.scope}/{asked.change}" if asked else None):
+        for figure in figures.of(turn.kind):
             figure.count(task, turn.passed is not before.passed)
         if before.passed:
             self.regression_at[turn.turn].count(task, not turn.passed)
-            if asked is not None:
+            for asked in turn.asked:
                 breaking = self.instructions.setdefault(asked.id, Breaking(asked))
                 breaking.met += 1
                 breaking.broke += not turn.passed
