@@ -16,6 +16,8 @@ from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
 from codechat.report.metrics.outline import SessionOutline, TurnOutline, outlines_of
 from codechat.report.metrics.spending import Costs, Effort, Tokens, spending_of
 from codechat.report.metrics.statistics import Interval, PhiTable, TaskBootstrap, TaskRatio, Trend, percent_change
+from codechat.report.metrics.sums import size
+from codechat.studies.refine.agendas.learned import Learned
 
 _BREAKS = "follow-up turns that break the code, of those whose code before passed"
 _MENDS = "follow-up turns that mend the code, of those whose code before failed"
@@ -114,8 +116,17 @@ class Intervals(BaseModel):
     regression: ByType[Interval | None]
 
 
+class Sizes(BaseModel):
+    """The numbers of sessions behind figures by turn."""
+
+    pass_at_1: list[int]
+
+
 class RefineMetrics(BaseModel):
-    """The content of metrics.json, in its order. A value is None if it could not be computed."""
+    """The content of metrics.json, in its order. A value is None if it could not be computed.
+
+    `learned` and `n` are there if the agenda was learned from dialogues, whose lengths differ.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -142,14 +153,26 @@ class RefineMetrics(BaseModel):
     self_correction: ByType[float | None]
     phi: PhiTable
     ci: Intervals
+    learned: Learned | None = Field(None, exclude_if=operator.not_)
+    n: Sizes | None = Field(None, exclude_if=operator.not_)
     tokens: Tokens
     cost_usd: Costs
     spent_usd: Costs = {}
     wall_s: float
 
 
-def refine_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effort | None = None) -> dict[str, Any]:
-    """The content of metrics.json, in the shape of `RefineMetrics`; `seed` seeds the resampling."""
+def refine_metrics(
+    sessions: Iterable[SessionRecord],
+    *,
+    seed: int,
+    effort: Effort | None = None,
+    learned: Learned | None = None,
+    uneven: bool = False,
+) -> dict[str, Any]:
+    """The content of metrics.json, in the shape of `RefineMetrics`; `seed` seeds the resampling.
+
+    `learned`: what the agendas were drawn from, if from dialogues. `uneven`: sessions differ in length by design.
+    """
     seen = outlines_of(sessions)
     done, length = seen.completed, seen.length
     passes = [_share(done, turn, lambda scored: scored.passed) for turn in range(length)]
@@ -172,6 +195,7 @@ def refine_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effo
         self_correction=_transitions(done, from_passed=False).map(lambda figure: figure.rate),
         phi=statistics.phi(*(judged[code, adhered] for code in (True, False) for adhered in (True, False))),
         ci=_intervals(TaskBootstrap((s.task_id for s in done), seed), _sustained(done, length), passes, regression),
+        learned=learned, n=Sizes(pass_at_1=[size(figure) for figure in passes]) if uneven else None,
         **spending_of(seen.tokens, effort or Effort()),
     )  # fmt: skip
     return metrics.model_dump(mode="json")

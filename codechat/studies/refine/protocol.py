@@ -31,7 +31,8 @@ from codechat.run.protocols.dialogue import (
 from codechat.sandbox.languages import code_text, extract, without_thinking
 from codechat.sandbox.suites import Suite
 from codechat.studies.refine.agdis import Agdis, Codes, Selection, adherence, recorded_selection
-from codechat.studies.refine.agendas import AgendaConfig, draw, type_of
+from codechat.studies.refine.agendas import AGENDAS, AgendaConfig, draw, type_of
+from codechat.studies.refine.agendas.learned import learn
 from codechat.studies.refine.metrics import REFINE, refine_metrics
 
 
@@ -117,16 +118,17 @@ class Refine:
                 yield Ask(ADHERENCE, turn, question, times=share, shared=head)
 
     def agenda(self, generator: random.Random) -> list[str]:
-        return draw(self._agenda, generator)
+        return draw(self._agenda, generator, self._instructions)
 
     async def run(self, task: Task, kit: Kit) -> None:
         agenda = kit.log.agenda
+        turns = len(agenda) + 1
         history = self._prompts.begin(task)
         pool = {name: {one.id: one for one in each} for name, each in self._by_type(task.target.language).items()}
         selection: Selection | None = None
         codes = Codes()
         async with grade_in_order() as grading:
-            for turn in range(self._agenda.turns):
+            for turn in range(turns):
                 if turn > 0:
                     candidates = pool.get(agenda[turn - 1], {})
                     if (recorded := kit.recorded(turn)) is not None:  # applicability is not judged again
@@ -142,13 +144,13 @@ class Refine:
                         candidates.pop(selection.instruction.id, None)  # no instruction is given twice
                         history += (Message("user", self._prompts.ask(selection.instruction, task)),)
                 chosen = selection.instruction if selection else None
-                is_last = turn + 1 == self._agenda.turns
+                is_last = turn + 1 == turns
                 try:
                     reply = await kit.ask(
                         UNDER_TEST, turn, history, instruction=chosen, code=codes.at(None) or None, final=is_last
                     )
                 except ContextOverflow:
-                    remaining = range(turn, self._agenda.turns)
+                    remaining = range(turn, turns)
                     grading.start(partial(overflow, kit, remaining, selection, history))
                     break
                 extraction = extract(code_text(reply, task.target.language), task.target)
@@ -166,7 +168,9 @@ class Refine:
         return found
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
-        return refine_metrics(sessions, seed=seed, effort=effort)
+        learns = AGENDAS.of(self._agenda).traits.learns
+        learned = learn(self._agenda, self._instructions) if learns and self._pool else None
+        return refine_metrics(sessions, seed=seed, effort=effort, learned=learned, uneven=learns)
 
 
 @PROTOCOLS.register("refine", RefineConfig, uses=frozenset({"agenda", "instructions", "judge", "sandbox"}))

@@ -19,7 +19,8 @@ from codechat.report.generic.tables import costs, counts
 from codechat.report.metrics import Measures
 from codechat.report.metrics.counts import OF_ENGINE, SKIPPED_UNPARSABLE
 from codechat.report.metrics.measures import FIELD, interval_of
-from codechat.studies.refine.chapter import comparisons, outcomes, tables
+from codechat.studies.refine.agendas.learned import Learned
+from codechat.studies.refine.chapter import agendas, comparisons, outcomes, tables
 from codechat.studies.refine.chapter.comparisons import AXES, SUSTAINED, ablation_table
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison, together
 from codechat.studies.refine.chapter.page import DRAWINGS, headline, sections_of
@@ -33,6 +34,7 @@ GROUPS = {
     outcomes.GROUP: "All models together",
     "pairs": "Are the differences real",
     "ablations": "What agenda, session length, judge and prompts change",
+    **agendas.GROUPS,
     "data": "What the figures rest on",
 }
 
@@ -85,6 +87,8 @@ class RefineChapter(Chapter):
         yield "regression", _rates(metrics["regression"])
         yield "self-correction", _rates(metrics["self_correction"])
         yield "outcomes", outcomes_text(metrics)
+        if learned := metrics.get(agendas.LEARNED):
+            yield "agendas from", agendas.learned_words(Learned.model_validate(learned))
 
     def write_tables(self, measures: Measures, metrics: Mapping[str, Any], folder: Path) -> None:
         intervals = [Interval.of(ends) for ends in interval_of(metrics, REFINE.series[0])]
@@ -120,6 +124,7 @@ class RefineChapter(Chapter):
             yield comparisons.turns(compared)
         yield from filter(None, (comparisons.by_language(comparison),))
         yield from filter(None, (ablation_table(comparison, axis) for axis in AXES))
+        yield from agendas.tables(comparison)
         yield from repeats.tables(comparison)
         yield from filter(None, (tables.datasets(comparison),))
         yield counts(comparison)
@@ -131,6 +136,7 @@ class RefineChapter(Chapter):
     def drawings(self, comparison: RefineComparison) -> Iterator[Drawing]:
         yield from DRAWINGS
         yield from outcomes.drawings(together(comparison))
+        yield from agendas.drawings(comparison)
         yield from repeats.drawings(comparison)
 
     def headline(self, comparison: RefineComparison, tables: Sequence[Table]) -> Headline:
