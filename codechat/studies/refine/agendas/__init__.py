@@ -80,8 +80,10 @@ class AgendaConfig(Config):
 
 @dataclass(frozen=True)
 class AgendaTraits:
-    """`learns`: the third argument is the pool's instructions, and sessions differ in length up to N."""
+    """`nests`: a shorter agenda is the beginning of a longer one for every order. `learns`: the third argument is
+    the pool's instructions, and sessions differ in length up to N."""
 
+    nests: bool = False
     learns: bool = False
 
 
@@ -92,8 +94,8 @@ AGENDAS: Registry[list[str], AgendaTraits] = Registry(
 
 def nests(options: Mapping[str, Any]) -> bool:
     """Whether a shorter agenda with these options of a config.yaml is the beginning of a longer one."""
-    drawn_alone = options.get("sampling", "quota") != "quota"
-    return drawn_alone or options.get("order") == "blocks" or options.get("sequence") is not None
+    sampled = any(each.traits.nests for each in AGENDAS if each.name == options.get("sampling"))
+    return sampled or options.get("order") == "blocks" or options.get("sequence") is not None
 
 
 def draw(config: AgendaConfig, generator: random.Random, instructions: Sequence[Instruction] = ()) -> list[str]:
@@ -137,7 +139,7 @@ def quota(config: AgendaConfig, generator: random.Random) -> list[str]:
     return agenda
 
 
-@AGENDAS.register("iid", AgendaConfig)
+@AGENDAS.register("iid", AgendaConfig, nests=True)
 def iid(config: AgendaConfig, generator: random.Random) -> list[str]:
     """Each turn's type drawn independently from D."""
     weights = config.weights()

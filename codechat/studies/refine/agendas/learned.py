@@ -113,7 +113,7 @@ _FIELDS: Any = {
 LearnedConfig = create_model("LearnedConfig", __base__=_Learning, __module__=__name__, **_FIELDS)
 
 
-@AGENDAS.register("learned", LearnedConfig, learns=True)
+@AGENDAS.register("learned", LearnedConfig, nests=True, learns=True)
 def learned(config: AgendaConfig, generator: random.Random, instructions: Sequence[Instruction]) -> list[str]:
     """Length, beginning and transitions (first-order) as in the dialogues of agenda.from, at most agenda.turns."""
     return learn(config, instructions).draw(config.turns, generator)

@@ -23,7 +23,7 @@ def tables(comparison: RefineComparison) -> Iterator[Table]:
     """The tables of the cells that have such agendas."""
     if cut := [found for found in comparison.in_order() if _cuts(found)]:
         yield _lengths(comparison, cut)
-    if learned := _learned(comparison):
+    if learned := learned_in(comparison):
         yield _chains(learned)
 
 
@@ -108,7 +108,7 @@ def learned_words(learned: Learned) -> str:
     return f"{learned.dialogues:,} dialogues with {learned.turns:,} follow-up requests, {share} recognised"
 
 
-def _learned(comparison: RefineComparison) -> dict[str, Learned]:
+def learned_in(comparison: RefineComparison) -> dict[str, Learned]:
     """By its words each of the different counts that the cells' agendas were drawn from."""
     found = [part.metrics.get(LEARNED) for each in comparison.in_order() for part in each.cell.parts]
     counts = [Learned.model_validate(each) for each in found if each]
