@@ -34,7 +34,6 @@ GROUPS = {
     outcomes.GROUP: "All models together",
     "pairs": "Are the differences real",
     "ablations": "What agenda, session length, judge and prompts change",
-    **agendas.GROUPS,
     "data": "What the figures rest on",
 }
 
@@ -109,7 +108,7 @@ class RefineChapter(Chapter):
     def groups(self, comparison: RefineComparison) -> dict[str, str]:
         repeated = {repeats.GROUP: repeats.TITLE} if repeats.pooled_in(comparison) else {}
         first = ("ablations", "pairs") if study_of(comparison).leads else ()
-        return {key: GROUPS[key] for key in first} | GROUPS | repeated
+        return {key: GROUPS[key] for key in first} | GROUPS | agendas.groups(comparison) | repeated
 
     def tables(self, comparison: RefineComparison) -> Iterator[Table]:
         yield from (table(comparison) for table in TABLES)
