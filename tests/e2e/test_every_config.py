@@ -29,6 +29,8 @@ from support.standin_vllm import install_local
 
 STARTER = dataset_tasks("starter")
 PRESETS = sorted(path.stem for path in (data_folder("conf") / "model").glob("*.yaml"))
+APART = {"learned", "cells"}
+"""Agendas with a file of their own, and of types that not every task has: tests/e2e/test_session_lengths.py runs both."""
 SMALL = ("dataset.limit=1", "agenda.turns=3", "tracking=none", "hardware.workers=1")
 
 
@@ -126,7 +128,8 @@ def test_judges_prompt_presets(here: Path, server: OpenAIServer, preset: str) ->
 
 
 @pytest.mark.parametrize(
-    ("preset", "turns"), [("balanced", 2), ("fixed", 2), *((preset, 11) for preset in sorted(options_of("agenda")))]
+    ("preset", "turns"),
+    [("balanced", 2), ("fixed", 2), *((preset, 11) for preset in sorted({*options_of("agenda")} - APART))],
 )
 def test_agenda_presets(here: Path, preset: str, turns: int) -> None:
     outcome = run(f"agenda={preset}", f"agenda.turns={turns}")
@@ -171,7 +174,7 @@ def test_sweeps_are_composed(path: Path) -> None:
         for grid in recipe.grids
         for words in expand([f"{k}={_values(v)}" for k, v in grid.items()])
     }
-    assert len(cells) > 1
+    assert len(cells) > 1 or path.stem == "session_length", "whose one cell is cut"
     for words in cells:
         published = {"dataset=codeif_bench", "dataset=sreval_python", "dataset=multicodeif", "dataset=cab"} & set(words)
         compose([*words, *(["dataset.path=tasks.jsonl"] if published else [])])

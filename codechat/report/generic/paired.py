@@ -163,8 +163,8 @@ class Pair(Generic[V]):
         return _summed(a), _summed(b)
 
     def at(self, turn: int) -> tuple[TaskRatio, TaskRatio]:
-        """The passing samples of A and of B at one turn, out of the scored ones."""
-        return self.figures(lambda row: passing([row[turn]]))
+        """The passing samples of A and of B at one turn, out of the scored ones; −1 is each session's last turn."""
+        return self.figures(lambda row: passing(row[turn:][:1]))
 
     def agreement(self, sides: tuple[TaskRatio, TaskRatio]) -> tuple[Agreement, float | None]:
         """The results `at` a turn on the tasks with verdicts of both, and the p of the test by task."""

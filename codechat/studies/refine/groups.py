@@ -49,6 +49,13 @@ def check_instructions(cell: "Cell") -> Iterator[str]:
             yield f"judge={judge.name} {left}; {judges_without_rules(())} decides those too"
 
 
+def check_lengths(cell: "Cell") -> Iterator[str]:
+    """No remark. Raises `UserError` for a cell that may end early, whose intervals are of sessions of one length."""
+    if AGENDAS.of(cell.config.part("agenda")).traits.learns and cell.config.stop.is_set:
+        raise UserError("stop.* needs sessions of one length, which agenda=learned does not draw", "leave it out")
+    yield from ()
+
+
 def label_agenda(agenda: AgendaConfig, choice: str) -> list[str]:
     """The agenda in a cell's name: its preset, and the turns if they are not the paper's."""
     return [choice, *([f"{agenda.turns} turns"] if agenda.turns != AgendaConfig().turns else ())]
@@ -65,12 +72,15 @@ def _check_decidable(cell: "Cell", pool: Pool, judge: Component[Judge, JudgeTrai
         instructions = pool.of(language)
         decidable = {type_of(one, agenda.axis) for one in instructions if _decides(judge, one)}
         seed = cell.config.seed if agenda.seed is None else agenda.seed
-        drawn = {name for task in tasks for name in draw(agenda, generator(seed, task.task_id, "agenda"))}
+        drawn = {
+            name for task in tasks for name in draw(agenda, generator(seed, task.task_id, "agenda"), pool.instructions)
+        }
         if drawn <= decidable:
             continue
         known = {type_of(one, agenda.axis) for one in instructions}
         weights = agenda.weights()
-        possible = [name for name in weights if name in drawn or (agenda.sequence is None and weights[name] > 0)]
+        fixed = agenda.sequence is not None or AGENDAS.of(agenda).traits.learns
+        possible = [name for name in weights if name in drawn or (not fixed and weights[name] > 0)]
         lacking = [name for name in possible if name not in decidable]
         empty = [name for name in lacking if name not in known]
         if empty:
@@ -97,5 +107,5 @@ add_group(Group(
 ))  # fmt: skip
 add_group(Group(
     AGENDAS, SerializeAsAny[AgendaConfig], original_option(..., "how many turns, of which types"),
-    behind="instructions", label=label_agenda,
+    behind="instructions", check=check_lengths, label=label_agenda,
 ))  # fmt: skip

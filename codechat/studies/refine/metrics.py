@@ -16,6 +16,8 @@ from codechat.report.metrics.measures import Breakdown, Final, Measures, Series
 from codechat.report.metrics.outline import SessionOutline, TurnOutline, outlines_of, transitions
 from codechat.report.metrics.spending import Costs, Effort, Tokens, spending_of
 from codechat.report.metrics.statistics import Interval, PhiTable, TaskBootstrap, TaskRatio, Trend, percent_change
+from codechat.report.metrics.sums import size
+from codechat.studies.refine.agendas.learned import Learned
 from codechat.studies.refine.gate_metrics import GateIntervals, GateMetrics, GateSums, spending_with_tries
 
 _BY_NUMBER = ("adherence", "all_followed", "regression", "regression_by_pair")
@@ -144,8 +146,17 @@ class CompositeMetrics(BaseModel):
     conflicts: dict[str, int]
 
 
+class Sizes(BaseModel):
+    """The numbers of sessions behind figures by turn."""
+
+    pass_at_1: list[int]
+
+
 class RefineMetrics(BaseModel):
-    """The content of metrics.json, in its order. A value is None if it could not be computed."""
+    """The content of metrics.json, in its order. A value is None if it could not be computed.
+
+    `learned` and `n` are there if the agenda was learned from dialogues, whose lengths differ.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -174,6 +185,8 @@ class RefineMetrics(BaseModel):
     gate: GateMetrics | None = Field(None, exclude_if=operator.not_)
     ci: Intervals
     composite: CompositeMetrics | None = Field(None, exclude_if=operator.not_)
+    learned: Learned | None = Field(None, exclude_if=operator.not_)
+    n: Sizes | None = Field(None, exclude_if=operator.not_)
     tokens: Tokens
     cost_usd: Costs
     spent_usd: Costs = {}
@@ -181,11 +194,18 @@ class RefineMetrics(BaseModel):
 
 
 def refine_metrics(
-    sessions: Iterable[SessionRecord], *, seed: int, effort: Effort | None = None, gated: bool = False
+    sessions: Iterable[SessionRecord],
+    *,
+    seed: int,
+    effort: Effort | None = None,
+    gated: bool = False,
+    learned: Learned | None = None,
+    uneven: bool = False,
 ) -> dict[str, Any]:
     """The content of metrics.json, in the shape of `RefineMetrics`; `seed` seeds the resampling.
 
-    A cell with a gate is `gated`.
+    A cell with a gate is `gated`. `learned`: what the agendas were drawn from, if from dialogues. `uneven`: sessions
+    differ in length by design.
     """
     gate = GateSums() if gated else None
     seen = outlines_of(gate.watching(sessions) if gate else sessions)
@@ -215,6 +235,7 @@ def refine_metrics(
         gate=of_gate,
         ci=_intervals(bootstrap, _sustained(done, length), passes, regression, gate_ends),
         composite=_composite(done, bootstrap, seen.conflicts),
+        learned=learned, n=Sizes(pass_at_1=[size(figure) for figure in passes]) if uneven else None,
         **spending(seen.tokens, effort or Effort()),
     )  # fmt: skip
     return metrics.model_dump(mode="json")

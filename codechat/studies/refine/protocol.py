@@ -32,7 +32,8 @@ from codechat.run.protocols.dialogue import (
 from codechat.sandbox.languages import without_thinking
 from codechat.sandbox.suites import Suite
 from codechat.studies.refine.agdis import Agdis, Codes, Selection, adherence, recorded_selection
-from codechat.studies.refine.agendas import AgendaConfig, draw, type_of, types_at
+from codechat.studies.refine.agendas import AGENDAS, AgendaConfig, draw, type_of, types_at
+from codechat.studies.refine.agendas.learned import learn
 from codechat.studies.refine.gate import ASSUMED, PROMPT, Answered, Gate, GateKind, GateTests
 from codechat.studies.refine.gate_metrics import with_gate
 from codechat.studies.refine.metrics import REFINE, refine_metrics
@@ -149,13 +150,13 @@ class Refine:
                 yield Ask(ADHERENCE, turn, question, times=several * share, shared=head)
 
     def agenda(self, generator: random.Random) -> list[str]:
-        return draw(self._agenda, generator)
+        return draw(self._agenda, generator, self._instructions)
 
     async def run(self, task: Task, kit: Kit) -> None:
-        agendas = [
-            types_at(self._agenda, kit.log.agenda, place, kit.generator(f"agenda/{place}", self._agenda.seed))
-            for place in range(self._agenda.composite)
-        ]
+        agenda, config = kit.log.agenda, self._agenda
+        draws = [kit.generator(f"agenda/{place}", config.seed) for place in range(config.composite)]
+        agendas = [types_at(config, agenda, place, drawn, self._instructions) for place, drawn in enumerate(draws)]
+        turns = len(agenda) + 1
         history = self._prompts.begin(task)
         pool = {name: {one.id: one for one in each} for name, each in self._by_type(task.target.language).items()}
         firsts: set[str] = set()
@@ -163,7 +164,7 @@ class Refine:
         selection: Selection | None = None
         codes = Codes()
         async with grade_in_order() as grading:
-            for turn in range(self._agenda.turns):
+            for turn in range(turns):
                 if turn > 0:
                     if (recorded := kit.recorded(turn)) is not None:  # applicability is not judged again
                         selection = recorded_selection(recorded, ChainMap(*pool.values()))
@@ -181,13 +182,13 @@ class Refine:
                         further.update(one.id for one in selection.instructions[1:])
                         history += (Message("user", self._prompts.ask(selection.instructions, task)),)
                 chosen = selection.instructions if selection else ()
-                is_last, suite = turn + 1 == self._agenda.turns, suite_of(task)
+                is_last, suite = turn + 1 == turns, suite_of(task)
                 asked = partial(kit.ask, instruction=next(iter(chosen), None), further=chosen[1:])
                 ask = partial(asked, UNDER_TEST, turn, code=codes.at(None) or None)
                 try:
                     answered = await self._gate.answer(kit, turn, history, suite, ask, final=is_last)
                 except ContextOverflow:
-                    remaining = range(turn, self._agenda.turns)
+                    remaining = range(turn, turns)
                     grading.start(partial(overflow, kit, remaining, selection, history))
                     break
                 before = codes.at(selection.read_turn if selection else None)
@@ -206,7 +207,9 @@ class Refine:
         return found
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
-        return self._metrics(sessions, seed=seed, effort=effort)
+        learns = AGENDAS.of(self._agenda).traits.learns
+        learned = learn(self._agenda, self._instructions) if learns and self._pool else None
+        return self._metrics(sessions, seed=seed, effort=effort, learned=learned, uneven=learns)
 
 
 @PROTOCOLS.register(

@@ -51,7 +51,7 @@ def filled(model: type[Config]) -> Config:
         elif isinstance(field.annotation, type) and issubclass(field.annotation, Config):
             values[name] = filled(field.annotation)
         else:
-            values[name] = str(given) if name == "path" else f"some {name}"
+            values[name] = str(given) if name in ("path", "from") else f"some {name}"
     return model.model_construct(**values)
 
 
@@ -107,7 +107,8 @@ def test_an_option_acts_as_it_is_declared(config: CellConfig, place: Place, coun
         ("model", "path"),
         ("judge", "path"),
         ("protocol", "path"),
-    ):  # a recording, or a model, has to be there: its content counts, its place does not
+        ("agenda", "from"),
+    ):  # a recording, a model or dialogues have to be there: its content counts, its place does not
         here = Path(getattr(getattr(config, place[0]), place[1]))
         elsewhere = here.parent / ".." / here.parent.name / here.name
         assert identity(changed(config, place, str(elsewhere))) == identity(config)

@@ -1,14 +1,16 @@
 """Evaluation agendas A(N, D): the type of instruction of every turn, fixed before the session (paper III-C)."""
 
 import random
-from collections.abc import Mapping
-from typing import Literal, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
 from codechat.base.config import Config, original_option, result_option
 from codechat.base.domain import CHANGES, SCOPES, Instruction
-from codechat.base.registry import NoTraits, Registry
+from codechat.base.errors import UserError
+from codechat.base.registry import Registry
 
 Axis = Literal["scope", "change", "cell"]
 
@@ -17,7 +19,8 @@ TYPES: Mapping[Axis, tuple[str, ...]] = {
     "change": CHANGES,
     "cell": tuple(f"{scope}/{change}" for scope in SCOPES for change in CHANGES),
 }
-__all__ = ["AGENDAS", "TYPES", "AgendaConfig", "Axis", "draw", "type_of", "types_at"]
+LONGEST_BLOCK = 100
+__all__ = ["AGENDAS", "TYPES", "AgendaConfig", "Axis", "draw", "nests", "type_of", "types_at"]
 
 
 class AgendaConfig(Config):
@@ -31,8 +34,10 @@ class AgendaConfig(Config):
     sampling: str = original_option(
         "quota", "quota: D as exact counts (largest remainder); iid: each turn drawn from D"
     )
-    order: Literal["shuffled", "grouped"] = original_option(
-        "shuffled", "quota only: shuffled per session, or grouped by type in the order of the axis"
+    order: Literal["shuffled", "grouped", "blocks"] = original_option(
+        "shuffled",
+        "quota only: shuffled per session, grouped by type in the order of the axis, or in shuffled blocks, each of "
+        "the smallest size with D exact, so that a shorter agenda is the beginning of a longer one",
     )
     sequence: list[str] | None = original_option(
         None, "the types turn by turn, repeated or cut to N-1 entries; takes the place of distribution", min_length=1
@@ -58,6 +63,9 @@ class AgendaConfig(Config):
             weights = self.distribution.values()
             if any(not 0 <= weight < float("inf") for weight in weights) or not sum(weights) > 0:
                 raise ValueError("distribution: weights must be at least 0 and not all 0")
+        if self.order == "blocks" and not self.block():
+            problem = f"agenda.order=blocks: no block of up to {LONGEST_BLOCK} turns has agenda.distribution exactly"
+            raise UserError(problem, "choose weights with a small common whole, such as 4, 3 and 3, or another order")
         return self
 
     def weights(self) -> dict[str, float]:
@@ -67,23 +75,56 @@ class AgendaConfig(Config):
         total = sum(given.values())
         return {name: given.get(name, 0.0) / total for name in types}
 
+    def block(self) -> list[str]:
+        """The shortest agenda, by type, with D exact; empty if none of up to `LONGEST_BLOCK` turns has it."""
+        for size in range(1, LONGEST_BLOCK + 1):
+            exact = {name: weight * size for name, weight in self.weights().items()}
+            if all(abs(share - round(share)) < 1e-9 for share in exact.values()):
+                return [name for name, share in exact.items() for _ in range(round(share))]
+        return []
 
-AGENDAS: Registry[list[str], NoTraits] = Registry(
-    "agenda", "codechat.studies.refine.agendas", NoTraits, list[str], AgendaConfig, key="sampling"
+
+@dataclass(frozen=True)
+class AgendaTraits:
+    """`nests`: a shorter agenda is the beginning of a longer one for every order. `learns`: the third argument is
+    the pool's instructions, and sessions differ in length up to N."""
+
+    nests: bool = False
+    learns: bool = False
+
+
+AGENDAS: Registry[list[str], AgendaTraits] = Registry(
+    "agenda", "codechat.studies.refine.agendas", AgendaTraits, list[str], AgendaConfig, key="sampling"
 )
 
 
-def draw(config: AgendaConfig, generator: random.Random) -> list[str]:
-    """The session's agenda: N-1 types, entry t-1 for turn t."""
+def nests(options: Mapping[str, Any]) -> bool:
+    """Whether a shorter agenda with these options of a config.yaml is the beginning of a longer one."""
+    sampled = any(each.traits.nests for each in AGENDAS if each.name == options.get("sampling"))
+    return sampled or options.get("order") == "blocks" or options.get("sequence") is not None
+
+
+def draw(config: AgendaConfig, generator: random.Random, instructions: Sequence[Instruction] = ()) -> list[str]:
+    """The session's agenda: N-1 types, or fewer if lengths are learned; entry t-1 is for turn t.
+
+    `instructions` are the pool's.
+    """
     count = config.turns - 1
     if config.sequence is not None:
         return [config.sequence[index % len(config.sequence)] for index in range(count)]
-    return AGENDAS.build(config, generator)
+    further = (instructions,) if AGENDAS.of(config).traits.learns else ()
+    return AGENDAS.build(config, generator, *further)
 
 
-def types_at(config: AgendaConfig, agenda: list[str], place: int, generator: random.Random) -> list[str]:
-    """The types of the turns' instructions at a place in the request; the agenda has the types at place 0."""
-    return draw(config, generator) if place and config.composite_types == "anew" else agenda
+def types_at(
+    config: AgendaConfig, agenda: list[str], place: int, generator: random.Random, instructions: Sequence[Instruction]
+) -> list[str]:
+    """The types of the turns' instructions at a place in the request; the agenda has the types at place 0.
+
+    Where types are drawn anew and a learned length is shorter, the last turns have the agenda's types.
+    """
+    anew = draw(config, generator, instructions) if place and config.composite_types == "anew" else []
+    return [*anew, *agenda[len(anew) :]]
 
 
 def type_of(instruction: Instruction, axis: Axis) -> str:
@@ -95,6 +136,11 @@ def type_of(instruction: Instruction, axis: Axis) -> str:
 def quota(config: AgendaConfig, generator: random.Random) -> list[str]:
     """D as exact counts by largest remainder, ties broken by the session's generator, then shuffled (paper III-C)."""
     count = config.turns - 1
+    if config.order == "blocks":
+        block, drawn = config.block(), list[str]()
+        while len(drawn) < count:
+            drawn += generator.sample(block, len(block))
+        return drawn[:count]
     weights = config.weights()
     # Rounding keeps 1/3 * 9 at 3: floats just under an integer must not lose a whole unit.
     exact = {name: round(weight * count, 9) for name, weight in weights.items()}
@@ -110,7 +156,7 @@ def quota(config: AgendaConfig, generator: random.Random) -> list[str]:
     return agenda
 
 
-@AGENDAS.register("iid", AgendaConfig)
+@AGENDAS.register("iid", AgendaConfig, nests=True)
 def iid(config: AgendaConfig, generator: random.Random) -> list[str]:
     """Each turn's type drawn independently from D."""
     weights = config.weights()

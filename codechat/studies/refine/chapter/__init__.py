@@ -20,7 +20,8 @@ from codechat.report.generic.tables import costs, counts
 from codechat.report.metrics import Measures
 from codechat.report.metrics.counts import OF_ENGINE, SKIPPED_UNPARSABLE
 from codechat.report.metrics.measures import FIELD, interval_of
-from codechat.studies.refine.chapter import comparisons, composite, gate, outcomes, tables, twins
+from codechat.studies.refine.agendas.learned import Learned
+from codechat.studies.refine.chapter import agendas, comparisons, composite, gate, outcomes, tables, twins
 from codechat.studies.refine.chapter.comparisons import AXES, SUSTAINED, ablation_table
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison, together
 from codechat.studies.refine.chapter.page import DRAWINGS, headline, sections_of
@@ -90,6 +91,8 @@ class RefineChapter(Chapter):
             accepted = sum(found["accepted"].values())
             told = f"{found['turns']} turns asked again, {accepted} accepted, {found['given_up']} given up"
             yield "gate", f"{told}; code that stands {ends_text(found['standing'])}"
+        if learned := metrics.get(agendas.LEARNED):
+            yield "agendas from", agendas.learned_words(Learned.model_validate(learned))
 
     def write_tables(self, measures: Measures, metrics: Mapping[str, Any], folder: Path) -> None:
         intervals = [Interval.of(ends) for ends in interval_of(metrics, REFINE.series[0])]
@@ -113,7 +116,8 @@ class RefineChapter(Chapter):
         several = {composite.GROUP: composite.TITLE} if composite.is_in(comparison) else {}
         paired = {twins.GROUP: twins.TITLE} if twins.pairs_of(comparison) else {}
         gated = {GATE: gate.TITLE} if any(GATE in found.cell.metrics for found in comparison.cells) else {}
-        return several | {key: GROUPS[key] for key in first} | gated | paired | GROUPS | repeated
+        before = several | {key: GROUPS[key] for key in first} | gated | paired
+        return before | GROUPS | agendas.groups(comparison) | repeated
 
     def tables(self, comparison: RefineComparison) -> Iterator[Table]:
         yield from (table(comparison) for table in TABLES)
@@ -129,6 +133,7 @@ class RefineChapter(Chapter):
         yield from filter(None, (gate.table(comparison), comparisons.by_language(comparison)))
         yield from filter(None, (ablation_table(comparison, axis) for axis in AXES))
         yield from [twins.table(beside)] if (beside := twins.pairs_of(comparison)) else []
+        yield from agendas.tables(comparison)
         yield from repeats.tables(comparison)
         yield from composite.tables(comparison)
         yield from filter(None, (tables.datasets(comparison),))
@@ -142,6 +147,7 @@ class RefineChapter(Chapter):
         yield from DRAWINGS
         yield from outcomes.drawings(together(comparison))
         yield from gate.drawings(comparison)
+        yield from agendas.drawings(comparison)
         yield from repeats.drawings(comparison)
         yield from [twins.FIGURE] if twins.pairs_of(comparison) else []
         yield from composite.drawings(comparison)

@@ -84,8 +84,12 @@ class Outcomes(SessionVerdicts):
         return figure
 
     def surviving(self, turn: int) -> TaskRatio:
-        """Sessions that have passed at every turn up to this one."""
-        return self.figure([length > turn for length in self.sustained])
+        """Sessions that have passed at every turn up to this one, if they have it."""
+        figure = TaskRatio()
+        for task, verdicts, length in zip(self.tasks, self.passed, self.sustained, strict=True):
+            if len(verdicts) > turn:
+                figure.count(task, length > turn)
+        return figure
 
     def sustained_turns(self, turns: int | None = None) -> TaskRatio:
         """MST; with `turns`, of sessions cut after so many, to compare cells of several lengths."""

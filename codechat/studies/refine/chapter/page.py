@@ -31,7 +31,7 @@ from codechat.report.generic.factors import Study, panels_of
 from codechat.report.metrics.counts import SKIPPED_UNPARSABLE
 from codechat.report.metrics.measures import interval_of
 from codechat.report.metrics.statistics import TaskRatio, mean_of, rate
-from codechat.studies.refine.chapter import comparisons
+from codechat.studies.refine.chapter import agendas, comparisons
 from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison, setups_of
 from codechat.studies.refine.metrics import REFINE
 
@@ -167,7 +167,8 @@ def sections_of(comparison: RefineComparison, groups: Sequence[str], study: Stud
     shown = {card.cell.folder for card in cards}
     cards += [_card(line(cell, cell.model), []) for cell in comparison.loaded if cell.folder not in shown]
     meaning = [comparisons.MEANING] if comparisons.has_labels(comparison) else []
-    notes = (BOARD_NOTE, *meaning, *overview.pooling_notes(comparison.loaded))
+    learned = [f"Agendas were learned from {words}." for words in agendas.learned_in(comparison)]
+    notes = (BOARD_NOTE, *meaning, *learned, *overview.pooling_notes(comparison.loaded))
     ranked = Section("leaderboard", "Leaderboard", "Leaderboard", (*notes, *_boards(comparison.loaded, found)))
     survival = Section("survival", "How long code stays alive", "", (ALIVE_NOTE, charts))
     return [
