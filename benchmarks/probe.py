@@ -10,6 +10,8 @@ inputs in OUT (`--out`), one JSON object a line.
 import argparse
 import asyncio
 import json
+import sys
+import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -60,8 +62,11 @@ async def probe(asked: Any, dataset: Any, samples: list[Sample], sandbox: Any) -
             fresh = await make_inputs(task, runner, count=asked.n, seed=asked.seed, source=asked.source)
             made.append(fresh)
             turns = [PassingTurn("", "", "", number, samples[number].program, None) for number in by_task[task.task_id]]
+            began = time.monotonic()
             for turn in await _probed(TaskTurns(dataset, task, turns), runner, fresh.arguments()):
                 found[turn.turn] = turn.reference
+            seconds = time.monotonic() - began
+            print(f"{len(made)}/{len(dataset.tasks)} {task.task_id} {len(turns)} programs {seconds:.1f} s", file=sys.stderr)
 
     slots = asyncio.Semaphore(WORKERS + 1)
     async with asyncio.TaskGroup() as group:

@@ -91,7 +91,7 @@ async def make_inputs(task: Task, runner: Runner, *, count: int, seed: int, sour
     made = refused = undefined = 0
     for _ in range(ROUNDS):
         wanted = count - len(kept)
-        drawn = dict(_draw(mutator, shape, seen, 2 * wanted, DRAWS * wanted))
+        drawn = dict(sorted(_draw(mutator, shape, seen, 2 * wanted, DRAWS * wanted), key=_length))
         valid = await _valid(task, runner, drawn)
         defined = await _defined(runner, valid, TOTAL_S / count)
         made, refused, undefined = (
@@ -103,14 +103,18 @@ async def make_inputs(task: Task, runner: Runner, *, count: int, seed: int, sour
         kept |= dict(list(defined.items())[:wanted])
         if len(kept) == count or not drawn:
             break
-    texts = sorted(kept, key=lambda text: (len(text), text))
-    same = await _same_again(runner, [kept[text] for text in texts])
-    inputs = [text for text, agrees in zip(texts, same, strict=True) if agrees]
-    undefined += len(texts) - len(inputs)
+    kept = dict(sorted(kept.items(), key=_length))
+    same = await _same_again(runner, list(kept.values()))
+    inputs = [text for text, agrees in zip(kept, same, strict=True) if agrees]
+    undefined += len(kept) - len(inputs)
     return FreshInputs(
         task_id=task.task_id, count=count, seed=seed, source=source,
         made=made, refused=refused, undefined=undefined, inputs=inputs,
     )  # fmt: skip
+
+
+def _length(pair: tuple[str, Arguments]) -> tuple[int, str]:
+    return len(pair[0]), pair[0]
 
 
 def _draw(mutator: Mutator, shape: Shape, seen: set[str], most: int, draws: int) -> Iterator[tuple[str, Arguments]]:
@@ -138,7 +142,7 @@ def _reads_back(text: str) -> bool:
 async def _valid(task: Task, runner: Runner, drawn: dict[str, Arguments]) -> dict[str, Arguments]:
     if task.contract is None or not drawn:
         return drawn
-    results = await runner.run(task.contract, list(drawn.values()))
+    results = await runner.run(task.contract, list(drawn.values()), runner.sandbox.config.min_cpu_s)
     return {text: drawn[text] for text, result in zip(drawn, results, strict=True) if result.kind == "value"}
 
 
@@ -146,7 +150,7 @@ async def _defined(runner: Runner, valid: dict[str, Arguments], share_s: float) 
     """Inputs on which the reference gives a comparable result, in a part of the time that programs may take."""
     config = runner.sandbox.config
     longest_s = max(REFERENCE_S, min(config.min_cpu_s, share_s) / config.cpu_factor)
-    results = await runner.run(runner.calls.reference or "", list(valid.values()), timed=True)
+    results = await runner.run(runner.calls.reference or "", list(valid.values()), longest_s, timed=True)
     return {
         text: valid[text]
         for text, result in zip(valid, results, strict=True)
@@ -159,8 +163,9 @@ async def _same_again(runner: Runner, inputs: Sequence[Arguments]) -> list[bool]
     if not inputs:
         return []
     reference = runner.calls.reference or ""
-    first = await runner.run(reference, inputs)
-    backwards = list(reversed(await runner.run(reference, inputs[::-1])))
+    limit_s = runner.sandbox.config.min_cpu_s
+    first = await runner.run(reference, inputs, limit_s)
+    backwards = list(reversed(await runner.run(reference, inputs[::-1], limit_s)))
     again = await runner.run_again(reference, inputs)
     atol = tolerance(runner.calls, first)
     other = {

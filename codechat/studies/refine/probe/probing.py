@@ -208,7 +208,8 @@ class _Probe:
 async def _probed(each: TaskTurns, runner: Runner, inputs: Sequence[Arguments]) -> list[ProbedTurn]:
     """The records of a task's turns. Every program runs once, and once more on inputs on which it differs from the
     reference, in a new process: what differs by its earlier calls alone does not count."""
-    expected = await runner.run(runner.calls.reference or "", inputs)
+    limit_s = runner.sandbox.config.min_cpu_s
+    expected = await runner.run(runner.calls.reference or "", inputs, limit_s)
     atol = tolerance(runner.calls, expected)
     found: dict[str, list[Result]] = {}
 
@@ -216,9 +217,9 @@ async def _probed(each: TaskTurns, runner: Runner, inputs: Sequence[Arguments]) 
         return compared(inputs, one, other, differing(runner.calls, atol, inputs, one, other))
 
     for program in dict.fromkeys(turn.program for turn in each.turns):
-        results = found[program] = await runner.run(program, inputs)
+        results = found[program] = await runner.run(program, inputs, limit_s)
         numbers = differing(runner.calls, atol, inputs, expected, results)
-        again = await runner.run(program, [inputs[number] for number in numbers]) if numbers else []
+        again = await runner.run(program, [inputs[number] for number in numbers], limit_s) if numbers else []
         for number, result in zip(numbers, again, strict=True):
             results[number] = result
     return [

@@ -98,12 +98,12 @@ def _exception(name: str) -> Result:
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs programs of a task on inputs. A program may take as long for each as the sandbox grants at least."""
+    """Runs programs of a task on inputs. A program may take `limit_s` CPU seconds for each."""
 
     sandbox: Sandbox
     calls: Calls
 
-    async def run(self, source: str, inputs: Sequence[Arguments], *, timed: bool = False) -> list[Result]:
+    async def run(self, source: str, inputs: Sequence[Arguments], limit_s: float, *, timed: bool = False) -> list[Result]:
         """A result for each input. Raises `InfrastructureError` if the sandbox fails."""
         program, name = _caught(source, self.calls.entry_point)
         job = {
@@ -115,11 +115,13 @@ class Runner:
             "flush_after": -1,
         }
         try:
-            return await self.sandbox.lend(lambda box: self._run(box, job, name, inputs))
+            return await self.sandbox.lend(lambda box: self._run(box, job, name, inputs, limit_s))
         except TakenDown:
             return [LIMIT] * len(inputs)
 
-    def _run(self, box: Box, job: dict[str, object], name: str, inputs: Sequence[Arguments]) -> list[Result]:
+    def _run(
+        self, box: Box, job: dict[str, object], name: str, inputs: Sequence[Arguments], limit_s: float
+    ) -> list[Result]:
         results: list[Result] = []
         left_s, config = TOTAL_S, self.sandbox.config
         for _ in range(MOST_STARTS):
@@ -127,7 +129,7 @@ class Runner:
             if not rest or left_s <= 0:
                 break
             cpu = math.ceil(config.load_cpu_s + left_s) + 1
-            own = {"calls": marshal.dumps(rest, 2), "limits": (config.min_cpu_s,) * len(rest), "cpu": cpu}
+            own = {"calls": marshal.dumps(rest, 2), "limits": (limit_s,) * len(rest), "cpu": cpu}
             claims = _Claims(name, len(rest))
             ended = box.python(
                 Job(marshal.dumps(job | own, 2), min(config.idle_s, IDLE_S), IDLE_S, float(cpu)), claims.read
