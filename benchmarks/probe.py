@@ -2,9 +2,9 @@
 
     python benchmarks/probe.py humaneval|mbpp PATH SAMPLES.jsonl [SAMPLES.jsonl …] [--n 200] [--source base|all]
 
-PATH is the release's JSONL (.gz), SAMPLES is what `codechat verify` wrote. Samples that pass the base tests are run on fresh inputs made from them: of samples that
-the plus tests fail, the share that differs is printed; of samples that pass everything too, with the smallest differing
-inputs in OUT (`--out`), one JSON object a line.
+PATH is the release's JSONL (.gz), SAMPLES is what `codechat verify` wrote. Samples that pass the base tests are run on
+fresh inputs made from them: of samples that the plus tests fail, the share that differs is printed; of samples that
+pass all tests too. `--out FILE` gets each with the smallest differing input, one JSON object a line.
 """
 
 import argparse
@@ -66,7 +66,10 @@ async def probe(asked: Any, dataset: Any, samples: list[Sample], sandbox: Any) -
             for turn in await _probed(TaskTurns(dataset, task, turns), runner, fresh.arguments()):
                 found[turn.turn] = turn.reference
             seconds = time.monotonic() - began
-            print(f"{len(made)}/{len(dataset.tasks)} {task.task_id} {len(turns)} programs {seconds:.1f} s", file=sys.stderr)
+            print(
+                f"{len(made)}/{len(dataset.tasks)} {task.task_id} {len(turns)} programs {seconds:.1f} s",
+                file=sys.stderr,
+            )
 
     slots = asyncio.Semaphore(WORKERS + 1)
     async with asyncio.TaskGroup() as group:
@@ -80,12 +83,18 @@ async def probe(asked: Any, dataset: Any, samples: list[Sample], sandbox: Any) -
         own = [number for number in found if samples[number].row["passed"] is wanted]
         differ = [number for number in own if found[number].differs]
         tasks = {samples[number].task.task_id for number in own}
-        print(f"{len(own)} samples of {len(tasks)} tasks pass the base tests and {words}: "
-              f"{len(differ)} differ on fresh inputs ({100 * len(differ) / max(1, len(own)):.1f} %)")
+        print(
+            f"{len(own)} samples of {len(tasks)} tasks pass the base tests and {words}: "
+            f"{len(differ)} differ on fresh inputs ({100 * len(differ) / max(1, len(own)):.1f} %)"
+        )
     if asked.out:
         rows = [
-            {"task_id": samples[n].task.task_id, "passed": samples[n].row["passed"], "solution": samples[n].program,
-             **found[n].model_dump()}
+            {
+                "task_id": samples[n].task.task_id,
+                "passed": samples[n].row["passed"],
+                "solution": samples[n].program,
+                **found[n].model_dump(),
+            }
             for n in sorted(found)
         ]
         asked.out.write_text("".join(json.dumps(row) + "\n" for row in rows))

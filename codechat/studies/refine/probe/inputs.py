@@ -1,5 +1,6 @@
 """Fresh valid inputs of tasks, in a file for each content of a dataset, so that all models meet the same inputs."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -59,7 +60,8 @@ def is_probeable(task: Task) -> bool:
 
 def file_of(folder: Path, dataset: Dataset) -> Path:
     """The file with the inputs of a dataset."""
-    return folder / f"{dataset.name}-{dataset.content_hash[:8]}.jsonl"
+    name = re.sub(r"[^\w.-]", "-", dataset.name)  # a user's name may have any character
+    return folder / f"{name}-{dataset.content_hash[:8]}.jsonl"
 
 
 def read_inputs(path: Path) -> dict[str, FreshInputs]:

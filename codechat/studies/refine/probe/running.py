@@ -16,8 +16,8 @@ from codechat.sandbox.suites.values import decode_value
 from codechat.sandbox.watch import Frames, Malformed
 from codechat.studies.refine.probe.mutating import Arguments
 
-TOTAL_S, IDLE_S = 10.0, 10.0  # CPU seconds, and seconds of waiting, of a program over all inputs
-MOST_STARTS = 12  # processes of a program: an input that ends one is left out of the next
+TOTAL_S, IDLE_S = 5.0, 10.0  # CPU seconds, and seconds of waiting, of a program over all inputs
+MOST_STARTS = 8  # processes of a program: an input that ends one is left out of the next
 OUTPUT = 16 << 20  # bytes of results
 LIMITS = frozenset(("MemoryError", "RecursionError"))  # exceptions that depend on limits
 OTHER_SEED = "1"  # of string hashes: the sandbox has 0
@@ -103,7 +103,9 @@ class Runner:
     sandbox: Sandbox
     calls: Calls
 
-    async def run(self, source: str, inputs: Sequence[Arguments], limit_s: float, *, timed: bool = False) -> list[Result]:
+    async def run(
+        self, source: str, inputs: Sequence[Arguments], limit_s: float, *, timed: bool = False
+    ) -> list[Result]:
         """A result for each input. Raises `InfrastructureError` if the sandbox fails."""
         program, name = _caught(source, self.calls.entry_point)
         job = {
@@ -128,7 +130,7 @@ class Runner:
             rest = [tuple(arguments) for arguments in inputs[len(results) :]]
             if not rest or left_s <= 0:
                 break
-            cpu = math.ceil(config.load_cpu_s + left_s) + 1
+            cpu = math.ceil(left_s) + 1
             own = {"calls": marshal.dumps(rest, 2), "limits": (limit_s,) * len(rest), "cpu": cpu}
             claims = _Claims(name, len(rest))
             ended = box.python(
