@@ -166,7 +166,13 @@ class Mutator:
     def _float(self, value: float) -> float:
         r = self._random
         return r.choice(
-            (float(self._int(int(value))), round(value + r.uniform(-2, 2), 2), round(value, 1), -value, value / 2)
+            (
+                float(self._int(int(value) if abs(value) <= LARGEST else 0)),
+                round(value + r.uniform(-2, 2), 2),
+                round(value, 1),
+                -value,
+                value / 2,
+            )
         )
 
     def _complex(self, value: complex) -> complex:
