@@ -20,7 +20,7 @@ from codechat.datasets import DATASETS
 from codechat.run.results.samples import Sample, read_samples
 from codechat.sandbox import SANDBOXES
 from codechat.studies.refine.probe.inputs import is_probeable, make_inputs, write_inputs
-from codechat.studies.refine.probe.probing import PassingTurn, TaskTurns, _probed
+from codechat.studies.refine.probe.probing import PassingTurn, TaskTurns, probed_turns
 from codechat.studies.refine.probe.running import Runner
 
 WORKERS = 2
@@ -63,7 +63,7 @@ async def probe(asked: Any, dataset: Any, samples: list[Sample], sandbox: Any) -
             made.append(fresh)
             turns = [PassingTurn("", "", "", number, samples[number].program, None) for number in by_task[task.task_id]]
             began = time.monotonic()
-            for turn in await _probed(TaskTurns(dataset, task, turns), runner, fresh.arguments()):
+            for turn in await probed_turns(TaskTurns(dataset, task, turns), runner, fresh.arguments()):
                 found[turn.turn] = turn.reference
             seconds = time.monotonic() - began
             print(

@@ -171,7 +171,7 @@ class _Probe:
             canonical_json([each.dataset.content_hash, fresh.model_dump(), config, list(map(vars, each.turns))])
         )
         if key not in self._known:
-            turns = await _probed(each, runner, fresh.arguments())
+            turns = await probed_turns(each, runner, fresh.arguments())
             self._known[key] = [turn.model_dump() for turn in turns]
             append_line(self._partial, canonical_json({"key": key, "turns": self._known[key]}))
         place = each.dataset.content_hash, each.task.task_id
@@ -205,7 +205,7 @@ class _Probe:
         return list(_summary(work, turns))
 
 
-async def _probed(each: TaskTurns, runner: Runner, inputs: Sequence[Arguments]) -> list[ProbedTurn]:
+async def probed_turns(each: TaskTurns, runner: Runner, inputs: Sequence[Arguments]) -> list[ProbedTurn]:
     """The records of a task's turns. Every program runs once, and once more on inputs on which it differs from the
     reference, in a new process: what differs by its earlier calls alone does not count."""
     limit_s = runner.sandbox.config.min_cpu_s
