@@ -108,6 +108,11 @@ COMMANDS = {
     "rescore": Command(
         "commands.rescore:run_rescore", "run=DIR [judge=J] out=DIR", "test and judge recorded replies again"
     ),
+    "probe": Command(
+        "commands.probe:run_probe",
+        "runs=DIR[,DIR] out=DIR [n=200 seed=0 from=all|base inputs=DIR]",
+        "run passing code of finished cells on fresh valid inputs: changes that the tests do not see; no model",
+    ),
     "audit": Command(
         "commands.audit:run_audit",
         "export|score …",

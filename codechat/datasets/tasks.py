@@ -57,7 +57,8 @@ class Task:
     `prompt` is the dataset's problem text, `target` the requirements on an answer, `suite` the task's tests.
     `reference` is a complete right program, shown to baselines and to the sandbox, never to a model under test.
     `requirements` are asked after the prompt, in order, if the dataset has a conversation. `level` is the dataset's
-    grading. `workspace` is the repository in which commands run.
+    grading. `workspace` is the repository in which commands run. `contract` is a whole program whose entry point raises
+    `AssertionError` for arguments that the task does not allow.
     """
 
     task_id: str
@@ -68,6 +69,7 @@ class Task:
     requirements: tuple[Requirement, ...] = ()
     level: str | None = None
     workspace: Workspace | None = None
+    contract: str | None = None
 
     plural: ClassVar[str] = "programming tasks"
     """The name of tasks of this kind in messages."""

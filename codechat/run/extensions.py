@@ -1,11 +1,15 @@
-"""Additions of studies to commands, in files `commands.py`: topics of `codechat list`, folders of `codechat cache`."""
+"""Additions of studies to commands, in files `commands.py` and `commands_*.py`: topics of `codechat list`, folders of
+`codechat cache`, and the work of `codechat probe`.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from codechat.base.plugins import import_study_files
+from codechat.sandbox import SandboxConfig
 
 
 class Section(NamedTuple):
@@ -40,14 +44,48 @@ class StudyCache(NamedTuple):
     clear: Callable[[], CacheContents]
 
 
+@dataclass(frozen=True)
+class Probing:
+    """The cells (folders, or folders of such), the folder for the results, and the inputs: `count` a task, made with
+    `seed` from `all` inputs of the task or its `base` ones; `inputs` is a folder with inputs of an earlier probe."""
+
+    cells: Sequence[Path]
+    out: Path
+    count: int
+    seed: int
+    source: Literal["all", "base"]
+    inputs: Path | None
+
+    @property
+    def making(self) -> tuple[int, int, str]:
+        """All that decides new inputs beside the task."""
+        return self.count, self.seed, self.source
+
+
+class Prober(Protocol):
+    async def __call__(
+        self,
+        asked: Probing,
+        sandbox_config: SandboxConfig,
+        workers: int,
+        note: Callable[[str], None],
+        progress: Callable[[int, int], None],
+    ) -> list[str]:
+        """Probe the cells; returns the lines of a summary. `progress` gets the numbers of done and of all tasks.
+
+        Raises `UserError` for the user's mistakes and `InfrastructureError` if the sandbox fails.
+        """
+
+
 class Extensions(NamedTuple):
     """Additions by name. A topic makes a listing of composed values, None without settings."""
 
     topics: dict[str, Callable[[Mapping[str, Any] | None], Listing]]
     caches: dict[str, StudyCache]
+    probers: dict[str, Prober]
 
 
-_ADDED = Extensions({}, {})
+_ADDED = Extensions({}, {}, {})
 
 
 def add_topic(name: str, listing: Callable[[Mapping[str, Any] | None], Listing]) -> None:
@@ -57,6 +95,11 @@ def add_topic(name: str, listing: Callable[[Mapping[str, Any] | None], Listing])
 
 def add_cache(name: str, cache: StudyCache) -> None:
     _ADDED.caches[name] = cache
+
+
+def add_prober(name: str, prober: Prober) -> None:
+    """Add the work of `codechat probe` for a study's cells."""
+    _ADDED.probers[name] = prober
 
 
 @cache

@@ -26,8 +26,8 @@ VERSIONS = ("fitting", "newest")
 VERSIONS_MEANING = f"{' or '.join(VERSIONS)}: the versions that the tests are known to fit, or none"
 
 
-class _View:
-    """Progress of the samples or references."""
+class View:
+    """Progress of samples, references or tasks."""
 
     def __init__(self, unit: str) -> None:
         self._unit, self._done, self._of, self._began = unit, 0, 0, time.monotonic()
@@ -58,7 +58,7 @@ def verify(words: Sequence[str]) -> int:
     given = parse_words(files, known, required=SETTINGS if files else ())
     config = compose(settings).config
     workers = HARDWARE.build(config.hardware).workers
-    view = _View("samples" if given else "references")
+    view = View("samples" if given else "references")
     with FactsBar(view.state):
         common: Any = {"workers": workers, "view": view}
         if given:

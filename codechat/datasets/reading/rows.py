@@ -35,7 +35,7 @@ from codechat.sandbox.suites.calls import Calls, Driven, only_expressible, requi
 from codechat.sandbox.suites.calls.oracle import Oracle
 
 PYTHON = "python"
-_EVALPLUS = frozenset({"contract", "test", "assertion"})  # its fields that are not used here
+_EVALPLUS = frozenset({"test", "assertion"})  # its fields that are not used here
 RESERVED = "task"  # the id of the task's own tests
 REMEDY = (
     "a line is one JSON object with task_id, prompt, entry_point, canonical_solution, and base_input, tests or suite; "
@@ -119,6 +119,7 @@ class TaskRow(BaseModel):
     tests: Snippets = []
     suite: GivenSuite = None
     requirements: list[RequirementRow] = []
+    contract: str | None = None
 
     @field_validator("entry_point")
     @classmethod
@@ -192,7 +193,10 @@ class TaskRow(BaseModel):
                 raise ValueError(f"prompt: without canonical_solution it must show the line '{line}'")
         target = Target(self.language, self.entry_point, signature)
         suite = self._suite(reference, adapt)
-        return Task(self.task_id, self.prompt, target, suite, reference, tuple(self.named_requirements(reference)))
+        requirements = tuple(self.named_requirements(reference))
+        asserts = (self.contract or "").rstrip()
+        contract = f"{reference}\n\n\n{signature}\n{asserts}\n" if reference and signature and asserts else None
+        return Task(self.task_id, self.prompt, target, suite, reference, requirements, contract=contract)
 
     def _assess(self, suite: Any, tests: Sequence[str], reference: str | None) -> Suite:
         """The given suite, or else assertions; assertions get the task's reference."""
@@ -284,6 +288,7 @@ def hash_rows(rows: list[TaskRow]) -> str:
 def _unused(row: TaskRow) -> dict[str, Any]:
     newer = {name: bool(getattr(row, name)) for name in ("tests", "suite", "requirements")}
     newer |= {"language": row.language != PYTHON, "signature": row.driven}
+    newer["contract"] = False  # it decides no verdict
     unused: dict[str, Any] = {name: True for name, used in newer.items() if not used}
     if row.requirements:
         unused["requirements"] = {i: {"suite"} for i, each in enumerate(row.requirements) if each.suite is None}
