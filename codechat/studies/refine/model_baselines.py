@@ -2,14 +2,16 @@
 
 from typing import ClassVar, Literal
 
-from codechat.base.config import Config, original_option
+from codechat.base.config import Config, original_option, result_option
 from codechat.base.domain import Instruction
 from codechat.base.seeding import generator
 from codechat.models import MODELS, BaselineView, ModelConfig
 from codechat.models.baselines import KIND, LABEL, Offline, reference_of
 from codechat.sandbox.languages import language_of
+from codechat.sandbox.suites.calls import Calls
 from codechat.studies.refine.baselines.drifting import add_tree_defect, refactor_tree
 from codechat.studies.refine.baselines.refactoring import add_defect, refactor
+from codechat.studies.refine.baselines.unseen import add_unseen_defect
 from codechat.studies.refine.patterns import READ
 
 BASELINES_VERSION = 2
@@ -69,6 +71,7 @@ class DrifterConfig(ModelConfig):
     regression: ScopeRates = original_option(ScopeRates(), "probability of a defect per scope")
     change_factor: ChangeFactors = original_option(ChangeFactors(), "factor on that probability per change")
     self_correction: float = original_option(0.08, "probability of starting over from the solution", ge=0, le=1)
+    unseen: float = result_option(0.0, "share of defects that no test sees (Python, tested by calls)", ge=0, le=1)
 
     def probability(self, instruction: Instruction) -> float:
         """The probability of a defect at a turn with this instruction."""
@@ -90,6 +93,9 @@ class Drifter(Offline):
     self-correction rate s; q(t+1) = q(t)·(1 − p·d) + (1 − q(t))·s for Pass@1; MST is the sum over the turns of the
     product of (1 − p·d) so far. Measured: d = 98.5 % on starter, 96.3 % on HumanEval+ and on MBPP+.
 
+    With `unseen`, this share of the defects passes every test of the task and is wrong on other valid inputs; where no
+    such defect fits, none is added.
+
     Other languages than Python are changed by their grammar's tree; fewer changes are known there.
     """
 
@@ -108,4 +114,9 @@ class Drifter(Offline):
             made = refactor_tree(before, view.instruction, language, entry_point)
             return (add_tree_defect(made, language, draw) or made) if fate < breaks else made
         made = refactor(before, view.instruction, entry_point).code
-        return (add_defect(made, draw) or made) if fate < breaks else made
+        if fate >= breaks:
+            return made
+        if self.config.unseen and draw.random() < self.config.unseen:
+            inputs = view.task.suite.inputs if isinstance(view.task.suite, Calls) else ()
+            return add_unseen_defect(made, entry_point, inputs, draw) or made
+        return add_defect(made, draw) or made

@@ -9,7 +9,9 @@ from pydantic import ValidationError
 
 from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
+from codechat.base.records import SessionRecord
 from codechat.report.chapters import Chapter, register, study_of
+from codechat.report.comparison import LoadedCell
 from codechat.report.data import Column, Drawing, Headline, Interval, Section, Table, Value
 from codechat.report.drawing import write_cell_figures
 from codechat.report.formats import as_csv
@@ -19,11 +21,12 @@ from codechat.report.generic.tables import costs, counts
 from codechat.report.metrics import Measures
 from codechat.report.metrics.counts import OF_ENGINE, SKIPPED_UNPARSABLE
 from codechat.report.metrics.measures import FIELD, interval_of
-from codechat.studies.refine.chapter import comparisons, outcomes, tables
+from codechat.studies.refine.chapter import comparisons, outcomes, probed, tables
 from codechat.studies.refine.chapter.comparisons import AXES, SUSTAINED, ablation_table
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison, together
 from codechat.studies.refine.chapter.page import DRAWINGS, headline, sections_of
 from codechat.studies.refine.metrics import REFINE, RefineMetrics
+from codechat.studies.refine.probe.figures import PROBE
 
 GROUPS = {
     "leaderboard": "Who keeps code working longest",
@@ -105,7 +108,8 @@ class RefineChapter(Chapter):
     def groups(self, comparison: RefineComparison) -> dict[str, str]:
         repeated = {repeats.GROUP: repeats.TITLE} if repeats.pooled_in(comparison) else {}
         first = ("ablations", "pairs") if study_of(comparison).leads else ()
-        return {key: GROUPS[key] for key in first} | GROUPS | repeated
+        unseen = {PROBE: probed.TITLE} if probed.probed_in(comparison) else {}
+        return {key: GROUPS[key] for key in first} | GROUPS | repeated | unseen
 
     def tables(self, comparison: RefineComparison) -> Iterator[Table]:
         yield from (table(comparison) for table in TABLES)
@@ -121,23 +125,30 @@ class RefineChapter(Chapter):
         yield from filter(None, (comparisons.by_language(comparison),))
         yield from filter(None, (ablation_table(comparison, axis) for axis in AXES))
         yield from repeats.tables(comparison)
+        yield from probed.tables(comparison)
         yield from filter(None, (tables.datasets(comparison),))
         yield counts(comparison)
         yield costs(comparison)
 
     def opening(self, tables: Sequence[Table]) -> list[Table]:
-        return [table for table in tables if table.group == outcomes.GROUP or table is tables[0]]
+        return [each for each in tables if each.group == outcomes.GROUP or each is tables[0] or each.name == PROBE]
 
     def drawings(self, comparison: RefineComparison) -> Iterator[Drawing]:
         yield from DRAWINGS
         yield from outcomes.drawings(together(comparison))
         yield from repeats.drawings(comparison)
+        yield from probed.drawings(comparison)
+
+    def shown(self, cell: LoadedCell) -> Iterator[SessionRecord]:
+        return probed.shown(cell) if PROBE in cell.results else super().shown(cell)
 
     def headline(self, comparison: RefineComparison, tables: Sequence[Table]) -> Headline:
         return headline(comparison.loaded, tables)
 
     def sections(self, comparison: RefineComparison) -> list[Section]:
-        return sections_of(comparison, tuple(self.groups(comparison)), study_of(comparison))
+        groups = tuple(key for key in self.groups(comparison) if key != PROBE)
+        *first, results = sections_of(comparison, groups, study_of(comparison))
+        return [*first, *probed.sections(comparison), results]
 
 
 def _write(name: str, keys: Sequence[str], rows: Sequence[tuple[Value, ...]], folder: Path) -> None:
