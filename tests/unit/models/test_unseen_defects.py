@@ -54,6 +54,7 @@ def test_the_tests_do_not_see_it_and_inputs_between_them_do() -> None:
     [
         ("def other(values):\n    return values\n", LISTS),  # no such function
         ("def double(values, limit): return values\n", LISTS),  # no line for it
+        (CODE + "    return double(values[1:], limit)\n", LISTS),  # it gives itself other arguments
         (
             "def double(values, limit):\n    len = sum = limit\n    return values\n",
             [(values, 1) for values, _ in LISTS],
@@ -73,7 +74,7 @@ def test_most_starter_tasks_have_one() -> None:
         add_unseen_defect(task.reference or "", task.target.entry_point, suites[task.task_id].inputs, random.Random(0))
         for task in tasks
     ]
-    assert sum(code is not None for code in made) >= 0.9 * len(tasks)
+    assert sum(code is not None for code in made) >= 0.8 * len(tasks)
 
 
 @pytest.mark.long

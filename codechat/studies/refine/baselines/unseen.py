@@ -47,18 +47,21 @@ LAST: Measures = {
 def add_unseen_defect(
     code: str, entry_point: str, inputs: Sequence[tuple[Any, ...]], draw: random.Random
 ) -> str | None:
-    """The code with a defect that none of the test inputs meets. None if the entry point has no place for it, or no
-    property of its arguments varies enough."""
+    """The code with a defect that none of the test inputs meets. None if the entry point has no place for it or calls
+    itself, or if no property of its arguments varies enough."""
     tree = read(code).tree
     found = [node for node in (tree.body if tree else ()) if getattr(node, "name", "") == entry_point]
     function = found[-1] if found else None
     if tree is None or not isinstance(function, ast.FunctionDef):
         return None
+    variables = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    if any(node.id == entry_point for node in variables):  # it calls itself with arguments that are no test inputs
+        return None
     body = function.body[ast.get_docstring(function) is not None :]
     lines = code.split("\n")
     first = min([body[0].lineno, *(each.lineno for each in getattr(body[0], "decorator_list", ()))]) if body else 0
     indent = lines[first - 1][: body[0].col_offset] if body else "-"
-    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound = {node.id for node in variables if isinstance(node.ctx, ast.Store)}
     bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
     guards = sorted(_guards(names, inputs, bound, MEASURES)) or sorted(_guards(names, inputs, bound, LAST))
