@@ -31,10 +31,11 @@ def probed_in(comparison: RefineComparison) -> list[tuple[Outcomes, Probed]]:
     """The probed cells of a report with their figures, dataset by dataset."""
     folders = {found.cell.results[PROBE] for found in comparison.cells if PROBE in found.cell.results}
     records = {folder: records_in(folder) for folder in folders}
-    return [
-        (found, Probed.of(found.cell.sessions(), records[found.cell.results[PROBE]]))
-        for found in comparison.in_order() if PROBE in found.cell.results
-    ]  # fmt: skip
+    every = [found for found in comparison.in_order() if PROBE in found.cell.results]
+    figures = [Probed.of(found.cell.sessions(), records[found.cell.results[PROBE]]) for found in every]
+    for found, probed in zip(every, figures, strict=True):
+        probed.dataset = found.cell.dataset  # which is marked if other tasks have the name, too
+    return list(zip(every, figures, strict=True))
 
 
 def tables(comparison: RefineComparison) -> Iterator[Table]:
@@ -122,7 +123,7 @@ def drawings(comparison: RefineComparison) -> Iterator[Drawing]:
 def _draw(comparison: RefineComparison, look: Look) -> Any:
     every = probed_in(comparison)
     titles = [f"{found.cell.label}, {found.cell.dataset}" for found, _ in every]
-    figure, axes = drawing.panels(titles, columns=3, width=3.9, height=2.9)
+    figure, axes = drawing.panels(titles, columns=3, width=3.4, height=2.5)
     heights: list[float] = []
     for panel, (found, probed) in zip(axes, every, strict=True):
         for dash, (name, field) in zip(drawing.DASHES, CURVES.items(), strict=False):
