@@ -92,7 +92,7 @@ COMMANDS = {
     ),
     "report": Command(
         "commands.report:run_report",
-        "runs=DIR[,DIR]|experiment=NAME [audit=DIR] out=DIR",
+        "runs=DIR[,DIR]|experiment=NAME [audit=DIR probe=DIR] out=DIR",
         "tables, figures and one page that compare cells",
     ),
     "plan": Command(
@@ -121,7 +121,7 @@ COMMANDS = {
     "upload": Command("commands.upload:upload", "run=DIR", "send a finished cell to MLflow"),
     "export": Command(
         "commands.export:run_export",
-        "run=DIR|runs=DIR[,DIR] [format=inspect|evalplus turn=T] out=FILE",
+        "run=DIR|runs=DIR[,DIR] [probe=DIR] [format=inspect|evalplus turn=T] out=FILE",
         "the turns as Parquet or CSV, one a row; or a cell for Inspect's viewer or EvalPlus",
     ),
     "import": Command(

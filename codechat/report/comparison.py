@@ -61,7 +61,8 @@ class LoadedCell:
     change a result except model and dataset: cells of one setup may be averaged. `repeats` are the cells of one seed
     each that this cell pools, as several samples of a task. `labels` are people's labels of the judge's decisions,
     which correct the adherence, or the reason why they do not; None without an audit. `scored` has by question the
-    scores of other labels (`audit.scoring.read_scores`).
+    scores of other labels (`audit.scoring.read_scores`). `results` has by name the folders of further results of a
+    study's commands that hold this cell.
     """
 
     folder: Path
@@ -86,6 +87,7 @@ class LoadedCell:
     repeats: tuple["LoadedCell", ...] = ()
     labels: JudgeLabels | str | None = None
     scored: Mapping[str, Any] = field(default_factory=dict)
+    results: Mapping[str, Path] = field(default_factory=dict)
 
     @property
     def source(self) -> str:

@@ -4,7 +4,7 @@ Values are raw; a `unit` or a `spec` gives their format. On the page a cell is a
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -162,7 +162,8 @@ def with_interval(key: str, title: str, spec: str) -> tuple[Column, Column]:
 @dataclass(frozen=True)
 class Table:
     """One table. `name` is the file's stem, `group` the chapter in the report, `note` explains how to read the table.
-    `strong` holds (row, column) of the values in bold."""
+    `strong` holds (row, column) of the values in bold. With `most`, readers see so many rows, and the CSV file has all.
+    """
 
     name: str
     title: str
@@ -171,6 +172,15 @@ class Table:
     note: str = ""
     group: str = "results"
     strong: frozenset[tuple[int, int]] = frozenset()
+    most: int | None = None
+
+    @property
+    def bounded(self) -> "Table":
+        """The rows for readers; the note says how many are left out."""
+        if self.most is None or len(self.rows) <= self.most:
+            return self
+        note = f"The first {self.most} of {len(self.rows):,} rows; {self.name}.csv has all. {self.note}"
+        return replace(self, rows=self.rows[: self.most], note=note, most=None)
 
     @cached_property
     def blocks(self) -> tuple[tuple[str, tuple[int, ...]], ...]:

@@ -30,9 +30,9 @@ FLOAT, LONG = (Path(__file__).with_name(name).read_text("utf-8") for name in ("f
 
 
 def write_table(table: Table, folder: Path) -> None:
-    """Write the table in every format, under its name."""
+    """Write the table in every format, under its name; all of its rows as CSV."""
     for suffix, function in FORMATS.items():
-        write_atomically(folder / f"{table.name}.{suffix}", function(table))
+        write_atomically(folder / f"{table.name}.{suffix}", function(table if suffix == "csv" else table.bounded))
 
 
 def as_csv(table: Table) -> str:

@@ -1,5 +1,5 @@
 """Additions of studies to commands, in files `commands.py` and `commands_*.py`: topics of `codechat list`, folders of
-`codechat cache`, and the work of `codechat probe`.
+`codechat cache`, the work of `codechat probe`, and results of recorded cells for `report` and `export`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -77,15 +77,37 @@ class Prober(Protocol):
         """
 
 
+class AddedColumn(NamedTuple):
+    """A column of `codechat export`: its name, the type of its values, and the meaning."""
+
+    name: str
+    kind: Literal["string", "int64"]
+    meaning: str
+
+
+class Results(NamedTuple):
+    """Results of recorded cells in a separate folder, which `report` and `export` take under their name.
+
+    `cells` returns the ids of the cells in a folder; `columns` the values of the `added` columns by cell, session and
+    turn. Both raise `UserError` if the folder has no such results.
+    """
+
+    meaning: str
+    cells: Callable[[Path], frozenset[str]]
+    added: Sequence[AddedColumn]
+    columns: Callable[[Path], Mapping[tuple[str, str, int], Sequence[str | int | None]]]
+
+
 class Extensions(NamedTuple):
     """Additions by name. A topic makes a listing of composed values, None without settings."""
 
     topics: dict[str, Callable[[Mapping[str, Any] | None], Listing]]
     caches: dict[str, StudyCache]
     probers: dict[str, Prober]
+    results: dict[str, Results]
 
 
-_ADDED = Extensions({}, {}, {})
+_ADDED = Extensions({}, {}, {}, {})
 
 
 def add_topic(name: str, listing: Callable[[Mapping[str, Any] | None], Listing]) -> None:
@@ -100,6 +122,11 @@ def add_cache(name: str, cache: StudyCache) -> None:
 def add_prober(name: str, prober: Prober) -> None:
     """Add the work of `codechat probe` for a study's cells."""
     _ADDED.probers[name] = prober
+
+
+def add_results(name: str, results: Results) -> None:
+    """Add results that `report` and `export` take as name=DIR; a chapter finds the folder in `LoadedCell.results`."""
+    _ADDED.results[name] = results
 
 
 @cache

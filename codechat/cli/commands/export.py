@@ -23,6 +23,7 @@ from codechat.cli.commands.report import options_of
 from codechat.cli.terminal import err, out, parse_words
 from codechat.report.exporting import EXPORTS
 from codechat.report.loading import cell_folders, content_notes, load_cells
+from codechat.run.extensions import extensions
 from codechat.run.protocols import PROTOCOLS
 from codechat.run.results.measured import remeasure
 
@@ -267,11 +268,28 @@ def _column(name: str, types: set[type], value: Callable[[Row], Any], meaning: s
     return ExportColumn(name, "string", as_json, f"{meaning}, as JSON")
 
 
+def _added_columns(name: str, folder: Path) -> Iterator[ExportColumn]:
+    """The columns of further results of a study's command."""
+    results = extensions().results[name]
+    values = results.columns(folder)
+
+    def at(place: int) -> Callable[[Row], Any]:
+        def value(row: Row) -> Any:
+            found = values.get((row.session.cell_id, row.session.session_id, row.turn.turn))
+            return None if found is None else found[place]
+
+        return value
+
+    for place, column in enumerate(results.added):
+        yield ExportColumn(column.name, column.kind, at(place), column.meaning)
+
+
 def run_export(words: list[str]) -> int:
     """Write the turns of one or several cells as one table; returns the exit status. Raises `UserError`."""
     if any(word.startswith("format=") for word in words):
         return _export_to_tool(words)
-    values = parse_words(words, KEYS, required=("out",))
+    further = extensions().results
+    values = parse_words(words, KEYS | {name: each.meaning for name, each in further.items()}, required=("out",))
     if ("run" in values) == ("runs" in values):
         mistake = "run and runs are both given" if "run" in values else "run is required"
         raise UserError(mistake, "run=DIR names one cell, runs=DIR[,DIR] several")
@@ -285,7 +303,8 @@ def run_export(words: list[str]) -> int:
     for note in notes:
         err.print(f"note: {note}", markup=False)
     sessions = (session for cell in cells for session in cell.sessions())
-    columns = [*COLUMNS, *own_columns(sessions, {column.name for column in COLUMNS})]
+    added = [column for name in further.keys() & values for column in _added_columns(name, Path(values[name]))]
+    columns = [*COLUMNS, *own_columns(sessions, {column.name for column in COLUMNS}), *added]
     write_atomically(target, WRITERS[target.suffix](columns, _chunks(cells, columns)))
     lengths = [(len(session.turns), session.status) for cell in cells for session in cell.sessions()]
     turns, errored = sum(length for length, _ in lengths), sum(status == "errored" for _, status in lengths)

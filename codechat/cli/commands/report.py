@@ -21,6 +21,7 @@ from codechat.report.generic.overview import pooling_notes
 from codechat.report.loading import cell_folders, content_notes, load_cells
 from codechat.report.page import write_page
 from codechat.report.tracking import TrackingError
+from codechat.run.extensions import extensions
 from codechat.run.results.measured import remeasure
 from codechat.run.settings.config import GROUPS, CellConfig
 
@@ -37,7 +38,8 @@ KEYS = {
 
 def run_report(words: list[str]) -> int:
     """Write the report; returns the exit status. Raises `UserError`."""
-    values = parse_words(words, KEYS, required=("out",))
+    further = extensions().results
+    values = parse_words(words, KEYS | {name: each.meaning for name, each in further.items()}, required=("out",))
     started = time.monotonic()
     folder = Path(values["out"])
     if folder.exists() and not folder.is_dir():
@@ -50,6 +52,8 @@ def run_report(words: list[str]) -> int:
         notes += remarks
     if not cells:
         raise UserError("none of these cells says what it measures", notes[-1])
+    for name in further.keys() & values:
+        cells = _with_results(name, Path(values[name]), cells)
     data = build_report(cells, folder, notes)
     page = write_page(data, folder)
     for note in data.notes:
@@ -128,6 +132,17 @@ def _with_labels(places: Sequence[Path], cells: list[LoadedCell]) -> tuple[list[
     if len(adherence) > 1:
         raise UserError(f"labels of adherence are in {first} and in {adherence[1]}", "put the files into one folder")
     return correcting.correct(cells, first, options_of)
+
+
+def _with_results(name: str, folder: Path, cells: Sequence[LoadedCell]) -> list[LoadedCell]:
+    """The cells, with the folder in the cells that it has results of. Raises `UserError` if there are none."""
+    held = extensions().results[name].cells(folder)
+    if not any(part.cell_id in held for cell in cells for part in cell.parts):
+        raise UserError(f"{folder} has no results of these cells", f"give the runs that codechat {name} was given")
+    return [
+        replace(cell, results={**cell.results, name: folder}) if held & {part.cell_id for part in cell.parts} else cell
+        for cell in cells
+    ]
 
 
 def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[str]:

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from codechat.base.errors import UserError
+from codechat.base.records import SessionRecord
 from codechat.base.template import counted
-from codechat.report.comparison import Comparison, SessionVerdicts
+from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts
 from codechat.report.data import Drawing, Headline, Section, Table
 from codechat.report.drawing import drawings_of, write_cell_figures
 from codechat.report.formats import write_table
@@ -143,6 +144,10 @@ class Chapter:
         """Every figure of a report."""
         yield from drawings_of(comparison)
         yield from repeats.drawings(comparison, prefix=f"{comparison.protocol}_", group=comparison.protocol)
+
+    def shown(self, cell: LoadedCell) -> Iterator[SessionRecord]:
+        """The sessions of a cell as the page shows them."""
+        return cell.sessions()
 
     def headline(self, comparison: Comparison[Any], tables: Sequence[Table]) -> Headline:
         """The claim of the page if this protocol leads the report; `tables` are the report's."""

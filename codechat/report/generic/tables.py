@@ -63,6 +63,7 @@ def named_table(
         columns=(*naming.columns, *columns),
         rows=tuple((*naming.of(found), *values) for found, values in rows),
         strong=frozenset((row, named + place) for row, place in strong),
+        most=None,
         **about,
     )
 

@@ -305,7 +305,7 @@ def summary_values(summary: ReportData) -> dict[str, Any]:
             {
                 "key": key,
                 "title": title,
-                "tables": [_table(table) for table in summary.tables if table.group == key],
+                "tables": [_table(table.bounded) for table in summary.tables if table.group == key],
                 "figures": [_figure(each) for each in summary.figures if each.of.group == key and each.of.on_page],
             }
             for key, title in summary.groups.items()
@@ -378,7 +378,10 @@ def write_page(report: ReportData, out: Path) -> Path:
     their two ends, and the page says so. Raises `UserError` if a cell cannot be read or the page not be written.
     """
     bounds = [(limit, inf if limit == LIMITS[-1] else MOST_BYTES) for limit in LIMITS]
-    tried = (pack_sessions((cell.sessions() for cell in report.cells), limit, most) for limit, most in bounds)
+    tried = (
+        pack_sessions((chapter_of(cell.protocol).shown(cell) for cell in report.cells), limit, most)
+        for limit, most in bounds
+    )
     path = out / "index.html"
     write_atomically(path, document(next(found for found in tried if found is not None), report))
     return path

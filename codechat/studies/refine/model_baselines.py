@@ -1,15 +1,19 @@
 """Baselines of refinement: the refactorer, which is right by construction, and the drifter, which breaks code."""
 
+import random
 from typing import ClassVar, Literal
 
-from codechat.base.config import Config, original_option
+from codechat.base.config import Config, original_option, result_option
 from codechat.base.domain import Instruction
 from codechat.base.seeding import generator
+from codechat.datasets.tasks import Task
 from codechat.models import MODELS, BaselineView, ModelConfig
 from codechat.models.baselines import KIND, LABEL, Offline, reference_of
 from codechat.sandbox.languages import language_of
+from codechat.sandbox.suites.calls import Calls
 from codechat.studies.refine.baselines.drifting import add_tree_defect, refactor_tree
 from codechat.studies.refine.baselines.refactoring import add_defect, refactor
+from codechat.studies.refine.baselines.unseen import add_unseen_defect
 from codechat.studies.refine.patterns import READ
 
 BASELINES_VERSION = 2
@@ -72,6 +76,7 @@ class DrifterConfig(ModelConfig):
     regression: ScopeRates = original_option(ScopeRates(), "probability of a defect per scope")
     change_factor: ChangeFactors = original_option(ChangeFactors(), "factor on that probability per change")
     self_correction: float = original_option(0.08, "probability of starting over from the solution", ge=0, le=1)
+    unseen: float = result_option(0.0, "share of defects that no test sees (Python, tested by calls)", ge=0, le=1)
 
     def probability(self, instruction: Instruction) -> float:
         """The probability of a defect at a turn with this instruction."""
@@ -95,7 +100,8 @@ class Drifter(Offline):
     product of (1 − p·d) so far. Measured: d = 98.5 % on starter, 96.3 % on HumanEval+ and on MBPP+.
 
     With several instructions in a request each has its own draw, and only the first may start over: with their
-    probabilities p and p' the regression rate is 1 − (1 − p·d)·(1 − p'·d).
+    probabilities p and p' the regression rate is 1 − (1 − p·d)·(1 − p'·d). With `unseen`, this share of the defects
+    passes every test of the task and is wrong on other valid inputs; where no such defect fits, none is added.
 
     Other languages than Python are changed by their grammar's tree; fewer changes are known there.
     """
@@ -113,10 +119,18 @@ class Drifter(Offline):
             fate, breaks = draw.random(), self.config.probability(instruction)
             if not place and breaks <= fate < breaks + self.config.self_correction:
                 code = reference_of(view)
-            if language != "python":
-                code = refactor_tree(code, instruction, language, view.task.target.entry_point)
-                code = (add_tree_defect(code, language, draw) or code) if fate < breaks else code
-            else:
+            if language == "python":
                 code = refactor(code, instruction, view.task.target.entry_point).code
-                code = (add_defect(code, draw) or code) if fate < breaks else code
+            else:
+                code = refactor_tree(code, instruction, language, view.task.target.entry_point)
+            code = (self._broken(code, language, view.task, draw) or code) if fate < breaks else code
         return code
+
+    def _broken(self, code: str, language: str, task: Task, draw: random.Random) -> str | None:
+        """The code with one defect; None if none fits."""
+        if language != "python":
+            return add_tree_defect(code, language, draw)
+        if self.config.unseen and draw.random() < self.config.unseen:
+            inputs = task.suite.inputs if isinstance(task.suite, Calls) else ()
+            return add_unseen_defect(code, task.target.entry_point, inputs, draw)
+        return add_defect(code, draw)

@@ -9,8 +9,9 @@ from pydantic import ValidationError
 
 from codechat.base.errors import UserError
 from codechat.base.files import write_atomically
-from codechat.base.records import GATE
+from codechat.base.records import GATE, SessionRecord
 from codechat.report.chapters import Chapter, register, study_of
+from codechat.report.comparison import LoadedCell
 from codechat.report.data import Column, Drawing, Headline, Interval, Section, Table, Value
 from codechat.report.drawing import write_cell_figures
 from codechat.report.formats import as_csv
@@ -21,11 +22,12 @@ from codechat.report.metrics import Measures
 from codechat.report.metrics.counts import OF_ENGINE, SKIPPED_UNPARSABLE
 from codechat.report.metrics.measures import FIELD, interval_of
 from codechat.studies.refine.agendas.learned import Learned
-from codechat.studies.refine.chapter import agendas, comparisons, composite, gate, outcomes, tables, twins
+from codechat.studies.refine.chapter import agendas, comparisons, composite, gate, outcomes, probed, tables, twins
 from codechat.studies.refine.chapter.comparisons import AXES, SUSTAINED, ablation_table
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison, together
 from codechat.studies.refine.chapter.page import DRAWINGS, headline, sections_of
 from codechat.studies.refine.metrics import REFINE, RefineMetrics
+from codechat.studies.refine.probe.figures import PROBE
 
 GROUPS = {
     "leaderboard": "Who keeps code working longest",
@@ -116,8 +118,9 @@ class RefineChapter(Chapter):
         several = {composite.GROUP: composite.TITLE} if composite.is_in(comparison) else {}
         paired = {twins.GROUP: twins.TITLE} if twins.pairs_of(comparison) else {}
         gated = {GATE: gate.TITLE} if any(GATE in found.cell.metrics for found in comparison.cells) else {}
+        unseen = {PROBE: probed.TITLE} if probed.probed_in(comparison) else {}
         before = several | {key: GROUPS[key] for key in first} | gated | paired
-        return before | GROUPS | agendas.groups(comparison) | repeated
+        return before | GROUPS | agendas.groups(comparison) | repeated | unseen
 
     def tables(self, comparison: RefineComparison) -> Iterator[Table]:
         yield from (table(comparison) for table in TABLES)
@@ -136,12 +139,13 @@ class RefineChapter(Chapter):
         yield from agendas.tables(comparison)
         yield from repeats.tables(comparison)
         yield from composite.tables(comparison)
+        yield from probed.tables(comparison)
         yield from filter(None, (tables.datasets(comparison),))
         yield counts(comparison)
         yield costs(comparison)
 
     def opening(self, tables: Sequence[Table]) -> list[Table]:
-        return [table for table in tables if table.group == outcomes.GROUP or table is tables[0]]
+        return [each for each in tables if each.group == outcomes.GROUP or each is tables[0] or each.name == PROBE]
 
     def drawings(self, comparison: RefineComparison) -> Iterator[Drawing]:
         yield from DRAWINGS
@@ -151,12 +155,18 @@ class RefineChapter(Chapter):
         yield from repeats.drawings(comparison)
         yield from [twins.FIGURE] if twins.pairs_of(comparison) else []
         yield from composite.drawings(comparison)
+        yield from probed.drawings(comparison)
+
+    def shown(self, cell: LoadedCell) -> Iterator[SessionRecord]:
+        return probed.shown(cell) if PROBE in cell.results else super().shown(cell)
 
     def headline(self, comparison: RefineComparison, tables: Sequence[Table]) -> Headline:
         return headline(comparison.loaded, tables)
 
     def sections(self, comparison: RefineComparison) -> list[Section]:
-        return sections_of(comparison, tuple(self.groups(comparison)), study_of(comparison))
+        groups = tuple(key for key in self.groups(comparison) if key != PROBE)
+        *first, results = sections_of(comparison, groups, study_of(comparison))
+        return [*first, *probed.sections(comparison), results]
 
 
 def _write(name: str, keys: Sequence[str], rows: Sequence[tuple[Value, ...]], folder: Path) -> None:

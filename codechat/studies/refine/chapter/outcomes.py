@@ -344,7 +344,7 @@ def _table(
     named = (Column("setting", "Setting"),) if several else ()
     found = tuple((each.setting, *row) if several else row for each in setups for row in rows(each))
     note = f"{note} Over {described(setups)}."
-    return Table(columns=(*named, *columns), rows=found, strong=frozenset(), note=note, group=GROUP, **about)
+    return Table(columns=(*named, *columns), rows=found, strong=frozenset(), most=None, note=note, group=GROUP, **about)
 
 
 def by_dataset(setups: Sequence[Together]) -> Table:

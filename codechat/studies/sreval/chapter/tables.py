@@ -379,7 +379,7 @@ def _table(picks: Sequence[Pick], lines: Iterable[Line], named: Sequence[Column]
     best = best_in(blocks, [values for *_, values in lines], [pick.what != "atc" for pick in picks])
     return Table(
         columns=(*heads, *columns), group=GROUP, strong=frozenset((row, len(heads) + place) for row, place in best),
-        rows=tuple((entry.name, entry.source, *names, *values) for entry, names, values in lines), **about,
+        most=None, rows=tuple((entry.name, entry.source, *names, *values) for entry, names, values in lines), **about,
     )  # fmt: skip
 
 
