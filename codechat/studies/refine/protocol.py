@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import field_validator
+from pydantic import field_validator, model_validator
 
 from codechat.base.config import Config, original_option, result_option
 from codechat.base.domain import NO_USAGE, Adherence, Failure, Instruction, Message
@@ -91,14 +91,16 @@ class RefineConfig(Config):
     gate_tries: int = result_option(2, "how often it asks again at a turn, before the turn is rolled back", ge=1, le=10)
     gate_tests: GateTests = result_option("base", "the tests that the gate sees; a verdict is always of all tests")
 
-    def identity(self, older: int = 0) -> dict[str, Any]:
-        """The options that can change a result; options of the gate only where they are used."""
-        found = super().identity(older)
-        if self.gate == "none":
-            found = {name: value for name, value in found.items() if not name.startswith("gate_")}
-        if self.gate != "tests":
-            found["prompts"] = {name: text for name, text in found["prompts"].items() if name != "gate"}
-        return found
+    @model_validator(mode="after")
+    def _check_gate(self) -> Self:
+        """Options of a gate that is not there would split a cell's id for nothing."""
+        fields = type(self).model_fields
+        unused = [name for name in ("gate_tries", "gate_tests") if getattr(self, name) != fields[name].default]
+        if self.gate == "none" and unused:
+            raise ValueError(f"{unused[0]} needs a gate: set gate=silent or gate=tests, or leave {unused[0]} out")
+        if self.gate != "tests" and self.prompts.gate != PROMPT:
+            raise ValueError("prompts.gate is asked with gate=tests alone: set it, or leave prompts.gate out")
+        return self
 
 
 class Refine:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from test_refine import POOL, TASK
 
 from codechat.base.domain import Message
@@ -18,12 +19,13 @@ from codechat.studies.refine.protocol import Refine, RefineConfig, RefinePrompts
 from support import benches
 from support.benches import Answer, Judging, Script, fenced, shape, task_of
 
-PROMPTS = RefinePrompts(initial="Do: {{prompt}}", followup="Change: {{instruction}}", gate="Mend: {{failure}}")
+PROMPTS = RefinePrompts(initial="Do: {{prompt}}", followup="Change: {{instruction}}")
+TOLD = PROMPTS.model_copy(update={"gate": "Mend: {{failure}}"})
 GOOD, BAD = "def add(a, b):\n    return a + b  # {}\n", "def add(a, b):\n    return 'broken'  # {}\n"
 
 
 def config(**options: Any) -> RefineConfig:
-    return RefineConfig(prompts=PROMPTS, **options)
+    return RefineConfig(prompts=TOLD if options.get("gate") == "tests" else PROMPTS, **options)
 
 
 def protocol(turns: int = 4, **options: Any) -> Refine:
@@ -52,14 +54,17 @@ def extra(turn: TurnRecord) -> dict[str, Any]:
 
 
 def test_an_option_that_is_not_used_splits_no_id() -> None:
-    plain = RefineConfig(prompts=PROMPTS.model_copy(update={"gate": RefinePrompts.model_fields["gate"].default}))
-    assert set(plain.identity()) == {"kind", "prompts"} and set(plain.identity()["prompts"]) == {"initial", "followup"}
-    assert config(gate_tries=5, gate_tests="all").identity() == plain.identity()
-    silent, tests = config(gate="silent").identity(), config(gate="tests").identity()
-    assert silent == plain.identity() | {"gate": "silent"}
-    assert tests["prompts"] == plain.identity()["prompts"] | {"gate": "Mend: {{failure}}"}
-    assert config(gate="silent", gate_tries=3).identity() == silent | {"gate_tries": 3}
-    assert config(gate="silent", gate_tests="all").identity() == silent | {"gate_tests": "all"}
+    plain, tests = config().identity(), config(gate="tests").identity()
+    assert set(plain) == {"kind", "prompts"} and set(plain["prompts"]) == {"initial", "followup"}
+    assert config(gate="silent").identity() == plain | {"gate": "silent"}
+    assert tests == plain | {"gate": "tests", "prompts": plain["prompts"] | {"gate": "Mend: {{failure}}"}}
+    assert config(gate="silent", gate_tries=3).identity() == plain | {"gate": "silent", "gate_tries": 3}
+    for unused, word in (({"gate_tries": 3}, "gate_tries"), ({"gate_tests": "all"}, "gate_tests")):
+        with pytest.raises(ValidationError, match=f"{word} needs a gate"):
+            config(**unused)
+    for gate in ("none", "silent"):
+        with pytest.raises(ValidationError, match="with gate=tests alone"):
+            RefineConfig(prompts=TOLD, gate=gate)
 
 
 @pytest.mark.parametrize("gate", ["silent", "tests"])
