@@ -110,7 +110,8 @@ def test_options(any_kind: str) -> None:
     assert issubclass(config, DatasetConfig) and DATASETS[any_kind].summary
     for name, field in config.model_fields.items():
         assert field.description, name
-    assert {name for name, field in config.model_fields.items() if is_identity(field)} == {DATASETS[any_kind].key}
+    of_id = {name for name, field in config.model_fields.items() if is_identity(field)}
+    assert of_id == {DATASETS[any_kind].key, "twin", "twin_seed"}
 
 
 def test_ids_are_unique(dataset: Dataset, kind: str) -> None:
