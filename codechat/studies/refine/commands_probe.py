@@ -1,6 +1,59 @@
-"""`codechat probe`: recorded code on fresh inputs."""
+"""`codechat probe`: recorded code on fresh inputs, and its results in `codechat report` and `codechat export`."""
 
-from codechat.run.extensions import add_prober
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from codechat.base.records import read_sessions
+from codechat.report.loading import cell_folders
+from codechat.run.extensions import AddedColumn, Probing, Results, add_prober, add_results
+from codechat.sandbox import SandboxConfig
+from codechat.studies.refine.probe.figures import PROBE, records_in, write_figures
 from codechat.studies.refine.probe.probing import probe
 
-add_prober("refine", probe)
+ADDED = (
+    AddedColumn("probed_inputs", "int64", "fresh inputs on which code and reference were compared; missing if none"),
+    AddedColumn("probe_differs", "int64", "fresh inputs on which the code differs from the reference"),
+    AddedColumn("probe_differs_from_before", "int64", "fresh inputs on which it differs from the passing code before"),
+    AddedColumn("probe_undecided", "int64", "fresh inputs on which the code met a limit"),
+    AddedColumn("probe_input", "string", "the smallest fresh input on which the code differs from the reference"),
+    AddedColumn("probe_expected", "string", "the reference's result there"),
+    AddedColumn("probe_actual", "string", "the code's result there"),
+)
+
+
+async def _probe(
+    asked: Probing,
+    sandbox_config: SandboxConfig,
+    workers: int,
+    note: Callable[[str], None],
+    progress: Callable[[int, int], None],
+) -> list[str]:
+    """See `Prober`."""
+    lines = await probe(asked, sandbox_config, workers, note, progress)
+    probed = _cells(asked.out)
+    sessions = {}
+    for folder in (found for each in asked.cells for found in cell_folders(each)[0]):
+        first = next(read_sessions(folder / "sessions.jsonl"), None)
+        if first is not None and first.cell_id in probed:
+            sessions[folder.name] = read_sessions(folder / "sessions.jsonl")
+    write_figures(sessions, asked.out)
+    return lines
+
+
+def _cells(folder: Path) -> frozenset[str]:
+    return frozenset(cell for cell, _, _ in records_in(folder))
+
+
+def _columns(folder: Path) -> Mapping[tuple[str, str, int], Sequence[str | int | None]]:
+    found: dict[tuple[str, str, int], Sequence[str | int | None]] = {}
+    for key, turn in records_in(folder).items():
+        against, before = turn.reference, None if turn.before is None else turn.before.differs
+        shown = against.smallest
+        texts = (shown.input, shown.expected, shown.actual) if shown else (None, None, None)
+        found[key] = (against.inputs, against.differs, before, against.undecided, *texts)
+    return found
+
+
+MEANING = "a folder of `codechat probe`: passing turns on fresh inputs, for changes that the tests do not see"
+add_results(PROBE, Results(MEANING, _cells, ADDED, _columns))
+add_prober("refine", _probe)
