@@ -16,7 +16,7 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import AliasPath, BaseModel, Field, ValidationError, model_validator
 
 from codechat.base.config import original_option
-from codechat.base.domain import Message, Outcome, Trajectory, Usage
+from codechat.base.domain import Change, Message, Outcome, Scope, Trajectory, Usage
 from codechat.base.errors import UserError
 from codechat.base.records import AskedRecord, InstructionRecord, SessionRecord
 from codechat.base.template import counted
@@ -47,13 +47,22 @@ def _inner(*path: str) -> Any:
     return Field(None, validation_alias=AliasPath(*path))
 
 
+class FrozenInstruction(BaseModel):
+    """An instruction without what became of it."""
+
+    id: str
+    text: str
+    scope: Scope
+    change: Change
+
+
 class FrozenTurn(BaseModel):
-    """A turn of the exported dialogue."""
+    """A turn of the exported dialogue; `asked` has several instructions, `instruction` one."""
 
     turn: int
     skipped: bool
     instruction: InstructionRecord | None = None
-    asked: list[InstructionRecord] = Field(default=[], exclude_if=operator.not_)
+    asked: list[FrozenInstruction] = Field(default=[], exclude_if=operator.not_)
 
     @model_validator(mode="after")
     def _one_is_no_list(self) -> Self:

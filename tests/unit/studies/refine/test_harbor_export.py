@@ -7,14 +7,17 @@ from typing import Any
 import pytest
 
 from codechat.base.domain import Message, Target
-from codechat.base.records import InstructionRecord, SessionRecord, TurnRecord
+from codechat.base.records import AdherenceRecord, AskedRecord, InstructionRecord, SessionRecord, TurnRecord
 from codechat.cli.app import main
 from codechat.datasets.tasks import Task
 from codechat.sandbox.suites.assertions import Assertions
 from codechat.sandbox.suites.calls import Calls, Driven
 from codechat.studies.refine.export_harbor import _require_exportable, _task
+from codechat.studies.refine.format_harbor import Frozen
 from support.mistakes import mistake
 
+FOLLOWED = AdherenceRecord(verdict="adhered", by="rules", reason="")
+FROZEN = {"file": "f", "task_id": "t", "dataset": "d", "language": "python", "agenda": ["cosmetic"], "seed": 0}
 CALLS = Calls("f", None, ((1,),), expected_base=(1,))
 
 
@@ -29,6 +32,16 @@ def session(**more: Any) -> SessionRecord:
     fields = {"cell_id": "c", "session_id": "s", "task_id": "own/one", "dataset": "own", "model": "m", "seed": 0}
     fields |= {"protocol": "refine", "agenda": ["semantic"], "status": "completed", "turns": turns}
     return SessionRecord(**{**fields, **more})
+
+
+def test_several_instructions_of_a_step_are_frozen_too() -> None:
+    both = [AskedRecord(id=name, text=name, scope="cosmetic", change="add", adherence=FOLLOWED) for name in "ab"]
+    turns = [*session().turns, TurnRecord(turn=3, request=[Message("user", "1. a\n2. b")], asked=both)]
+    made = _task("own-one", session(turns=turns), Task("own/one", "write f", suite=CALLS), 5)
+    *_, one, several = tomllib.loads(str(made["task.toml"]))["metadata"]["codechat"]["turns"]
+    assert [each["id"] for each in several["asked"]] == ["a", "b"] and "instruction" not in several
+    assert one["instruction"]["id"] == "hard" and "asked" not in one
+    assert [each.id for each in Frozen.model_validate(FROZEN | {"turns": [several]}).turns[0].asked] == ["a", "b"]
 
 
 def test_a_step_is_a_request(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Algorithm 1 and its edges, with a scripted model and judges whose decisions are given."""
 
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
@@ -60,6 +61,24 @@ async def converse(
         protocol, task, tmp_path, answer, judge=judging, baseline=baseline, journal_name=journal_name, seen=seen
     )
     return kit, model, judging
+
+
+def test_an_estimate_has_the_questions_about_every_instruction() -> None:
+    class Asking(JudgeConfig):
+        def asks(self, instruction: Instruction) -> bool:
+            return True
+
+    def calls(several: int) -> Counter[str]:
+        groups = {"agenda": AgendaConfig(turns=3, composite=several), "pool": Pool(POOL, "hash")}
+        protocol = refine(RefineConfig(prompts=PROMPTS), Parts(Asking(kind="test"), groups))
+        found = Counter[str]()
+        for ask in protocol.asks(TASK):
+            found[ask.role] += ask.times  # type: ignore[assignment]
+        return found
+
+    one, three = calls(1), calls(3)
+    assert (one["adherence"], three["adherence"], one["model"], three["model"]) == (2, 6, 3, 3)
+    assert three["applicability"] == 3 * one["applicability"] + 2 * 3, "and about three pairs without a rule"
 
 
 async def test_ten_turns_follow_the_agenda_and_never_repeat_an_instruction(tmp_path: Path) -> None:
