@@ -150,7 +150,7 @@ class _Draft:
         own = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in functions]
         taken = list(dict.fromkeys(each.arg for node in own for each in parameters(node)))
         suites = {n: each.snippets for n, each in enumerate(task.suites) if isinstance(each, Assertions)}
-        texts = [task.prompt, reference, *(text for each in suites.values() for text in each)]
+        texts = [*task.texts(), reference, *(text for each in suites.values() for text in each)]
         new = _new_names(texts, functions, [name for name in taken if name not in functions], seed, task.task_id)
         draft = cls({}, functions, is_program, task.prompt, reference, suites)
         for name in (*taken, *functions):  # first the parameters, which are found by the functions' old names
