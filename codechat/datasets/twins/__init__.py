@@ -33,7 +33,8 @@ THINGS = (
     "basis", "stuff", "parcel", "thing", "member", "asset", "artifact", "specimen", "sample", "cargo", "exhibit",
     "datum", "instance", "article", "payload", "feed",
 )  # fmt: skip
-"""Neutral words: a new name says nothing of what a task asks for."""
+LETTERS = "bcdefghjkmnpqrtuvwxyz"
+"""For names of one letter, which sentences read as quantities. New names are neutral: they say nothing of the task."""
 FORM = "a line is one JSON object with task_id and prompt"
 OTHERS = "leave the tasks out by dataset.tasks or dataset.exclude, or choose dataset.twin=reworded"
 
@@ -150,7 +151,7 @@ class _Draft:
         own = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in functions]
         taken = list(dict.fromkeys(each.arg for node in own for each in parameters(node)))
         suites = {n: each.snippets for n, each in enumerate(task.suites) if isinstance(each, Assertions)}
-        texts = [task.prompt, reference, *(text for each in suites.values() for text in each)]
+        texts = [*task.texts(), reference, *(text for each in suites.values() for text in each)]
         new = _new_names(texts, functions, [name for name in taken if name not in functions], seed, task.task_id)
         draft = cls({}, functions, is_program, task.prompt, reference, suites)
         for name in (*taken, *functions):  # first the parameters, which are found by the functions' old names
@@ -242,9 +243,11 @@ def _new_names(
     taken = {word.casefold() for text in texts for word in re.findall(r"\w+", text)}
     taken |= {*dir(builtins), *keyword.kwlist, *keyword.softkwlist}
     verbs = [name for verb in VERBS for noun in NOUNS if (name := f"{verb}_{noun}") not in taken]
+    letters = [name for name in LETTERS if name not in taken]
     things = [name for name in THINGS if name not in taken]
+    short, longer = ([name for name in others if (len(name) == 1) is is_short] for is_short in (True, False))
     return {
         old: new
-        for old_names, words in ((functions, verbs), (others, things))
+        for old_names, words in ((functions, verbs), (short, letters), (longer, things))
         for old, new in zip(old_names, rng.sample(words, len(words)), strict=False)
     }
