@@ -137,15 +137,16 @@ def test_results_that_follow_the_hash_seed_are_no_inputs(tmp_path: Path) -> None
 
 
 def test_inputs_have_the_types_of_the_tests(tmp_path: Path) -> None:
-    shape = Shape([(("a", 1), [[1, 2], [3, 4]]), (("b", 2), [[5, 6]])], strict=False)
+    shape = Shape([(("a", 1), [[1, 2], [3, 4]]), (("b", 2), [[5, 6]])], contract=True)
     assert shape.fits((("c", 9), [[0, 0], [-1, 5], [2, 2]]))
     assert not shape.fits((("c", True), [[0, 0]]))
     assert not shape.fits((("c", 1.0), [[0, 0]]))
     assert not shape.fits(((1, "c"), [[0, 0]]))
     assert not shape.fits((("c", 1), [[0, 0], [1]]))
     assert not shape.fits((("c", 1),))
-    assert Shape([(3,)], strict=False).fits((-3,))
-    assert not Shape([(3,)], strict=True).fits((-3,))
+    assert Shape([(3,)], contract=True).fits((-3,))
+    assert not Shape([(3,)], contract=False).fits((-3,))
+    assert not Shape([(3,)] * 20, contract=True).fits((-3,))
 
 
 @pytest.mark.parametrize(

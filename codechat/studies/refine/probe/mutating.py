@@ -14,6 +14,7 @@ from typing import Any
 
 Arguments = tuple[Any, ...]
 LONGEST, LARGEST, DEEPEST, STEPS = 160, 10**6, 5, 4  # characters, magnitude of a number, nesting, changes at a time
+MANY = 20  # tests, of which none would lack a common property by chance
 NUMBERS = (int, float, complex)
 
 
@@ -45,11 +46,11 @@ def is_bounded(value: Any, depth: int = 0) -> bool:
 
 
 class Shape:
-    """What the arguments of tests have in common. `strict`: nothing else says which arguments are valid, so that signs,
-    order and emptiness count too, beside types and lengths of records."""
+    """What the arguments of tests have in common: types and lengths of records. Signs, order and small sizes count too
+    if nothing else says which arguments are valid (no `contract`), or if so many tests show what is meant."""
 
-    def __init__(self, calls: Iterable[Arguments], *, strict: bool) -> None:
-        self._strict = strict
+    def __init__(self, calls: Sequence[Arguments], *, contract: bool) -> None:
+        self._strict = not contract or len(calls) >= MANY
         self._known = {mark for arguments in calls for mark in self._marks(arguments)}
 
     def fits(self, arguments: Arguments) -> bool:
@@ -89,8 +90,8 @@ def _properties(value: Any) -> Iterator[str]:
         yield from {
             "upper" if c.isupper() else "lower" if c.islower() else "digit" if c.isdigit() else c for c in value
         }
-    if hasattr(value, "__len__") and not value:
-        yield "empty"
+    if hasattr(value, "__len__") and len(value) < 2:
+        yield "single" if value else "empty"
     if isinstance(value, (list, tuple)) and len(value) > 1:
         yield "ordered" if _ordered(value) else "unordered"
         if len(set(map(text_of, value))) < len(value):
