@@ -22,12 +22,14 @@ from codechat.studies.refine.probe.mutating import (
     Mutator,
     Shape,
     is_bounded,
+    nudged,
     text_of,
     value_of,
 )
 from codechat.studies.refine.probe.running import TOTAL_S, Runner
 
 ROUNDS, DRAWS, ENOUGH = 5, 40, 2  # of drawing and filtering; draws in a round, and inputs to choose from, for each
+NUDGES = ("a", "b", "c", "d")
 REFERENCE_S = 0.05  # CPU seconds that any reference may take for an input
 
 
@@ -181,18 +183,21 @@ async def _defined(runner: Runner, valid: dict[str, Arguments], share_s: float) 
 
 
 async def _same_again(runner: Runner, inputs: Sequence[Arguments]) -> list[bool]:
-    """For each input, whether the reference gives the same in another order and with other hashes of texts."""
+    """For each input, whether the reference gives the same in another order, with other hashes of texts, and on floats
+    that differ by rounding."""
     if not inputs:
         return []
-    reference = runner.calls.reference or ""
-    limit_s = runner.sandbox.config.min_cpu_s
+    reference, limit_s = runner.calls.reference or "", runner.sandbox.config.min_cpu_s
     first = await runner.run(reference, inputs, limit_s)
-    backwards = list(reversed(await runner.run(reference, inputs[::-1], limit_s)))
-    again = await runner.run_again(reference, inputs)
+    others = [
+        list(reversed(await runner.run(reference, inputs[::-1], limit_s))),
+        await runner.run_again(reference, inputs),
+    ]
+    for salt in NUDGES:
+        moved = [nudged(arguments, salt) for arguments in inputs]
+        if moved != list(inputs):
+            others.append(await runner.run(reference, moved, limit_s))
     atol = tolerance(runner.calls, first)
-    other = {
-        *differing(runner.calls, atol, inputs, first, backwards),
-        *differing(runner.calls, atol, inputs, first, again),
-    }
-    decided = [all(is_comparable(each) for each in three) for three in zip(first, backwards, again, strict=True)]
+    other = {number for each in others for number in differing(runner.calls, atol, inputs, first, each)}
+    decided = [all(is_comparable(each) for each in several) for several in zip(first, *others, strict=True)]
     return [whole and number not in other for number, whole in enumerate(decided)]

@@ -15,6 +15,7 @@ from typing import Any
 Arguments = tuple[Any, ...]
 LONGEST, LARGEST, DEEPEST, STEPS = 160, 10**6, 5, 4  # characters, magnitude of a number, nesting, changes at a time
 MANY = 20  # tests, of which none would lack a common property by chance
+SHORT, NUDGE = 1024, 1e-10  # the denominator of floats that arithmetic keeps exact; a relative change of the others
 NUMBERS = (int, float, complex)
 
 
@@ -39,10 +40,22 @@ def value_of(text: str) -> Any:
 
 
 def is_bounded(value: Any, depth: int = 0) -> bool:
-    """Whether no number in a value is large or not finite, and no nesting is deep."""
+    """Whether no number in a value is large, not finite or a negative zero, and no nesting is deep."""
     if isinstance(value, NUMBERS):
-        return math.isfinite(abs(value)) and abs(value) <= LARGEST
+        return math.isfinite(abs(value)) and abs(value) <= LARGEST and "-0.0" not in repr(value)
     return depth <= DEEPEST and all(is_bounded(item, depth + 1) for item in _inner(value))
+
+
+def nudged(value: Any, salt: str) -> Any:
+    """The value with every float that is no short binary fraction changed a little, equal ones equally: a result that
+    changes too depends on rounding."""
+    if isinstance(value, float) and not (value * SHORT).is_integer():
+        return value * (1 + random.Random(f"{salt} {value!r}").choice((-NUDGE, NUDGE)))
+    if isinstance(value, dict):
+        return {nudged(key, salt): nudged(item, salt) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return type(value)(nudged(item, salt) for item in value)
+    return value
 
 
 class Shape:
