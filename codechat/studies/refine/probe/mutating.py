@@ -1,4 +1,4 @@
-"""Fresh arguments like those of a task's tests: typed mutation, seeded, with the types and shapes of the tests alone.
+"""Fresh arguments like the ones in a task's tests: typed mutation, seeded, within the types and shapes of the tests.
 
 The scheme is EvalPlus's (`evalplus.gen.type_mut`): values of the task are changed by type, in several steps, with its
 own constants as ingredients. That generator is not used: the ingredients follow the hash seed of the process, it adds
@@ -20,7 +20,7 @@ NUMBERS = (int, float, complex)
 
 
 def text_of(value: Any) -> str:
-    """The literal of a value, the same in every process: elements of sets are in the order of their own literals."""
+    """The literal of a value, the same in every process: elements of sets are in the order of the literals."""
     if isinstance(value, (set, frozenset)) and value:
         return "{" + ", ".join(sorted(map(text_of, value))) + "}"
     if isinstance(value, dict):
