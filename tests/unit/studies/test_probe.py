@@ -244,6 +244,8 @@ def test_rounding_and_exceptions_on_both_sides_do_not_count(tmp_path: Path) -> N
     other = [value([[0.3], 3])]
     assert differing(calls, tolerance(calls, nests), [()], nests, other) == []
     assert differing(calls, 0.0, [()], [value(3)], [value(4)]) == [0]
+    assert differing(calls, 1e-6, [()], [value(2.083183336924971e16)], [value(20831833369249714)]) == []
+    assert differing(calls, 1e-6, [()], [value(2.5)], [value(3)]) == [0]
     raised = Result("raised", b"ValueError"), Result("raised", b"TypeError")
     assert differing(calls, 0.0, [()], raised[:1], raised[1:]) == []
     assert differing(calls, 0.0, [()], [value(1)], raised[1:]) == [0]
