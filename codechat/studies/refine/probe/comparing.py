@@ -59,7 +59,7 @@ def differing(
 
 
 def _rounded(claimed: Any, right: Any, atol: float) -> bool:
-    """Whether an integer and a float agree as far as the float is exact; the tests' rules want one type."""
+    """Whether an integer and a float agree within the tolerance; the tests' rules want one type."""
     if {type(claimed), type(right)} != {int, float}:
         return False
     return close(float(claimed), float(right), atol) if max(abs(claimed), abs(right)) < EXACT else False
