@@ -73,7 +73,7 @@ async def probe(asked: Any, dataset: Any, samples: list[Sample], sandbox: Any) -
 
     slots = asyncio.Semaphore(WORKERS + 1)
     async with asyncio.TaskGroup() as group:
-        for task in dataset.tasks:
+        for task in (task for task in dataset.tasks if by_task[task.task_id]):
             group.create_task(one(task))
     kept = sum(len(each.inputs) for each in made)
     counts = {name: sum(getattr(each, name) for each in made) for name in ("made", "refused", "undefined")}

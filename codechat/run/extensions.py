@@ -58,7 +58,7 @@ class Probing:
 
     @property
     def making(self) -> tuple[int, int, str]:
-        """All that decides new inputs beside the task."""
+        """All that decides new inputs, the task apart."""
         return self.count, self.seed, self.source
 
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from codechat.sandbox import SANDBOXES, Sandbox
 from codechat.sandbox.suites.calls import Calls
 from codechat.studies.refine.probe.comparing import compared, differing, tolerance
 from codechat.studies.refine.probe.inputs import FreshInputs, make_inputs
-from codechat.studies.refine.probe.mutating import Shape, text_of, value_of
+from codechat.studies.refine.probe.mutating import Shape, is_bounded, nudged, text_of, value_of
 from codechat.studies.refine.probe.records import Comparison, read_probed
 from codechat.studies.refine.probe.running import Result, Runner
 
@@ -136,16 +137,32 @@ def test_results_that_follow_the_hash_seed_are_no_inputs(tmp_path: Path) -> None
     assert fresh(task_of(tmp_path, **names, canonical_solution="    return set(xs)\n")).undefined == 0
 
 
+def test_inputs_on_which_rounding_decides_are_left_out(tmp_path: Path) -> None:
+    floats = {"base_input": [[[1.25, 0.5, 1.5], 3], [[1.1, 2.2, 3.3], 2]], "plus_input": [], "contract": ""}
+    tie = "    d = [b - a for a, b in zip(xs, xs[1:])]\n    return d.index(min(d)) if d else -1\n"
+    found = fresh(task_of(tmp_path, **floats, canonical_solution=tie))
+    assert found.inputs
+    for xs, _ in found.arguments():
+        gaps = [b - a for a, b in pairwise(xs)]
+        near = [gap for gap in gaps if gap - min(gaps) < 1e-12]
+        assert len(near) < 2 or all((4 * x).is_integer() for x in xs) or len(set(map(repr, xs))) < len(xs)
+    assert nudged(([1.5, -2.0], 7, "1.1"), "a") == ([1.5, -2.0], 7, "1.1")
+    one, other, far = nudged([1.1, 1.1, 2.2], "a")
+    assert one == other != 1.1 and abs(far - 2.2) < 1e-9
+    assert not is_bounded(([-0.0], 1))
+
+
 def test_inputs_have_the_types_of_the_tests(tmp_path: Path) -> None:
-    shape = Shape([(("a", 1), [[1, 2], [3, 4]]), (("b", 2), [[5, 6]])], strict=False)
+    shape = Shape([(("a", 1), [[1, 2], [3, 4]]), (("b", 2), [[5, 6]])], contract=True)
     assert shape.fits((("c", 9), [[0, 0], [-1, 5], [2, 2]]))
     assert not shape.fits((("c", True), [[0, 0]]))
     assert not shape.fits((("c", 1.0), [[0, 0]]))
     assert not shape.fits(((1, "c"), [[0, 0]]))
     assert not shape.fits((("c", 1), [[0, 0], [1]]))
     assert not shape.fits((("c", 1),))
-    assert Shape([(3,)], strict=False).fits((-3,))
-    assert not Shape([(3,)], strict=True).fits((-3,))
+    assert Shape([(3,)], contract=True).fits((-3,))
+    assert not Shape([(3,)], contract=False).fits((-3,))
+    assert not Shape([(3,)] * 20, contract=True).fits((-3,))
 
 
 @pytest.mark.parametrize(
@@ -227,6 +244,8 @@ def test_rounding_and_exceptions_on_both_sides_do_not_count(tmp_path: Path) -> N
     other = [value([[0.3], 3])]
     assert differing(calls, tolerance(calls, nests), [()], nests, other) == []
     assert differing(calls, 0.0, [()], [value(3)], [value(4)]) == [0]
+    assert differing(calls, 1e-6, [()], [value(2.083183336924971e16)], [value(20831833369249714)]) == []
+    assert differing(calls, 1e-6, [()], [value(2.5)], [value(3)]) == [0]
     raised = Result("raised", b"ValueError"), Result("raised", b"TypeError")
     assert differing(calls, 0.0, [()], raised[:1], raised[1:]) == []
     assert differing(calls, 0.0, [()], [value(1)], raised[1:]) == [0]

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -15,16 +17,19 @@ from codechat.sandbox.suites.calls import Calls
 from codechat.studies.refine.probe.comparing import differing, is_comparable, tolerance
 from codechat.studies.refine.probe.mutating import (
     LONGEST,
+    NUMBERS,
     Arguments,
     Mutator,
     Shape,
     is_bounded,
+    nudged,
     text_of,
     value_of,
 )
 from codechat.studies.refine.probe.running import TOTAL_S, Runner
 
-ROUNDS, DRAWS = 5, 40  # of drawing and filtering; draws for a wanted input in a round
+ROUNDS, DRAWS, ENOUGH = 5, 40, 2  # of drawing and filtering; draws in a round, and inputs to choose from, for each
+NUDGES = ("a", "b", "c", "d")
 REFERENCE_S = 0.05  # CPU seconds that any reference may take for an input
 
 
@@ -88,24 +93,20 @@ async def make_inputs(task: Task, runner: Runner, *, count: int, seed: int, sour
     calls = runner.calls
     given = calls.base if source == "base" else calls.inputs
     mutator = Mutator(given, generator(seed, task.task_id, "probe"))
-    shape, seen = Shape(given, strict=task.contract is None), {text_of(each) for each in given}
-    kept: dict[str, Arguments] = {}
+    shape, seen = Shape(given, contract=task.contract is not None), {text_of(each) for each in given}
+    found: dict[str, Arguments] = {}
     made = refused = undefined = 0
     for _ in range(ROUNDS):
-        wanted = count - len(kept)
-        drawn = dict(sorted(_draw(mutator, shape, seen, 2 * wanted, DRAWS * wanted), key=_length))
+        drawn = dict(_draw(mutator, shape, seen, 2 * count, DRAWS * count))
         valid = await _valid(task, runner, drawn)
         defined = await _defined(runner, valid, TOTAL_S / count)
-        made, refused, undefined = (
-            made + len(drawn),
-            refused + len(drawn) - len(valid),
-            undefined + len(valid) - len(defined),
-        )
+        made, refused = made + len(drawn), refused + len(drawn) - len(valid)
+        undefined += len(valid) - len(defined)
         mutator.feed(defined.values())
-        kept |= dict(list(defined.items())[:wanted])
-        if len(kept) == count or not drawn:
+        found |= defined
+        if len(found) >= ENOUGH * count or not drawn:
             break
-    kept = dict(sorted(kept.items(), key=_length))
+    kept = dict(sorted(islice(_varied(found), count), key=_length))
     same = await _same_again(runner, list(kept.values()))
     inputs = [text for text, agrees in zip(kept, same, strict=True) if agrees]
     undefined += len(kept) - len(inputs)
@@ -113,6 +114,24 @@ async def make_inputs(task: Task, runner: Runner, *, count: int, seed: int, sour
         task_id=task.task_id, count=count, seed=seed, source=source,
         made=made, refused=refused, undefined=undefined, inputs=inputs,
     )  # fmt: skip
+
+
+def _varied(found: dict[str, Arguments]) -> Iterator[tuple[str, Arguments]]:
+    """All inputs, first the ones with an argument of a size that none before has."""
+    sizes, others = set[tuple[int, int]](), list[tuple[str, Arguments]]()
+    for text, arguments in found.items():
+        own = set(map(_size, range(len(arguments)), arguments))
+        if own <= sizes:
+            others.append((text, arguments))
+        else:
+            sizes |= own
+            yield text, arguments
+    yield from others
+
+
+def _size(place: int, value: Any) -> tuple[int, int]:
+    """An argument's place, and its length or whole part."""
+    return place, len(value) if hasattr(value, "__len__") else int(abs(value)) if isinstance(value, NUMBERS) else 0
 
 
 def _length(pair: tuple[str, Arguments]) -> tuple[int, str]:
@@ -152,27 +171,33 @@ async def _defined(runner: Runner, valid: dict[str, Arguments], share_s: float) 
     """Inputs on which the reference gives a comparable result, in a part of the time that programs may take."""
     config = runner.sandbox.config
     longest_s = max(REFERENCE_S, min(config.min_cpu_s, share_s) / config.cpu_factor)
-    results = await runner.run(runner.calls.reference or "", list(valid.values()), longest_s, timed=True)
-    return {
-        text: valid[text]
-        for text, result in zip(valid, results, strict=True)
+    by_length = sorted(valid.items(), key=_length)  # the long ones may end the process
+    inputs = [arguments for _, arguments in by_length]
+    results = await runner.run(runner.calls.reference or "", inputs, longest_s, timed=True)
+    good = {
+        text
+        for (text, _), result in zip(by_length, results, strict=True)
         if is_comparable(result) and result.cpu_s <= longest_s
     }
+    return {text: arguments for text, arguments in valid.items() if text in good}
 
 
 async def _same_again(runner: Runner, inputs: Sequence[Arguments]) -> list[bool]:
-    """For each input, whether the reference gives the same in another order and with other hashes of texts."""
+    """For each input, whether the reference gives the same in another order, with other hashes of texts, and on floats
+    that differ by rounding."""
     if not inputs:
         return []
-    reference = runner.calls.reference or ""
-    limit_s = runner.sandbox.config.min_cpu_s
+    reference, limit_s = runner.calls.reference or "", runner.sandbox.config.min_cpu_s
     first = await runner.run(reference, inputs, limit_s)
-    backwards = list(reversed(await runner.run(reference, inputs[::-1], limit_s)))
-    again = await runner.run_again(reference, inputs)
+    others = [
+        list(reversed(await runner.run(reference, inputs[::-1], limit_s))),
+        await runner.run_again(reference, inputs),
+    ]
+    for salt in NUDGES:
+        moved = [nudged(arguments, salt) for arguments in inputs]
+        if moved != list(inputs):
+            others.append(await runner.run(reference, moved, limit_s))
     atol = tolerance(runner.calls, first)
-    other = {
-        *differing(runner.calls, atol, inputs, first, backwards),
-        *differing(runner.calls, atol, inputs, first, again),
-    }
-    decided = [all(is_comparable(each) for each in three) for three in zip(first, backwards, again, strict=True)]
+    other = {number for each in others for number in differing(runner.calls, atol, inputs, first, each)}
+    decided = [all(is_comparable(each) for each in several) for several in zip(first, *others, strict=True)]
     return [whole and number not in other for number, whole in enumerate(decided)]

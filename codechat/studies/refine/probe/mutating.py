@@ -1,4 +1,4 @@
-"""Fresh arguments like those of a task's tests: typed mutation, seeded, with the types and shapes of the tests alone.
+"""Fresh arguments like the ones in a task's tests: typed mutation, seeded, within the types and shapes of the tests.
 
 The scheme is EvalPlus's (`evalplus.gen.type_mut`): values of the task are changed by type, in several steps, with its
 own constants as ingredients. That generator is not used: the ingredients follow the hash seed of the process, it adds
@@ -14,11 +14,13 @@ from typing import Any
 
 Arguments = tuple[Any, ...]
 LONGEST, LARGEST, DEEPEST, STEPS = 160, 10**6, 5, 4  # characters, magnitude of a number, nesting, changes at a time
+MANY = 20  # tests, of which none would lack a common property by chance
+SHORT, NUDGE = 1024, 1e-10  # the denominator of floats that arithmetic keeps exact; a relative change of the others
 NUMBERS = (int, float, complex)
 
 
 def text_of(value: Any) -> str:
-    """The literal of a value, the same in every process: elements of sets are in the order of their own literals."""
+    """The literal of a value, the same in every process: elements of sets are in the order of the literals."""
     if isinstance(value, (set, frozenset)) and value:
         return "{" + ", ".join(sorted(map(text_of, value))) + "}"
     if isinstance(value, dict):
@@ -38,18 +40,30 @@ def value_of(text: str) -> Any:
 
 
 def is_bounded(value: Any, depth: int = 0) -> bool:
-    """Whether no number in a value is large or not finite, and no nesting is deep."""
+    """Whether no number in a value is large, not finite or a negative zero, and no nesting is deep."""
     if isinstance(value, NUMBERS):
-        return math.isfinite(abs(value)) and abs(value) <= LARGEST
+        return math.isfinite(abs(value)) and abs(value) <= LARGEST and "-0.0" not in repr(value)
     return depth <= DEEPEST and all(is_bounded(item, depth + 1) for item in _inner(value))
 
 
-class Shape:
-    """What the arguments of tests have in common. `strict`: nothing else says which arguments are valid, so that signs,
-    order and emptiness count too, beside types and lengths of records."""
+def nudged(value: Any, salt: str) -> Any:
+    """The value with every float that is no short binary fraction changed a little, equal ones equally: a result that
+    changes too depends on rounding."""
+    if isinstance(value, float) and not (value * SHORT).is_integer():
+        return value * (1 + random.Random(f"{salt} {value!r}").choice((-NUDGE, NUDGE)))
+    if isinstance(value, dict):
+        return {nudged(key, salt): nudged(item, salt) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return type(value)(nudged(item, salt) for item in value)
+    return value
 
-    def __init__(self, calls: Iterable[Arguments], *, strict: bool) -> None:
-        self._strict = strict
+
+class Shape:
+    """What the arguments of tests have in common: types and lengths of records. Signs, order and small sizes count too
+    if nothing else says which arguments are valid (no `contract`), or if so many tests show what is meant."""
+
+    def __init__(self, calls: Sequence[Arguments], *, contract: bool) -> None:
+        self._strict = not contract or len(calls) >= MANY
         self._known = {mark for arguments in calls for mark in self._marks(arguments)}
 
     def fits(self, arguments: Arguments) -> bool:
@@ -89,8 +103,8 @@ def _properties(value: Any) -> Iterator[str]:
         yield from {
             "upper" if c.isupper() else "lower" if c.islower() else "digit" if c.isdigit() else c for c in value
         }
-    if hasattr(value, "__len__") and not value:
-        yield "empty"
+    if hasattr(value, "__len__") and len(value) < 2:
+        yield "single" if value else "empty"
     if isinstance(value, (list, tuple)) and len(value) > 1:
         yield "ordered" if _ordered(value) else "unordered"
         if len(set(map(text_of, value))) < len(value):

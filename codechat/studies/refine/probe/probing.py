@@ -1,7 +1,7 @@
-"""The passing turns of recorded cells, run on fresh inputs beside the reference and the session's code before.
+"""The passing turns of recorded cells, compared on fresh inputs with the reference and with the session's code before.
 
 A task is the unit of work: its inputs are made, its programs run once each, and its turns written down, so that a
-killed probe goes on with the next task. Nothing is kept of a task but its records.
+killed probe resumes at the next task. Nothing is kept of a task but its records.
 """
 
 import asyncio

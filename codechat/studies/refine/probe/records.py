@@ -20,7 +20,7 @@ class Difference(Record):
 class Comparison(Record):
     """A code on a task's fresh inputs, against another code: the reference, or the session's code of a turn before.
 
-    `inputs` counts inputs on which both gave a result or raised, `differs` the ones with different results. On
+    `inputs` counts inputs on which both gave a result or raised, `differs` inputs with different results. On
     `undecided` ones a code met a limit, which is no difference of behaviour.
     """
 
