@@ -57,7 +57,8 @@ def check_names(originals: Dataset, twins: Dataset) -> None:
     for task, twin in zip(originals.tasks, twins.tasks, strict=True):
         old, new = task.target.entry_point, twin.target.entry_point
         assert task.task_id == twin.task_id and old != new and twin.reference is not None
-        assert twin.target.signature.startswith(f"def {new}(") and old not in re.findall(r"\w+", twin.target.signature)
+        assert re.findall(r"\w+", twin.target.signature)[:2] == ["def", new]
+        assert old not in re.findall(r"\w+", twin.target.signature)
         assert new in re.findall(r"\w+", twin.prompt)
         left = re.findall(rf"(?<!\w){re.escape(old)}(?!\w)(\()?", twin.prompt)
         assert not left if is_identifier(old) else "(" not in left, f"{task.task_id}: {twin.prompt}"
