@@ -29,8 +29,8 @@ from support.standin_vllm import install_local
 
 STARTER = dataset_tasks("starter")
 PRESETS = sorted(path.stem for path in (data_folder("conf") / "model").glob("*.yaml"))
-APART = {"learned", "cells"}
-"""Agendas with a file of their own, and of types that not every task has: tests/e2e/test_session_lengths.py runs both."""
+APART = {"learned", "cells", "removals"}
+"""Agendas with a file of their own, and of types that not every task has: tests/e2e/test_session_lengths.py runs them."""
 SMALL = ("dataset.limit=1", "agenda.turns=3", "tracking=none", "hardware.workers=1")
 
 
@@ -129,7 +129,12 @@ def test_judges_prompt_presets(here: Path, server: OpenAIServer, preset: str) ->
 
 @pytest.mark.parametrize(
     ("preset", "turns"),
-    [("balanced", 2), ("fixed", 2), *((preset, 11) for preset in sorted({*options_of("agenda")} - APART))],
+    [
+        ("balanced", 2),
+        ("fixed", 2),
+        ("removals", 4),
+        *((preset, 11) for preset in sorted({*options_of("agenda")} - APART)),
+    ],
 )
 def test_agenda_presets(here: Path, preset: str, turns: int) -> None:
     outcome = run(f"agenda={preset}", f"agenda.turns={turns}")

@@ -94,8 +94,9 @@ MISTAKES = {
     "model.nme=a (b)": "there is no option model.nme\ndid you mean 'name'? (options of model)",
     "model@protocol.roles.boss=gpt5": "there is no role protocol.roles.boss\n"
     "leave it out: protocol=refine asks model=NAME alone",
-    "agenda=10": "no agenda is called '10'\nchoose from: balanced, cosmetic, escalating, fixed, iid, quota, semantic, structural, "
-    "weighted (`codechat list agenda` describes them)",
+    "agenda=10": "no agenda is called '10'\nchoose from: additions, balanced, blocks, cells, changes, cosmetic, escalating, "
+    "fixed, iid, learned, modifications, quota, removals, semantic, structural, … (16 in all) "
+    "(`codechat list agenda` describes them)",
     "judge={a: 'ruls'}": "no judge is called '{a: ruls}'\ndid you mean 'rules'? (`codechat list judge` describes them)",
     "judge=null": "no judge is called 'null'\ndid you mean 'llm'? (`codechat list judge` describes them)",
     "seed": "cannot read 'seed'\nsettings are written key=value",
