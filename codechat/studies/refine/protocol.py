@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import field_validator, model_validator
+from pydantic import field_validator
 
 from codechat.base.config import Config, original_option, result_option
 from codechat.base.domain import NO_USAGE, Adherence, Failure, Instruction, Message
@@ -91,16 +91,15 @@ class RefineConfig(Config):
     gate_tries: int = result_option(2, "how often it asks again at a turn, before the turn is rolled back", ge=1, le=10)
     gate_tests: GateTests = result_option("base", "the tests that the gate sees; a verdict is always of all tests")
 
-    @model_validator(mode="after")
-    def _check_gate(self) -> Self:
-        """Options of a gate that is not there would split a cell's id for nothing."""
-        fields = type(self).model_fields
-        unused = [name for name in ("gate_tries", "gate_tests") if getattr(self, name) != fields[name].default]
-        if self.gate == "none" and unused:
-            raise ValueError(f"{unused[0]} needs a gate: set gate=silent or gate=tests, or leave {unused[0]} out")
-        if self.gate != "tests" and self.prompts.gate != PROMPT:
-            raise ValueError("prompts.gate is asked with gate=tests alone: set it, or leave prompts.gate out")
-        return self
+
+def _settle(config: Config, dataset: Config) -> Config:
+    """The options without those of a gate that is not used: a sweep over gates sets them for all cells."""
+    assert isinstance(config, RefineConfig)
+    fields, unused = RefineConfig.model_fields, ("gate_tries", "gate_tests") if config.gate == "none" else ()
+    changed: dict[str, Any] = {name: fields[name].default for name in unused}
+    if config.gate != "tests":
+        changed["prompts"] = config.prompts.model_copy(update={"gate": PROMPT})
+    return config.model_copy(update=changed)
 
 
 class Refine:
@@ -218,6 +217,7 @@ class Refine:
     "refine",
     RefineConfig,
     uses=frozenset({"agenda", "instructions", "judge", "sandbox"}),
+    settle=_settle,
     with_desk={"gate": "none"},
     assumes=lambda options: ASSUMED if options.gate != "none" else (),
 )

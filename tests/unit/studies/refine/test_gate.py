@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 from test_refine import POOL, TASK
 
 from codechat.base.domain import Message
@@ -13,6 +12,7 @@ from codechat.base.records import TurnRecord
 from codechat.judging import JudgeConfig
 from codechat.models import Request
 from codechat.run.protocols import Kit, Parts
+from codechat.run.settings.compose import compose
 from codechat.studies.refine.agendas import AgendaConfig
 from codechat.studies.refine.instructions import Pool
 from codechat.studies.refine.protocol import Refine, RefineConfig, RefinePrompts
@@ -59,12 +59,10 @@ def test_an_option_that_is_not_used_splits_no_id() -> None:
     assert config(gate="silent").identity() == plain | {"gate": "silent"}
     assert tests == plain | {"gate": "tests", "prompts": plain["prompts"] | {"gate": "Mend: {{failure}}"}}
     assert config(gate="silent", gate_tries=3).identity() == plain | {"gate": "silent", "gate_tries": 3}
-    for unused, word in (({"gate_tries": 3}, "gate_tries"), ({"gate_tests": "all"}, "gate_tests")):
-        with pytest.raises(ValidationError, match=f"{word} needs a gate"):
-            config(**unused)
-    for gate in ("none", "silent"):
-        with pytest.raises(ValidationError, match="with gate=tests alone"):
-            RefineConfig(prompts=TOLD, gate=gate)
+    unused = ["protocol.gate_tries=3", "protocol.gate_tests=all", "protocol.prompts.gate='Mend: {{failure}}'"]
+    assert compose(unused).config.identity() == compose([]).config.identity()
+    silent = compose(["protocol.gate=silent", *unused]).config.identity()["protocol"]
+    assert (silent["gate_tries"], silent["gate_tests"], "gate" in silent["prompts"]) == (3, "all", False)
 
 
 @pytest.mark.parametrize("gate", ["silent", "tests"])
