@@ -1,14 +1,14 @@
 """`codechat probe`: recorded code on fresh inputs, and its results in `codechat report` and `codechat export`."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from codechat.base.records import read_sessions
-from codechat.report.loading import cell_folders
 from codechat.run.extensions import AddedColumn, Probing, Results, add_prober, add_results
 from codechat.sandbox import SandboxConfig
 from codechat.studies.refine.probe.figures import PROBE, records_in, write_figures
-from codechat.studies.refine.probe.probing import probe
+from codechat.studies.refine.probe.probing import cells_in, probe
 
 ADDED = (
     AddedColumn("probed_inputs", "int64", "fresh inputs on which code and reference were compared; missing if none"),
@@ -30,12 +30,13 @@ async def _probe(
 ) -> list[str]:
     """See `Prober`."""
     lines = await probe(asked, sandbox_config, workers, note, progress)
-    probed = _cells(asked.out)
-    sessions = {}
-    for folder in (found for each in asked.cells for found in cell_folders(each)[0]):
-        first = next(read_sessions(folder / "sessions.jsonl"), None)
-        if first is not None and first.cell_id in probed:
-            sessions[folder.name] = read_sessions(folder / "sessions.jsonl")
+    probed, cells = _cells(asked.out), cells_in(asked.cells)
+    times = Counter(folder.name for folder in cells.values())
+    sessions = {
+        folder.name if times[folder.name] == 1 else str(folder): read_sessions(folder / "sessions.jsonl")
+        for cell_id, folder in cells.items()
+        if cell_id in probed
+    }
     write_figures(sessions, asked.out)
     return lines
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import marshal
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -314,6 +315,44 @@ def test_a_probe_resumes_and_takes_given_inputs(recorded: Path, tmp_path: Path) 
     assert main(["probe", f"runs={recorded}", f"out={first}", "n=30"]) == 0
     assert (first / "turns.jsonl").read_text() == whole
     assert not list(first.glob("*.partial"))
+
+
+def test_the_code_before_is_the_code_that_stands_after_a_roll_back(
+    recorded: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    gate = {"tries": [], "accepted": False, "rolled_back": True}
+    turns = [
+        {"turn": 0, "code": RIGHT, "passed": True},
+        {"turn": 1, "code": "def roof(xs, n):\n    return xs\n", "passed": False, "gate": gate},
+        {"turn": 2, "code": PLANTED, "passed": True},
+        {"turn": 3, "code": RIGHT, "passed": True, "gate": gate},  # passes since it was scored again
+        {"turn": 4, "code": PLANTED + "#\n", "passed": True},
+    ]
+    dataset = {"kind": "jsonl", "path": str(tmp_path / "tasks.jsonl")}
+    cell(tmp_path / "gated" / "b", [{"session_id": "s", "task_id": "roof", "turns": turns}], dataset=dataset)
+    assert main(["probe", f"runs={tmp_path / 'gated'}", f"out={tmp_path / 'out'}", "n=60"]) == 0
+    assert "hidden regressions: 1 of 1 turn whose code before" in capfd.readouterr().out
+    found = list(read_probed(tmp_path / "out"))
+    assert [(turn.turn, turn.of_turn) for turn in found] == [(0, None), (2, 0), (3, 2), (4, 2)]
+    assert [turn.before and turn.before.differs > 0 for turn in found] == [None, True, True, False]
+    (figures,) = json.loads((tmp_path / "out" / "probe.json").read_text())["cells"]
+    assert (figures["hidden_regression"]["overall"]["value"], figures["hidden_regression"]["overall"]["n"]) == (0.5, 2)
+
+
+def test_cells_in_folders_of_one_name_have_a_row_each(
+    recorded: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "others" / recorded.name
+    shutil.copytree(recorded, other)
+    words = ["probe", f"runs={recorded.parent},{other.parent}", f"out={tmp_path / 'out'}", "n=30"]
+    assert main(words) == 2
+    assert "hold the same cell" in capfd.readouterr().err
+    text = (other / "sessions.jsonl").read_text()
+    (other / "sessions.jsonl").write_text(text.replace('"cell_id": "c"', '"cell_id": "d"'))
+    words[1] += f",{other}"  # given twice
+    assert main(words) == 0
+    cells = json.loads((tmp_path / "out" / "probe.json").read_text())["cells"]
+    assert [(each["cells"], each["name"]) for each in cells] == [(["c"], str(recorded)), (["d"], str(other))]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ A turn that was not probed, or on which no input was decided, counts by its test
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,7 +41,7 @@ Named = Sequence[tuple[tuple[Value, ...], "Probed"]]
 
 
 class _State(NamedTuple):
-    """The code in force after a turn: `differs` is None if unknown. `kind` is the instruction's `scope/change`."""
+    """A turn's code, or the code in force if it has none: `differs` is None if unknown. `kind` is the record's."""
 
     passed: bool | None
     differs: bool | None
@@ -126,20 +125,23 @@ class Probed:
     def _add(self, session: SessionRecord, records: Records) -> None:
         self.sessions += 1
         states: list[_State] = []
+        stands: _State | None = None  # after a roll-back, the code before
         for turn in session.turns:
             answered = session.has_answer(turn)
             record = records.get((session.cell_id, session.session_id, turn.turn)) if answered else None
-            differs = states[-1].differs if states and not answered else None
+            differs = stands.differs if stands and not answered else None
             if record is not None and record.reference.inputs:
                 differs = record.reference.differs > 0
-            kind = f"{turn.instruction.scope}/{turn.instruction.change}" if turn.instruction else None
-            states.append(_State(turn.passed, differs, answered, kind))
+            now = _State(turn.passed, differs, answered, turn.kind)
+            states.append(now)
             if answered and turn.passed:
-                self._add_passing(session.task_id, turn.turn, states[-1], record)
+                self._add_passing(session.task_id, turn.turn, now, record)
             if answered and turn.passed and differs and record is not None:
-                self.found.append(Found(record, kind, bool(states[1:]) and states[-2].sound))
-        for before, now in pairwise(states):
-            self._add_transition(session.task_id, before, now)
+                self.found.append(Found(record, now.kind, stands is not None and stands.sound))
+            if stands is not None:
+                self._add_transition(session.task_id, stands, now)
+            if not turn.rolled_back:
+                stands = now
         self._add_lengths(session.task_id, states)
 
     def _add_passing(self, task: str, turn: int, now: _State, record: ProbedTurn | None) -> None:

@@ -44,7 +44,7 @@ PUBLISHED = ("refined", "recorded")  # protocols whose code may be taken as it w
 @dataclass(frozen=True)
 class PassingTurn:
     """A turn whose code passes, and the program that was tested. `before` is the turn and the program of the code
-    before it in the session, if that passes too and stands in another turn."""
+    that stood before it in the session, if that passes too and stands in another turn."""
 
     cell_id: str
     session_id: str
@@ -98,12 +98,25 @@ async def probe(
     return every.finish(work)
 
 
+def cells_in(folders: Sequence[Path]) -> dict[str, Path]:
+    """The finished cells of folders by their ids; a folder given twice counts once.
+
+    Raises `UserError` if two folders hold the same cell, whose turns would count twice.
+    """
+    cells: dict[str, Path] = {}
+    for folder in {path.resolve(): path for each in folders for path in cell_folders(each)[0]}.values():
+        first = next(read_sessions(folder / "sessions.jsonl"), None)
+        if first is not None and (other := cells.setdefault(first.cell_id, folder)) is not folder:
+            raise UserError(f"{other} and {folder} hold the same cell", "leave one of them out")
+    return cells
+
+
 def _gather(folders: Sequence[Path]) -> tuple[list[TaskTurns], list[str]]:
     """The tasks with their passing turns, and remarks on what is left out. Raises `UserError`."""
     datasets: dict[str, Dataset] = {}
     work: dict[tuple[str, str], TaskTurns] = {}
     left: Counter[str] = Counter()
-    for folder in (found for each in folders for found in cell_folders(each)[0]):
+    for folder in cells_in(folders).values():
         config = from_yaml((folder / "config.yaml").read_text(encoding="utf-8"))
         protocol = (config.get("protocol") or {}).get("kind")
         if protocol not in PROTOCOLS:
@@ -138,11 +151,11 @@ def _passing(session: SessionRecord, task: Task, *, published: bool) -> Iterator
         program = _program(turn, task, published=published) if turn.passed else None
         if turn.skipped and before is not None:
             yield PassingTurn(session.cell_id, session.session_id, session.model, turn.turn, before[1], None)
-        elif program is None:
-            before = None
-        else:
+            continue
+        if program is not None:
             yield PassingTurn(session.cell_id, session.session_id, session.model, turn.turn, program, before)
-            before = turn.turn, program
+        if not turn.rolled_back:
+            before = None if program is None else (turn.turn, program)
 
 
 def _program(turn: TurnRecord, task: Task, *, published: bool) -> str | None:
