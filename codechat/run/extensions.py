@@ -2,7 +2,7 @@
 `codechat cache`, the work of `codechat probe`, and results of recorded cells for `report` and `export`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -44,6 +44,14 @@ class StudyCache(NamedTuple):
     clear: Callable[[], CacheContents]
 
 
+class View(Protocol):
+    """Shows the user remarks and the progress."""
+
+    def notice(self, text: str) -> None: ...
+
+    def progress(self, done: int, of: int) -> None: ...
+
+
 @dataclass(frozen=True)
 class Probing:
     """The cells (folders, or folders of such), the folder for the results, and the inputs: `count` a task, made with
@@ -55,6 +63,8 @@ class Probing:
     seed: int
     source: Literal["all", "base"]
     inputs: Path | None
+    sandbox: SandboxConfig
+    workers: int
 
     @property
     def making(self) -> tuple[int, int, str]:
@@ -62,19 +72,11 @@ class Probing:
         return self.count, self.seed, self.source
 
 
-class Prober(Protocol):
-    async def __call__(
-        self,
-        asked: Probing,
-        sandbox_config: SandboxConfig,
-        workers: int,
-        note: Callable[[str], None],
-        progress: Callable[[int, int], None],
-    ) -> list[str]:
-        """Probe the cells; returns the lines of a summary. `progress` gets the numbers of done and of all tasks.
+Prober = Callable[[Probing, View], Awaitable[list[str]]]
+"""Probes the cells; returns the lines of a summary. The progress is in tasks.
 
-        Raises `UserError` for the user's mistakes and `InfrastructureError` if the sandbox fails.
-        """
+Raises `UserError` for the user's mistakes and `InfrastructureError` if the sandbox fails.
+"""
 
 
 class AddedColumn(NamedTuple):

@@ -13,6 +13,7 @@ from codechat.models.hardware import HARDWARE
 from codechat.run.extensions import Probing, extensions
 from codechat.run.running.sessions import unwrap_group
 from codechat.run.settings.compose import compose
+from codechat.sandbox import SandboxConfig
 
 KEYS = {
     "runs": "finished cells: folders of cells, or folders that hold such, separated by commas",
@@ -30,14 +31,13 @@ def run_probe(words: Sequence[str]) -> int:
     settings = [word for word in words if word.partition("=")[0].split(".")[0] in GROUPS]
     given = [word for word in words if word not in settings]
     known = {**KEYS, **dict.fromkeys(GROUPS, "a config group")}
-    asked = _asked(parse_words(given, known, required=("runs", "out")))
-    config = compose(settings).config
-    workers = HARDWARE.build(config.hardware).workers
+    values, config = parse_words(given, known, required=("runs", "out")), compose(settings).config
+    asked = _asked(values, config.sandbox, HARDWARE.build(config.hardware).workers)
     view = View("tasks")
 
     async def work() -> None:
         for prober in extensions().probers.values():
-            lines.extend(await prober(asked, config.sandbox, workers, view.notice, view.progress))
+            lines.extend(await prober(asked, view))
 
     lines: list[str] = []
     with FactsBar(view.state):
@@ -47,7 +47,7 @@ def run_probe(words: Sequence[str]) -> int:
     return 0
 
 
-def _asked(values: Mapping[str, str]) -> Probing:
+def _asked(values: Mapping[str, str], sandbox: SandboxConfig, workers: int) -> Probing:
     source = values.get("from", "all")
     if source not in ("all", "base"):
         raise UserError(f"cannot read from={source}", KEYS["from"])
@@ -56,7 +56,7 @@ def _asked(values: Mapping[str, str]) -> Probing:
         raise UserError(f"there is no folder {inputs}", f"inputs: {KEYS['inputs']}")
     cells = [Path(name) for name in values["runs"].split(",") if name]
     count, seed = _number(values, "n", 200, least=1), _number(values, "seed", 0, least=0)
-    return Probing(cells, Path(values["out"]), count, seed, cast(Any, source), inputs)
+    return Probing(cells, Path(values["out"]), count, seed, cast(Any, source), inputs, sandbox, workers)
 
 
 def _number(values: Mapping[str, str], key: str, default: int, *, least: int) -> int:

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from codechat.base.domain import Program, Verdict
 from codechat.base.errors import UserError, nearest
@@ -22,6 +22,7 @@ from codechat.datasets import DatasetConfig, load
 from codechat.datasets.tasks import Dataset, Task
 from codechat.report.metrics.counts import INSIDE_MEANS, moved_words
 from codechat.run.cell.references import Defect, References, now_and_then, sandbox_for, select_here
+from codechat.run.extensions import View
 from codechat.run.running.sessions import unwrap_group
 from codechat.sandbox import Sandbox, SandboxConfig
 from codechat.sandbox.suites import HasCost
@@ -29,14 +30,6 @@ from codechat.sandbox.suites.calls.oracle import EVALPLUS_FAILS
 from codechat.sandbox.suites.checker import Checker
 
 REMEDY = 'a line is one JSON object with "task_id" and "solution" (or "completion", which follows the prompt)'
-
-
-class View(Protocol):
-    """Shows the user remarks and the progress."""
-
-    def notice(self, text: str) -> None: ...
-
-    def progress(self, done: int, of: int) -> None: ...
 
 
 @dataclass(frozen=True)

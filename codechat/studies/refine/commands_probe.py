@@ -1,12 +1,11 @@
 """`codechat probe`: recorded code on fresh inputs, and its results in `codechat report` and `codechat export`."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from codechat.base.records import read_sessions
-from codechat.run.extensions import AddedColumn, Probing, Results, add_prober, add_results
-from codechat.sandbox import SandboxConfig
+from codechat.run.extensions import AddedColumn, Probing, Results, View, add_prober, add_results
 from codechat.studies.refine.probe.figures import PROBE, records_in, write_figures
 from codechat.studies.refine.probe.probing import cells_in, probe
 
@@ -21,15 +20,9 @@ ADDED = (
 )
 
 
-async def _probe(
-    asked: Probing,
-    sandbox_config: SandboxConfig,
-    workers: int,
-    note: Callable[[str], None],
-    progress: Callable[[int, int], None],
-) -> list[str]:
+async def _probe(asked: Probing, view: View) -> list[str]:
     """See `Prober`."""
-    lines = await probe(asked, sandbox_config, workers, note, progress)
+    lines = await probe(asked, view)
     probed, cells = _cells(asked.out), cells_in(asked.cells)
     times = Counter(folder.name for folder in cells.values())
     sessions = {

@@ -20,8 +20,8 @@ from codechat.datasets import DATASETS, DatasetConfig, load
 from codechat.datasets.tasks import Dataset, Task
 from codechat.report.loading import cell_folders
 from codechat.run.cell.references import sandbox_for
-from codechat.run.extensions import Probing
-from codechat.sandbox import Sandbox, SandboxConfig
+from codechat.run.extensions import Probing, View
+from codechat.sandbox import Sandbox
 from codechat.sandbox.languages import extract, fence
 from codechat.sandbox.suites.calls import Calls
 from codechat.studies.refine.probe.comparing import compared, differing, tolerance
@@ -63,24 +63,18 @@ class TaskTurns:
     turns: list[PassingTurn] = field(default_factory=list)
 
 
-async def probe(
-    asked: Probing,
-    sandbox_config: SandboxConfig,
-    workers: int,
-    note: Callable[[str], None],
-    progress: Callable[[int, int], None],
-) -> list[str]:
+async def probe(asked: Probing, view: View) -> list[str]:
     """Write `turns.jsonl` and the inputs into a folder; returns the summary's lines. The same call resumes.
 
     Raises `UserError` for the user's mistakes and `InfrastructureError` if the sandbox fails.
     """
     work, remarks = _gather(asked.cells)
     for remark in remarks:
-        note(remark)
+        view.notice(remark)
     if not work:
         raise UserError("no turn of these cells can be probed", "give cells of refine whose tests are calls of Python")
-    async with sandbox_for([each.task for each in work], sandbox_config, workers, note) as sandbox:
-        every = _Probe(asked, sandbox, note)
+    async with sandbox_for([each.task for each in work], asked.sandbox, asked.workers, view.notice) as sandbox:
+        every = _Probe(asked, sandbox, view.notice)
         done = 0
 
         async def one(each: TaskTurns, slots: asyncio.Semaphore) -> None:
@@ -88,10 +82,10 @@ async def probe(
             async with slots:
                 await every.task(each)
             done += 1
-            progress(done, len(work))
+            view.progress(done, len(work))
 
-        progress(0, len(work))
-        slots = asyncio.Semaphore(workers)
+        view.progress(0, len(work))
+        slots = asyncio.Semaphore(asked.workers)
         async with asyncio.TaskGroup() as group:
             for each in work:
                 group.create_task(one(each, slots))
