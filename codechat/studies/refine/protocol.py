@@ -93,7 +93,7 @@ class RefineConfig(Config):
 
 
 def _settle(config: Config, dataset: Config) -> Config:
-    """The options without those of a gate that is not used: a sweep over gates sets them for all cells."""
+    """The options, with defaults for a gate that is not used: a sweep over gates sets them for all cells."""
     assert isinstance(config, RefineConfig)
     fields, unused = RefineConfig.model_fields, ("gate_tries", "gate_tests") if config.gate == "none" else ()
     changed: dict[str, Any] = {name: fields[name].default for name in unused}
