@@ -97,7 +97,7 @@ COMMANDS = {
     ),
     "plan": Command(
         "commands.plan:run_plan",
-        "runs=DIR [difference=0.5 metric=mst] [out=DIR]",
+        "runs=DIR [difference=0.5 metric=mst tasks=N]",
         "from pilot cells: which differences so many tasks and samples detect, and what that costs",
     ),
     "construct": Command(
