@@ -1,7 +1,7 @@
 """The cells of one protocol that a report compares, their sessions reduced to verdicts."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -144,6 +144,11 @@ class LoadedCell:
         return (self.agenda, self.turns if self.agenda else None, self.judge, self.variant)
 
     @property
+    def is_twin(self) -> bool:
+        """Whether the tasks are twins of a dataset's (`dataset.twin`)."""
+        return bool((self.config.get("dataset") or {}).get("twin"))
+
+    @property
     def is_baseline(self) -> bool:
         """Whether the model saw the reference solutions."""
         kind = (self.config.get("model") or {}).get("kind")
@@ -239,6 +244,11 @@ class Comparison(Generic[V]):
         return sorted({found.cell.dataset for found in self.cells})
 
     @property
+    def averaged(self) -> list[str]:
+        """The datasets that a mean over datasets is of: without twins, which would count the same tasks again."""
+        return sorted({cell.dataset for cell in originals_of([found.cell for found in self.cells])})
+
+    @property
     def labels(self) -> list[str]:
         """Labels of the entrants, by model."""
         return list(dict.fromkeys(found.cell.label for found in sorted(self.cells, key=_by_model)))
@@ -269,6 +279,11 @@ class Comparison(Generic[V]):
     def in_order(self) -> Iterator[V]:
         """All cells, dataset by dataset."""
         return (found for dataset in self.datasets for found in self.on(dataset))
+
+
+def originals_of(cells: Sequence[LoadedCell]) -> list[LoadedCell]:
+    """The cells that are on no twin of a dataset; all of them if there is nothing else."""
+    return [cell for cell in cells if not cell.is_twin] or [*cells]
 
 
 def _by_model(found: SessionVerdicts) -> tuple[str, str, int, str]:

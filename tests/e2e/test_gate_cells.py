@@ -227,8 +227,8 @@ def test_the_estimate_says_what_it_assumes_of_the_gate(capsys: pytest.CaptureFix
 def test_the_page_prints_what_its_command_prints(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "beyond.md").read_text(encoding="utf-8")
     section = page.split("## A check between turns")[1].split("\n## ")[0]
-    command, printed = (section.split(f"```{kind}\n")[1].split("```")[0] for kind in ("bash", "text"))
-    done = codechat(tmp_path, *command.split()[1:], "sandbox.allow_weak=true")
+    commands, printed = (section.split(f"```{kind}\n")[1].split("```")[0] for kind in ("console", "text"))
+    done = codechat(tmp_path, *commands.splitlines()[0].split()[1:], "sandbox.allow_weak=true")
     assert done.returncode == 0, done.stderr
     told = " ".join(done.stdout.split())
     assert all(" ".join(line.split()) in told for line in printed.splitlines())

@@ -49,7 +49,7 @@ def hostile() -> SessionRecord:
         if turn.failure:
             made["failure"] |= {"input": HOSTILE, "exception": HOSTILE}
         if turn.instruction and turn.adherence:
-            made["instruction"] |= {"text": HOSTILE, "id": HOSTILE}
+            made |= {"asked": [], "instruction": made["instruction"] | {"text": HOSTILE, "id": HOSTILE}}
             made["adherence"]["reason"] = made["candidates"][0]["id"] = HOSTILE
         session.turns[turn.turn] = TurnRecord.model_validate(made)
     return session.model_copy(update={"session_id": "hostile"})

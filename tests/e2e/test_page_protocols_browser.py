@@ -1,5 +1,6 @@
 """A page of three protocols in a real browser: each has its section, its charts, its tables, and dialogues with checks."""
 
+import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -7,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from codechat.base.records import SessionRecord, TurnRecord
 from codechat.report.data import Chart, Line, Section
 from codechat.report.loading import load_cells
 from codechat.report.page import write_page
+from codechat.studies.refine.chapter.probed import DIFFERS
 from support.codeif import Talk, write_talk
-from support.pages import chromium, made_report, requested, until
+from support.pages import cell_of, chromium, made_report, made_session, requested, until
 from support.refine_cells import Made, write_cell
 
 pytestmark = pytest.mark.browser
@@ -126,4 +129,42 @@ def test_a_page_without_refinements_has_nothing_of_them(driver: Any, folder: Pat
     assert not {"Protocol", "Change", "Scope"} & set(labels)
     wide = script(driver, "return document.documentElement.scrollWidth <= innerWidth")
     assert wide, "nothing sticks out"
+    quiet(driver)
+
+
+def beyond() -> SessionRecord:
+    """Turn 1 asks for two things, turn 2 is rolled back after two tries, turn 3 passes and differs on a fresh input."""
+    session = made_session("t/beyond", "m", turns=4, breaks=0.0, lines=5, luck=random.Random(0))
+    first, second, third = (turn.model_dump(mode="json") | {"skipped": False} for turn in session.turns[1:])
+    told = {"verdict": "violated", "by": "rules", "reason": "nothing was added"}
+    first["asked"].append(first["asked"][0] | {"id": "second", "text": "Add one more thing.", "adherence": told})
+    first |= {"instruction": None, "adherence": None}
+    failure = {"reason": "wrong result", "suite": "base", "index": 0, "input": "[1]", "expected": "1", "actual": "2"}
+    refused = {"outcome": "fail", "passed": False, "passed_base": False, "failure": failure}
+    call = {"role": "model", "request": second["request"], "finish_reason": "stop", "latency_s": 0.0}
+    second |= {
+        "outcome": "fail", "passed": False, "failure": failure,
+        "gate": {"tries": [refused] * 2, "accepted": False, "rolled_back": True},
+        "calls": [{**call, "response": f"refused reply {number}"} for number in (1, 2)],
+    }  # fmt: skip
+    third |= {DIFFERS: True, "fresh input": {"input": "[[7]]", "expected": "7", "actual": "8"}}
+    turns = [session.turns[0], *map(TurnRecord.model_validate, (first, second, third))]
+    return session.model_copy(update={"session_id": "beyond", "turns": turns})
+
+
+def test_a_dialogue_shows_several_instructions_a_roll_back_and_a_difference(driver: Any, tmp_path: Path) -> None:
+    page = write_page(made_report([cell_of((beyond(),), 4)], tmp_path / "figures"), tmp_path).as_uri()
+    requested(driver)
+    driver.get("about:blank")
+    driver.get(f"{page}#session=beyond")
+    until(lambda: texts(driver, "#dialogue h1") == ["t/beyond"], "the dialogue")
+    assert len(texts(driver, "#turn-1 blockquote")) == 2
+    assert texts(driver, "#turn-1 blockquote p")[1] == "Add one more thing."
+    assert "nothing was added" in texts(driver, "#turn-1 .judge")[1]
+    assert "rolled back" in texts(driver, "#turn-2 .chip") and "rolled back" not in texts(driver, "#turn-3 .chip")
+    assert texts(driver, "#turn-2 .tries > summary") == ["Asked again: 2 of 2 replies refused"]
+    assert texts(driver, "#turn-2 .tries .reply") == ["refused reply 1", "refused reply 2"]
+    assert script(driver, "return document.querySelector('#turn-2 .tries').open"), "it is why the turn failed"
+    assert DIFFERS in texts(driver, "#turn-3 .chip") and DIFFERS not in texts(driver, "#turn-2 .chip")
+    assert "[[7]]" in script(driver, "return document.getElementById('turn-3').textContent"), "the input"
     quiet(driver)

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from codechat.report.build import build_report, comparisons_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Column, Interval, ReportData, Value
 from codechat.report.drawing import share_range
 from codechat.report.loading import load_cells
+from codechat.studies.refine.chapter.outcomes import setups_of
 from codechat.studies.refine.chapter.page import DRAWINGS
 from support.recount import near, recount
 from support.refine_cells import Made, paper, write_cell
@@ -352,3 +354,26 @@ def test_a_report_written_over_another_leaves_nothing_of_it(tmp_path: Path) -> N
 )
 def test_an_axis_of_shares_shows_a_quarter_at_least(values: tuple[float, float], shown: tuple[float, float]) -> None:
     assert share_range(values) == pytest.approx(shown)
+
+
+def test_a_twin_is_in_no_mean_with_its_original(tmp_path: Path) -> None:
+    names = ("humaneval", "humaneval_renamed", "mbpp")
+    for name in names:
+        folder = write_cell(Made("a", name, 6, 3, breaks=0.5), tmp_path / "runs")
+        if name.endswith("_renamed"):
+            config = yaml.safe_load((folder / "config.yaml").read_text())
+            config["dataset"]["twin"] = "renamed"
+            (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    cells = load_cells([tmp_path / "runs"])
+    (comparison,) = comparisons_of(cells)
+    board, mst, *_ = chapter_of("refine").tables(comparison)
+    assert [row[:3] for row in board.rows] == [(1, "a", name) for name in ("mean of all", *names)]
+    own = {cell.dataset: cell.metrics["mst"] for cell in cells}
+    assert board.rows[0][3] == pytest.approx((own["humaneval"] + own["mbpp"]) / 2) != sum(own.values()) / 3
+    assert mst.rows[0][-2] == board.rows[0][3]
+    assert [each.datasets for each in setups_of(cells)] == [["humaneval", "mbpp"]], "nor in the headline"
+    (only,) = comparisons_of([cell for cell in cells if cell.dataset != "mbpp"])
+    board, *_ = chapter_of("refine").tables(only)
+    assert [row[:3] for row in board.rows] == [(1, "a", name) for name in names[:2]], "one dataset has no mean"
+    (twins,) = comparisons_of([cell for cell in cells if cell.dataset == "humaneval_renamed"])
+    assert chapter_of("refine").tables(twins)[0].rows[0][0] == 1, "twins alone are ranked"

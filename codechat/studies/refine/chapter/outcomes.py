@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from codechat.base.domain import CHANGES, SCOPES
 from codechat.base.records import InstructionRecord, SessionRecord, TurnRecord
 from codechat.report import drawing
-from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, resamples_of
+from codechat.report.comparison import Comparison, LoadedCell, SessionVerdicts, originals_of, resamples_of
 from codechat.report.data import Column, Drawing, Interval, Table, Value, columns_of, with_interval
 from codechat.report.drawing import EDGE, SPREAD, Look, bars, from_zero, name_groups, panels, spread, strips
 from codechat.report.generic.overview import rivals_of
@@ -163,13 +163,13 @@ class Setup:
 
 
 def setups_of(cells: Sequence[LoadedCell]) -> list[Setup]:
-    """The setups, most models first. Baselines count only if there is nothing else.
+    """The setups, most models first. Baselines and twins count only if there is nothing else.
 
     A setup has the datasets that leave the most cells; models without one of them are left out, since a mean over other
     tasks says nothing. Of several choices of a dataset's tasks only the most common counts.
     """
     found: dict[Hashable, list[LoadedCell]] = {}
-    for cell in rivals_of(cells):
+    for cell in originals_of(rivals_of(cells)):
         if cell.metrics.get("mst") is not None:
             found.setdefault((cell.variant, cell.agenda, cell.turns, cell.setup), []).append(cell)
     setups = [_setup(_alike(members)) for members in found.values()]

@@ -32,7 +32,7 @@ LEVEL = 1e-9  # what rounding errors can make of equal means
 INTERVALS = "Intervals: 95 %, 2,000 resamples by task; Wilson's where all tasks agree on a share."
 MEAN_NOTE = (
     "Means are unweighted over the datasets; an entrant that lacks one of them, or has sessions of two lengths, has no "
-    f"mean. {INTERVALS[:-1]}, the datasets resampled apart."
+    f"mean. Twins count in no mean with other tasks. {INTERVALS[:-1]}, the datasets resampled apart."
 )
 Entry = tuple[Mapping[str, Outcomes], Sequence[Measured]]  # the cells by dataset; kinds of MST, the ranked one first
 ALPHA = 0.05
@@ -56,15 +56,15 @@ def common_turns(comparison: RefineComparison) -> int | None:
 
 
 def mean_mst(comparison: RefineComparison, label: str, turns: int | None = None) -> Measured:
-    """The unweighted mean of MST over all datasets of the comparison with its interval (contract, section 2).
+    """The unweighted mean of MST over the averaged datasets of the comparison with its interval (contract, section 2).
 
     With `turns`, of sessions cut after so many turns, so that cells of several lengths have a mean.
     """
-    cells = comparison.entrant(label)
+    cells = _averaged(comparison, label)
     own = [found.mst(turns) for found in cells.values()]
     values = [value for value, _ in own]
     of_one_length = turns is not None or len({found.cell.turns for found in cells.values()}) == 1
-    whole = len(cells) == len(comparison.datasets) and of_one_length
+    whole = len(cells) == len(comparison.averaged) and of_one_length
     alike = len(cells) > 1 and any(found.cell.mark for found in cells.values())  # other tasks of one name
     if not whole or alike or any(value is None for value in values):
         return None, None
@@ -73,6 +73,11 @@ def mean_mst(comparison: RefineComparison, label: str, turns: int | None = None)
     drawn = [found.resamples.ratios(found.sustained_turns(turns)) for found in cells.values()]
     means = [mean_of_all(row) for row in zip(*drawn, strict=True)]
     return mean_of_all(values), Interval.of(percentile_interval(means))
+
+
+def _averaged(comparison: RefineComparison, label: str) -> Mapping[str, Outcomes]:
+    """An entrant's cells on the datasets that a mean is of."""
+    return {name: found for name, found in comparison.entrant(label).items() if name in comparison.averaged}
 
 
 def ranked(comparison: RefineComparison) -> dict[str, int | None]:
@@ -112,9 +117,9 @@ def leaderboard(comparison: RefineComparison) -> Table:
         *columns_of("d", completed="Completed", errored="Errored"),
     )  # fmt: skip
     rows: list[tuple[Value, ...]] = []
-    if several:
+    if len(comparison.averaged) > 1:
         means = {
-            label: (comparison.entrant(label), [mean_mst(comparison, label, cut) for cut in cuts])
+            label: (_averaged(comparison, label), [mean_mst(comparison, label, cut) for cut in cuts])
             for label in comparison.labels
         }
         known = {label: entry for label, entry in means.items() if entry[1][0][0] is not None}
@@ -187,7 +192,7 @@ def mst(comparison: RefineComparison) -> Table:
 def _mean_row(comparison: RefineComparison, naming: Naming, models: Together) -> tuple[Value, ...]:
     _, *named = naming.of(next(iter(models.cells.values())))
     names = [*comparison.datasets, MEAN]
-    known = {*models.datasets, *([MEAN] if models.datasets == comparison.datasets else [])}
+    known = {*models.datasets, *([MEAN] if models.datasets == comparison.averaged else [])}
     values = [models.mean(Outcomes.sustained_turns, name).measured if name in known else (None, None) for name in names]
     return (f"mean of {models.noun}", *named, *(value for each in values for value in each))
 

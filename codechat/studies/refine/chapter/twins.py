@@ -27,8 +27,8 @@ NOTE = (
 
 def pairs_of(comparison: RefineComparison) -> list[Pair[Outcomes]]:
     """Original (A) and twin (B): cells of one entrant that differ in the twin alone, with a common task."""
-    originals = {_place(each.cell): each for each in comparison.in_order() if not _dataset(each.cell).get("twin")}
-    twins = [each for each in comparison.in_order() if _dataset(each.cell).get("twin")]
+    originals = {_place(each.cell): each for each in comparison.in_order() if not each.cell.is_twin}
+    twins = [each for each in comparison.in_order() if each.cell.is_twin]
     pairs = [Pair(originals[_place(each.cell)], each) for each in twins if _place(each.cell) in originals]
     return [pair for pair in pairs if pair.tasks]
 
