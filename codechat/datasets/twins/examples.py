@@ -31,7 +31,7 @@ MOST_INPUTS = 40
 AT_ONCE = 2
 """Processes that run references."""
 _BESIDE = re.compile(
-    r"[ \t]*(?:[=-]*>|==?|➞|→|➔|#[ \t]*(?:=>|returns?|->)?|,?[ \t]*(?:should )?(?:returns?|be|is|gives?)\b:?)[ \t]*"
+    r"[ \t]*(?:[=-]*>|==?|➞|→|➔|#[ \t]*(?:=>|returns?|->)?|(?:,[ \t]*)?(?:should )?(?:returns?|be|is|gives?)\b:?)[ \t]*"
 )
 _BELOW = re.compile(r"[ \t]*\n[ \t]*(?=\S)(?!>>>)")
 _VARIABLE = re.compile(r"[ \t]*[A-Za-z_]\w*[ \t]*[),]")

@@ -1,12 +1,13 @@
 """`codechat probe`: recorded code on fresh inputs, and its results in `codechat report` and `codechat export`."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from codechat.base.records import read_sessions
+from codechat.base.template import counted
 from codechat.run.extensions import AddedColumn, Probing, Results, View, add_prober, add_results
-from codechat.studies.refine.probe.figures import PROBE, records_in, write_figures
+from codechat.studies.refine.probe.figures import PROBE, Figure, ProbeFigures, records_in, write_figures
 from codechat.studies.refine.probe.probing import cells_in, probe
 
 ADDED = (
@@ -22,7 +23,7 @@ ADDED = (
 
 async def _probe(asked: Probing, view: View) -> list[str]:
     """See `Prober`."""
-    lines = await probe(asked, view)
+    await probe(asked, view)
     probed, cells = _cells(asked.out), cells_in(asked.cells)
     times = Counter(folder.name for folder in cells.values())
     sessions = {
@@ -30,8 +31,20 @@ async def _probe(asked: Probing, view: View) -> list[str]:
         for cell_id, folder in cells.items()
         if cell_id in probed
     }
-    write_figures(sessions, asked.out)
-    return lines
+    report, _ = write_figures(sessions, asked.out)
+    return [line for each in report.cells for line in _summary(each)]
+
+
+def _summary(cell: ProbeFigures) -> Iterator[str]:
+    differ = _share(cell.differs.overall, "passing turn")
+    yield f"{cell.name}: {differ} differ from the reference on fresh inputs"
+    yield f"  hidden regressions: {_share(cell.hidden_regression.overall, 'turn')} whose code before was equal"
+    if cell.undecided:
+        yield f"  {counted(cell.undecided, 'turn')} met a limit on all inputs: these are undecided"
+
+
+def _share(figure: Figure, unit: str) -> str:
+    return f"{100 * (figure.value or 0):.1f} % of {counted(figure.n, unit)}"
 
 
 def _cells(folder: Path) -> frozenset[str]:

@@ -51,7 +51,9 @@ CRASHED = re.compile(
 SHOWN = 12  # lines of what Maven reports
 OTHERS = "use the repositories that the tasks were made from"
 _WORKING: dict[str, str] = {}  # by repository and test: why that does not run even untouched; empty if it does
-BESIDE = re.compile(r"@[\w.]+(?:\([^()]*\))?|/\*.*?\*/|//[^\n]*", re.DOTALL)  # annotations and comments of a method
+BESIDE = re.compile(
+    r"@[\w.]+(?:\([^()]*\))?|/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL
+)  # annotations and comments of a method
 COMMANDS = ("/usr/bin", "/bin")  # Maven's own script, and the shell that starts a JVM for tests
 
 

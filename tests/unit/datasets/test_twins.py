@@ -101,6 +101,7 @@ def test_references_pass_on_the_twins_of_the_starter() -> None:
 
 @pytest.mark.data
 @pytest.mark.long
+@pytest.mark.skipif(not DATA.exists(), reason="CODECHAT_TEST_DATA is unset: no benchmark files")
 @pytest.mark.parametrize("options", [HUMANEVAL, MBPP], ids=["humaneval", "mbpp"])
 def test_references_pass_on_the_twins_of_published_tasks(options: dict[str, Any]) -> None:
     twin = {**options, "twin": "renamed", "twin_seed": 2}

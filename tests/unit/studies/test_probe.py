@@ -286,8 +286,8 @@ def test_a_planted_difference_is_found_with_its_smallest_input(
     words = ["probe", f"runs={recorded.parent}", f"out={tmp_path / 'out'}"]
     assert main(words) == 0
     said = capfd.readouterr().out
-    assert "m: 2 of 5 passing turns (40.0 %) differ" in said
-    assert "hidden regressions: 1 of 2 turns" in said
+    assert "a: 50.0 % of 4 passing turns differ" in said
+    assert "hidden regressions: 50.0 % of 2 turns" in said
     found = list(read_probed(tmp_path / "out"))
     assert [(turn.turn, turn.of_turn) for turn in found] == [(0, None), (1, 0), (2, None), (3, 1), (5, None)]
     assert [turn.reference.differs > 0 for turn in found] == [False, False, False, True, True]
@@ -331,7 +331,7 @@ def test_the_code_before_is_the_code_that_stands_after_a_roll_back(
     dataset = {"kind": "jsonl", "path": str(tmp_path / "tasks.jsonl")}
     cell(tmp_path / "gated" / "b", [{"session_id": "s", "task_id": "roof", "turns": turns}], dataset=dataset)
     assert main(["probe", f"runs={tmp_path / 'gated'}", f"out={tmp_path / 'out'}", "n=60"]) == 0
-    assert "hidden regressions: 1 of 1 turn whose code before" in capfd.readouterr().out
+    assert "hidden regressions: 50.0 % of 2 turns whose code before" in capfd.readouterr().out
     found = list(read_probed(tmp_path / "out"))
     assert [(turn.turn, turn.of_turn) for turn in found] == [(0, None), (2, 0), (3, 2), (4, 2)]
     assert [turn.before and turn.before.differs > 0 for turn in found] == [None, True, True, False]

@@ -19,7 +19,7 @@ TYPES: Mapping[Axis, tuple[str, ...]] = {
     "change": CHANGES,
     "cell": tuple(f"{scope}/{change}" for scope in SCOPES for change in CHANGES),
 }
-LONGEST_BLOCK = 100
+LONGEST_BLOCK = 20
 __all__ = ["AGENDAS", "TYPES", "AgendaConfig", "Axis", "draw", "nests", "type_of", "types_at"]
 
 
@@ -51,6 +51,13 @@ class AgendaConfig(Config):
     seed: int | None = result_option(
         None, "seed of the agenda and of the order in which instructions are tried; null: the cell's seed"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _types_of_further_instructions(cls, values: Any) -> Any:
+        """A cell of one instruction a turn is the same cell in a sweep over `composite`."""
+        alone = isinstance(values, dict) and values.get("composite", 1) == 1
+        return {name: value for name, value in values.items() if name != "composite_types"} if alone else values
 
     @model_validator(mode="after")
     def _types_belong_to_the_axis(self) -> Self:

@@ -40,6 +40,8 @@ GROUPS = {
     "data": "What the figures rest on",
 }
 
+OPENING = (PROBE, composite.GROUP, GATE, "session_length", twins.GROUP)
+"""Names of tables that answer a question beyond the paper: cells have them only by their own options."""
 
 TABLES = (
     *(tables.leaderboard, tables.mst, tables.decay, tables.sensitivity, tables.turns),
@@ -145,7 +147,7 @@ class RefineChapter(Chapter):
         yield costs(comparison)
 
     def opening(self, tables: Sequence[Table]) -> list[Table]:
-        return [each for each in tables if each.group == outcomes.GROUP or each is tables[0] or each.name == PROBE]
+        return [each for each in tables if each.group == outcomes.GROUP or each is tables[0] or each.name in OPENING]
 
     def drawings(self, comparison: RefineComparison) -> Iterator[Drawing]:
         yield from DRAWINGS

@@ -5,8 +5,8 @@ killed probe resumes at the next task. Nothing is kept of a task but its records
 """
 
 import asyncio
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -14,7 +14,6 @@ from typing import cast
 from codechat.base.errors import UserError
 from codechat.base.files import append_line, canonical_json, content_hash, from_yaml, read_lines
 from codechat.base.records import SessionRecord, TurnRecord, read_sessions
-from codechat.base.template import counted
 from codechat.base.texts import read_json
 from codechat.datasets import DATASETS, DatasetConfig, load
 from codechat.datasets.tasks import Dataset, Task
@@ -63,8 +62,8 @@ class TaskTurns:
     turns: list[PassingTurn] = field(default_factory=list)
 
 
-async def probe(asked: Probing, view: View) -> list[str]:
-    """Write `turns.jsonl` and the inputs into a folder; returns the summary's lines. The same call resumes.
+async def probe(asked: Probing, view: View) -> None:
+    """Write `turns.jsonl` and the inputs into a folder. The same call resumes.
 
     Raises `UserError` for the user's mistakes and `InfrastructureError` if the sandbox fails.
     """
@@ -89,7 +88,7 @@ async def probe(asked: Probing, view: View) -> list[str]:
         async with asyncio.TaskGroup() as group:
             for each in work:
                 group.create_task(one(each, slots))
-    return every.finish(work)
+    every.finish(work)
 
 
 def cells_in(folders: Sequence[Path]) -> dict[str, Path]:
@@ -199,8 +198,8 @@ class _Probe:
             append_line(path, known[task_id].model_dump_json())
         return known[task_id]
 
-    def finish(self, work: Sequence[TaskTurns]) -> list[str]:
-        """Write the files as a whole, in the order of the tasks; returns the summary."""
+    def finish(self, work: Sequence[TaskTurns]) -> None:
+        """Write the files as a whole, in the order of the tasks."""
         for path, known in self._inputs.items():
             tasks = next(
                 each.dataset for each in work if file_of(self._asked.out / "inputs", each.dataset) == path
@@ -209,7 +208,6 @@ class _Probe:
         turns = [turn for each in work for turn in self._probed[each.dataset.content_hash, each.task.task_id]]
         write_probed(self._asked.out, turns)
         self._partial.unlink(missing_ok=True)
-        return list(_summary(work, turns))
 
 
 async def probed_turns(each: TaskTurns, runner: Runner, inputs: Sequence[Arguments]) -> list[ProbedTurn]:
@@ -241,26 +239,3 @@ async def probed_turns(each: TaskTurns, runner: Runner, inputs: Sequence[Argumen
         )
         for turn in each.turns
     ]
-
-
-def _summary(work: Sequence[TaskTurns], turns: Sequence[ProbedTurn]) -> Iterator[str]:
-    models = {(turn.cell_id, turn.session_id): turn.model for each in work for turn in each.turns}
-    by_model: Mapping[str, list[ProbedTurn]] = defaultdict(list)
-    for turn in turns:
-        by_model[models[turn.cell_id, turn.session_id]].append(turn)
-    for model, own in by_model.items():
-        yield f"{model}: {_share(own)}"
-    if len(by_model) > 1:
-        yield f"all: {_share(turns)}"
-    undecided = sum(turn.reference.undecided > 0 for turn in turns)
-    if undecided:
-        yield f"{counted(undecided, 'turn')} met a limit on some inputs: these are undecided"
-
-
-def _share(turns: Sequence[ProbedTurn]) -> str:
-    equal = {(turn.cell_id, turn.session_id, turn.turn) for turn in turns if not turn.reference.differs}
-    after = [turn for turn in turns if (turn.cell_id, turn.session_id, turn.of_turn) in equal]
-    hidden, differ = sum(turn.reference.differs > 0 for turn in after), len(turns) - len(equal)
-    share = f"{differ} of {counted(len(turns), 'passing turn')} ({100 * differ / len(turns):.1f} %)"
-    others = f"{hidden} of {counted(len(after), 'turn')} whose code before is equal to it"
-    return f"{share} differ from the reference on fresh inputs; hidden regressions: {others}"
