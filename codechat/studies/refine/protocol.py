@@ -91,15 +91,14 @@ class RefineConfig(Config):
     gate_tries: int = result_option(2, "how often it asks again at a turn, before the turn is rolled back", ge=1, le=10)
     gate_tests: GateTests = result_option("base", "the tests that the gate sees; a verdict is always of all tests")
 
-
-def _settle(config: Config, dataset: Config) -> Config:
-    """The options, with defaults for a gate that is not used: a sweep over gates sets them for all cells."""
-    assert isinstance(config, RefineConfig)
-    fields, unused = RefineConfig.model_fields, ("gate_tries", "gate_tests") if config.gate == "none" else ()
-    changed: dict[str, Any] = {name: fields[name].default for name in unused}
-    if config.gate != "tests":
-        changed["prompts"] = config.prompts.model_copy(update={"gate": PROMPT})
-    return config.model_copy(update=changed)
+    def identity(self, older: int = 0) -> dict[str, Any]:
+        """The options that can change a result: options of the gate only if it uses them."""
+        found = super().identity(older)
+        if self.gate == "none":
+            found = {name: value for name, value in found.items() if name not in ("gate_tries", "gate_tests")}
+        if self.gate != "tests":
+            found["prompts"] = {name: text for name, text in found["prompts"].items() if name != "gate"}
+        return found
 
 
 class Refine:
@@ -217,7 +216,6 @@ class Refine:
     "refine",
     RefineConfig,
     uses=frozenset({"agenda", "instructions", "judge", "sandbox"}),
-    settle=_settle,
     with_desk={"gate": "none"},
     assumes=lambda options: ASSUMED if options.gate != "none" else (),
 )

@@ -52,13 +52,6 @@ class AgendaConfig(Config):
         None, "seed of the agenda and of the order in which instructions are tried; null: the cell's seed"
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _types_of_further_instructions(cls, values: Any) -> Any:
-        """A cell of one instruction a turn is the same cell in a sweep over `composite`."""
-        alone = isinstance(values, dict) and values.get("composite", 1) == 1
-        return {name: value for name, value in values.items() if name != "composite_types"} if alone else values
-
     @model_validator(mode="after")
     def _types_belong_to_the_axis(self) -> Self:
         known = TYPES[self.axis]
@@ -74,6 +67,11 @@ class AgendaConfig(Config):
             problem = f"agenda.order=blocks: no block of up to {LONGEST_BLOCK} turns has agenda.distribution exactly"
             raise UserError(problem, "choose weights with a small common whole, such as 4, 3 and 3, or another order")
         return self
+
+    def identity(self, older: int = 0) -> dict[str, Any]:
+        """The options that can change a result: `composite_types` only of turns with several instructions."""
+        found = super().identity(older)
+        return {name: value for name, value in found.items() if self.composite != 1 or name != "composite_types"}
 
     def weights(self) -> dict[str, float]:
         """The share of every type of the axis, in the axis's order; they sum to 1."""
