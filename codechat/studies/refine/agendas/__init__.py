@@ -19,7 +19,7 @@ TYPES: Mapping[Axis, tuple[str, ...]] = {
     "change": CHANGES,
     "cell": tuple(f"{scope}/{change}" for scope in SCOPES for change in CHANGES),
 }
-LONGEST_BLOCK = 20
+LONGEST_BLOCK = 100
 __all__ = ["AGENDAS", "TYPES", "AgendaConfig", "Axis", "draw", "nests", "type_of", "types_at"]
 
 
