@@ -131,7 +131,7 @@ class Mutator:
         self._random = generator
         self._pool: list[tuple[int, Arguments]] = []
         self._constants: dict[type, dict[Any, None]] = {}
-        self.feed(sorted(calls, key=lambda call: len(text_of(call)))[: max(20, len(calls))])
+        self.feed(sorted(calls, key=lambda call: len(text_of(call))))
 
     def feed(self, calls: Iterable[Arguments]) -> None:
         """Let these be changed too, and their constants be used."""
