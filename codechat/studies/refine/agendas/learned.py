@@ -21,7 +21,10 @@ from codechat.studies.refine.agendas.recognising import Recogniser
 
 SMOOTHING = 1.0
 """Observations that are added to each row of transitions, spread as the types are over all requests."""
-FORMS = 'a line is {"turns": ["a request", …]}, {"messages": [{"role": …, "content": …}, …]}, or a session\'s record'
+FORMS = (
+    'a line is ["a request", …], {"turns": ["a request", …]}, {"messages": [{"role": …, "content": …}, …]}, '
+    "or a session's record"
+)
 REMEDY = "agenda.from names a JSONL file of dialogues"
 
 
@@ -152,6 +155,8 @@ def _dialogues(path: Path, recogniser: Recogniser) -> Iterator[list[str | None]]
 
 def _follow_ups(dialogue: Any, recogniser: Recogniser) -> list[str | None]:
     """The types of a dialogue's follow-ups. Raises `ValueError`."""
+    if isinstance(dialogue, list):
+        dialogue = {"turns": dialogue}
     if not isinstance(dialogue, dict) or not isinstance(given := dialogue.get("turns", dialogue.get("messages")), list):
         raise ValueError("it has neither 'turns' nor 'messages'")
     if "cell_id" in dialogue:

@@ -141,9 +141,9 @@ def test_the_forms_of_a_dialogue_agree(tmp_path: Path) -> None:
     texts = [one.text for one in asked]
     talk = [{"role": role, "content": text} for text in ("Write f.", *texts) for role in ("user", "assistant")]
     record = session("c", "t", [turn(1, asked[0]), TurnRecord(turn=2, skipped=True), turn(3, asked[1])])
-    alike = [{"turns": texts}, {"messages": talk}, json.loads(record.line())]
+    alike: list[Any] = [{"turns": texts}, {"messages": talk}, json.loads(record.line()), texts]
     found = [learn(written(tmp_path / f"{n}.jsonl", each), AUDIT_POOL) for n, each in enumerate(alike)]
-    assert found[0] == found[1] == found[2] and found[0].lengths == {3: 1}
+    assert found[0] == found[1] == found[2] == found[3] and found[0].lengths == {3: 1}
     assert found[0].transitions["structural"]["semantic"] == 1
     nobody = json.loads(session("c", "u", [turn(1, asked[0])], status="errored", error="away").line())
     silent = written(tmp_path / "more.jsonl", {"turns": texts}, nobody, {"turns": []}, {"messages": talk[:2]})
@@ -161,7 +161,8 @@ def test_an_imported_turn_is_recognised_by_the_new_message(tmp_path: Path) -> No
     ("line", "named"),
     [
         ("{", "not a dialogue"),
-        ("[1]", "neither 'turns' nor 'messages'"),
+        ("1", "neither 'turns' nor 'messages'"),
+        ("[1]", "no text"),
         ('{"text": "Add comments."}', "neither 'turns' nor 'messages'"),
         ('{"turns": [3]}', "no text"),
         ('{"turns": "Add comments."}', "neither"),
