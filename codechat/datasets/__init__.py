@@ -4,9 +4,7 @@ from collections import Counter
 from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Self
-
-from pydantic import model_validator
+from typing import Any, Literal
 
 from codechat.base.config import Config, original_option, place_option, result_option, run_option
 from codechat.base.errors import UserError, nearest
@@ -39,12 +37,10 @@ class DatasetConfig(Config):
         None, "the statements of dataset.twin=reworded, JSONL of task_id and prompt", min_length=1
     )
 
-    @model_validator(mode="after")
-    def _of_one_twin(self) -> Self:
-        for name, kind, default in (("twin_seed", "renamed", 0), ("rewordings", "reworded", None)):
-            if getattr(self, name) != default and self.twin != kind:
-                raise ValueError(f"{name} belongs to twin={kind}")
-        return self
+    def identity(self, older: int = 0) -> dict[str, Any]:
+        """The options that can change a result: `twin_seed` only of a renamed twin."""
+        found = super().identity(older)
+        return {name: value for name, value in found.items() if self.twin == "renamed" or name != "twin_seed"}
 
 
 DATASETS: Registry[Dataset, NoTraits] = Registry("dataset", "codechat.datasets", NoTraits, Dataset, DatasetConfig)

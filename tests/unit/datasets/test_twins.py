@@ -174,10 +174,11 @@ def test_a_task_of_another_kind_is_refused_in_words(tmp_path: Path, row: dict[st
     assert "dataset.exclude" in refused.value.remedy
 
 
-def test_options_of_no_twin_are_refused() -> None:
-    for options in ({"twin_seed": 1}, {"rewordings": "file"}, {"twin": "renamed", "rewordings": "file"}):
-        with pytest.raises(UserError, match="belongs to twin="):
-            config(**options)
+def test_options_of_another_twin_are_left_aside_so_that_a_sweep_over_twins_may_give_them() -> None:
+    for twin in ({}, {"twin": "reworded"}):
+        assert config(**twin, twin_seed=1, rewordings="file").identity() == config(**twin).identity()
+    assert load(config(twin_seed=1, rewordings="absent")) == load(config())
+    assert config(twin="renamed", twin_seed=1, rewordings="file").identity()["twin_seed"] == 1
 
 
 def reworded(path: Path, **prompts: str) -> Dataset:

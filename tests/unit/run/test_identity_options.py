@@ -96,6 +96,7 @@ WITHIN: dict[Place, tuple[Place, Any]] = {
     ("protocol", "gate_tests"): (("protocol", "gate"), "silent"),
     ("protocol", "prompts", "gate"): (("protocol", "gate"), "tests"),
     ("agenda", "composite_types"): (("agenda", "composite"), 2),
+    ("dataset", "twin_seed"): (("dataset", "twin"), "renamed"),
 }
 """Options that count only beside another one, which a sweep gives to some of its cells alone."""
 
