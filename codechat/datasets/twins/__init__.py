@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -126,8 +127,8 @@ def _plan(draft: "_Draft", task: Task, seed: int) -> Plan | None:
 
 @dataclass(frozen=True)
 class _Draft:
-    """A task whose code has its new `names`, but whose prose has the old ones: the prompt, the reference, and the
-    snippets of each suite of assertions by their places."""
+    """A task whose code has its new `names`, but whose prose has the old ones: the prompt, the reference, the snippets
+    of each suite of assertions by their places, and the contract, None if it cannot be renamed for certain."""
 
     names: Mapping[str, str]
     functions: Collection[str]
@@ -135,6 +136,7 @@ class _Draft:
     prompt: str
     reference: str
     snippets: Mapping[int, tuple[str, ...]]
+    contract: str | None
 
     @classmethod
     def of(cls, task: Task, seed: int) -> "_Draft":
@@ -151,9 +153,9 @@ class _Draft:
         own = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in functions]
         taken = list(dict.fromkeys(each.arg for node in own for each in parameters(node)))
         suites = {n: each.snippets for n, each in enumerate(task.suites) if isinstance(each, Assertions)}
-        texts = [*task.texts(), reference, *(text for each in suites.values() for text in each)]
+        texts = [*task.texts(), reference, task.contract or "", *(text for each in suites.values() for text in each)]
         new = _new_names(texts, functions, [name for name in taken if name not in functions], seed, task.task_id)
-        draft = cls({}, functions, is_program, task.prompt, reference, suites)
+        draft = cls({}, functions, is_program, task.prompt, reference, suites, task.contract)
         for name in (*taken, *functions):  # first the parameters, which are found by the functions' old names
             if name in new and name not in draft.names:
                 draft = draft._with(name, new[name]) or draft
@@ -178,7 +180,9 @@ class _Draft:
             return None
         if self.is_program and not reference.startswith(prompt):
             return None
-        return replace(self, names={**self.names, old: new}, prompt=prompt, reference=reference, snippets=snippets)
+        contract = self.contract and renamed(self.contract, old, new, functions)
+        code: dict[str, Any] = {"prompt": prompt, "reference": reference, "snippets": snippets, "contract": contract}
+        return replace(self, names={**self.names, old: new}, **code)
 
     def task(self, task: Task, examples: Sequence[tuple[slice, str]]) -> Task:
         """The twin of the task, with the new texts of examples at their places in the prompt."""
@@ -202,7 +206,8 @@ class _Draft:
             replace(each, text=self._prose(each.text), suite=suite)
             for each, suite in zip(task.requirements, suites, strict=True)
         )
-        return replace(task, prompt=prompt, target=target, suite=own, reference=reference, requirements=requirements)
+        code: dict[str, Any] = {"prompt": prompt, "target": target, "reference": reference, "contract": self.contract}
+        return replace(task, **code, suite=own, requirements=requirements)
 
     def _prose(self, text: str) -> str:
         for old, new in self.names.items():

@@ -278,6 +278,8 @@ def _composite(
     sessions: Sequence[SessionOutline], bootstrap: TaskBootstrap, conflicts: Mapping[str, int]
 ) -> CompositeMetrics | None:
     """The figures of requests with several instructions; None without such a request."""
+    if not any(turn.asked for session in sessions for turn in session.turns):
+        return None
     turns: Counter[str] = Counter()
     figures: dict[str, dict[str, TaskRatio]] = {name: {} for name in _BY_NUMBER}
     for session in sessions:
@@ -286,8 +288,6 @@ def _composite(
                 turns[str(len(turn.asked) or 1)] += 1
                 for name, key, met in _counts(before, turn):
                     figures[name].setdefault(key, TaskRatio()).count(session.task_id, met)
-    if not any(turn.asked for session in sessions for turn in session.turns):
-        return None
     shown = {name: {key: _counted(of[key], bootstrap) for key in sorted(of)} for name, of in figures.items()}
     return CompositeMetrics(
         turns={key: turns[key] for key in sorted(turns)},

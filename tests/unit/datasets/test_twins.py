@@ -174,6 +174,21 @@ def test_a_task_of_another_kind_is_refused_in_words(tmp_path: Path, row: dict[st
     assert "dataset.exclude" in refused.value.remedy
 
 
+def test_the_contract_is_of_the_twin(tmp_path: Path) -> None:
+    row = {
+        "task_id": "own/1", "prompt": "def halve(number):\n    \"\"\"Half of it.\"\"\"\n", "entry_point": "halve",
+        "canonical_solution": "    return number / 2\n", "base_input": [[2]],
+        "contract": "\n    assert number > 0, 'invalid' # $_CONTRACT_$\n",
+    }  # fmt: skip
+    (task,) = load(config(**some(tmp_path / "own.jsonl", row), twin="renamed")).tasks
+    assert task.contract is not None and "halve" not in task.contract and "number" not in task.contract
+    names: dict[str, Any] = {}
+    exec(task.contract, names)
+    names[task.target.entry_point](1)
+    with pytest.raises(AssertionError, match="invalid"):
+        names[task.target.entry_point](-1)
+
+
 def test_options_of_another_twin_are_left_aside_so_that_a_sweep_over_twins_may_give_them() -> None:
     for twin in ({}, {"twin": "reworded"}):
         assert config(**twin, twin_seed=1, rewordings="file").identity() == config(**twin).identity()

@@ -207,21 +207,21 @@ class Calls:
             if len(whole) < len(known):
                 raise BrokenTask(f"{self.name} has neither a reference solution nor results", "add one of them to it")
             return ReferenceResults(whole, (0.0,) * len(whole))
-        results = self.known_results(config)
+        path = self._cache(inputs, config)
+        results = load(path)
         if results is None:
             run = functools.partial(self.run_reference, box, inputs, config)
             results = compute(self.name, len(self.inputs), run)
-            save(self._cache(config), results)
+            save(path, results)
         expected = tuple(own or found for own, found in zip(known, results.expected, strict=True))
         return ReferenceResults(expected, results.cpu_s)
 
     def known_results(self, config: SandboxConfig) -> ReferenceResults | None:
         """The reference's results on disk, also for calls whose results the dataset gives; None if it has not run."""
-        return load(self._cache(config))
+        return load(self._cache(self._bytes(), config))
 
-    def _cache(self, config: SandboxConfig) -> Path:
-        reference, inputs = self.reference or "", self._bytes()
-        return cache_path(reference, self.entry_point, self.oracle, inputs, self.environment(config))
+    def _cache(self, inputs: bytes, config: SandboxConfig) -> Path:
+        return cache_path(self.reference or "", self.entry_point, self.oracle, inputs, self.environment(config))
 
     def run_reference(self, box: Box, inputs: bytes, config: SandboxConfig, recorder: Recorder) -> str | None:
         """Run the reference under generous limits. Returns the reason if it failed, else None."""

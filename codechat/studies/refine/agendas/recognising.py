@@ -26,30 +26,13 @@ SPOKEN: Mapping[str, Change] = {
 }
 """Further words for a change, which people say and no instruction of the pool leads with."""
 STOP = {
-    *(
-        "a",
-        "all",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "but",
-        "by",
-        "can",
-        "could",
-        "do",
-        "does",
-        "each",
-    ),
-    *("every", "for", "from", "has", "have", "i", "if", "in", "instead", "into", "is", "it", "its", "just", "least"),
-    *("let", "like", "me", "more", "my", "now", "of", "ok", "on", "one", "only", "or", "our", "please", "rather", "so"),
-    *("some", "such", "than", "that", "the", "them", "then", "there", "these", "they", "thing", "this", "those", "to"),
-    *("too", "us", "want", "was", "we", "were", "what", "where", "which", "will", "with", "would", "you", "your"),
-}
+    "a", "all", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could", "do", "does",
+    "each", "every", "for", "from", "has", "have", "i", "if", "in", "instead", "into", "is", "it", "its", "just",
+    "least", "let", "like", "me", "more", "my", "now", "of", "ok", "on", "one", "only", "or", "our", "please",
+    "rather", "so", "some", "such", "than", "that", "the", "them", "then", "there", "these", "they", "thing", "this",
+    "those", "to", "too", "us", "want", "was", "we", "were", "what", "where", "which", "will", "with", "would", "you",
+    "your",
+}  # fmt: skip
 BEFORE = {"also", "code", "function", "get", "i'd", "let's", "must", "return", "should", "sure"} | STOP - {"if"}
 """Words that may stand before the verb of a request: `could you also`, `the function should`."""
 _QUOTED = re.compile(r"```[^`]*(?:```|\Z)|`[^`\n]*`|\B'[^'\n]*'\B")
