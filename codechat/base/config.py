@@ -9,17 +9,21 @@ from pydantic.fields import FieldInfo
 
 from codechat.base.errors import UserError, nearest
 
+Within = Mapping[str, tuple[str, tuple[Any, ...]]]
+
 
 class Config(BaseModel):
     """Validated, frozen options. Every field is declared by one of the four functions below.
 
     `version` counts changes of the component's code that can change a result (the rules of a judge, a baseline): two
-    versions are never one cell.
+    versions are never one cell. `within` has the options that count only if another one, by its name, has one of some
+    values: the others of a sweep's cells may be given them too.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     version: ClassVar[int] = 1
+    within: ClassVar["Within"] = {}
 
     def identity(self, older: int = 0) -> dict[str, Any]:
         """The options that can change a result, nested configs included: the input of the cell id's hash.
@@ -30,7 +34,8 @@ class Config(BaseModel):
         chosen: dict[str, Any] = {}
         for name, field in type(self).model_fields.items():
             part = part_of(field)
-            if part not in ("result", "original"):
+            other, values = self.within.get(name, (name, None))
+            if part not in ("result", "original") or (values is not None and getattr(self, other) not in values):
                 continue
             value = _plain(getattr(self, name), older)
             if part == "original" or name == "kind" or value != _plain(_default(field), older):

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
-from codechat.base.config import Config, original_option, place_option, result_option, run_option
+from codechat.base.config import Config, Within, original_option, place_option, result_option, run_option
 from codechat.base.errors import UserError, nearest
 from codechat.base.registry import NoTraits, Registry
 from codechat.base.template import counted
@@ -17,6 +17,8 @@ from codechat.datasets.twins import renamed_twin, reworded_twin
 
 class DatasetConfig(Config):
     """Options every dataset has."""
+
+    within: ClassVar[Within] = {"twin_seed": ("twin", ("renamed",))}
 
     kind: str = original_option(..., "which dataset")
     name: str | None = place_option(None, "what tasks of your own are called in records and reports", min_length=1)
@@ -36,11 +38,6 @@ class DatasetConfig(Config):
     rewordings: str | None = place_option(
         None, "the statements of dataset.twin=reworded, JSONL of task_id and prompt", min_length=1
     )
-
-    def identity(self, older: int = 0) -> dict[str, Any]:
-        """The options that can change a result: `twin_seed` only of a renamed twin."""
-        found = super().identity(older)
-        return {name: value for name, value in found.items() if self.twin == "renamed" or name != "twin_seed"}
 
 
 DATASETS: Registry[Dataset, NoTraits] = Registry("dataset", "codechat.datasets", NoTraits, Dataset, DatasetConfig)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator
 
-from codechat.base.config import Config, original_option, result_option
+from codechat.base.config import Config, Within, original_option, result_option
 from codechat.base.domain import NO_USAGE, Adherence, Failure, Instruction, Message
 from codechat.base.errors import ContextOverflow, UserError
 from codechat.base.records import AdherenceRecord, AskedRecord, SessionRecord, TurnRecord
@@ -83,6 +83,11 @@ class RefinePrompts(OpeningPrompt):
 class RefineConfig(Config):
     """Options of the refinement protocol; turns and types come from the agenda."""
 
+    within: ClassVar[Within] = {
+        "gate_tries": ("gate", ("silent", "tests")),
+        "gate_tests": ("gate", ("silent", "tests")),
+    }
+
     kind: Literal["refine"] = original_option("refine", "the protocol")
     prompts: RefinePrompts = original_option(..., "a preset by its name, or each prompt as a text or @FILE")
     gate: GateKind = result_option(
@@ -92,10 +97,8 @@ class RefineConfig(Config):
     gate_tests: GateTests = result_option("base", "the tests that the gate sees; a verdict is always of all tests")
 
     def identity(self, older: int = 0) -> dict[str, Any]:
-        """The options that can change a result: options of the gate only if it uses them."""
+        """The options that can change a result: the gate's prompt only if the gate uses it."""
         found = super().identity(older)
-        if self.gate == "none":
-            found = {name: value for name, value in found.items() if name not in ("gate_tries", "gate_tests")}
         if self.gate != "tests":
             found["prompts"] = {name: text for name, text in found["prompts"].items() if name != "gate"}
         return found

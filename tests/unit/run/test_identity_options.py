@@ -91,20 +91,22 @@ def every_option() -> list[tuple[CellConfig, Place, bool]]:
 
 
 EVERY = every_option()
-WITHIN: dict[Place, tuple[Place, Any]] = {
-    ("protocol", "gate_tries"): (("protocol", "gate"), "silent"),
-    ("protocol", "gate_tests"): (("protocol", "gate"), "silent"),
-    ("protocol", "prompts", "gate"): (("protocol", "gate"), "tests"),
-    ("agenda", "composite_types"): (("agenda", "composite"), 2),
-    ("dataset", "twin_seed"): (("dataset", "twin"), "renamed"),
-}
-"""Options that count only beside another one, which a sweep gives to some of its cells alone."""
 
 
 def test_there_are_options_of_both_sorts_in_every_room() -> None:
     assert {place[0] for _, place, counts in EVERY if counts} >= {"model", "dataset", "agenda", "judge", "seed"}
     assert {place[0] for _, place, counts in EVERY if not counts} >= {"hardware", "tracking", "runs_dir", "model"}
     assert len(EVERY) > 100
+
+
+def needs(config: Any, place: Place) -> tuple[Place, Any] | None:
+    """The place of the option within which an option counts, and a value of it for which it does; None if always."""
+    if place == ("protocol", "prompts", "gate"):
+        return ("protocol", "gate"), "tests"
+    for name in place[:-1]:
+        config = getattr(config, name)
+    other, values = config.within.get(place[-1], ("", ())) if isinstance(config, Config) else ("", ())
+    return ((*place[:-1], other), values[0]) if values else None
 
 
 @pytest.mark.parametrize(("config", "place", "counts"), EVERY, ids=[".".join(place) for _, place, _ in EVERY])
@@ -125,9 +127,9 @@ def test_an_option_acts_as_it_is_declared(config: CellConfig, place: Place, coun
         return
     if place == ("sandbox", "python"):  # so does an interpreter: tests/unit/sandbox/test_sandbox_libraries.py
         return
-    if place in WITHIN:
+    if needed := needs(config, place):
         assert identity(changed(config, place, value)) == identity(config)
-        config = changed(config, *WITHIN[place])
+        config = changed(config, *needed)
     equal = identity(changed(config, place, ["one"])) == identity(changed(config, place, value))
     assert equal == (not counts or value == ["one"])
 

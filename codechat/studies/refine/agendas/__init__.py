@@ -3,11 +3,11 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from codechat.base.config import Config, original_option, result_option
+from codechat.base.config import Config, Within, original_option, result_option
 from codechat.base.domain import CHANGES, SCOPES, Instruction
 from codechat.base.errors import UserError
 from codechat.base.registry import Registry
@@ -25,6 +25,8 @@ __all__ = ["AGENDAS", "TYPES", "AgendaConfig", "Axis", "draw", "nests", "type_of
 
 class AgendaConfig(Config):
     """N, D and how types are drawn from D."""
+
+    within: ClassVar[Within] = {"composite_types": ("composite", (2, 3, 4, 5))}
 
     turns: int = original_option(10, "N: turns of a session, turn 0 (the initial generation) included", ge=2, le=1000)
     axis: Axis = original_option("scope", "what a type is: scope, change, or cell (scope/change)")
@@ -67,11 +69,6 @@ class AgendaConfig(Config):
             problem = f"agenda.order=blocks: no block of up to {LONGEST_BLOCK} turns has agenda.distribution exactly"
             raise UserError(problem, "choose weights with a small common whole, such as 4, 3 and 3, or another order")
         return self
-
-    def identity(self, older: int = 0) -> dict[str, Any]:
-        """The options that can change a result: `composite_types` only of turns with several instructions."""
-        found = super().identity(older)
-        return {name: value for name, value in found.items() if self.composite != 1 or name != "composite_types"}
 
     def weights(self) -> dict[str, float]:
         """The share of every type of the axis, in the axis's order; they sum to 1."""
