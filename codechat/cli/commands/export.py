@@ -102,8 +102,8 @@ def _type(row: Row) -> str | None:
 
 
 def _previous(row: Row) -> bool | None:
-    stands = [turn for turn in row.session.turns[: row.turn.turn] if not turn.rolled_back]
-    return stands[-1].passed if stands else None
+    before = (row.session.turns[place] for place in reversed(range(row.turn.turn)))
+    return next((turn.passed for turn in before if not turn.rolled_back), None)
 
 
 def _tries(row: Row) -> int:

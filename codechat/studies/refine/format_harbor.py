@@ -13,10 +13,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import AliasPath, BaseModel, Field, ValidationError, model_validator
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from codechat.base.config import original_option
-from codechat.base.domain import Change, Message, Outcome, Scope, Trajectory, Usage
+from codechat.base.domain import Message, Outcome, Trajectory, Usage
 from codechat.base.errors import UserError
 from codechat.base.records import AskedRecord, InstructionRecord, SessionRecord
 from codechat.base.template import counted
@@ -47,13 +47,10 @@ def _inner(*path: str) -> Any:
     return Field(None, validation_alias=AliasPath(*path))
 
 
-class FrozenInstruction(BaseModel):
+class FrozenInstruction(InstructionRecord):
     """An instruction without what became of it."""
 
-    id: str
-    text: str
-    scope: Scope
-    change: Change
+    model_config = ConfigDict(extra="ignore")
 
 
 class FrozenTurn(BaseModel):
