@@ -91,7 +91,8 @@ OTHERS = {
         ("exit",),
     ),
     "kills all processes": Attack(f"{WRITES}; kill -9 -1; exit 0", ("exit", "error"), CODE),
-    "multiplies": Attack(f"{WRITES}; f() {{ f | f & }}; f; sleep 1; exit 0", limits={"seconds": 5}),
+    # A shell that cannot start `sleep` tries again for 15 s: then the limit ends the turn.
+    "multiplies": Attack(f"{WRITES}; f() {{ f | f & }}; f; sleep 1; exit 0", ("exit", "error", "time"), limits={"seconds": 5}),
     "never ends": Attack(f"{WRITES}; trap '' TERM INT HUP; while :; do sleep 1; done", ("time",), CODE, {"seconds": 1}),
     "computes for ever": Attack(f"{WRITES}; while :; do :; done", ("time",), CODE, {"seconds": 1}),
     "prints 10 GB": Attack(f"{WRITES}; head -c 10000000000 /dev/zero; exit 0", ("exit",), CODE, {"seconds": 120}),
