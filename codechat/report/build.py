@@ -43,16 +43,19 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
         write_table(table, out / "tables")
     empty = [cell.folder.name for cell in cells if cell.folder not in read]
     left_out = [f"Left out, as no session is completed: {', '.join(empty)}."] if empty else []
+    figures = tuple(
+        figure for comparison, chapter in shown for figure in _figures(comparison, chapter, out / "figures")
+    )
+    titles = {each.group: factors.TITLE for first in effects for each in first}
+    titles |= {key: title for comparison, chapter in shown for key, title in chapter.groups(comparison).items()}
+    titles |= {each.group: agents.TITLE for found in worked for each in found}
+    titles |= {section.key: section.title for section, found in printed if found}
+    filled = {table.group for table in every} | {figure.of.group for figure in figures}
     data = ReportData(
         cells=cells,
         tables=every,
-        figures=tuple(
-            figure for comparison, chapter in shown for figure in _figures(comparison, chapter, out / "figures")
-        ),
-        groups={each.group: factors.TITLE for first in effects for each in first}
-        | {key: title for comparison, chapter in shown for key, title in chapter.groups(comparison).items()}
-        | {each.group: agents.TITLE for found in worked for each in found}
-        | {section.key: section.title for section, found in printed if found},
+        figures=figures,
+        groups={key: title for key, title in titles.items() if key in filled},
         headline=headline_of(comparisons, every),
         sections=(*sections_of(comparisons), *(section for section, found in printed if found)),
         opening=tuple(

@@ -38,10 +38,14 @@ GROUPS = {
     "pairs": "Are the differences real",
     "ablations": "What agenda, session length, judge and prompts change",
     "data": "What the figures rest on",
+    repeats.GROUP: repeats.TITLE,
 }
 
+BEYOND = (composite, gate, twins, agendas, probed)
+"""Questions beyond the paper: `tables` and `drawings` are empty without cells that have the options."""
+
 OPENING = (PROBE, composite.GROUP, GATE, "session_length", twins.GROUP)
-"""Names of tables that answer a question beyond the paper: cells have them only by their own options."""
+"""Names of the tables that answer them first."""
 
 TABLES = (
     *(tables.leaderboard, tables.mst, tables.decay, tables.sensitivity, tables.turns),
@@ -115,14 +119,9 @@ class RefineChapter(Chapter):
         write_cell_figures(replace(measures, breakdowns=()), metrics, title, folder)
 
     def groups(self, comparison: RefineComparison) -> dict[str, str]:
-        repeated = {repeats.GROUP: repeats.TITLE} if repeats.pooled_in(comparison) else {}
         first = ("ablations", "pairs") if study_of(comparison).leads else ()
-        several = {composite.GROUP: composite.TITLE} if composite.is_in(comparison) else {}
-        paired = {twins.GROUP: twins.TITLE} if twins.pairs_of(comparison) else {}
-        gated = {GATE: gate.TITLE} if any(GATE in found.cell.metrics for found in comparison.cells) else {}
-        unseen = {PROBE: probed.TITLE} if probed.probed_in(comparison) else {}
-        before = several | {key: GROUPS[key] for key in first} | gated | paired
-        return before | GROUPS | agendas.groups(comparison) | repeated | unseen
+        beyond = {key: title for question in BEYOND for key, title in question.GROUPS.items()}
+        return beyond | {key: GROUPS[key] for key in first} | GROUPS
 
     def tables(self, comparison: RefineComparison) -> Iterator[Table]:
         yield from (table(comparison) for table in TABLES)
@@ -135,13 +134,11 @@ class RefineChapter(Chapter):
         if compared:
             yield comparisons.differences(compared)
             yield comparisons.turns(compared)
-        yield from filter(None, (gate.table(comparison), comparisons.by_language(comparison)))
+        yield from filter(None, (comparisons.by_language(comparison),))
         yield from filter(None, (ablation_table(comparison, axis) for axis in AXES))
-        yield from [twins.table(beside)] if (beside := twins.pairs_of(comparison)) else []
-        yield from agendas.tables(comparison)
         yield from repeats.tables(comparison)
-        yield from composite.tables(comparison)
-        yield from probed.tables(comparison)
+        for question in BEYOND:
+            yield from question.tables(comparison)
         yield from filter(None, (tables.datasets(comparison),))
         yield counts(comparison)
         yield costs(comparison)
@@ -152,12 +149,9 @@ class RefineChapter(Chapter):
     def drawings(self, comparison: RefineComparison) -> Iterator[Drawing]:
         yield from DRAWINGS
         yield from outcomes.drawings(together(comparison))
-        yield from gate.drawings(comparison)
-        yield from agendas.drawings(comparison)
         yield from repeats.drawings(comparison)
-        yield from [twins.FIGURE] if twins.pairs_of(comparison) else []
-        yield from composite.drawings(comparison)
-        yield from probed.drawings(comparison)
+        for question in BEYOND:
+            yield from question.drawings(comparison)
 
     def shown(self, cell: LoadedCell) -> Iterator[SessionRecord]:
         return probed.shown(cell) if PROBE in cell.results else super().shown(cell)

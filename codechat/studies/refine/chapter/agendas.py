@@ -14,14 +14,9 @@ from codechat.studies.refine.agendas.learned import Learned
 from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison
 
 LENGTHS, LEARNED = "lengths", "learned"
+GROUPS = {LENGTHS: "By the length of the session", LEARNED: "What the agendas were learned from"}
 CUTS = (4, 6, 8, 10, 15, 20)
 """The lengths at which longer sessions are cut, turn 0 included."""
-
-
-def groups(comparison: RefineComparison) -> dict[str, str]:
-    """The titles of the groups that have a table."""
-    lengths = {LENGTHS: "By the length of the session"} if any(map(_cuts, comparison.cells)) else {}
-    return lengths | ({LEARNED: "What the agendas were learned from"} if learned_in(comparison) else {})
 
 
 def tables(comparison: RefineComparison) -> Iterator[Table]:

@@ -11,7 +11,7 @@ from codechat.report.metrics.sums import size
 from codechat.studies.refine.chapter.outcomes import Measured, Outcomes, RefineComparison
 
 GROUP = "composite"
-TITLE = "What several instructions in one request change"
+GROUPS = {GROUP: "What several instructions in one request change"}
 FIGURES = {
     "regression": "Regression",
     "adherence": "Instructions followed",
@@ -19,21 +19,21 @@ FIGURES = {
 }
 
 
-def is_in(comparison: RefineComparison) -> bool:
+def _is_in(comparison: RefineComparison) -> bool:
     """Whether a cell has a request with several instructions."""
     return any(_composite(found) for found in comparison.cells)
 
 
 def tables(comparison: RefineComparison) -> Iterator[Table]:
     """By number of instructions, and by pair of scopes; none if every request has one instruction."""
-    if is_in(comparison):
+    if _is_in(comparison):
         yield _by_number(comparison)
         yield _by_pair(comparison)
 
 
 def drawings(comparison: RefineComparison) -> Iterator[Drawing]:
     """The figures of `tables` by number of instructions."""
-    if is_in(comparison):
+    if _is_in(comparison):
         yield Drawing(
             "composite", "Regression and adherence by the number of instructions in a request",
             "Each cell at the number of instructions that most of its requests have: the share of turns that broke "

@@ -14,13 +14,16 @@ from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison
 from codechat.studies.refine.gate_metrics import STANDING
 from codechat.studies.refine.metrics import REFINE
 
-TITLE = "What a check between turns buys"
+GROUPS = {GATE: "What a check between turns buys"}
 OPTIONS = ("protocol.gate", "protocol.prompts.gate")
 """The options in which a cell with a gate and its counterpart may differ; the first is the beginning of several."""
 
 
-def table(comparison: RefineComparison) -> Table | None:
-    """A row for each cell with a gate; None if there is none."""
+def tables(comparison: RefineComparison) -> Iterator[Table]:
+    """A row for each cell with a gate, if there is one."""
+    gated = list(_gated(comparison))
+    if not gated:
+        return
     columns = (
         *with_interval("asked_again", "Asked again", ".3f"), *with_interval("rolled_back", "Rolled back", ".3f"),
         *columns_of(".3f", pass_last="Pass@1 last", first_replies="first replies", standing="standing code",
@@ -30,15 +33,15 @@ def table(comparison: RefineComparison) -> Table | None:
         *with_interval("mst_difference", "Gate − none", "+.3f"),
         *columns_of(",.0f", tokens="Tokens a session", tokens_tries="of them tries", tokens_without="without gate"),
     )  # fmt: skip
-    rows = [(found, (*_own(found), *_compared(found, _without(comparison, found)))) for found in _gated(comparison)]
-    return named_table(
+    rows = [(found, (*_own(found), *_compared(found, _without(comparison, found)))) for found in gated]
+    yield named_table(
         comparison, columns, rows, name="gate", title="The gate: Pass@1 and MST with and without it", group=GATE,
         note="Asked again, rolled back: of the turns with an answer. A turn that is rolled back counts as failed, and "
         "the code before stands: standing code is the share of sessions whose code after the last turn passes. First "
         "replies: the share of sessions whose first reply at the last turn passes. Differences are paired by task with "
         "the cell that differs in the gate alone, if the report has it. Tokens: input and output of the model, of "
         "completed sessions. Intervals: 95 %, by task.",
-    ) if rows else None  # fmt: skip
+    )  # fmt: skip
 
 
 def drawings(comparison: RefineComparison) -> Iterator[Drawing]:

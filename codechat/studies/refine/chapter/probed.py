@@ -18,6 +18,7 @@ from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison
 from codechat.studies.refine.probe.figures import NOTE, PROBE, Probed, records_in, tables_of
 
 TITLE = "Regressions that tests do not see"
+GROUPS = {PROBE: TITLE}
 CURVES: Mapping[str, str] = {"tests": "passing", "tests and fresh inputs": "strict"}
 """The curves of Pass@1: the name, and the field of `Probed` with a figure per turn."""
 CURVES_NOTE = (

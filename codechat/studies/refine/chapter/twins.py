@@ -1,18 +1,19 @@
 """Twins: one model on tasks and on their twins (`dataset.twin`), whose names or words it cannot have met, by task."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from codechat.report import drawing
 from codechat.report.comparison import LoadedCell
 from codechat.report.data import Column, Drawing, Interval, Table, Value, columns_of, with_interval
+from codechat.report.drawing import Look
 from codechat.report.generic.paired import Pair, difference, minus
 from codechat.report.metrics.statistics import TaskRatio, percentile_interval, sustained
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineComparison
 
 GROUP = "twins"
-TITLE = "How much of the score is memory"
+GROUPS = {GROUP: "How much of the score is memory"}
 OF_TWIN = {"twin", "twin_seed", "rewordings"}
 SELECTING = {"limit", "tasks", "exclude", "runnable"}
 FIGURES = {"pass_first": "Pass@1, turn 0", "mst": "MST"}
@@ -25,7 +26,7 @@ NOTE = (
 )
 
 
-def pairs_of(comparison: RefineComparison) -> list[Pair[Outcomes]]:
+def _pairs(comparison: RefineComparison) -> list[Pair[Outcomes]]:
     """Original (A) and twin (B): cells of one entrant that differ in the twin alone, with a common task."""
     originals = {_place(each.cell): each for each in comparison.in_order() if not each.cell.is_twin}
     twins = [each for each in comparison.in_order() if each.cell.is_twin]
@@ -47,8 +48,11 @@ def _figure(pair: Pair[Outcomes], key: str) -> tuple[TaskRatio, TaskRatio]:
     return pair.at(0) if key == "pass_first" else pair.figures(lambda verdicts: (sustained(verdicts), 1))
 
 
-def table(compared: list[Pair[Outcomes]]) -> Table:
-    """Pass@1 at turn 0 and MST of originals and twins, and the differences."""
+def tables(comparison: RefineComparison) -> Iterator[Table]:
+    """Pass@1 at turn 0 and MST of originals and twins, and the differences, if there are pairs."""
+    compared = _pairs(comparison)
+    if not compared:
+        return
     columns = (
         *columns_of(dataset="Dataset", twin="Twin", model="Model"), Column("tasks", "Tasks", "d"),
         *(column for key, title in FIGURES.items() for column in (
@@ -56,7 +60,7 @@ def table(compared: list[Pair[Outcomes]]) -> Table:
             *with_interval(f"{key}_difference", "twin − original", "+.3f"),
         )),
     )  # fmt: skip
-    return Table(GROUP, "Originals and twins", columns, tuple(map(_row, compared)), group=GROUP, note=NOTE)
+    yield Table(GROUP, "Originals and twins", columns, tuple(map(_row, compared)), group=GROUP, note=NOTE)
 
 
 def _row(pair: Pair[Outcomes]) -> tuple[Value, ...]:
@@ -68,14 +72,18 @@ def _row(pair: Pair[Outcomes]) -> tuple[Value, ...]:
     return tuple(values)
 
 
-FIGURE = Drawing(
-    GROUP, "Originals and twins",
-    "Pass@1 at turn 0 and the mean of sustained turns on tasks and on their twins; whiskers: 95 % by task.",
-    GROUP, lambda comparison, look: _draw(pairs_of(comparison)),
-)  # fmt: skip
+def drawings(comparison: RefineComparison) -> Iterator[Drawing]:
+    """The figures of `tables`."""
+    if _pairs(comparison):
+        yield Drawing(
+            GROUP, "Originals and twins",
+            "Pass@1 at turn 0 and the mean of sustained turns on tasks and on their twins; whiskers: 95 % by task.",
+            GROUP, _draw,
+        )  # fmt: skip
 
 
-def _draw(compared: list[Pair[Outcomes]]) -> Any:
+def _draw(comparison: RefineComparison, look: Look) -> Any:
+    compared = _pairs(comparison)
     heads = [f"{pair.b.cell.label}\n{pair.b.cell.dataset}" for pair in compared]
     figure, axes = drawing.panels([*FIGURES.values()], 4.2, 1.2 + 0.4 * len(heads), one_scale=False)
     for panel, key in zip(axes, FIGURES, strict=True):
