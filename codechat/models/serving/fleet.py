@@ -51,7 +51,8 @@ _GUARDS: list["subprocess.Popen[bytes]"] = []
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A started server. `guard` is the process that watches it; `log_start` is the byte of its log where it begins."""
+    """A started server. `guard` is the process that watches it, `guard_name` its name (`user_name`), since process ids
+    are reused; `log_start` is the byte of its log where it begins."""
 
     log: Path
     log_start: int
@@ -59,6 +60,7 @@ class Running:
     place: Placement
     arguments: str
     guard: int
+    guard_name: str
     began: float
 
     @classmethod
@@ -82,11 +84,8 @@ class Running:
         return self.log.with_suffix(".users")
 
     def alive(self) -> bool:
-        """Whether the guard runs; another program may have its process id by now."""
-        try:
-            return os.fsencode(self.users.absolute()) in Path(f"/proc/{self.guard}/cmdline").read_bytes()
-        except OSError:
-            return False
+        """Whether the guard runs."""
+        return server_guard.user_name(self.guard) == self.guard_name != ""
 
     def output(self) -> str:
         with contextlib.suppress(OSError), self.log.open("rb") as stream:
@@ -186,7 +185,8 @@ def start(needs: Mapping[Server, Need], server: Server, hardware: HardwareConfig
         log = folder / f"{server.slug}.log"
         began, log_start = time.time(), log.stat().st_size if log.exists() else 0
         guard = spawn(words, program.environment_of(place), log)
-        started = Running(log, log_start, port, place, " ".join(arguments), guard.pid, began)
+        name = server_guard.user_name(guard.pid)
+        started = Running(log, log_start, port, place, " ".join(arguments), guard.pid, name, began)
         values = {name: value for name, value in asdict(started).items() if name != "log"}
         write_atomically(log.with_suffix(".json"), json.dumps(values) + "\n")
         return started
@@ -194,8 +194,8 @@ def start(needs: Mapping[Server, Need], server: Server, hardware: HardwareConfig
 
 def spawn(command: list[str], environment: Mapping[str, str], log: Path) -> "subprocess.Popen[bytes]":
     """Start a server's guard; the server's output goes to the log. Raises `UserError`."""
-    users = log.with_suffix(".users").absolute()  # equal in every working folder
-    words = [sys.executable, "-I", "-S", str(server_guard.__file__), str(GRACE_S), str(users), *command]
+    users = str(log.with_suffix(".users"))
+    words = [sys.executable, "-I", "-S", str(server_guard.__file__), str(GRACE_S), users, *command]
     try:
         with log.open("ab") as stream:
             guard = subprocess.Popen(

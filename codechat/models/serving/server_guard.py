@@ -47,7 +47,10 @@ def prepare(libc: ctypes.CDLL) -> None:
 
 
 def user_name(process: int) -> str:
-    """A process's file name in USERS: id and start time, since ids are reused. Empty if the process has ended."""
+    """A process's file name in USERS: id and start time, since ids are reused. Empty if the process has ended.
+
+    Both are known from the fork on; the command line of a new process is empty for a while.
+    """
     try:
         fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:

@@ -14,7 +14,7 @@ from codechat.models.calls.cache import CachedQuestion
 from codechat.models.endpoints import Weights
 from codechat.models.hardware import CELLS_AT_ONCE, HardwareConfig, cores, own_cores
 from codechat.models.serving import Placement, Server, by_servers, needs_in, server, server_of
-from codechat.models.serving.fleet import spawn
+from codechat.models.serving.fleet import Running, spawn
 from codechat.models.serving.programs import failure
 from codechat.models.serving.server_guard import is_used, user_name
 from codechat.models.serving.vllm import arguments_of, command, environment_of
@@ -225,6 +225,19 @@ def test_a_server_that_does_not_heed_is_ended_by_force(tmp_path: Path, monkeypat
     (log.with_suffix(".users") / user_name(os.getpid())).unlink()
     assert guard.wait(30) == 128 + signal.SIGKILL
     assert not any(user_name(int(pid)) for pid in pids), "also the one that left the group"
+
+
+def test_a_server_is_known_by_the_id_and_the_start_of_its_guard(tmp_path: Path) -> None:
+    def alive(pid: int, name: str) -> bool:
+        return Running(tmp_path / "x.log", 0, 1, Placement(), "", pid, name, 0.0).alive()
+
+    me, child = os.getpid(), subprocess.Popen(["true"])
+    name = user_name(child.pid) or f"{child.pid}-1"
+    child.wait()
+    assert alive(me, user_name(me)), "the command line does not count: a new process has none for a while"
+    assert not alive(me, f"{me}-1"), "another process had this id earlier"
+    assert not alive(child.pid, name)
+    assert not alive(child.pid, ""), "it ended before its name could be read"
 
 
 def test_a_server_s_exit_status_and_words_are_its_own(tmp_path: Path) -> None:
