@@ -413,7 +413,7 @@ async def test_a_hostile_request_harms_nobody(listener: socket.socket, tmp_path:
             _, slow = await asyncio.open_connection("127.0.0.1", listener.getsockname()[1])
             slow.write(head.encode() + b"\r\n{")
             began = time.monotonic()
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 4, "the end of a turn does not wait for a request that never ends"
         slow.close()
     first = server.calls[0].headers
     assert (first["authorization"], first["x-api-key"], first["openai-beta"]) == (f"Bearer {KEY}", KEY, "{key}")
@@ -442,9 +442,9 @@ async def test_a_connection_of_an_earlier_turn_is_closed(listener: socket.socket
 def test_what_differs_when_a_turn_is_repeated() -> None:
     text = "Chunk ID: c4f93b in 0.0312 seconds at 09:15, 2026-11-29; 01a225f2-3881-7610-86c2-4567ec3a5c87; 12 of 3.5"
     assert VOLATILE.sub("*", text) == "Chunk ID: * in * seconds at *, *; *; 12 of 3.5"
-    began = time.monotonic()
+    began = time.process_time()
     VOLATILE.sub("*", "a" * 1_000_000 + "-aaaa" * 200_000 + "1" * 1_000_000 + "1.1" * 300_000)
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_no_key_no_turn(monkeypatch: pytest.MonkeyPatch, listener: socket.socket, tmp_path: Path) -> None:

@@ -69,11 +69,11 @@ def test_it_is_read_in_every_shape_of_a_body(body: str, overflow: bool) -> None:
     ids=["deep", "a long number in words", "a long number", "of another shape", "long"],
 )
 def test_no_body_is_a_bug_or_takes_long(body: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     refusal = refusal_of(400, body)
     assert refusal.is_overflow in (True, False) and refusal.context_limit is None
     f"{refusal}".encode()  # can be written
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(
@@ -101,13 +101,13 @@ def test_no_body_is_a_bug_or_takes_long(body: str) -> None:
 )
 def test_no_text_takes_long(unit: str) -> None:
     text = unit * LONGEST
-    began = time.monotonic()
+    began = time.process_time()
     for _ in range(3):
         is_too_long(text)
         is_surely_too_long(text)
         GIVEN.after(Refusal(400, f"temperature {text}"), {"temperature": 0})
         Refusal(400, f"context length {text}").context_limit  # noqa: B018
-    assert time.monotonic() - began < 0.5
+    assert time.process_time() - began < 0.5
 
 
 GIVEN, WITHOUT, LEAST = SupportedParameters(), SupportedParameters(temperature=False), SupportedParameters(zero=False)
