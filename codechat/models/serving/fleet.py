@@ -51,15 +51,14 @@ _GUARDS: list["subprocess.Popen[bytes]"] = []
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A started server. `guard` is the process that watches it, `guard_name` its name (`user_name`), since process ids
-    are reused; `log_start` is the byte of its log where it begins."""
+    """A started server. `guard_name` is the name (`server_guard.user_name`) of the process that watches it;
+    `log_start` is the byte of its log where it begins."""
 
     log: Path
     log_start: int
     port: int
     place: Placement
     arguments: str
-    guard: int
     guard_name: str
     began: float
 
@@ -85,7 +84,7 @@ class Running:
 
     def alive(self) -> bool:
         """Whether the guard runs."""
-        return server_guard.user_name(self.guard) == self.guard_name != ""
+        return server_guard.is_running(self.guard_name)
 
     def output(self) -> str:
         with contextlib.suppress(OSError), self.log.open("rb") as stream:
@@ -96,7 +95,7 @@ class Running:
     def stop(self) -> None:
         """End the server, used or not; returns when all its processes have ended."""
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.guard, server_guard.END)
+            os.kill(server_guard.process_of(self.guard_name), server_guard.END)
         self.wait(lambda: False)
 
     def wait(self, is_used: Callable[[], bool]) -> None:
@@ -185,8 +184,7 @@ def start(needs: Mapping[Server, Need], server: Server, hardware: HardwareConfig
         log = folder / f"{server.slug}.log"
         began, log_start = time.time(), log.stat().st_size if log.exists() else 0
         guard = spawn(words, program.environment_of(place), log)
-        name = server_guard.user_name(guard.pid)
-        started = Running(log, log_start, port, place, " ".join(arguments), guard.pid, name, began)
+        started = Running(log, log_start, port, place, " ".join(arguments), server_guard.user_name(guard.pid), began)
         values = {name: value for name, value in asdict(started).items() if name != "log"}
         write_atomically(log.with_suffix(".json"), json.dumps(values) + "\n")
         return started

@@ -58,10 +58,19 @@ def user_name(process: int) -> str:
     return "" if fields[0] == "Z" else f"{process}-{fields[19]}"
 
 
+def process_of(name: str) -> int:
+    """The process id in a name of `user_name`."""
+    return int(name.partition("-")[0])
+
+
+def is_running(name: str) -> bool:
+    """Whether the process of a name (`user_name`) runs; another process may have its id by now."""
+    return bool(name) and user_name(process_of(name)) == name
+
+
 def is_used(users: Path) -> bool:
     """Whether a running process uses the server."""
-    names = [path.name for path in users.iterdir()] if users.is_dir() else []
-    return any(user_name(int(name.partition("-")[0])) == name for name in names)
+    return users.is_dir() and any(is_running(path.name) for path in users.iterdir())
 
 
 def end(server: "subprocess.Popen[bytes]", grace_s: float) -> None:

@@ -134,8 +134,8 @@ class RefineChapter(Chapter):
         if compared:
             yield comparisons.differences(compared)
             yield comparisons.turns(compared)
-        yield from filter(None, (comparisons.by_language(comparison),))
-        yield from filter(None, (ablation_table(comparison, axis) for axis in AXES))
+        ablations = (ablation_table(comparison, axis) for axis in AXES)
+        yield from filter(None, (comparisons.by_language(comparison), *ablations))
         yield from repeats.tables(comparison)
         for question in BEYOND:
             yield from question.tables(comparison)

@@ -228,16 +228,16 @@ def test_a_server_that_does_not_heed_is_ended_by_force(tmp_path: Path, monkeypat
 
 
 def test_a_server_is_known_by_the_id_and_the_start_of_its_guard(tmp_path: Path) -> None:
-    def alive(pid: int, name: str) -> bool:
-        return Running(tmp_path / "x.log", 0, 1, Placement(), "", pid, name, 0.0).alive()
+    def alive(name: str) -> bool:
+        return Running(tmp_path / "x.log", 0, 1, Placement(), "", name, 0.0).alive()
 
     me, child = os.getpid(), subprocess.Popen(["true"])
     name = user_name(child.pid) or f"{child.pid}-1"
     child.wait()
-    assert alive(me, user_name(me)), "the command line does not count: a new process has none for a while"
-    assert not alive(me, f"{me}-1"), "another process had this id earlier"
-    assert not alive(child.pid, name)
-    assert not alive(child.pid, ""), "it ended before its name could be read"
+    assert alive(user_name(me)), "the command line does not count: a new process has none for a while"
+    assert not alive(f"{me}-1"), "another process had this id earlier"
+    assert not alive(name)
+    assert not alive(""), "it ended before its name could be read"
 
 
 def test_a_server_s_exit_status_and_words_are_its_own(tmp_path: Path) -> None:
